@@ -6,12 +6,12 @@ import SystemCalls
 import TestSupport
 import Testing
 
-/// The recipes of the articles, killed at every point.
+/// The recipes of the articles, killed at every point of their run.
 @Suite("Client: recipes that are killed", .blocking(limit: .seconds(30 * 60)))
 struct RecipeTests {
     private static let bytes = Payload.bytes(1_000_000)
 
-    /// A place for one transfer through all its runs.
+    /// The directories of one transfer through all its runs.
     private final class Place {
         let directory: TemporaryDirectory
         let kind: String
@@ -27,7 +27,7 @@ struct RecipeTests {
 
         var hasSaved: Bool { access(directory.path + "/saved", F_OK) == 0 }
 
-        /// When something was saved last.
+        /// The time at which the recipe last saved its data.
         var savedAt: FileStatus.Time? { try? FilePath(directory.path + "/saved").status().modified }
 
         func start(killAt point: Int? = nil, isPaused: Bool = false) throws -> ChildProcess {
@@ -43,7 +43,7 @@ struct RecipeTests {
         }
     }
 
-    /// Expects the file where it belongs, once, and nothing left of the transfer. The server's file is removed.
+    /// Expects one complete file at its destination and nothing left of the transfer, and removes the server's file.
     private func check(
         _ place: Place, _ server: ServerProcess, _ source: String, leftFiles: Int = 0
     ) throws {
@@ -74,7 +74,7 @@ struct RecipeTests {
     }
 
     @Test(
-        "a kill at each point of a first run, and the same again: done, and saved data is never refused",
+        "a first run killed at each point, and run again: the transfer completes, and saved data is never refused",
         arguments: ["upload", "download"])
     func firstRun(kind: String) throws {
         try withPlaces(kind) { server, url in
@@ -89,13 +89,13 @@ struct RecipeTests {
                 let hasSaved = place.hasSaved
                 let (second, code) = try place.run()
                 #expect(second == .exited(0), "\(kind), point \(point): \(code)")
-                // A kill between the lock and the first save leaves the lock's file.
+                // A kill between the lock and the first save leaves the lock file.
                 try check(place, server, "\(kind), point \(point)", leftFiles: hasSaved ? 0 : 1)
             }
         }
     }
 
-    @Test("a pause, and a kill at each point of the run that resumes it", arguments: ["upload", "download"])
+    @Test("a run that resumes is killed at each point, and run again: the transfer completes", arguments: ["upload", "download"])
     func resumedRun(kind: String) throws {
         try withPlaces(kind) { server, url in
             for point in 1...60 {
@@ -109,9 +109,9 @@ struct RecipeTests {
                     return
                 }
                 #expect(ending == .signaled(SIGKILL), "\(kind), point \(point): \(code)")
-                // Once more at the same point, for the data that is resumed then is another one.
+                // Run it once more and kill it at the same point: the resumed data differs this time.
                 _ = try place.run(killAt: point)
-                // The number of points differs between runs, so the second run can have ended before its kill.
+                // The number of points differs between runs: the second run can end before it is killed.
                 if place.hasSaved {
                     let (last, error) = try place.run()
                     #expect(last == .exited(0), "\(kind), point \(point): \(error)")
@@ -124,7 +124,8 @@ struct RecipeTests {
     @Test("a checkpoint of a first run is resumed by one process at a time", arguments: ["upload", "download"])
     func secondProcess(kind: String) throws {
         try withPlaces(kind) { server, url in
-            // An upload is held on its way to the server. A download is slow enough, as the recipe limits its rate.
+            // The proxy holds the upload back. The recipe limits the rate of a download, which is therefore slow
+            // enough.
             let proxy = try HoldingProxy(upstream: server.port, limit: kind == "upload" ? 300_000 : .max)
             let place = try Place(kind, url.replacing(":\(server.port)/", with: ":\(proxy.port)/"))
             if kind == "download" {
@@ -144,7 +145,7 @@ struct RecipeTests {
             _ = try first.awaitEnding()
             let saved = place.savedAt
             let second = try place.start()
-            // It saves a checkpoint of its own as soon as it runs.
+            // The process saves a new checkpoint soon after its start.
             let isRunning: Bool? = pollUntil(within: .seconds(60)) { place.savedAt != saved ? true : nil }
             #expect(isRunning == true)
             try refuse()
@@ -158,7 +159,7 @@ struct RecipeTests {
     }
 
     @Test(
-        "generated histories of pauses and kills come to an end", arguments: ["upload", "download"],
+        "a transfer with a generated sequence of pauses and kills completes", arguments: ["upload", "download"],
         [1, 2, 3] as [UInt64])
     func histories(kind: String, seed: UInt64) throws {
         try withPlaces(kind) { server, url in
@@ -179,7 +180,7 @@ struct RecipeTests {
     }
 
     @Test(
-        "get and put killed at each operation on a file, and the same command again",
+        "get and put are killed at each operation on a file, and the same command completes the transfer",
         .enabled(if: SystemCallTrace.isPossible, "needs strace, and the right to trace"), arguments: ["put", "get"])
     func fileOperations(command: String) throws {
         try withPlaces(command == "put" ? "upload" : "download") { server, url in

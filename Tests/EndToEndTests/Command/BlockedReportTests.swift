@@ -4,10 +4,10 @@ import SystemCalls
 import TestSupport
 import Testing
 
-/// Standard output and standard error that accept nothing: a transfer does not wait for them.
+/// A command whose standard output and standard error are not read: the transfer does not wait for a reader.
 @Suite("Commands: outputs that are not read", .blocking)
 struct BlockedReportTests {
-    /// A command of which both outputs are a pipe without room.
+    /// A command whose two outputs are a full pipe.
     private final class Run {
         let process: ChildProcess
         private let reader: FileDescriptor
@@ -25,7 +25,7 @@ struct BlockedReportTests {
                 descriptors: [writer.rawValue])
         }
 
-        /// Everything that was written, until the process has ended.
+        /// Reads all lines until the process has ended.
         func readLines() throws -> [Substring] {
             var bytes: [UInt8] = []
             var buffer = [UInt8](repeating: 0, count: 65_536)
@@ -44,7 +44,7 @@ struct BlockedReportTests {
     }
 
     @Test(
-        "put completes; what was written is there for a reader that comes late",
+        "put completes, and its last lines are kept for a reader that reads later",
         arguments: [[], ["--json"], ["--verbose"], ["--json", "--verbose"]])
     func put(options: [String]) throws {
         try withServer { server in

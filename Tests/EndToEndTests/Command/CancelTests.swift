@@ -2,12 +2,12 @@ import Foundation
 import Glibc
 import Testing
 
-/// What `onward cancel` and `--restart` say where the server does not know the upload, or not for whoever asks.
-@Suite("Commands: cancel of what the server does not know", .blocking)
+/// The messages of `onward cancel` and `--restart` if the server does not have the upload, or denies access to it.
+@Suite("Commands: cancel of uploads that the server does not have or denies", .blocking)
 struct CancelTests {
     private static let tokens = "anna token-of-anna-0001\nbob token-of-bob-000001\n"
 
-    /// A server that knows anna and bob, a home with the token of each, and the state of an upload of anna's.
+    /// A server with the users anna and bob, a home directory with both tokens, and the state of an upload of anna.
     private func interrupted() throws -> (fixture: TokenFixture, home: CommandHome, state: String) {
         let fixture = try TokenFixture(Self.tokens)
         let home = try CommandHome()
@@ -27,7 +27,7 @@ struct CancelTests {
     }
 
     @Test(
-        "with other credentials than the upload's removes no state, and reports which ones to use: 77",
+        "cancel with other credentials than the upload's removes no state, reports the right ones and ends with 77",
         arguments: ["--token-file", "--header"])
     func otherCredentials(_ option: String) throws {
         let (fixture, home, state) = try interrupted()
@@ -45,7 +45,7 @@ struct CancelTests {
     }
 
     @Test(
-        "resume and put with other credentials forget nothing either, and the right ones continue",
+        "resume and put with other credentials keep the state, too, and with the right ones the upload continues",
         arguments: [false, true])
     func resumed(byPut: Bool) throws {
         let (fixture, home, state) = try interrupted()
@@ -62,7 +62,7 @@ struct CancelTests {
         #expect(home.stateNames == [])
     }
 
-    @Test("A token file for an upload that was created without one may have another owner: 77")
+    @Test("cancel with another token file keeps the state of an upload that was created with --header: 77")
     func unknownCredentials() throws {
         let (fixture, home, state) = try interrupted()
         try home.run("cancel", state).expect(0)
@@ -75,7 +75,7 @@ struct CancelTests {
         #expect(fixture.server.unfinished.isEmpty)
     }
 
-    @Test("of an upload that is gone says so, and not that it was deleted", arguments: [404, 410])
+    @Test("cancel of an upload that is gone reports that the server does not have it, and not that it was deleted", arguments: [404, 410])
     func gone(_ status: Int) throws {
         let server = try ScriptedServer { request, reply in
             if request.method == "DELETE" { return try reply.respond(status) }

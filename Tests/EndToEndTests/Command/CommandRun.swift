@@ -4,10 +4,10 @@ import SystemCalls
 import TestSupport
 import Testing
 
-/// `onward` as a person runs it, with a home of its own.
+/// A home directory in which `onward` runs as for a user.
 final class CommandHome: Sendable {
     let directory: TemporaryDirectory
-    /// The network namespace in which commands run; nil: that of this process.
+    /// The network namespace in which commands run; nil: the namespace of this process.
     let networkNamespace: String?
 
     init(networkNamespace: String? = nil) throws {
@@ -25,7 +25,7 @@ final class CommandHome: Sendable {
             .sorted()
     }
 
-    /// Writes a file and gives its path.
+    /// Writes a file and returns its path.
     func file(_ bytes: [UInt8], _ name: String = "big.bin") throws -> String {
         try Data(bytes).write(to: URL(filePath: path + "/" + name))
         return path + "/" + name
@@ -43,10 +43,10 @@ final class CommandHome: Sendable {
     /// Runs a command to its end.
     func run(_ arguments: String...) throws -> CommandRun { try run(arguments) }
 
-    /// Starts a command of which the words are any bytes.
+    /// Starts a command whose arguments need not be UTF-8.
     func start(bytes words: [FilePath]) throws -> CommandRun { try CommandRun(self, words) }
 
-    /// Runs a command of which the words are any bytes, to its end.
+    /// Runs a command whose arguments need not be UTF-8, to its end.
     func run(bytes words: FilePath...) throws -> CommandRun {
         let run = try start(bytes: words)
         _ = try run.process.awaitEnding(within: .seconds(60))
@@ -66,7 +66,7 @@ final class CommandRun: Sendable {
     private let home: CommandHome
     private let outputPath: String
 
-    /// The shell makes the words: the arguments of a process that Swift starts are strings.
+    /// A shell builds the arguments from bytes: those of a process that Swift starts are strings.
     fileprivate convenience init(_ home: CommandHome, _ words: [FilePath]) throws {
         // A line feed at the end of a word would be lost in `$(...)`; "." protects it.
         let script = words.enumerated().map { index, word in
@@ -106,13 +106,13 @@ final class CommandRun: Sendable {
         FileManager.default.contents(atPath: outputPath).map { String(decoding: $0, as: UTF8.self) } ?? ""
     }
 
-    /// Waits for the end, and records an issue unless it has this status.
+    /// Waits for the end of the command, and records an issue unless it ends with this status.
     func expect(_ status: Int32, sourceLocation: SourceLocation = #_sourceLocation) throws {
         let ending = try process.awaitEnding(within: .seconds(60))
         #expect(ending == .exited(status), "\(errors)\n\(output)", sourceLocation: sourceLocation)
     }
 
-    /// The objects on standard output, all lines of which have to be one.
+    /// The JSON objects on standard output; every line has to be one.
     func objects(sourceLocation: SourceLocation = #_sourceLocation) throws -> [Event] {
         try output.split(separator: "\n").map { line in
             let object = try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any]
@@ -120,10 +120,10 @@ final class CommandRun: Sendable {
         }
     }
 
-    /// The last object of this event, once it is there.
+    /// Waits for an object of this event that satisfies the condition, and returns the last one.
     func awaitEvent(_ name: String, where condition: (Event) -> Bool = { _ in true }) throws -> Event {
         let found = try pollUntil(within: .seconds(60)) { () -> Event? in
-            // The last line may not be whole yet.
+            // The last line may be incomplete.
             let lines = output.split(separator: "\n", omittingEmptySubsequences: false).dropLast()
             let objects = try lines.map { line in
                 Event(try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any] ?? [:])

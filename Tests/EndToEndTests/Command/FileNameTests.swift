@@ -3,11 +3,11 @@ import Glibc
 import SystemCalls
 import Testing
 
-/// Names of files are bytes: they need not be UTF-8, and are the same only if all bytes are.
-@Suite("Commands: names of any bytes", .blocking)
+/// File names are bytes: they need not be UTF-8, and two names are the same only if all bytes are.
+@Suite("Commands: file names of any bytes", .blocking)
 struct FileNameTests {
-    /// Not UTF-8; a first character that combines with the slash before it; two normal forms of one text; what a terminal
-    /// would obey.
+    /// Bytes that are not UTF-8; a first character that combines with the slash before it; the two normal forms of one
+    /// text; control sequences of a terminal.
     static let names: [FilePath] = [
         FilePath("gr".utf8 + [0xF6, 0xDF] + "er.bin".utf8), FilePath([0xFF]), "\u{301}x.bin", "\u{200D}x", "\u{FE0F}x",
         "caf\u{E9}.bin", "cafe\u{301}.bin", "a\r\nb", "line\nfeed\n", "\u{1B}[2Jx", "a\\x41b", "%F6",
@@ -24,13 +24,13 @@ struct FileNameTests {
         try FileDescriptor.open(path, [.readOnly]).content(atMost: 64 << 20)
     }
 
-    /// The path that an event has, from its bytes if there are any.
+    /// The path in an event, from its bytes if the event has them.
     private func file(_ event: CommandRun.Event?) -> FilePath? {
         if let text = event?.text("fileBytes") { return Data(base64Encoded: text).map { FilePath($0) } }
         return event?.text("file").map { FilePath($0) }
     }
 
-    /// No control character but the line feeds that end the lines.
+    /// Expects no control character but the line feeds at the ends of lines.
     private func expectSafe(_ run: CommandRun, lines: Int? = nil, sourceLocation: SourceLocation = #_sourceLocation) {
         let controls = run.errors.unicodeScalars.filter { $0.properties.generalCategory == .control && $0 != "\n" }
         #expect(controls.isEmpty, "\(run.errors)", sourceLocation: sourceLocation)
@@ -38,7 +38,7 @@ struct FileNameTests {
         #expect(run.errors.utf8.count { $0 == 0x0A } == lines, "\(run.errors)", sourceLocation: sourceLocation)
     }
 
-    @Test("put sends the file that is named, and says which", arguments: names)
+    @Test("put sends the file with exactly this name, and reports the name", arguments: names)
     func put(name: FilePath) throws {
         try withServer { server in
             let home = try CommandHome()
@@ -54,7 +54,7 @@ struct FileNameTests {
         }
     }
 
-    @Test("get writes the file that is named, beside what has a similar name", arguments: names)
+    @Test("get writes the file with exactly this name, and leaves files with a similar name alone", arguments: names)
     func get(name: FilePath) throws {
         let server = try ScriptedServer { request, reply in
             try ScriptedFile(bytes: Payload.bytes(5000)).serve(request, reply)
@@ -70,7 +70,7 @@ struct FileNameTests {
         #expect(file(try run.objects().last) == directory.absolute?.appending(name))
     }
 
-    /// All entries of a directory, whatever their bytes.
+    /// The names of all entries of a directory, as bytes.
     private func entries(_ directory: FilePath) throws -> Set<FilePath> {
         let stream = try #require(directory.withCString { opendir($0) })
         defer { closedir(stream) }
@@ -82,7 +82,7 @@ struct FileNameTests {
         return names
     }
 
-    @Test("Two normal forms of one text are two files, in one command too")
+    @Test("Two normal forms of one text are two files, also in one command")
     func normalForms() throws {
         try withServer { server in
             let home = try CommandHome()
@@ -107,7 +107,7 @@ struct FileNameTests {
     }
 
     @Test(
-        "What a URL's name has is kept: bytes that are not UTF-8 stay percent-encoded",
+        "get keeps the file name of the URL: bytes that are not UTF-8 stay percent-encoded",
         arguments: [
             ("/files/gr%F6%DFer.bin", "gr%F6%DFer.bin"), ("/files/%CC%81x", "\u{301}x"),
             ("/files/cafe%CC%81", "cafe\u{301}"),
@@ -122,7 +122,7 @@ struct FileNameTests {
         #expect(try entries(directory) == [name])
     }
 
-    @Test("Bytes of a URL's path are asked for as they are")
+    @Test("The bytes of a URL's path are sent unchanged")
     func target() throws {
         let server = try ScriptedServer { try ScriptedFile(bytes: [1]).serve($0, $1) }
         let home = try CommandHome()
@@ -131,7 +131,7 @@ struct FileNameTests {
         #expect(server.requests.map(\.target) == ["/e%CC%81/%F6"])
     }
 
-    @Test("An interrupted transfer of such a name continues, by its command, by resume and by cancel", arguments: names)
+    @Test("An interrupted upload of such a file is continued by its command and by resume, and removed by cancel", arguments: names)
     func resumed(name: FilePath) throws {
         try withServer { server in
             let home = try CommandHome()
@@ -161,7 +161,7 @@ struct FileNameTests {
         }
     }
 
-    @Test("So does a download, whose partial file has such a name, too", arguments: names)
+    @Test("An interrupted download to such a file is continued, and its partial file has such a name, too", arguments: names)
     func resumedDownload(name: FilePath) throws {
         try withServer { server in
             let bytes = Payload.bytes(3_000_000)
@@ -181,7 +181,7 @@ struct FileNameTests {
         }
     }
 
-    @Test("A replacement that is cut is kept beside what it replaces, under such a name, too", arguments: names)
+    @Test("A replacement that is cut is kept together with the bytes it replaces, under such a name, too", arguments: names)
     func replacement(name: FilePath) throws {
         let file = ScriptedFile(bytes: Payload.bytes(400_000), fields: ["ETag": "\"one\"", "Content-Type": "a/b"])
         let other = ScriptedFile(
@@ -215,7 +215,7 @@ struct FileNameTests {
         expectSame(try content(directory.appending(name)), other.bytes)
     }
 
-    @Test("Options with a file's name take any bytes", arguments: names)
+    @Test("Options with a file name accept any bytes", arguments: names)
     func options(name: FilePath) throws {
         try withServer { server in
             let home = try CommandHome()
@@ -238,7 +238,7 @@ struct FileNameTests {
         }
     }
 
-    @Test("What is wrong with such a name is said in lines that no terminal obeys", arguments: names)
+    @Test("Error messages with such a name contain no control sequence", arguments: names)
     func refused(name: FilePath) throws {
         let home = try CommandHome()
         let path = FilePath(home.path).appending(name)

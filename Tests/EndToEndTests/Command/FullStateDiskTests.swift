@@ -13,10 +13,10 @@ private let canMount: Bool = {
 }()
 
 @Suite(
-    "Command: a full disk under the states", .blocking,
+    "Command: a full disk in the state directory", .blocking,
     .enabled(if: canMount, "needs root, to mount a small tmpfs"))
 struct FullStateDiskTests {
-    @Test("a state that cannot be saved: the older one is named, and is good")
+    @Test("if a state cannot be saved, the command reports that the earlier state is usable, and it is")
     func olderState() throws {
         try withServer { server in
             let home = try CommandHome()

@@ -12,7 +12,7 @@ struct GetTests {
         try Data(Self.bytes).write(to: URL(filePath: server.path(of: name)))
     }
 
-    @Test("A file is fetched whole, under the URL's name in a directory or under the name that -o gives")
+    @Test("A file is downloaded to the URL's name in a directory, or to the name that -o gives")
     func whole() throws {
         try withServer { server in
             try publish(server)
@@ -27,7 +27,7 @@ struct GetTests {
         }
     }
 
-    @Test("--json counts what was received")
+    @Test("--json reports the number of received bytes")
     func json() throws {
         try withServer { server in
             try publish(server)
@@ -42,7 +42,7 @@ struct GetTests {
         }
     }
 
-    @Test("kill -9, and bytes of the partial file change: they are not those of the result")
+    @Test("kill -9, then a change of the partial file: the changed bytes are not in the result")
     func garbled() throws {
         try withServer { server in
             try publish(server)
@@ -64,7 +64,7 @@ struct GetTests {
         }
     }
 
-    @Test("kill -9 where nothing could be continued leaves nothing behind")
+    @Test("kill -9 of a download that cannot be resumed leaves no file behind")
     func killedWithoutValidator() throws {
         let server = try ScriptedServer { _, reply in
             try reply.begin(200, ["Content-Length": "6000000"])
@@ -85,7 +85,7 @@ struct GetTests {
     }
 
     @Test(
-        "kill -9 at random moments, the same command: the received bytes in the state never decrease",
+        "kill -9 at random times, and the same command: the received bytes in the state never decrease",
         arguments: [1, 2] as [UInt64])
     func killed(seed: UInt64) throws {
         try withServer { server in try killAgainAndAgain(server, seed) }
@@ -106,10 +106,10 @@ struct GetTests {
             for event in try run.objects() where event.name == "resumed" {
                 #expect(event.number("at") == kept, "seed \(seed)")
             }
-            // It appears when it is whole, and not before.
+            // The file appears only when it is complete.
             if ending == .exited(0) || FileManager.default.fileExists(atPath: target) {
                 if kept > 0 { break }
-                // This thread stood still for as long as a download takes.
+                // This thread was suspended for longer than a download takes.
                 try FileManager.default.removeItem(atPath: target)
                 continue
             }
@@ -122,7 +122,7 @@ struct GetTests {
         expectSame(Array(found), Self.bytes, "seed \(seed)")
     }
 
-    @Test("SIGINT pauses; resume and the same command continue; cancel removes the partial file")
+    @Test("SIGINT pauses a download; resume and the same command continue it; cancel removes its partial file")
     func paused() throws {
         try withServer { server in
             try publish(server)
@@ -149,7 +149,7 @@ struct GetTests {
         }
     }
 
-    @Test("Endings have their statuses: not there, a directory in the way, unreachable")
+    @Test("A missing file, a directory in the way and an unreachable server end with their exit codes")
     func statuses() throws {
         try withServer { server in
             let home = try CommandHome()
@@ -165,7 +165,7 @@ struct GetTests {
         }
     }
 
-    @Test("The command reports the path to which a file goes")
+    @Test("The command reports the path of the file that it writes")
     func told() throws {
         try withServer { server in
             try publish(server)
@@ -176,7 +176,7 @@ struct GetTests {
         }
     }
 
-    @Test("A permanent failure reports where the received bytes are, and how to remove them")
+    @Test("A permanent failure reports the path of the received bytes, and how to remove them")
     func refusedLater() throws {
         let server = try ScriptedServer { request, reply in
             if request.fields.contains("Range") { return try reply.respond(451) }

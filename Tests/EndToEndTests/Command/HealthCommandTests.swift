@@ -3,7 +3,7 @@ import Testing
 
 @Suite("Command: health", .blocking)
 struct HealthCommandTests {
-    @Test("0 if the server is ready, 69 if it answers something else, 75 if no server listens")
+    @Test("health ends with 0 if the server is ready, with 69 for another response, with 75 without a server")
     func statuses() throws {
         let home = try CommandHome()
         try withServer { server in
@@ -20,9 +20,9 @@ struct HealthCommandTests {
         }
         try home.run("health", "http://127.0.0.1:1/readyz").expect(75)
     }
-    /// Runs `onward health` as it runs beside a server that has the same variables.
+    /// Runs `onward health` with the variables of a server on the same machine.
     private func health(_ variables: [String: String], _ path: String?, expect status: Int32) throws -> String {
-        // Whoever asked it would not get through.
+        // A request through this proxy would fail.
         let others = ["http_proxy": "http://127.0.0.1:1", "ONWARD_MAX_SIZE": "nonsense"]
         let run = try CommandHome().start(
             ["health"] + (path.map { [$0] } ?? []), environment: others.merging(variables) { $1 })
@@ -30,7 +30,7 @@ struct HealthCommandTests {
         return run.errors
     }
 
-    @Test("without a URL it asks the server that the variables of serve describe")
+    @Test("without a URL, health sends its request to the server that the variables of serve describe")
     func ownServer() throws {
         try withServer { server in
             let variables = ["ONWARD_LISTEN": server.authority + " 127.0.0.1:1"]
@@ -38,7 +38,7 @@ struct HealthCommandTests {
             #expect(try health(variables, "/healthz", expect: 0).contains("/healthz answers 200"))
             let refused = try health(variables, "/files/nothing", expect: 69)
             #expect(refused.contains("404: "), "with its reason: \(refused)")
-            // All addresses is one at which the server itself is.
+            // 0.0.0.0 stands for all addresses; health uses the loopback address.
             #expect(try health(["ONWARD_LISTEN": "0.0.0.0:\(server.port)"], nil, expect: 0).contains("200"))
             _ = try health(variables, "/a b", expect: 64)
         }
@@ -46,7 +46,7 @@ struct HealthCommandTests {
         _ = try health(["ONWARD_LISTEN": "nowhere"], nil, expect: 64)
     }
 
-    @Test("the same with TLS, whomever the certificate is for, and on a Unix socket")
+    @Test("so does health with TLS, for any name in the certificate, and on a Unix socket")
     func ownServerOtherwise() throws {
         let fixture = try TLSFixture()
         let variables = [
@@ -63,7 +63,7 @@ struct HealthCommandTests {
         }
     }
 
-    @Test("a server without room is not ready, and lives")
+    @Test("a server without free space is alive, and not ready")
     func noRoom() throws {
         try withServer("--min-free", "900T") { server in
             let variables = ["ONWARD_LISTEN": server.authority]

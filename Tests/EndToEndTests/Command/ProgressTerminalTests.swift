@@ -4,10 +4,10 @@ import Testing
 
 @Suite("Command: progress on a terminal", .blocking)
 struct ProgressTerminalTests {
-    /// Runs a slow upload on a terminal of its own, and returns what was written to it.
+    /// Runs a slow upload on a new terminal, and returns what was written to the terminal.
     /// - Parameters:
-    ///   - commands: for the shell on that terminal. `$UPLOAD` is the upload, `$WRITTEN` a file with what was written so far.
-    ///   - size: of the uploaded file. The upload sends a megabyte a second.
+    ///   - commands: run by a shell on that terminal. `$UPLOAD` is the upload, `$WRITTEN` a file with the output so far.
+    ///   - size: the size of the uploaded file. The upload sends a megabyte per second.
     private func written(_ commands: String, size: Int = 3_000_000) throws -> String {
         var text = ""
         try withServer { server in
@@ -27,13 +27,13 @@ struct ProgressTerminalTests {
         return text
     }
 
-    /// What stood on the line, one after the other.
+    /// The successive texts of the progress line.
     private func lines(_ text: String) -> [String] {
         text.replacing("\u{1B}[1A", with: "").split(separator: "\r\u{1B}[J").flatMap { $0.split(separator: "\r\n") }
             .map(String.init).filter { $0.contains(" %") }
     }
 
-    @Test("One line with share, bytes, rate and time left, within the columns", arguments: [40, 80, 200])
+    @Test("The progress is one line with share, bytes, rate and time left, within the columns", arguments: [40, 80, 200])
     func columns(columns: Int) throws {
         let text = try written("stty cols \(columns); $UPLOAD")
         let lines = lines(text)
@@ -45,7 +45,7 @@ struct ProgressTerminalTests {
         #expect(lines.contains { $0.contains("[#") } == (columns == 200))
     }
 
-    @Test("A window that becomes narrower is followed at once")
+    @Test("After the window becomes narrower, the next line is narrower, too")
     func resized() throws {
         let text = try written(
             "stty cols 120; $UPLOAD & until grep -q ' left' \"$WRITTEN\"; do sleep 0.1; done; stty cols 60; wait $!",
@@ -54,7 +54,7 @@ struct ProgressTerminalTests {
         let change = try #require(counts.firstIndex { $0 < 60 })
         #expect(counts[..<change].contains { $0 > 80 })
         #expect(counts[change...].allSatisfy { $0 < 60 })
-        // The wrapped line is taken away with its first row.
+        // The command removes the wrapped line from its first row on.
         #expect(text.contains("\u{1B}[1A\u{1B}[J"))
     }
 }

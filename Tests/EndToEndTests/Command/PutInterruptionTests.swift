@@ -4,11 +4,11 @@ import Glibc
 import TestSupport
 import Testing
 
-@Suite("Command: put, interrupted", .blocking)
+@Suite("Command: put with interruptions", .blocking)
 struct PutInterruptionTests {
     private static let size = 6_000_000
 
-    /// Starts a slow upload and waits until the server has taken some of it.
+    /// Starts a slow upload and waits until the server has received some of it.
     private func begin(
         _ home: CommandHome, _ file: String, _ url: String, _ options: String...
     ) throws -> CommandRun {
@@ -19,7 +19,7 @@ struct PutInterruptionTests {
     }
 
     @Test(
-        "kill -9 at random moments, the same command again: at most a tail is sent twice",
+        "kill -9 at random times, and the same command: only the last bytes before a kill are sent twice",
         arguments: 1...3 as ClosedRange<UInt64>)
     func killed(seed: UInt64) throws {
         try withServer { server in
@@ -39,19 +39,19 @@ struct PutInterruptionTests {
                 if ending == .exited(0) { break }
                 #expect(ending == .signaled(SIGKILL), "seed \(seed): \(run.errors)")
                 kills += 1
-                // Killed after it was done: without a state the same command would be a new one.
+                // The upload was already complete: without a state, the same command would start a new one.
                 if run.errors.contains("Sent "), home.stateNames.isEmpty { break }
                 guard kills < 60 else { break }
             }
             expectSame(server.published("a.bin") ?? [], bytes, "seed \(seed)")
-            // What was under way at each kill, and the heads.
+            // The bytes that were in flight at each kill, and the heads.
             let extra = proxy.bytesToServer - Int64(Self.size)
             #expect(extra <= kills * 600_000 + 200_000, "seed \(seed): \(extra) bytes more, \(kills) kills")
             #expect(home.stateNames == [])
         }
     }
 
-    @Test("Where no 104 arrives a file of some size continues all the same; a small one is sent once more")
+    @Test("Without a 104, a large file is resumed all the same, and a small one is sent once more")
     func withoutInterimResponses() throws {
         try withServer("--interim", "off") { server in
             for (name, size) in [("large.bin", Self.size), ("small.bin", 2_000_000)] {
@@ -71,7 +71,7 @@ struct PutInterruptionTests {
         }
     }
 
-    @Test("SIGINT, SIGTERM and SIGHUP pause: 75, and the same command continues", arguments: [SIGINT, SIGTERM, SIGHUP])
+    @Test("SIGINT, SIGTERM and SIGHUP pause an upload: 75, and the same command continues", arguments: [SIGINT, SIGTERM, SIGHUP])
     func paused(signal: Int32) throws {
         try withServer { server in
             let home = try CommandHome()
@@ -92,9 +92,9 @@ struct PutInterruptionTests {
         }
     }
 
-    @Test("A second SIGINT ends it at once")
+    @Test("A second SIGINT ends the command without waiting for the server")
     func impatient() throws {
-        // Nothing is ever answered, not even the deletion of a connection.
+        // This server responds to no request, not even to a DELETE.
         let server = try ScriptedServer { _, reply in reply.stall() }
         let home = try CommandHome()
         let run = try home.start("put", "--careful", try home.file([1]), server.url + "/x")
@@ -104,7 +104,7 @@ struct PutInterruptionTests {
         #expect(try run.process.awaitEnding(within: .seconds(60)) == .exited(75))
     }
 
-    @Test("The source was touched in between: 65, nothing is sent, until --restart")
+    @Test("A source that was touched after an interruption ends with 65, and nothing is sent until --restart")
     func touched() throws {
         try withServer { server in
             let proxy = try FaultProxy(to: server.port) { nil }
@@ -133,7 +133,7 @@ struct PutInterruptionTests {
         }
     }
 
-    @Test("A change of size or inode counts, too", arguments: ["append", "replace"])
+    @Test("A changed size or inode counts as a change, too", arguments: ["append", "replace"])
     func changed(how: String) throws {
         try withServer { server in
             let home = try CommandHome()
@@ -150,7 +150,7 @@ struct PutInterruptionTests {
                 try handle.write(contentsOf: Data([1]))
                 try handle.close()
             } else {
-                // The same bytes under another inode, with the old time.
+                // A file with the same bytes and the old time, but another inode.
                 let other = try home.file(bytes, "other")
                 rename(other, file)
             }
@@ -161,12 +161,12 @@ struct PutInterruptionTests {
         }
     }
 
-    @Test("The same command twice at a time: the second ends with 75 and names the first")
+    @Test("The second of two equal commands at the same time ends with 75 and names the first")
     func twice() throws {
         try withServer { server in
             let home = try CommandHome()
             let file = try home.file(Payload.bytes(Self.size))
-            // However long the others take: this one is under way.
+            // The proxy holds the upload back, so that it is under way for as long as the other commands run.
             let proxy = try HoldingProxy(upstream: server.port, limit: 600_000)
             let url = proxy.url + "/files/a.bin"
             let run = try begin(home, file, url)
@@ -176,7 +176,7 @@ struct PutInterruptionTests {
             #expect(second.errors.contains(file))
             let elsewhere = try home.run("put", "--state", home.path + "/mine", file, url)
             try elsewhere.expect(75)
-            // Another command of the same file is another matter.
+            // A command with the same file and another URL is independent of it.
             try home.run("put", file, server.url("/files/b.bin")).expect(0)
             try home.run("resume").expect(0)
             let state = try #require(home.stateNames.first).dropLast(".state".count)
@@ -188,7 +188,7 @@ struct PutInterruptionTests {
         }
     }
 
-    @Test("After interruptions of the connection the command resumes by itself, and reports them")
+    @Test("After interruptions of the connection the command resumes by itself, and reports each of them")
     func cuts() throws {
         try withServer { server in
             let proxy = try FaultProxy(to: server.port, seed: 7, bytes: 300_000...1_500_000)
@@ -203,7 +203,7 @@ struct PutInterruptionTests {
         }
     }
 
-    @Test("The source changes while it is sent: 65, and the upload is gone")
+    @Test("A source that changes while it is sent ends with 65, and the upload is removed")
     func changedMeanwhile() throws {
         try withServer { server in
             let home = try CommandHome()

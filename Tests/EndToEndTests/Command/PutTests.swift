@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Command: put", .blocking)
 struct PutTests {
-    @Test("A file is put whole; nothing of it is left in the state directory")
+    @Test("A file is uploaded completely, and no file is left in the state directory")
     func whole() throws {
         try withServer { server in
             let home = try CommandHome()
@@ -19,7 +19,7 @@ struct PutTests {
         }
     }
 
-    @Test("--json is one object a line with the members of the contract")
+    @Test("--json prints one object on each line, with the documented members")
     func json() throws {
         try withServer { server in
             let home = try CommandHome()
@@ -46,7 +46,7 @@ struct PutTests {
         }
     }
 
-    @Test("CLI-37: the name goes in both forms of inline, so that old and new recipients can read it")
+    @Test("CLI-37: the file name is sent in both forms of Content-Disposition, for old and new recipients")
     func disposition() throws {
         let model = ScriptedUpload()
         let server = try ScriptedServer { try model.serve($0, $1) }
@@ -56,7 +56,7 @@ struct PutTests {
         #expect(value == "inline; filename=\"gr__er.bin\"; filename*=UTF-8''gr%C3%B6%C3%9Fer.bin")
     }
 
-    @Test("To a URL that ends in / a file is posted under its own name")
+    @Test("A file for a URL that ends in / is sent by POST, with its name")
     func collection() throws {
         try withServer { server in
             let home = try CommandHome()
@@ -70,7 +70,7 @@ struct PutTests {
         }
     }
 
-    @Test("Several files go into a collection; the same command after a failure sends only what is missing")
+    @Test("Several files are uploaded to a collection; after a failure the same command sends only the missing ones")
     func several() throws {
         try withServer { server in
             let home = try CommandHome()
@@ -88,14 +88,14 @@ struct PutTests {
             #expect(server.publishedNames().sorted() == ["a.bin", "b.bin", "c.bin"])
             #expect(try second.objects().filter { $0.name == "started" }.map { $0.text("file") } == [files[1]])
             #expect(try second.objects().filter { $0.name == "completed" }.count == 3)
-            // All is done: the same command is a new one.
+            // All files are complete, so the same command starts new uploads.
             let third = try home.run(command)
             try third.expect(0)
             #expect(server.publishedNames().count == 6)
         }
     }
 
-    @Test("The options of put reach the wire: fields, method, version, digest, careful, plain, append size, token")
+    @Test("The options of put are sent: fields, method, version, digest, careful, plain, append size, token")
     func options() throws {
         let server = try ScriptedServer { request, reply in
             try reply.discardBody()
@@ -127,7 +127,7 @@ struct PutTests {
         #expect(careful.first?.contentCount == 0 && careful.first?.fields["Upload-Complete"] == "?0")
     }
 
-    @Test("Bad command lines end with 64 and say what is wrong; with --json as an event, too")
+    @Test("A wrong command line ends with 64 and a message that names the mistake; with --json, an event, too")
     func usage() throws {
         let home = try CommandHome()
         let file = try home.file([1])
@@ -165,7 +165,7 @@ struct PutTests {
         }
     }
 
-    /// A file that this user cannot read; root can read all but few.
+    /// A file that this user cannot read. Root can read almost all files.
     private func unreadableFile(_ home: CommandHome) throws -> String {
         guard geteuid() != 0 else { return "/proc/sys/vm/compact_memory" }
         let file = try home.file([1], "secret")
@@ -173,7 +173,7 @@ struct PutTests {
         return file
     }
 
-    @Test("A host that is not there, and nothing to continue: 69 after three tries")
+    @Test("An unknown host, without bytes to continue from, ends with 69 after three tries")
     func noHost() throws {
         let home = try CommandHome()
         let run = try home.run("put", "--json", try home.file([1]), "http://no-such-host.invalid/x")
@@ -184,7 +184,7 @@ struct PutTests {
         #expect(home.stateNames == [])
     }
 
-    @Test("Endings have their statuses: no source, no token file, refused, not allowed, unreachable")
+    @Test("A missing source or token file, a refusal, a denial and an unreachable server end with their exit codes")
     func statuses() throws {
         let home = try CommandHome()
         let file = try home.file([1, 2, 3])
@@ -213,13 +213,13 @@ struct PutTests {
         try failure(77, "unauthorized", file, server.url + "/403")
         try failure(75, "cannot-connect", file, "http://127.0.0.1:1/files/x")
         #expect(home.stateNames == [])
-        // Quiet says nothing but errors.
+        // With --quiet only errors are printed.
         let quiet = try home.run("put", "--quiet", file, server.url + "/201")
         try quiet.expect(0)
         #expect(quiet.errors == "" && quiet.output == "")
     }
 
-    @Test("A server that knows nothing of resumption, and an upload in parts: 69, with advice")
+    @Test("put --careful to a server that does not support resumable uploads ends with 69 and advice")
     func withoutResumption() throws {
         let server = try ScriptedServer { _, reply in
             try reply.discardBody()

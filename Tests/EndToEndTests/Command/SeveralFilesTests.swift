@@ -5,15 +5,15 @@ import SystemCalls
 import TestSupport
 import Testing
 
-@Suite("Command: put of several files, ended by other commands", .blocking)
+@Suite("Command: put of several files, completed by other commands", .blocking)
 struct SeveralFilesTests {
-    /// The lists of what commands with several files have done.
+    /// The names of the lists of the completed files of a command.
     private func lists(_ home: CommandHome) throws -> [String] {
         try FileManager.default.contentsOfDirectory(atPath: home.states).filter { $0.hasSuffix(".done") }
     }
 
-    /// Interrupts a command with two files within the second.
-    /// - Returns: its words.
+    /// Interrupts a command with two files during the second file.
+    /// - Returns: The arguments of the command.
     private func interrupt(_ home: CommandHome, _ url: String) throws -> [String] {
         let small = try home.file([1, 2, 3], "small.bin")
         let big = try home.file(Payload.bytes(4_000_000), "big.bin")
@@ -31,7 +31,7 @@ struct SeveralFilesTests {
         try run.objects().filter { $0.name == event }.compactMap { $0.text("file") }
     }
 
-    @Test("What ends the last one of them ends the command: later it is a new one", arguments: ["resume", "put"])
+    @Test("A command that completes the last file completes the list: the same put later sends all files again", arguments: ["resume", "put"])
     func ended(by what: String) throws {
         try withServer { server in
             let home = try CommandHome()
@@ -68,7 +68,7 @@ struct SeveralFilesTests {
         }
     }
 
-    @Test("After one of them is canceled the command is a new one")
+    @Test("After one of its files is canceled, a command starts again with all files")
     func cancelled() throws {
         try withServer { server in
             let home = try CommandHome()
@@ -81,7 +81,7 @@ struct SeveralFilesTests {
         }
     }
 
-    @Test("Files that an earlier run has sent are reported as sent")
+    @Test("Files that an earlier run sent are reported as sent")
     func told() throws {
         try withServer { server in
             let home = try CommandHome()
@@ -94,7 +94,7 @@ struct SeveralFilesTests {
         }
     }
 
-    /// A server that takes files into a collection, and announces upload resources if `announces`.
+    /// A server that accepts files in a collection, and announces upload resources if `announces`.
     private func collection(announces: Bool) throws -> ScriptedServer {
         try ScriptedServer { request, reply in
             let name = request.fields["Content-Disposition"] ?? ""
@@ -108,11 +108,11 @@ struct SeveralFilesTests {
         }
     }
 
-    @Test("kill -9 after many files, of which the list is large: none is sent a second time")
+    @Test("kill -9 after many files, with a large list: no file is sent a second time")
     func many() throws {
         let server = try collection(announces: true)
         let home = try CommandHome()
-        // Each takes some hundred bytes in the list.
+        // Each file takes some hundred bytes in the list.
         let directory = home.path + "/" + String(repeating: "d", count: 200)
         try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: false)
         let files = (0..<1800).map { directory + "/\($0)" }
@@ -127,16 +127,16 @@ struct SeveralFilesTests {
         let again = try home.start(command)
         #expect(try again.process.awaitEnding(within: .seconds(600)) == .exited(0), "\(again.errors)")
         let posts = server.requests.filter { $0.method == "POST" }
-        // At most the one in flight: this server does not let it resume.
+        // Only the file in flight is sent twice: this server has no resumable uploads.
         #expect(posts.count <= files.count + 1 && posts.count >= files.count, "\(before) \(posts.count)")
         #expect(posts.count - min(before, posts.count) <= files.count - completed + 1)
         #expect(try lists(home) == [])
     }
 
-    /// `ONWARD_FILES=10000` sends as many files.
+    /// The number of files: `ONWARD_FILES`.
     private static let count = ProcessInfo.processInfo.environment["ONWARD_FILES"].flatMap { Int($0) } ?? 300
 
-    @Test("kill -9 amid many files: the server has each of them once", .blocking(limit: .seconds(60 * 60)))
+    @Test("kill -9 during many files: the server has each file once", .blocking(limit: .seconds(60 * 60)))
     func killed() throws {
         try withServer { server in
             let home = try CommandHome()
@@ -157,7 +157,7 @@ struct SeveralFilesTests {
         }
     }
 
-    @Test("Many files go over one connection, and only the first one waits for a 104 that never comes")
+    @Test("Many files are sent on one connection, and only the first one waits for the missing 104")
     func connections() throws {
         let slow = Monitor(0)
         let server = try ScriptedServer { request, reply in
@@ -171,7 +171,7 @@ struct SeveralFilesTests {
         let run = try home.start(["put", "--json"] + files + [server.url + "/files/"])
         #expect(try run.process.awaitEnding(within: .seconds(90)) == .exited(0), "\(run.errors)")
         #expect(server.connections == 1 && server.requests.count == 100)
-        // A busy machine may hold up some more.
+        // On a busy machine some more may have to wait.
         #expect((1...20).contains(slow.withLock { $0 }))
     }
 
@@ -197,7 +197,7 @@ struct SeveralFilesTests {
         #expect(server.connections == before + 1)
     }
 
-    @Test("The lock of a file is released before the next one is begun")
+    @Test("The lock of a file is released before the next file starts")
     func released() throws {
         let server = try ScriptedServer { request, reply in
             if request.method == "HEAD" { return try reply.respond(503) }
@@ -213,7 +213,7 @@ struct SeveralFilesTests {
         let home = try CommandHome()
         let (first, second) = (try home.file([1], "a.bin"), try home.file([2], "b.bin"))
         try home.run("put", "--retries", "0", second, server.url + "/files/").expect(75)
-        // The deletion of the earlier upload of b.bin gets no answer.
+        // The server does not respond to the deletion of the earlier upload of b.bin.
         let run = try home.start("put", "--restart", first, second, server.url + "/files/")
         let isStalled: Bool? = pollUntil(within: .seconds(60)) {
             server.requests.contains { $0.method == "DELETE" } ? true : nil
@@ -224,7 +224,7 @@ struct SeveralFilesTests {
         run.process.kill(SIGKILL)
     }
 
-    @Test("A command of which nothing could be sent leaves no list")
+    @Test("A command that sent no file leaves no list")
     func vain() throws {
         let server = try ScriptedServer { _, reply in
             try reply.discardBody()

@@ -6,7 +6,7 @@ import Testing
 struct StateCommandTests {
     private static let bytes = Payload.bytes(4_000_000)
 
-    /// Interrupts an upload, and returns the name of its state.
+    /// Interrupts an upload, and returns the file name of its state.
     private func interrupt(
         _ home: CommandHome, _ url: String, _ name: String = "big.bin", _ options: [String] = []
     ) throws {
@@ -17,7 +17,7 @@ struct StateCommandTests {
         try run.expect(75)
     }
 
-    @Test("status lists what is interrupted, as text and as one object a line")
+    @Test("status lists the interrupted transfers, as text and as one JSON object on each line")
     func status() throws {
         try withServer { server in
             let home = try CommandHome()
@@ -39,7 +39,7 @@ struct StateCommandTests {
             #expect(text.output.contains("\(Int(Double(acknowledged) / 4_000_000 * 100)) %, "))
             #expect(text.output.contains("of 4.00 MB acknowledged"))
             #expect(object.members["active"] as? Bool == false)
-            // For its owner alone.
+            // Only the owner may read it.
             var attributes = stat()
             stat(home.states + "/" + home.stateNames[0], &attributes)
             #expect(attributes.st_mode & 0o777 == 0o600)
@@ -48,7 +48,7 @@ struct StateCommandTests {
         }
     }
 
-    @Test("resume continues with everything, or with the one that is named")
+    @Test("resume continues all interrupted transfers, or the named one")
     func resume() throws {
         try withServer { server in
             let home = try CommandHome()
@@ -69,7 +69,7 @@ struct StateCommandTests {
         }
     }
 
-    @Test("cancel forgets the state and deletes the upload on the server")
+    @Test("cancel removes the state, and deletes the upload on the server")
     func cancel() throws {
         try withServer { server in
             let home = try CommandHome()
@@ -85,7 +85,7 @@ struct StateCommandTests {
         }
     }
 
-    @Test("cancel of what the server cannot be asked to delete keeps it: 75")
+    @Test("cancel keeps the state and ends with 75 if the server cannot be reached")
     func cancelOffline() throws {
         try withServer { server in
             let home = try CommandHome()
@@ -100,7 +100,7 @@ struct StateCommandTests {
         }
     }
 
-    @Test("cancel that the server does not allow keeps it: 77")
+    @Test("cancel keeps the state and ends with 77 if the server forbids the deletion")
     func cancelForbidden() throws {
         let server = try ScriptedServer { request, reply in
             if request.method == "DELETE" { return try reply.respond(403) }
@@ -120,7 +120,7 @@ struct StateCommandTests {
         #expect(home.stateNames.count == 1)
     }
 
-    /// A server that takes uploads in without an end, and deletes them for those who show a key.
+    /// A server that accepts endless uploads, and deletes them for requests with a key.
     private func lockedServer() throws -> ScriptedServer {
         try ScriptedServer { request, reply in
             if request.method == "DELETE" {
@@ -153,7 +153,7 @@ struct StateCommandTests {
             try interrupt(home, server.url + "/files/" + name, name)
             let before = server.requests.count
             let run = try home.start(["put", "--restart", "--limit-rate", "1M", home.path + "/" + name] + words)
-            // The deletion, and then the creation.
+            // First the deletion, then the creation.
             #expect(server.awaitRequests(before + 2))
             run.process.kill(SIGKILL)
             _ = try run.process.awaitEnding()
@@ -168,7 +168,7 @@ struct StateCommandTests {
         #expect(third.deletion != nil && third.0.errors.contains("could not be deleted"))
     }
 
-    @Test("--state puts the state elsewhere; resume and cancel find it by its path")
+    @Test("--state sets the path of the state; resume and cancel find the state by its path")
     func elsewhere() throws {
         try withServer { server in
             let home = try CommandHome()
@@ -186,7 +186,7 @@ struct StateCommandTests {
         }
     }
 
-    @Test("A file that is no state is neither used nor removed")
+    @Test("A file that is not a state is neither used nor removed")
     func foreign() throws {
         try withServer { server in
             let home = try CommandHome()
@@ -203,7 +203,7 @@ struct StateCommandTests {
         }
     }
 
-    @Test("A directory for states that cannot be used: 74, and --state does without it")
+    @Test("A directory that cannot be used for states ends with 74; with --state the command needs no directory")
     func unusableDirectory() throws {
         try withServer { server in
             let home = try CommandHome()
@@ -225,7 +225,7 @@ struct StateCommandTests {
         }
     }
 
-    @Test("An upload that the server has forgotten ends with 69; the same command starts again")
+    @Test("An upload that the server no longer has ends with 69; the same command starts a new one")
     func gone() throws {
         try withServer { server in
             let home = try CommandHome()

@@ -7,7 +7,7 @@ import Testing
 /// The command line of `onward serve`.
 @Suite("Usage", .blocking)
 struct UsageTests {
-    @Test("--help groups every option and names the environment; it ends with 0")
+    @Test("--help lists every option by group, names the environment variables and ends with 0")
     func help() throws {
         for flag in ["--help", "-h"] {
             let run = try ServeRun(["serve", flag])
@@ -26,11 +26,11 @@ struct UsageTests {
             }
             #expect(run.output.split(separator: "\n").allSatisfy { $0.count <= 100 })
         }
-        // Asking for help is no mistake, whatever else is on the line.
+        // A line with --help is never an error, whatever other options it has.
         #expect(try ServeRun(["serve", "--max-size", "junk", "--help"]).ending == .exited(0))
     }
 
-    @Test("The command itself explains what there is")
+    @Test("onward --help and --version end with 0; no command, or an unknown one, ends with 64")
     func commands() throws {
         for arguments in [["--help"], ["help"], ["-h"]] {
             let run = try ServeRun(arguments)
@@ -46,7 +46,7 @@ struct UsageTests {
         #expect(unknown.output.contains("'sevre'"))
     }
 
-    @Test("help COMMAND is that command's help; 64 where there is no such command")
+    @Test("onward help COMMAND prints the help of the command, and ends with 64 if there is no such command")
     func helpOfCommand() throws {
         for command in ["put", "get", "resume", "status", "cancel", "serve", "health", "check"] {
             let run = try ServeRun(["help", command])
@@ -57,14 +57,14 @@ struct UsageTests {
         try ServeRun(["help", "put", "get"]).expect(64, "'get'")
     }
 
-    @Test("A variable that names no option is reported, and changes nothing")
+    @Test("A variable that belongs to no option is reported, and changes nothing")
     func misspelt() throws {
         try withServer(environment: ["ONWARD_ALOW_ANONYMOUS": "1"]) { server in
             #expect(server.log.contains("ONWARD_ALOW_ANONYMOUS"))
         }
     }
 
-    @Test("A wrong command line ends with 64 and a message that names what is wrong; nothing is made")
+    @Test("A wrong command line ends with 64 and a message that names the mistake; no file is created")
     func wrong() throws {
         let directory = try TemporaryDirectory()
         let root = directory.path + "/data"
@@ -105,7 +105,7 @@ struct UsageTests {
         #expect(!FileManager.default.fileExists(atPath: root))
     }
 
-    @Test("Garbage for a size or duration ends with 64, on the command line and in the environment")
+    @Test("An invalid size or duration ends with 64, on the command line and in the environment")
     func garbage() throws {
         let directory = try TemporaryDirectory()
         let root = ["serve", "--root", directory.path + "/data"]
@@ -135,7 +135,7 @@ struct UsageTests {
         return try #require(try server.exchange(Request("OPTIONS", "*")).limits)
     }
 
-    @Test("Sizes take K M G T and KiB MiB GiB TiB, durations s m h d; bare numbers are bytes and seconds")
+    @Test("Sizes accept K M G T and KiB MiB GiB TiB, durations s m h d; bare numbers are bytes and seconds")
     func quantities() throws {
         let first = try limits([
             "--max-size", "1T", "--min-size=3", "--max-append-size", "5MiB", "--min-append-size", "1K", "--max-age",
@@ -161,14 +161,14 @@ struct UsageTests {
         #expect(try limits(["--max-age", "2h"])["max-age"] == 7200)
     }
 
-    @Test("LIM-20: every option stands in the environment, too; the command line has the last word")
+    @Test("LIM-20: every option has an environment variable; the command line has precedence")
     func environment() throws {
         let environment = ["ONWARD_MAX_SIZE": "1MiB", "ONWARD_MAX_AGE": "1h", "ONWARD_MIN_SIZE": "10"]
         let announced = try limits([], environment)
         #expect(announced == ["max-size": 1 << 20, "max-age": 3600, "min-size": 10])
         let mixed = try limits(["--max-size", "2MiB"], environment)
         #expect(mixed == ["max-size": 2 << 20, "max-age": 3600, "min-size": 10])
-        // What the command line replaces is not even read.
+        // If the option is given, the variable is not even read.
         let replaced = try limits(["--max-size", "3MiB"], ["ONWARD_MAX_SIZE": "junk"])
         #expect(replaced["max-size"] == 3 << 20)
 

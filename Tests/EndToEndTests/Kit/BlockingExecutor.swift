@@ -9,7 +9,7 @@ final class BlockingExecutor: TaskExecutor {
 
     init(threads: Int) {
         for number in 0..<threads {
-            // A test run without any such thread would wait for ever.
+            // Without a single thread the test run would wait for ever.
             do {
                 _ = try WorkerThread(name: "blocking-\(number)") { [jobs] in
                     while true {

@@ -1,14 +1,14 @@
 import SystemCalls
 import Testing
 
-/// Runs a test's body, which blocks in system calls, on threads of its own instead of the cooperative pool, and no more
-/// bodies at a time than there are threads: one that waits for something continues at once when it comes.
+/// Runs the body of a test, which blocks in system calls, on separate threads instead of the cooperative pool. It
+/// starts no more bodies than there are threads, so that a body that has waited continues without a delay.
 ///
-/// The number of these threads bounds how many servers run at the same time, whatever the width of the test run. A body has a
-/// time limit, which begins with the body: unlike that of `timeLimit`, it does not include the wait for a thread, which depends
-/// on how many tests there are and how busy the machine is.
+/// The number of threads bounds the number of servers that run at the same time, independently of the width of the test
+/// run. The time limit of a body starts with the body. Unlike that of `timeLimit`, it does not include the wait for a
+/// thread, which depends on the number of tests and on how busy the machine is.
 struct BlockingTrait: SuiteTrait, TestTrait, TestScoping {
-    /// Whether the body that runs has its place already.
+    /// Whether the running body has already been admitted.
     @TaskLocal private static var isAdmitted = false
 
     let limit: Duration
@@ -18,7 +18,7 @@ struct BlockingTrait: SuiteTrait, TestTrait, TestScoping {
     func provideScope(
         for test: Test, testCase: Test.Case?, performing function: @Sendable () async throws -> Void
     ) async throws {
-        // A suite has no body of its own: its scope would hold a thread while its tests wait for one.
+        // A suite has no body: its scope would occupy a thread while its tests wait for one.
         guard testCase != nil, !Self.isAdmitted else { return try await function() }
         // The trait of a test comes after that of its suite.
         let limit = test.traits.reduce(limit) { ($1 as? Self)?.limit ?? $0 }
@@ -29,7 +29,7 @@ struct BlockingTrait: SuiteTrait, TestTrait, TestScoping {
         }
     }
 
-    /// Runs a body on its threads. If that takes longer than `limit`, it records an issue and cancels the body.
+    /// Runs a body on these threads. If that takes longer than `limit`, it records an issue and cancels the body.
     static func run(within limit: Duration, _ body: @escaping @Sendable () async throws -> Void) async throws {
         let body = Task(executorPreference: BlockingExecutor.shared) { try await body() }
         let timer = Task {
@@ -42,7 +42,7 @@ struct BlockingTrait: SuiteTrait, TestTrait, TestScoping {
     }
 }
 
-/// Places for test bodies, as many as there are threads for them.
+/// The places of the running test bodies, as many as there are threads for them.
 private final class Admission: Sendable {
     static let shared = Admission(places: BlockingExecutor.threads)
 
@@ -84,6 +84,6 @@ private final class Admission: Sendable {
 extension Trait where Self == BlockingTrait {
     static var blocking: Self { .blocking(limit: .seconds(15 * 60)) }
 
-    /// - Parameter limit: how long the body may take.
+    /// - Parameter limit: the time that the body may take.
     static func blocking(limit: Duration) -> Self { Self(limit: limit) }
 }

@@ -2,7 +2,7 @@ import ConformanceKit
 import Glibc
 import SystemCalls
 
-/// Reads a connection by lines and by counts. Used by one thread at a time.
+/// Reads a connection line by line or a number of bytes at a time. Used by one thread at a time.
 final class ConnectionInput {
     private let connection: FileDescriptor
     private var buffer = [UInt8](repeating: 0, count: 256 << 10)
@@ -28,8 +28,8 @@ final class ConnectionInput {
         }
     }
 
-    /// Hands over what has arrived, at least one byte and at most so many.
-    /// - Returns: how many bytes they were.
+    /// Passes the bytes that have arrived to `body`, at least one and at most `most`.
+    /// - Returns: The number of bytes.
     func take(_ most: Int, _ body: (UnsafeRawBufferPointer) -> Void) throws -> Int {
         if filled.isEmpty { try fill() }
         let part = filled.prefix(most)
@@ -38,7 +38,7 @@ final class ConnectionInput {
         return part.count
     }
 
-    /// Throws away what has arrived, waiting for at least one byte.
+    /// Discards the bytes that have arrived; waits for at least one.
     func discard() throws {
         try fill()
         filled = 0..<0

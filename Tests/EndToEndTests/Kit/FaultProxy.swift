@@ -2,26 +2,27 @@ import Glibc
 import SystemCalls
 import TestSupport
 
-/// A proxy of TCP connections to a server on the loopback interface. It breaks them where a test wants it, and counts
-/// bytes.
+/// A proxy of TCP connections to a server on the loopback interface. It breaks connections at the points that a test
+/// chooses, and counts bytes.
 final class FaultProxy: Sendable {
     enum Direction: Sendable, CaseIterable { case toServer, toClient }
 
-    /// What happens to a connection once so many bytes went in one direction.
+    /// A fault of a connection after a number of bytes in one direction.
     struct Fault: Sendable {
         enum Kind: Sendable {
-            /// RST to both sides.
+            /// The proxy resets both sides (RST).
             case reset
-            /// Nothing more comes, and the connection ends in order, as some proxies end it.
+            /// The proxy closes the connection in order, as some proxies do.
             case end
-            /// Nothing more goes in this direction; the connection stays.
+            /// The proxy passes on nothing more in this direction, and keeps the connection open.
             case stall
         }
 
         var kind = Kind.reset
         var direction: Direction
         var after: Int
-        /// Bytes in the other direction after which the connection is reset if that comes first; nil: any.
+        /// The number of bytes in the other direction after which the connection is reset if that comes first; nil: no
+        /// limit.
         var most: Int?
     }
 
@@ -34,7 +35,7 @@ final class FaultProxy: Sendable {
     private let listener: LoopbackListener
     private let state: Monitor<State>
 
-    /// - Parameter fault: that of the next connection; nil: none.
+    /// - Parameter fault: returns the fault of the next connection; nil: none.
     init(to server: UInt16, fault: @escaping @Sendable () -> Fault?) throws {
         let state = Monitor(State())
         self.state = state
@@ -62,14 +63,14 @@ final class FaultProxy: Sendable {
     }
 
     /// Resets connections.
-    /// - Parameter nextCut: after how many bytes to the server the next one is; nil: never.
+    /// - Parameter nextCut: the number of bytes to the server after which the next connection is reset; nil: never.
     convenience init(upstream: UInt16, nextCut: @escaping @Sendable () -> Int?) throws {
         try self.init(to: upstream) { nextCut().map { Fault(direction: .toServer, after: $0) } }
     }
 
     var port: UInt16 { listener.port }
     var url: String { "http://127.0.0.1:\(port)" }
-    /// How many connections were broken.
+    /// The number of broken connections.
     var cuts: Int { state.withLock { $0.faults } }
     var connections: Int { state.withLock { $0.connections } }
     var bytesToServer: Int64 { state.withLock { $0.passed[.toServer] ?? 0 } }
@@ -96,7 +97,7 @@ final class FaultProxy: Sendable {
             let count = recv(source.rawValue, &buffer, min(buffer.count, left ?? .max), 0)
             if count < 0, errno == EINTR { continue }
             guard count > 0 else {
-                // A reset is passed on as one, an end as an end.
+                // A reset is passed on as a reset, an end as an end.
                 if count < 0 { LoopbackListener.reset(destination) }
                 shutdown(destination.rawValue, Int32(SHUT_WR))
                 return

@@ -3,7 +3,7 @@ import SystemCalls
 import TestSupport
 import Testing
 
-@Suite("The kit of these tests")
+@Suite("The helpers of these tests")
 struct KitTests {
     @Test func base64AgreesWithTheRFC() {
         #expect(Array("foobar".utf8).base64 == "Zm9vYmFy")

@@ -3,14 +3,14 @@ import Glibc
 import SystemCalls
 import TestSupport
 
-/// Accepts connections on a port of the loopback interface, each served on a thread of its own. All of them end with
-/// this object.
+/// Accepts connections on a port of the loopback interface and serves each on its own thread. All of them end with this
+/// object.
 final class LoopbackListener: Sendable {
     let port: UInt16
     private let socket: FileDescriptor
     private let connections = Monitor<[Int: FileDescriptor]>([:])
 
-    /// - Parameter serve: is given the connection, which is closed after it, and its number, from 1.
+    /// - Parameter serve: receives a connection, which is closed when it returns, and its number, from 1.
     init(_ name: String, _ serve: @escaping @Sendable (FileDescriptor, Int) -> Void) throws {
         let listening = try ListeningSocket(.tcp(host: "127.0.0.1", port: 0))
         let socket = FileDescriptor(owning: listening.release())
@@ -47,7 +47,7 @@ final class LoopbackListener: Sendable {
     /// A connection to a port of the loopback interface.
     /// - Parameters:
     ///   - receiveBuffer: SO_RCVBUF.
-    ///   - source: the last number of the address of 127.0.0.0/8 from which it connects.
+    ///   - source: the last number of the client's address in 127.0.0.0/8.
     static func connect(to port: UInt16, receiveBuffer: Int32? = nil, source: UInt8 = 1) throws -> FileDescriptor {
         let connection = FileDescriptor(
             owning: Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0))
@@ -72,16 +72,16 @@ final class LoopbackListener: Sendable {
         return connection
     }
 
-    /// Sends RST now: what the peer has not got is lost. The descriptor stays.
+    /// Sends RST now: the peer loses what it has not read. The descriptor stays open.
     static func reset(_ connection: FileDescriptor) {
-        // connect(2) to no address dissolves a TCP connection, with RST where it is established.
+        // connect(2) to AF_UNSPEC dissolves a TCP connection, with RST if it is established.
         var nowhere = sockaddr(sa_family: sa_family_t(AF_UNSPEC), sa_data: sockaddr().sa_data)
         _ = Glibc.connect(connection.rawValue, &nowhere, socklen_t(MemoryLayout<sockaddr>.size))
     }
 
-    /// Waits until the peer has ended its side, without reading anything.
+    /// Waits until the peer has closed its side, without reading anything.
     static func awaitEnd(of connection: FileDescriptor, within limit: Duration) {
-        // POLLRDHUP, which Glibc does not show to Swift.
+        // POLLRDHUP, which Glibc does not export to Swift.
         var entry = pollfd(fd: connection.rawValue, events: 0x2000, revents: 0)
         poll(&entry, 1, Deadline(in: limit).milliseconds)
     }

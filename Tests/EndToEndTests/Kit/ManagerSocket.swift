@@ -2,15 +2,15 @@ import ConformanceKit
 import Glibc
 import SystemCalls
 
-/// The end of a service manager: a datagram socket to which services send their state (sd_notify(3)).
+/// The socket of a service manager: a datagram socket to which services send their state (sd_notify(3)).
 final class ManagerSocket {
     private let descriptor: FileDescriptor
-    /// What `NOTIFY_SOCKET` says.
+    /// The value for `NOTIFY_SOCKET`.
     let address: String
-    /// Every message so far, each as its assignments.
+    /// The messages that have arrived, each as its assignments.
     private(set) var messages: [[String: String]] = []
 
-    /// - Parameter address: a path, or an abstract name behind `@`.
+    /// - Parameter address: a path, or an abstract name after `@`.
     init(_ address: String) throws {
         self.address = address
         let type = Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue)
@@ -28,7 +28,7 @@ final class ManagerSocket {
         guard result == 0 else { throw Errno.current }
     }
 
-    /// Waits for the next message that has this assignment; those before it are kept, too.
+    /// Waits for the next message that has this assignment; the messages before it are kept, too.
     @discardableResult
     func await(_ name: String, _ value: String? = nil, within limit: Duration = .seconds(30)) throws -> [String: String]
     {
@@ -40,7 +40,7 @@ final class ManagerSocket {
         throw WireFailure.timedOut("\(name) was not told; this was: \(messages)")
     }
 
-    /// The messages so far, without waiting.
+    /// Reads the messages that have arrived, without waiting.
     func receiveAll() {
         while let message = receive(until: Deadline(in: .zero)) { messages.append(message) }
     }

@@ -1,7 +1,7 @@
 import ConformanceKit
 import TestSupport
 
-/// The samples of one answer of `/metrics`, each by its name with its labels, as it stands on the line.
+/// The samples of a response of `/metrics`, by their name and labels as in the text.
 struct MetricSamples {
     let values: [String: Double]
 
@@ -14,16 +14,16 @@ struct MetricSamples {
         self.values = values
     }
 
-    /// Zero where there is no such sample, as a counter begins.
+    /// The value of a sample; zero if it is missing, as counters start at zero.
     subscript(sample: String) -> Double { values[sample] ?? 0 }
 
-    /// Requests that have ended, but for those that looked at the metrics.
+    /// The number of ended requests, without those to `/metrics`.
     var requests: Double {
         values.filter { $0.key.hasPrefix("onward_http_requests_total{") && !$0.key.contains("route=\"/metrics\"") }
             .values.reduce(0, +)
     }
 
-    /// Samples of the family that are not zero, by what stands in braces.
+    /// The samples of a family that are not zero, by the text in braces.
     func nonzero(_ family: String) -> [String: Double] {
         var result: [String: Double] = [:]
         for (sample, value) in values where sample.hasPrefix(family + "{") && value != 0 {
@@ -36,7 +36,8 @@ struct MetricSamples {
 extension ServerProcess {
     func metrics() throws -> MetricSamples { MetricSamples(try exchange(.get("/metrics")).text) }
 
-    /// The metrics once they have what is looked for: a request is counted when it has ended, which is after its answer.
+    /// Waits until the metrics satisfy the condition: a request is counted after its end, which can be after its
+    /// response.
     func metrics(when isThere: (MetricSamples) -> Bool) throws -> MetricSamples {
         var last = MetricSamples("")
         let found = try pollUntil(within: .seconds(60)) { () -> MetricSamples? in

@@ -1,7 +1,7 @@
 import SystemCalls
 
-/// Distinguishes a failure of the subject from a standstill of the test itself, whose threads a loaded machine may halt for
-/// longer than the limit that must not be over.
+/// Distinguishes a failure of the tested program from a delay of the test itself: a loaded machine may suspend the
+/// test's threads for longer than a limit of the tested program.
 final class Pace: Sendable {
     private struct State {
         var last = ContinuousClock.now
@@ -10,7 +10,7 @@ final class Pace: Sendable {
 
     private let state = Monitor(State())
 
-    /// Called at each point at which the other side may see activity.
+    /// The test calls this at each point at which the other side may see activity.
     func step() {
         state.withLock { state in
             let now = ContinuousClock.now
@@ -19,13 +19,14 @@ final class Pace: Sendable {
         }
     }
 
-    /// Whether a limit may have been over between two steps: what the other side sees as one pause may be part of two of ours.
+    /// Whether the limit may have expired between two steps. One pause for the other side can be part of two pauses of
+    /// the test.
     private func stoodStill(for limit: Duration) -> Bool {
         step()
         return state.withLock { $0.longest >= limit / 2 }
     }
 
-    /// Runs a body that must not pause for longer than a limit, and runs it again if it failed after a standstill.
+    /// Runs a body that must not pause for longer than a limit, and runs it again if it failed after such a pause.
     static func within<Result>(_ limit: Duration, _ body: (Pace) throws -> Result) throws -> Result {
         for _ in 0..<9 {
             let pace = Pace()
@@ -34,7 +35,7 @@ final class Pace: Sendable {
         return try body(Pace())
     }
 
-    /// The same if failures are in the result.
+    /// The same for a body that returns its failures as results.
     static func within<Result>(
         _ limit: Duration, until isGood: (Result) -> Bool, _ body: (Pace) async throws -> Result
     ) async throws -> Result {

@@ -1,7 +1,7 @@
 import Digests
 import TestSupport
 
-/// Bytes that look random, are the same in every run, and differ from offset to offset.
+/// Bytes that look random, are the same in every run, and differ at every offset.
 enum Payload {
     /// - Parameter seed: another seed gives other bytes everywhere.
     static func bytes(_ count: Int, seed: UInt64 = 1) -> [UInt8] {
@@ -24,7 +24,7 @@ extension Collection<UInt8> {
         return digest.finalized()
     }
 
-    /// The SHA-256 in hexadecimal.
+    /// The SHA-256 of the bytes in hexadecimal.
     var sha256: String {
         digest().map { byte in
             let text = String(byte, radix: 16)
@@ -37,7 +37,7 @@ extension Collection<UInt8> {
         "\(algorithm.rawValue)=:\(digest(algorithm).base64):"
     }
 
-    /// RFC 4648 section 4.
+    /// The bytes in Base64 (RFC 4648 section 4).
     var base64: String {
         let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
         var text: [UInt8] = []

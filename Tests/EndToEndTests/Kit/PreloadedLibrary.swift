@@ -2,16 +2,16 @@ import FoundationEssentials
 import Glibc
 import TestSupport
 
-/// A shared library that is made of C and takes the place of functions of the C library in a process (ld.so(8)).
+/// A shared library, compiled from C, that replaces functions of the C library in a process (ld.so(8)).
 struct PreloadedLibrary {
     let path: String
 
-    /// The compiler that the system has; nil: none.
+    /// The path of the system's compiler; nil: it has none.
     static let compiler: String? = ["/usr/bin/cc", "/usr/bin/gcc", "/usr/bin/clang"].first {
         access($0, X_OK) == 0
     }
 
-    /// - Parameter source: of one file.
+    /// - Parameter source: the text of a C file.
     init(_ source: String, in directory: TemporaryDirectory) throws {
         let file = directory.path + "/preloaded.c"
         path = directory.path + "/preloaded.so"

@@ -3,7 +3,7 @@ import Glibc
 import SystemCalls
 import Testing
 
-/// Records what is wrong about responses as issues of the running test, and the secrets that are sent.
+/// Records malformed responses as issues of the running test, and records the secrets that are sent.
 private final class StrictObserver: WireObserver {
     static func make() -> StrictObserver { StrictObserver() }
 
@@ -14,14 +14,14 @@ private final class StrictObserver: WireObserver {
         }
     }
     func observe(anomaly: String, in transcript: Transcript) { Issue.record("malformed response: \(anomaly)") }
-    // Tests send bytes as well as requests.
+    // Tests may send bytes that are not a request.
     func observe(unrequested: String, in transcript: Transcript) {}
     func observe(sending request: Request, at endpoint: Endpoint) {
         SentSecrets.record(request, to: endpoint.authority)
     }
 }
 
-/// A final response came in place of an interim one.
+/// A final response arrived in place of an interim response.
 struct UnexpectedFinalResponse: Error {
     let response: Response
 }
@@ -32,7 +32,7 @@ extension RawConnection {
     /// Connects to a port of the loopback interface.
     /// - Parameters:
     ///   - receiveBuffer: SO_RCVBUF, for a client that can be made to read slowly.
-    ///   - source: the last number of the address of 127.0.0.0/8 from which it connects.
+    ///   - source: the last number of the client's address in 127.0.0.0/8.
     convenience init(port: UInt16, authority: String? = nil, receiveBuffer: Int32? = nil, source: UInt8 = 1) throws {
         var endpoint = try #require(Endpoint("http://127.0.0.1:\(port)/"))
         if let authority { endpoint.authority = authority }
@@ -77,8 +77,8 @@ extension RawConnection {
 
     func sendLastChunk() throws { try send(Request.lastChunk) }
 
-    /// Sends as much of `bytes` as the server accepts, and returns how much that was: a server that rejects a request
-    /// need not read everything.
+    /// Sends as many bytes as the server accepts, and returns their number: a server that rejects a request need not
+    /// read all of them.
     func sendWhatGoes(_ bytes: some Collection<UInt8>, within limit: Duration = .seconds(10)) -> Int {
         var sent = 0
         var rest = bytes[...]
@@ -91,10 +91,10 @@ extension RawConnection {
         return sent
     }
 
-    /// Lets the kernel discard everything that arrives from now on.
+    /// Makes the kernel discard everything that arrives from now on.
     func stopReceiving() { shutdown(descriptor, Int32(SHUT_RD)) }
 
-    /// Waits until the server's kernel has acknowledged everything that was sent. The server may not have read it yet.
+    /// Waits until the server's kernel has acknowledged all sent bytes. The server may not have read them yet.
     func awaitAcknowledgment(within limit: Duration = limit) throws {
         let deadline = Deadline(in: limit)
         while true {
@@ -107,8 +107,8 @@ extension RawConnection {
 
     // MARK: - Receiving
 
-    /// Reads what comes next.
-    /// - Returns: how the connection ended, if it did; `nil` when bytes came.
+    /// Reads the next bytes.
+    /// - Returns: How the connection ended; `nil` if bytes arrived.
     func receiveMore(until deadline: Deadline) throws -> Ending? {
         do {
             try receive(until: deadline)
@@ -119,7 +119,7 @@ extension RawConnection {
     }
 
     /// Reads until the server closes the connection.
-    /// - Returns: how it did, and the bytes that belong to no response.
+    /// - Returns: How the server closed it, and the bytes that belong to no response.
     func awaitClosing(within limit: Duration = limit) throws -> (closing: Ending, leftover: String) {
         let deadline = Deadline(in: limit)
         while true {
@@ -129,18 +129,18 @@ extension RawConnection {
         }
     }
 
-    /// Whether nothing arrives for so long. Use it only to show that something does *not* happen.
+    /// Whether nothing arrives for this time. Use it only to show that something does *not* happen.
     func staysSilent(for duration: Duration) -> Bool { unread.isEmpty && !hasInput(within: duration) }
 
-    /// Whether the server has closed the connection, or its side of it. Reads nothing.
+    /// Whether the server has closed the connection or its sending side. Reads nothing.
     var isClosedByPeer: Bool {
-        // POLLRDHUP, which Glibc does not show to Swift.
+        // POLLRDHUP, which Glibc does not export to Swift.
         var entry = pollfd(fd: descriptor, events: 0x2000, revents: 0)
         return poll(&entry, 1, 0) == 1
     }
 
-    /// Reads the next final response and the interim ones before it.
-    /// - Parameter method: of the request, if its bytes were sent without it.
+    /// Reads the next final response and the interim responses before it.
+    /// - Parameter method: the method of the request, if the request was sent as bytes.
     func readResponse(to method: String, within limit: Duration? = nil) throws -> Response {
         expectResponse(to: method)
         return try readResponse(within: limit)
@@ -154,7 +154,8 @@ extension RawConnection {
         throw UnexpectedFinalResponse(response: try readResponse(within: limit))
     }
 
-    /// Sends the head of a request that asks for 100, and waits for it: from then on the server handles the request.
+    /// Sends the head of a request with `Expect: 100-continue`, and waits for 100: the server has accepted the head
+    /// then.
     func open(_ request: Request) throws {
         try send(request.with("Expect", "100-continue").head(authority: authority))
         while try requireInterim().status != 100 {}

@@ -5,12 +5,12 @@ struct ReceivedRequest: Sendable {
     let method: String
     let target: String
     let fields: Fields
-    /// Which connection it came over, from 1.
+    /// The number of its connection, from 1.
     let connection: Int
     let arrivedAt: ContinuousClock.Instant
-    /// Bytes of content that the script has read, without the framing of chunks.
+    /// The number of bytes of content that the script has read, without the framing of chunks.
     var contentCount: Int64 = 0
-    /// The first of them, at most ``ScriptedServer/keptContent``.
+    /// The first bytes of the content, at most ``ScriptedServer/keptContent``.
     var content: [UInt8] = []
     /// Whether the script has read the content to its end.
     var isContentWhole = false

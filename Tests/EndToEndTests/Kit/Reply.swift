@@ -3,15 +3,16 @@ import Glibc
 import HTTPSemantics
 import SystemCalls
 
-/// What a script does with one request: reads its content, answers, or does not. Used by the connection's thread alone.
+/// The means with which a script handles a request: it reads the content and responds. Used by the connection's thread
+/// only.
 ///
-/// Reading and sending throw ``WireFailure`` once the connection is over, or when nothing has happened for half a
+/// Reading and sending throw ``WireFailure`` when the connection has ended, or when nothing has happened for half a
 /// minute. A script need not catch that.
 final class Reply {
     private enum Framing {
-        /// Bytes left.
+        /// The number of remaining bytes.
         case sized(Int64)
-        /// Bytes left of the chunk.
+        /// The number of remaining bytes of the chunk.
         case chunked(Int64)
     }
 
@@ -22,7 +23,7 @@ final class Reply {
     private let isToHead: Bool
     /// Whether a final response was sent.
     private(set) var isAnswered = false
-    /// Whether nothing more can be done on this connection.
+    /// Whether the connection can no longer be used.
     private(set) var isOver = false
     /// Whether the content was read to its end.
     private(set) var isContentWhole = false
@@ -43,18 +44,18 @@ final class Reply {
 
     // MARK: Content
 
-    /// Waits for `most` bytes of content, or its end.
+    /// Reads `most` bytes of content, or fewer if the content ends.
     func readBody(atMost most: Int) throws -> [UInt8] {
         var result: [UInt8] = []
         try take(most) { result.append(contentsOf: $0) }
         return result
     }
 
-    /// All of the content.
+    /// Reads all of the content.
     func readAll() throws -> [UInt8] { try readBody(atMost: .max) }
 
-    /// Reads all of the content, or `most` bytes of it, without keeping any.
-    /// - Returns: how many they were.
+    /// Reads the content, or `most` bytes of it, and discards it.
+    /// - Returns: The number of bytes.
     @discardableResult
     func discardBody(atMost most: Int = .max) throws -> Int {
         var count = 0
@@ -84,7 +85,7 @@ final class Reply {
         _ = endsHere()
     }
 
-    /// Whether there is content to come. Reads the size of the next chunk where that is not known.
+    /// Whether more content follows. Reads the size of the next chunk if necessary.
     private func beginPart() throws -> Bool {
         if isContentWhole || endsHere() { return false }
         guard case .chunked(0) = framing else { return true }
@@ -111,7 +112,8 @@ final class Reply {
 
     // MARK: Response
 
-    /// Sends bytes as they are. A response made of them alone is followed by ``close()``, or by ``answered()``.
+    /// Sends bytes unchanged. A script whose response consists of such bytes calls ``close()`` or ``answered()`` after
+    /// it.
     func send(raw text: String) throws { try send(raw: Array(text.utf8)) }
 
     func send(raw bytes: [UInt8]) throws {
@@ -131,10 +133,10 @@ final class Reply {
         }
     }
 
-    /// An interim response.
+    /// Sends an interim response.
     func interim(_ status: Int, _ fields: Fields = [:]) throws { try send(raw: head(status, fields) + "\r\n") }
 
-    /// A final response with Content-Length. To HEAD it goes without its content.
+    /// Sends a final response with Content-Length; to HEAD without the content.
     func respond(_ status: Int, _ fields: Fields = [:], _ body: String = "") throws {
         try respond(status, fields, Array(body.utf8))
     }
@@ -146,18 +148,18 @@ final class Reply {
         try send(raw: Array((head(status, fields) + length + "\r\n").utf8) + (isToHead ? [] : body))
     }
 
-    /// A final head alone: the script sends the content itself, framed as in the fields.
+    /// Sends the head of a final response; the script sends the content itself, framed as the fields say.
     func begin(_ status: Int, _ fields: Fields = [:]) throws {
         isAnswered = true
         try send(raw: head(status, fields) + "\r\n")
     }
 
-    /// One chunk of a chunked response; an empty one is the last.
+    /// Sends a chunk of a chunked response; an empty chunk is the last one.
     func send(chunk text: String) throws {
         try send(raw: String(text.utf8.count, radix: 16) + "\r\n" + text + "\r\n")
     }
 
-    /// What was sent with ``send(raw:)`` is the response: the connection is kept.
+    /// Declares that ``send(raw:)`` sent the response, and keeps the connection.
     func answered() { isAnswered = true }
 
     private func head(_ status: Int, _ fields: Fields) -> String {
@@ -174,22 +176,22 @@ final class Reply {
         isOver = true
     }
 
-    /// Closes the connection after this request. Where content is unread, the kernel makes that a reset.
+    /// Closes the connection after this request. If content is unread, the kernel resets the connection instead.
     func close() {
         shutdown(connection.rawValue, Int32(SHUT_WR))
         isOver = true
     }
 
-    /// Ends this side alone; content can be read all the same.
+    /// Closes the sending side of the connection; content can still be read.
     func endSending() { shutdown(connection.rawValue, Int32(SHUT_WR)) }
 
-    /// Takes in nothing and sends nothing until the client closes the connection, at most half a minute.
+    /// Reads and sends nothing until the client closes the connection, for half a minute at most.
     func stall() {
         LoopbackListener.awaitEnd(of: connection, within: .seconds(600))
         isOver = true
     }
 
-    /// Reads what still comes until the client closes, so that the response is not lost to a reset.
+    /// Reads until the client closes the connection, so that a reset does not destroy the response.
     func drain() {
         endSending()
         while (try? input.discard()) != nil {}

@@ -14,8 +14,8 @@ enum Interop: Int, CaseIterable, Sendable, CustomTestStringConvertible {
 extension Request {
     /// A creation (draft section 4.2).
     /// - Parameters:
-    ///   - version: the version that the request names; `nil` names none.
-    ///   - isComplete: whether its content is the whole representation; `nil` leaves the field out.
+    ///   - version: the version in the request; `nil`: none.
+    ///   - isComplete: whether its content is the complete representation; `nil` omits the field.
     ///   - length: `Upload-Length`.
     static func creation(
         _ version: Interop? = .v8, _ method: String = "PUT", _ target: String = "/files/file.bin", complete: Bool?,
@@ -27,7 +27,7 @@ extension Request {
         return request
     }
 
-    /// An append (draft section 4.4), with the media type that its version demands.
+    /// An append (draft section 4.4), with the media type that its version requires.
     static func append(
         _ version: Interop? = .v8, _ location: String, at offset: Int, complete: Bool?, length: Int? = nil,
         _ content: Content
@@ -56,14 +56,14 @@ extension Request {
         version.map { [("Upload-Draft-Interop-Version", "\($0.rawValue)")] } ?? []
     }
 
-    /// The completeness field of a version; that of version 3 is inverse.
+    /// The completeness field of a version; the field of version 3 is the inverse.
     static func completeness(_ version: Interop?, _ isComplete: Bool) -> (String, String) {
         version == .v3 ? ("Upload-Incomplete", isComplete ? "?0" : "?1") : ("Upload-Complete", isComplete ? "?1" : "?0")
     }
 }
 
 extension FieldSection {
-    /// Whether the response states completeness in its version's field, and in no other.
+    /// Whether the response reports completeness in the field of its version, and in no other field.
     func states(complete: Bool, in version: Interop?) -> Bool {
         version == .v3
             ? incomplete == !complete && !fields.contains("Upload-Complete")

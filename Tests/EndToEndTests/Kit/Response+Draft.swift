@@ -4,10 +4,10 @@ import FoundationEssentials
 /// A response as the wire kit received it. HTTPSemantics has another type of this name.
 typealias Response = ConformanceKit.Response
 
-// MARK: - The upload protocol's fields, read strictly
+// MARK: - The fields of the draft, parsed strictly
 
 extension FieldSection {
-    /// The value of a field that must be on one line at most; `nil` when it is absent or repeated.
+    /// The value of a field that may occur once; `nil` if it is absent or repeated.
     func value(_ name: String) -> String? {
         single(name)
     }
@@ -15,9 +15,9 @@ extension FieldSection {
     var offset: Int64? { value("Upload-Offset").flatMap(Self.integer) }
     var length: Int64? { value("Upload-Length").flatMap(Self.integer) }
     var echoedVersion: Int64? { value("Upload-Draft-Interop-Version").flatMap(Self.integer) }
-    /// `Upload-Complete`.
+    /// The value of `Upload-Complete`.
     var complete: Bool? { value("Upload-Complete").flatMap(Self.boolean) }
-    /// `Upload-Incomplete` of interop version 3.
+    /// The value of `Upload-Incomplete` of interop version 3.
     var incomplete: Bool? { value("Upload-Incomplete").flatMap(Self.boolean) }
 
     /// A non-negative Integer in its canonical form (RFC 9651 section 4.1.4), at most 15 digits.
@@ -33,7 +33,7 @@ extension FieldSection {
 
 // MARK: - Problem documents
 
-/// The members of a problem document that the tests look at.
+/// The members of a problem document that the tests use.
 struct Problem: Decodable, Sendable {
     let type: String?
     let title: String?
@@ -52,7 +52,7 @@ struct Problem: Decodable, Sendable {
 }
 
 extension Response {
-    /// The problem document; `nil` where the response is none or its JSON is invalid.
+    /// The problem document; `nil` if the response has none or its JSON is invalid.
     var problem: Problem? {
         guard value("Content-Type") == "application/problem+json" else { return nil }
         return try? JSONDecoder().decode(Problem.self, from: Data(content))

@@ -3,14 +3,14 @@ import Glibc
 import HTTPSemantics
 import SystemCalls
 
-/// A server of HTTP/1.1 on the loopback interface that does with every request what a test's script says.
+/// An HTTP/1.1 server on the loopback interface that runs a test's script for every request.
 ///
-/// The script runs on the connection's thread. A connection is kept where the script has answered and has read the
-/// content; else it is drained and closed after an answer, and closed at once without one.
+/// The script runs on the connection's thread. The connection is kept if the script has responded and has read the
+/// content. Otherwise it is drained and closed after a response, and closed without a delay if there was none.
 final class ScriptedServer: Sendable {
     typealias Script = @Sendable (ReceivedRequest, Reply) throws -> Void
 
-    /// How many bytes of every request's content are kept.
+    /// The number of bytes that are kept of every request's content.
     static let keptContent = 4 << 20
 
     private struct State {
@@ -34,14 +34,14 @@ final class ScriptedServer: Sendable {
 
     var port: UInt16 { listener.port }
     var url: String { "http://127.0.0.1:\(port)" }
-    /// All requests whose head has arrived, in order, with what was read of their content so far.
+    /// All requests whose head has arrived, in order, with the content that was read of them so far.
     var requests: [ReceivedRequest] { state.withLock { $0.requests } }
-    /// The most scripts that ran at once.
+    /// The largest number of scripts that ran at the same time.
     var mostAtOnce: Int { state.withLock { $0.most } }
-    /// How many connections there were.
+    /// The number of accepted connections.
     var connections: Int { state.withLock { $0.connections } }
 
-    /// Waits until so many requests have arrived.
+    /// Waits until this number of requests has arrived.
     func awaitRequests(_ count: Int, within limit: Duration = .seconds(60)) -> Bool {
         state.wait(until: Deadline(in: limit).nanoseconds) { $0.requests.count >= count ? () : nil } != nil
     }

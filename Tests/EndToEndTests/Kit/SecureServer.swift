@@ -1,9 +1,9 @@
 import TestSupport
 
-/// `openssl s_server` with a certificate of its own, which answers every GET.
+/// `openssl s_server` with its own certificate; it answers every GET.
 final class SecureServer: Sendable {
     let url: String
-    /// Path of the certificate.
+    /// The path of the certificate.
     let certificate: String
     private let identity: SelfSignedCertificate
     private let process: ChildProcess

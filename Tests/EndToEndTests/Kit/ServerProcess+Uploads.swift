@@ -18,7 +18,8 @@ extension ServerProcess {
         return location
     }
 
-    /// A connection that has moved so many bytes that for many minutes no new one of the same client replaces it.
+    /// A connection that has transferred so many bytes that no new connection of the same client replaces it for many
+    /// minutes.
     func connectFast() throws -> RawConnection {
         let connection = try connect()
         let content = [UInt8](repeating: 0x61, count: 2_000_000)
@@ -27,22 +28,22 @@ extension ServerProcess {
         return connection
     }
 
-    /// The upload's state.
+    /// Retrieves the state of an upload.
     func retrieve(_ location: String, _ version: Interop? = .v8) throws -> Response {
         try exchange(.retrieval(version, location))
     }
 
-    /// The published file as it is in the data directory; nil if there is none.
+    /// The content of a published file in the data directory; nil if there is none.
     func published(_ path: String) -> [UInt8]? {
         FileManager.default.contents(atPath: root + "/files/" + path).map { Array($0) }
     }
 
-    /// The names that are published, at any depth.
+    /// The names of the published files, at any depth.
     func publishedNames() -> [String] {
         (try? FileManager.default.subpathsOfDirectory(atPath: root + "/files")) ?? []
     }
 
-    /// Waits until the log says that a request with this method was interrupted: its bytes have been taken in then.
+    /// Waits until the log reports an interrupted request with this method: the server has stored its bytes then.
     func awaitInterruption(_ method: String) throws {
         _ = try process.awaitErrorOutput { text -> Bool? in
             let lines = text.split(separator: "\n")
@@ -51,7 +52,7 @@ extension ServerProcess {
     }
 }
 
-/// Resolves a `Location` against the target of its request (RFC 3986 section 5), as far as servers give such.
+/// Resolves a `Location` against the target of its request (RFC 3986 section 5), for the forms that servers send.
 func resolve(_ location: String, against target: String) -> String {
     if let range = location.firstRange(of: "://") {
         let rest = location[range.upperBound...]

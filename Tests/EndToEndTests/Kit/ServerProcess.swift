@@ -6,7 +6,7 @@ import Testing
 
 /// A running `onward serve` with a data directory of its own.
 final class ServerProcess {
-    /// Holds the data directory and whatever else a test puts there.
+    /// Contains the data directory and the other files of a test.
     let directory: TemporaryDirectory
     private(set) var options: [String]
     private(set) var port: UInt16 = 0
@@ -14,13 +14,13 @@ final class ServerProcess {
     private let environment: [String: String]
 
     var root: String { directory.path + "/data" }
-    /// What `Host` says by default.
+    /// The default value of `Host`.
     var authority: String { "127.0.0.1:\(port)" }
-    /// Standard error of the present process.
+    /// The standard error of the current process.
     var log: String { process.errorOutput }
 
-    /// Starts a server on a port that it keeps and waits until it listens.
-    /// - Parameter options: of `serve`, besides root and address.
+    /// Starts a server on a fixed port, which a restart uses again, and waits until it listens.
+    /// - Parameter options: the options of `serve`, in addition to root and address.
     init(_ options: [String] = [], environment: [String: String] = [:]) throws {
         directory = try TemporaryDirectory()
         self.options = options
@@ -41,22 +41,22 @@ final class ServerProcess {
         }
     }
 
-    // MARK: Its life
+    // MARK: Starting and stopping
 
-    /// Ends it at once, as a crash would, and waits until it is gone.
+    /// Kills the server and waits until it has ended.
     func crash() throws {
         process.kill(SIGKILL)
         _ = try process.awaitEnding()
     }
 
-    /// Asks it to end and waits until it has.
+    /// Sends SIGTERM and waits until the server has ended.
     func stop(within limit: Duration = .seconds(60)) throws -> ChildProcess.Ending {
         process.kill(SIGTERM)
         return try process.awaitEnding(within: limit)
     }
 
     /// Starts another process on the same data directory and port.
-    /// - Parameter options: in place of the old ones.
+    /// - Parameter options: replace the old options.
     func restart(_ options: [String]? = nil) throws {
         if process.ending == nil { try crash() }
         if let options { self.options = options }
@@ -64,7 +64,7 @@ final class ServerProcess {
         port = try Self.awaitListening(process)
     }
 
-    /// Asks it to read its files again, and waits until it says how that went.
+    /// Sends SIGHUP, and waits until the log reports the result of the reload.
     func reload() throws {
         let before = log.utf8.count
         process.kill(SIGHUP)
@@ -75,7 +75,7 @@ final class ServerProcess {
         }
     }
 
-    /// Starts a process that is expected to end by itself, such as one with bad options.
+    /// Starts a process that is expected to end by itself, for example because of a wrong option.
     static func run(_ arguments: [String], environment: [String: String] = [:]) throws -> ChildProcess {
         try ChildProcess(ExecutableLocation.onward(), ["serve"] + arguments, environment: environment)
     }
@@ -90,7 +90,7 @@ final class ServerProcess {
 
     private static func awaitListening(_ process: ChildProcess) throws -> UInt16 {
         try process.awaitErrorOutput { text -> UInt16? in
-            // Only lines that are whole.
+            // Only complete lines.
             for line in text.split(separator: "\n", omittingEmptySubsequences: false).dropLast() {
                 guard let range = line.firstRange(of: "listening on ") else { continue }
                 let address = line[range.upperBound...].prefix { $0 != "\"" && $0 != " " }
@@ -103,13 +103,13 @@ final class ServerProcess {
         }
     }
 
-    // MARK: Talking to it
+    // MARK: Requests
 
     func connect() throws -> RawConnection {
         try RawConnection(port: port, authority: authority)
     }
 
-    /// One request on a connection of its own.
+    /// Sends one request on a new connection.
     func exchange(_ request: Request, within limit: Duration = .seconds(60)) throws -> Response {
         let connection = try connect()
         return try connection.exchange(request, within: limit)
@@ -118,7 +118,7 @@ final class ServerProcess {
 
 /// Runs `body` with a server, ends the server, and removes its data.
 ///
-/// A server that ended by itself is an issue, whatever the body found out.
+/// A server that ended by itself is recorded as an issue, whatever the body did.
 func withServer(
     _ options: String..., environment: [String: String] = [:], sourceLocation: SourceLocation = #_sourceLocation,
     _ body: (ServerProcess) throws -> Void

@@ -1,9 +1,9 @@
 import FoundationEssentials
 import Glibc
 
-/// A snapshot of all that a server has written: the files of its data directory, their names, and its log.
+/// A snapshot of everything that a server has written: the files of its data directory, their names, and its log.
 struct StoredBytes {
-    /// Larger files are content that a test sent.
+    /// Larger files are content that a test sent; they are skipped.
     private static let maximumFileSize = 64 << 20
 
     private var parts: [(place: String, bytes: [UInt8])]
@@ -20,7 +20,7 @@ struct StoredBytes {
         }
     }
 
-    /// Where `text` occurs: paths below the data directory, or what else it is.
+    /// The places that contain `text`: paths below the data directory, or the log.
     func places(of text: String) -> [String] {
         let text = Array(text.utf8)
         return parts.filter { Self.contains($0.bytes, text) }.map(\.place)

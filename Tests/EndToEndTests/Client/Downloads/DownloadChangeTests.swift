@@ -5,14 +5,14 @@ import ResumableUpload
 import SystemCalls
 import Testing
 
-@Suite("Client: downloads of files that change, and of responses that are wrong", .blocking)
+@Suite("Client: downloads of files that change, and wrong responses to downloads", .blocking)
 struct DownloadChangeTests {
     private let bytes = Payload.bytes(1_000_000)
     private let file: ScriptedFile
 
     init() { file = ScriptedFile(bytes: bytes) }
 
-    /// A server that cuts the first response and answers the second request by `body`; then it is honest.
+    /// A server that cuts the first response, answers the second request by `body` and serves `file` from then on.
     private func server(
         cut: Int = 400_000, _ body: @escaping @Sendable (ReceivedRequest, Reply) throws -> Void
     ) throws -> ScriptedServer {
@@ -27,7 +27,7 @@ struct DownloadChangeTests {
         }
     }
 
-    @Test("RNG-27 RNG-29: another representation is received from its beginning, in the response to the same request")
+    @Test("RNG-27 RNG-29: a response with another representation is received from its first byte, without another request")
     func changed() async throws {
         let other = ScriptedFile(bytes: Payload.bytes(700_000, seed: 2), fields: ["ETag": "\"two\""])
         let server = try server { try other.serve($0, $1) }
@@ -39,12 +39,12 @@ struct DownloadChangeTests {
         #expect(result.size == 700_000 && result.status == 200)
         #expect(server.requests.map { $0.fields["Range"] ?? "" } == ["", "bytes=400000-"])
         #expect(history.resumptions == [0])
-        // The bytes of the new representation have a name of their own.
+        // The partial file of the new representation has another name.
         #expect(Set(history.checkpoints.map(\.data)).count == history.checkpoints.count)
         #expect(fixture.downloads == ["result.bin"])
     }
 
-    @Test("RNG-29: a server that knows no ranges sends everything, and the file is all of it")
+    @Test("RNG-29: a server that does not support ranges sends the complete file, and the download is complete")
     func rangeless() async throws {
         let file = file
         let server = try server { _, reply in try reply.respond(200, file.fields, file.bytes) }
@@ -55,7 +55,7 @@ struct DownloadChangeTests {
     }
 
     @Test(
-        "RNG-27 RNG-28: a part that does not fit is thrown away, and everything is asked for",
+        "RNG-27 RNG-28: a part that does not match the request is dropped, and the complete file is requested",
         arguments: [
             ["Content-Range": "bytes 0-999999/1000000", "ETag": "\"one\""],
             ["Content-Range": "bytes 399999-999999/1000000", "ETag": "\"one\""],
@@ -82,7 +82,7 @@ struct DownloadChangeTests {
         #expect(history.resumptions.last == 0)
     }
 
-    @Test("RNG-28: content that continues beyond its part is thrown away with everything")
+    @Test("RNG-28: content that is longer than its part is dropped, and the complete file is requested")
     func overrun() async throws {
         let file = file
         let server = try server { _, reply in
@@ -100,7 +100,7 @@ struct DownloadChangeTests {
         #expect(server.requests.last?.fields.contains("Range") == false)
     }
 
-    @Test("RNG-32: parts smaller than asked for follow one another")
+    @Test("RNG-32: a server that sends parts smaller than requested gets one request after the other")
     func smallParts() async throws {
         let file = file
         let server = try ScriptedServer { request, reply in
@@ -118,7 +118,7 @@ struct DownloadChangeTests {
 
     // MARK: 416
 
-    /// Resume data of a download of which everything has come but the end of the last chunk.
+    /// Resume data of a download that lacks nothing but the end of the last chunk.
     private func wholePartial(_ fixture: UploadFixture) async throws -> ResumeData {
         let file = file
         let server = try ScriptedServer { _, reply in
@@ -133,7 +133,7 @@ struct DownloadChangeTests {
     }
 
     @Test(
-        "RNG-30: 416 with the size that was received completes the download if the validator is the same or a part has it"
+        "RNG-30: 416 completes the download if the size is the received one and the validator matches, here or in a part"
     )
     func unsatisfied() async throws {
         let file = file
@@ -159,7 +159,7 @@ struct DownloadChangeTests {
     }
 
     @Test(
-        "RNG-30: after 416 of another representation or another size the download starts again",
+        "RNG-30: after 416 with another representation or another size the download starts again",
         arguments: [
             ["Content-Range": "bytes */1000000", "ETag": "\"two\""], ["Content-Range": "bytes */5", "ETag": "\"one\""],
             ["ETag": "\"one\""],

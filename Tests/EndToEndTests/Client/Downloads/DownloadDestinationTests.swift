@@ -15,7 +15,7 @@ private let canMount: Bool = {
     return true
 }()
 
-@Suite("Client: where downloads go", .blocking)
+@Suite("Client: destinations of downloads", .blocking)
 struct DownloadDestinationTests {
     private let file = ScriptedFile(bytes: Payload.bytes(3_000_000))
 
@@ -23,7 +23,7 @@ struct DownloadDestinationTests {
         await fixture.client.download(TransferRequest(uri), to: .file(destination)).failure()
     }
 
-    @Test("what is no file is not replaced, and nothing is asked for", arguments: 0..<8)
+    @Test("a destination that is not a regular file is not replaced, and no request is sent", arguments: 0..<8)
     func unusable(kind: Int) async throws {
         let server = try ScriptedServer { try $1.respond(200, [:], "x") }
         let fixture = try UploadFixture()
@@ -50,7 +50,7 @@ struct DownloadDestinationTests {
         #expect(try FileManager.default.contentsOfDirectory(atPath: root).allSatisfy { !$0.hasSuffix(".part") })
     }
 
-    @Test("a directory that may not be written in", .enabled(if: geteuid() != 0, "root may write everywhere"))
+    @Test("a directory without write permission is an unusable destination", .enabled(if: geteuid() != 0, "root may write everywhere"))
     func unwritable() async throws {
         let server = try ScriptedServer { try $1.respond(200, [:], "x") }
         let fixture = try UploadFixture()
@@ -60,7 +60,7 @@ struct DownloadDestinationTests {
         #expect(server.requests.isEmpty)
     }
 
-    @Test("a symbolic link is replaced, not what it leads to")
+    @Test("a symbolic link is replaced, and the file it points to is kept")
     func link() async throws {
         let file = file
         let server = try ScriptedServer { try file.serve($0, $1) }
@@ -76,7 +76,7 @@ struct DownloadDestinationTests {
         #expect(try root.status(at: fixture.destination).isRegular)
     }
 
-    @Test("what turns up at the destination meanwhile, and is no file, stays; nothing is lost")
+    @Test("a pipe or directory created at the destination during the download is kept, and so are the received bytes")
     func lateDirectory() async throws {
         let file = file
         let isHeld = Monitor(true)
@@ -101,7 +101,7 @@ struct DownloadDestinationTests {
         expectSame(fixture.result, file.bytes)
     }
 
-    @Test("a relative path is one of the working directory when the download is prepared")
+    @Test("a relative path is resolved when the download is prepared")
     func relative() async throws {
         let fixture = try UploadFixture()
         let server = try ScriptedServer { try $1.respond(200, [:], "x") }
@@ -115,7 +115,7 @@ struct DownloadDestinationTests {
         #expect(FileManager.default.contents(atPath: path) == Data("x".utf8))
     }
 
-    @Test("a long name has a partial file beside it too")
+    @Test("a destination with a long name has its partial file beside it, too")
     func longName() async throws {
         let fixture = try UploadFixture()
         let server = try ScriptedServer { try $1.respond(200, [:], "x") }
@@ -125,7 +125,7 @@ struct DownloadDestinationTests {
     }
 
     @Test(
-        "a full disk ends the download with data to resume it, when there is room again",
+        "a full disk ends the download with resume data, which works when there is room again",
         .enabled(if: canMount, "needs root, to mount a small tmpfs"))
     func fullDisk() async throws {
         let file = file
@@ -145,7 +145,7 @@ struct DownloadDestinationTests {
         expectSame([UInt8](try Data(contentsOf: URL(filePath: root + "/a"))), file.bytes)
     }
 
-    @Test("a storage directory that cannot be used ends a download without a destination")
+    @Test("a storage directory that cannot be used ends a download that has no destination")
     func storage() async throws {
         let fixture = try UploadFixture { $0.storageDirectory = "/dev/null/storage" }
         let server = try ScriptedServer { try $1.respond(200, [:], "x") }

@@ -5,13 +5,13 @@ import SystemCalls
 import TestSupport
 import Testing
 
-@Suite("Client: downloads that are disturbed all the time", .blocking)
+@Suite("Client: downloads with many interruptions", .blocking)
 struct DownloadEnduranceTests {
     private static let faults = 50
     private static let restarts = 6
 
     @Test(
-        "a large file, 50 resets and stalls, and crashes of the server: byte-equal, and nothing but what was lost comes twice"
+        "a large file, 50 resets and stalls, and crashes of the server: every byte is right, and only lost bytes come twice"
     )
     func disturbed() async throws {
         let seed = SeededGenerator.runSeed
@@ -48,7 +48,7 @@ struct DownloadEnduranceTests {
         #expect(result.size == file.size, "\(story)")
         #expect(crashes == Self.restarts && proxy.cuts >= Self.faults, "\(story)")
         #expect(try LargeFile.digest(target) == digest, "\(story)")
-        // What has arrived is kept to the last byte.
+        // The client keeps every byte that it received.
         #expect(result.received <= file.size / 100 * 102, "\(story)")
         print("\(story), \(result.requests) requests")
         await fixture.client.shutDown()

@@ -4,11 +4,11 @@ import ResumableTransfer
 import SystemCalls
 import Testing
 
-@Suite("Client: downloads that are complete before that is recorded", .blocking)
+@Suite("Client: downloads that are killed between the rename and its record", .blocking)
 struct DownloadPublicationTests {
     private let bytes = Payload.bytes(2_000_000)
 
-    /// A download that has ended, and what would be left of it if its process had been killed before it could report the end.
+    /// A download that has ended, and the files that a kill just before its last record would have left.
     private func published(
         _ server: ScriptedServer
     ) async throws -> (fixture: UploadFixture, data: ResumeData, result: DownloadResult) {
@@ -20,7 +20,7 @@ struct DownloadPublicationTests {
         return (fixture, data, result)
     }
 
-    @Test("what has its name already is not received again, and the server not asked")
+    @Test("a file that already has its final name is not downloaded again, and no request is sent")
     func published() async throws {
         let file = ScriptedFile(bytes: bytes)
         let server = try ScriptedServer { try file.serve($0, $1) }
@@ -32,7 +32,7 @@ struct DownloadPublicationTests {
         #expect(fixture.downloads == ["result.bin"])
     }
 
-    @Test("another file of that name is none of the download's", arguments: ["end", "longer", "copy", "gone", "link"])
+    @Test("another file at the destination does not count as the download's", arguments: ["end", "longer", "copy", "gone", "link"])
     func others(kind: String) async throws {
         let file = ScriptedFile(bytes: bytes)
         let server = try ScriptedServer { try file.serve($0, $1) }

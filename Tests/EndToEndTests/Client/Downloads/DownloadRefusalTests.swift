@@ -12,7 +12,7 @@ struct DownloadRefusalTests {
     // MARK: Statuses
 
     @Test(
-        "an error page never becomes the file, and is part of the error",
+        "the content of an error response never becomes the file, and is part of the error",
         arguments: [(400, "refused"), (401, "unauthorized"), (403, "unauthorized"), (404, "refused"), (410, "refused")])
     func refused(status: Int, code: String) async throws {
         let server = try ScriptedServer { try $1.respond(status, ["ETag": "\"page\""], "an error page") }
@@ -28,7 +28,7 @@ struct DownloadRefusalTests {
         #expect(server.requests.count == 1)
     }
 
-    @Test("a refusal in the midst of a download leaves what is at hand, for another try")
+    @Test("an error status in the midst of a download keeps the received bytes, and the download can be resumed")
     func refusedLater() async throws {
         let file = file
         let turns = UploadInventory()
@@ -50,7 +50,7 @@ struct DownloadRefusalTests {
         #expect(server.requests.last?.fields["Range"] == "bytes=300000-")
     }
 
-    @Test("a status that may pass is waited for, as long as the server asks")
+    @Test("after a temporary failure the client waits for as long as Retry-After says, and tries again")
     func retryAfter() async throws {
         let file = file
         let turns = UploadInventory()
@@ -67,7 +67,7 @@ struct DownloadRefusalTests {
         #expect(times[1] - times[0] >= .seconds(1))
     }
 
-    @Test("a server that keeps failing ends the download with resume data, which works later")
+    @Test("a server that fails again and again ends the download with resume data, which works later")
     func exhausted() async throws {
         let file = file
         let isBroken = Monitor(true)
@@ -85,7 +85,7 @@ struct DownloadRefusalTests {
         expectSame(fixture.result, file.bytes)
     }
 
-    @Test("a server that does not listen is an interruption, too")
+    @Test("a refused connection is an interruption, too")
     func unreachable() async throws {
         let fixture = try UploadFixture { $0.retry.triesWithoutProgress = 1 }
         let download = try fixture.download("http://127.0.0.1:1/")
@@ -97,7 +97,7 @@ struct DownloadRefusalTests {
 
     // MARK: Requests that cannot be made
 
-    @Test("a range of the caller's own, another method and another scheme are refused before anything is sent")
+    @Test("a Range field of the caller, another method and another scheme are rejected before anything is sent")
     func invalidRequests() async throws {
         let server = try ScriptedServer { try $1.respond(200) }
         let fixture = try UploadFixture()
@@ -132,7 +132,7 @@ struct DownloadRefusalTests {
         #expect(server.requests[2].fields["Range"] == "bytes=500000-")
     }
 
-    @Test("RED-03: credentials are for the caller's origin alone")
+    @Test("RED-03: credentials are sent to the origin of the caller's URI only")
     func credentials() async throws {
         let file = file
         let other = try ScriptedServer { try file.serve($0, $1) }
@@ -171,7 +171,7 @@ struct DownloadRefusalTests {
         #expect(fixture.downloads.isEmpty)
     }
 
-    @Test("a redirection to nowhere is a refusal", arguments: [[:], ["Location": "ftp://127.0.0.1/"]] as [Fields])
+    @Test("a redirection without a usable Location ends the download", arguments: [[:], ["Location": "ftp://127.0.0.1/"]] as [Fields])
     func nowhere(fields: Fields) async throws {
         let server = try ScriptedServer { _, reply in try reply.respond(302, fields) }
         let fixture = try UploadFixture()
@@ -179,7 +179,7 @@ struct DownloadRefusalTests {
         #expect(error?.code == .refused && error?.status == 302)
     }
 
-    @Test("an authorize closure that throws leaves a download that can be resumed")
+    @Test("an authorize closure that throws ends the download, which can be resumed")
     func authorizationFails() async throws {
         struct Expired: Error {}
         let file = file

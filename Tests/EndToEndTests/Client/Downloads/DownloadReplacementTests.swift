@@ -5,8 +5,8 @@ import Testing
 
 @testable import ResumableTransfer
 
-/// What has been received is kept until its replacement is complete.
-@Suite("Client: answers that do not continue a download", .blocking)
+/// Received bytes are kept until a replacement of them is complete.
+@Suite("Client: responses that do not continue a download", .blocking)
 struct DownloadReplacementTests {
     private let bytes = Payload.bytes(1_000_000)
     private let file: ScriptedFile
@@ -33,7 +33,7 @@ struct DownloadReplacementTests {
         ScriptedFile(bytes: Payload.bytes(700_000, seed: 2), fields: file.fields.merging(["ETag": "\"two\""]))
     }
 
-    /// One answer to a request after the first.
+    /// A response to a request after the first.
     struct Answer: Sendable, CustomTestStringConvertible {
         var status: Int
         var fields: Fields
@@ -60,7 +60,7 @@ struct DownloadReplacementTests {
         Answer(status: 304, fields: [:], content: ""),
     ]
 
-    @Test("RNG-27: they are interruptions, and nothing of what was received is lost", arguments: strangers)
+    @Test("RNG-27: they are interruptions, and every received byte is kept", arguments: strangers)
     func stranger(answer: Answer) async throws {
         let file = file
         let isStrange = Monitor(true)
@@ -86,7 +86,7 @@ struct DownloadReplacementTests {
         #expect(fixture.downloads == ["result.bin"])
     }
 
-    @Test("a portal that lets the client through after a while costs no byte")
+    @Test("a captive portal that later allows the client costs no received byte")
     func portal() async throws {
         let file = file
         let server = try cuttingServer { number, request, reply in
@@ -101,7 +101,7 @@ struct DownloadReplacementTests {
         expectSame(fixture.result, bytes)
     }
 
-    @Test("a first answer without the file is no download", arguments: [202, 204, 205, 206])
+    @Test("a first response without the file does not complete the download", arguments: [202, 204, 205, 206])
     func firstAnswer(status: Int) async throws {
         let server = try ScriptedServer { _, reply in
             try reply.respond(status, ["ETag": "\"a\""], status == 202 ? "later" : "")
@@ -115,7 +115,7 @@ struct DownloadReplacementTests {
 
     // MARK: Another state of the same resource
 
-    @Test("a replacement that is cut is resumed, in another process too, and what it replaces is kept until then")
+    @Test("a replacement that is cut is resumed, in another process too; the bytes it replaces are kept until its end")
     func cutReplacement() async throws {
         let other = other
         let server = try cuttingServer { number, request, reply in
@@ -139,7 +139,7 @@ struct DownloadReplacementTests {
         #expect(fixture.downloads == ["result.bin"])
     }
 
-    @Test("a server that has the earlier representation again: its bytes are still there", arguments: [false, true])
+    @Test("if the server has the earlier representation again, the bytes of it that were kept are used", arguments: [false, true])
     func back(isOtherProcess: Bool) async throws {
         let file = file
         let other = other
@@ -167,7 +167,7 @@ struct DownloadReplacementTests {
         #expect(fixture.downloads == ["result.bin"])
     }
 
-    @Test("a replacement whose bytes cannot be resumed is dropped for what it was to replace")
+    @Test("a replacement that cannot be resumed is dropped, and the bytes that it was to replace are used")
     func weakReplacement() async throws {
         let file = file
         let server = try cuttingServer { number, request, reply in
@@ -187,7 +187,7 @@ struct DownloadReplacementTests {
         #expect(fixture.downloads == ["result.bin"])
     }
 
-    @Test("a replacement with another digest than the server's is removed, and what it was to replace is kept")
+    @Test("a replacement with another digest than the server's is removed, and the bytes that it was to replace are kept")
     func wrongReplacement() async throws {
         let server = try cuttingServer { _, _, reply in
             let fields: Fields = [
@@ -202,7 +202,7 @@ struct DownloadReplacementTests {
         #expect(error?.resumeData?.position == 400_000 && fixture.partials.count == 1)
     }
 
-    @Test("cancelling removes both files, if that is wanted; so does discarding the data")
+    @Test("cancelling with deletion removes both partial files, and so does discarding the resume data")
     func cancellation() async throws {
         let other = other
         for isDiscarded in [false, true] {
@@ -228,7 +228,7 @@ struct DownloadReplacementTests {
 
     // MARK: The command
 
-    @Test("get ends with 75, reports what came and how to start again, and resumes later")
+    @Test("get ends with 75, reports the progress and how to start again, and the same command resumes")
     func command() throws {
         let file = file
         let isStrange = Monitor(true)

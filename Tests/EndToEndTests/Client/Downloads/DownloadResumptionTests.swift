@@ -10,7 +10,7 @@ import Testing
 struct DownloadResumptionTests {
     private let bytes = Payload.bytes(2_000_000)
 
-    /// A server whose first response stands still after `count` bytes.
+    /// A server whose first response stops after `count` bytes, and whose connection stays open.
     private func server(_ count: Int = 900_000, _ fields: Fields = ["ETag": "\"one\""]) throws -> ScriptedServer {
         let file = ScriptedFile(bytes: bytes, fields: fields)
         let turns = UploadInventory()
@@ -35,7 +35,7 @@ struct DownloadResumptionTests {
         return data
     }
 
-    @Test("a pause gives data with which another client continues, once")
+    @Test("a pause returns data with which another client continues, once")
     func anotherClient() async throws {
         let server = try server()
         let fixture = try UploadFixture()
@@ -60,7 +60,7 @@ struct DownloadResumptionTests {
         #expect(throws: TransferError.self) { try client.resumeDownload(again) }
     }
 
-    @Test("cancelling the task that waits, and the progress, pause the download", arguments: [true, false])
+    @Test("cancelling the waiting task, and cancelling the progress, pause the download", arguments: [true, false])
     func otherPauses(isTask: Bool) async throws {
         let server = try server()
         let fixture = try UploadFixture()
@@ -90,7 +90,7 @@ struct DownloadResumptionTests {
         expectSame(fixture.result, bytes)
     }
 
-    @Test("two transfers of one partial file: one of them is refused and changes nothing")
+    @Test("of two transfers with one partial file, the second is refused and changes nothing")
     func busy() async throws {
         let server = try server()
         let fixture = try UploadFixture()
@@ -116,7 +116,7 @@ struct DownloadResumptionTests {
         expectSame(fixture.result, bytes)
     }
 
-    @Test("a partial file that is gone, changed or another one is not continued", arguments: 0..<5)
+    @Test("a partial file that is missing, changed or replaced is not continued", arguments: 0..<5)
     func strangePartial(kind: Int) async throws {
         let server = try server()
         let fixture = try UploadFixture()
@@ -143,24 +143,24 @@ struct DownloadResumptionTests {
         #expect(history.resumptions == [0])
         #expect(server.requests.last?.fields.contains("Range") == false)
         #expect(try Data(contentsOf: URL(filePath: victim)) == Data("precious".utf8))
-        // What is not ours stays.
+        // A file that the client did not create stays.
         #expect(fixture.partials.count == (kind >= 3 ? 1 : 0))
     }
 
-    @Test("without a validator a pause gives nothing, and leaves nothing")
+    @Test("without a validator a pause returns no resume data and leaves no file")
     func notResumable() async throws {
         let server = try server(900_000, [:])
         let fixture = try UploadFixture()
         let download = try fixture.download(server.url)
         await download.awaitBytes(900_000)
-        // No client can continue it, because it has no name.
+        // No client can continue a file without a name.
         #expect(fixture.downloads.isEmpty)
         #expect(download.checkpoint == nil)
         #expect(await download.pause() == nil)
         #expect(fixture.downloads.isEmpty)
     }
 
-    @Test("a cancellation removes the partial file if that is wanted", arguments: [true, false])
+    @Test("a cancellation removes the partial file if deletion was requested", arguments: [true, false])
     func cancellation(isDeleting: Bool) async throws {
         let server = try server()
         let fixture = try UploadFixture()
@@ -173,7 +173,7 @@ struct DownloadResumptionTests {
         #expect(download.checkpoint == nil)
     }
 
-    @Test("discarded data takes the partial file with it")
+    @Test("discarding resume data removes the partial file")
     func discard() async throws {
         let fixture = try UploadFixture()
         let data = try await paused(try server(), fixture)
@@ -182,7 +182,7 @@ struct DownloadResumptionTests {
         #expect(throws: TransferError.self) { try fixture.client.resumeDownload(data) }
     }
 
-    @Test("data of an upload makes no download, and the reverse, and stays good")
+    @Test("resume data of an upload starts no download, and the reverse, and stays valid")
     func wrongKind() async throws {
         let fixture = try UploadFixture()
         let data = try await paused(try server(), fixture)
@@ -195,7 +195,7 @@ struct DownloadResumptionTests {
         try await fixture.client.discard(data)
     }
 
-    @Test("a pause before anything was sent leaves the data as good as it was")
+    @Test("a pause before the first request leaves the resume data valid")
     func pauseAtOnce() async throws {
         let server = try server()
         let fixture = try UploadFixture()
@@ -210,7 +210,7 @@ struct DownloadResumptionTests {
         expectSame(fixture.result, bytes)
     }
 
-    @Test("shutting the client down pauses downloads, and ends those that start later")
+    @Test("shutting the client down pauses running downloads, and ends those that start later")
     func shutDown() async throws {
         let server = try server()
         let fixture = try UploadFixture()
@@ -226,7 +226,7 @@ struct DownloadResumptionTests {
         expectSame(fixture.result, bytes)
     }
 
-    @Test("a file without a destination is continued in the storage directory")
+    @Test("a download without a destination is continued in the storage directory")
     func temporary() async throws {
         let server = try server()
         let fixture = try UploadFixture()

@@ -18,14 +18,14 @@ struct DownloadServerTests {
         server.process.kill(SIGKILL)
     }
 
-    /// A client like that of the fixture, without its bound on the rate.
+    /// A client like the fixture's, without a limit of the rate.
     private func hurried(_ fixture: UploadFixture) -> TransferClient {
         var configuration = fixture.client.configuration
         configuration.rateLimit = nil
         return TransferClient(configuration)
     }
 
-    @Test("a file and an empty one come whole, with a digest where the caller wants one")
+    @Test("a file and an empty file are downloaded completely, with a digest if the caller requests one")
     func whole() async throws {
         try await withServer { server in
             let bytes = Payload.bytes(5_000_000)
@@ -44,7 +44,7 @@ struct DownloadServerTests {
         }
     }
 
-    @Test("RNG-27 RNG-28 RNG-32: connections that break at random places", arguments: [UInt64](1...6))
+    @Test("RNG-27 RNG-28 RNG-32: a download over connections that break at random places is complete", arguments: [UInt64](1...6))
     func broken(seed: UInt64) async throws {
         try await withServer { server in
             let bytes = Payload.bytes(8_000_000, seed: seed)
@@ -64,7 +64,7 @@ struct DownloadServerTests {
         }
     }
 
-    @Test("RNG-27: pauses, other processes' clients and breaks, one after the other", arguments: [UInt64](1...3))
+    @Test("RNG-27: a download with pauses, other clients and broken connections, one after the other, is complete", arguments: [UInt64](1...3))
     func pauses(seed: UInt64) async throws {
         try await withServer { server in
             let bytes = Payload.bytes(20_000_000, seed: seed)
@@ -84,7 +84,7 @@ struct DownloadServerTests {
                 pauses += 1
                 download = try TransferClient(fixture.client.configuration).resumeDownload(try ResumeData(data.data))
             }
-            // Paused before the first byte, there is nothing to resume.
+            // If the download was paused before the first byte, there is nothing to resume.
             if pauses == 0 { download = try fixture.download(proxy.url + "/files/a.bin") }
             _ = try await download.value()
             expectSame(fixture.result, bytes, "seed \(seed)")
@@ -92,7 +92,7 @@ struct DownloadServerTests {
         }
     }
 
-    @Test("RNG-27 RNG-29: a file that is replaced in the midst of it comes whole, as the new one")
+    @Test("RNG-27 RNG-29: a file that is replaced during the download is downloaded completely in its new version")
     func replaced() async throws {
         try await withServer { server in
             let old = Payload.bytes(6_000_000, seed: 1)
@@ -109,7 +109,7 @@ struct DownloadServerTests {
         }
     }
 
-    @Test("RNG-30: what is whole already is asked for once more, and nothing of it is sent")
+    @Test("RNG-30: a download that has every byte sends one more request, and the server sends no content")
     func wholeAlready() async throws {
         try await withServer { server in
             let bytes = Payload.bytes(1_000_000)
@@ -119,7 +119,7 @@ struct DownloadServerTests {
             let fixture = try UploadFixture {
                 $0.authorize = { _ in
                     guard calls.turn() == 1 else { return }
-                    // A directory in its place, which comes too late to be noticed before the end.
+                    // A directory at the destination, created so late that the client notices it at the end only.
                     try FileManager.default.createDirectory(
                         atPath: place.withLock { $0 }, withIntermediateDirectories: false)
                 }
@@ -135,7 +135,7 @@ struct DownloadServerTests {
         }
     }
 
-    @Test("a missing file is refused, with the server's words")
+    @Test("a missing file is refused, with the server's problem document")
     func missing() async throws {
         try await withServer { server in
             let fixture = try UploadFixture()

@@ -9,7 +9,7 @@ import Testing
 struct DownloadTests {
     private let bytes = Payload.bytes(2_000_000)
 
-    @Test("RNG-31: a file is one request without Range and If-Range, and appears complete")
+    @Test("RNG-31: a download of a file is one request without Range and If-Range, and the file appears complete")
     func whole() async throws {
         let file = ScriptedFile(bytes: bytes)
         let server = try ScriptedServer { try file.serve($0, $1) }
@@ -38,7 +38,7 @@ struct DownloadTests {
         #expect(fixture.tickets.isEmpty)
     }
 
-    @Test("RNG-28 RNG-32: cut again and again, every request continues where the bytes end")
+    @Test("RNG-28 RNG-32: after every cut the next request continues after the last received byte")
     func cuts() async throws {
         let file = ScriptedFile(bytes: bytes)
         let server = try ScriptedServer { try file.serve($0, $1, cut: 300_000) }
@@ -57,7 +57,7 @@ struct DownloadTests {
         #expect(fixture.downloads == ["result.bin"])
     }
 
-    @Test("RNG-27: a date that is old enough is a validator too")
+    @Test("RNG-27: a Last-Modified that is old enough is a validator, too")
     func date() async throws {
         let now = Int64(Date().timeIntervalSince1970)
         let file = ScriptedFile(
@@ -74,7 +74,7 @@ struct DownloadTests {
     }
 
     @Test(
-        "RNG-27 RNG-31: without a strong validator everything is asked for again",
+        "RNG-27 RNG-31: without a strong validator the complete file is requested again",
         arguments: [[:], ["ETag": "W/\"one\""]] as [Fields])
     func noValidator(fields: Fields) async throws {
         let file = ScriptedFile(bytes: bytes, fields: fields)
@@ -92,7 +92,7 @@ struct DownloadTests {
         #expect(history.checkpoints.isEmpty)
     }
 
-    @Test("a chunked response that ends before its last chunk is an interruption; interim responses are reported")
+    @Test("a chunked response without its last chunk is an interruption; interim responses are reported")
     func chunked() async throws {
         let file = ScriptedFile(bytes: bytes)
         let server = try ScriptedServer { request, reply in
@@ -119,7 +119,7 @@ struct DownloadTests {
         #expect(interim == [103, 102])
     }
 
-    @Test("content without a length ends with its last chunk, or with the connection")
+    @Test("content without Content-Length ends with its last chunk or with the connection")
     func withoutLength() async throws {
         let bytes = bytes
         for isChunked in [true, false] {
@@ -142,7 +142,7 @@ struct DownloadTests {
         }
     }
 
-    @Test("an empty file appears too")
+    @Test("an empty file is created, too")
     func empty() async throws {
         let server = try ScriptedServer { try $1.respond(200, ["ETag": "\"one\""]) }
         let fixture = try UploadFixture()
@@ -152,7 +152,7 @@ struct DownloadTests {
         #expect(fixture.result.isEmpty)
     }
 
-    @Test("content in a coding is kept as it is, and continued under a strong tag alone")
+    @Test("content with a content coding is stored as received, and continued only with a strong entity tag")
     func contentCoding() async throws {
         let now = Int64(Date().timeIntervalSince1970)
         let dates: Fields = [
@@ -170,7 +170,7 @@ struct DownloadTests {
         }
     }
 
-    @Test("a file without a destination is in the storage directory, for its owner alone")
+    @Test("a file without a destination is in the storage directory, and only its owner may read it")
     func temporary() async throws {
         let file = ScriptedFile(bytes: bytes)
         let server = try ScriptedServer { try file.serve($0, $1, cut: 1_200_000) }
@@ -183,7 +183,7 @@ struct DownloadTests {
         #expect(try FileDescriptor.open(result.path, .readOnly).status().permissions == 0o600)
     }
 
-    @Test("a stall is an interruption")
+    @Test("a stalled response is an interruption")
     func stall() async throws {
         let file = ScriptedFile(bytes: bytes)
         let limit = Duration.milliseconds(400)
@@ -210,7 +210,7 @@ struct DownloadTests {
         #expect(history.resumptions == [500_000])
     }
 
-    @Test("RNG-32: Repr-Digest is checked over the whole file, cut or not", arguments: [true, false], [true, false])
+    @Test("RNG-32: Repr-Digest is verified over the complete file, with and without a cut", arguments: [true, false], [true, false])
     func digest(isRight: Bool, isCut: Bool) async throws {
         let told = isRight ? bytes : Payload.bytes(10)
         for algorithm in ["sha-256", "sha-512"] {
@@ -234,7 +234,7 @@ struct DownloadTests {
         }
     }
 
-    @Test("a file that was there is replaced at the end, and not before")
+    @Test("an existing file is replaced at the end, and not before")
     func replacement() async throws {
         let file = ScriptedFile(bytes: bytes)
         let isHeld = Monitor(true)

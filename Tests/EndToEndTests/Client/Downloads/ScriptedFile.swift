@@ -1,13 +1,13 @@
 import HTTPSemantics
 
-/// A representation that a scripted server has, and gives away with parts and conditions as RFC 9110 wants it. A test
-/// lets it serve what it does not want to be different.
+/// A representation of a scripted server that serves it with ranges and conditions as RFC 9110 requires. A test calls
+/// ``serve(_:_:cut:)`` for the requests that it does not answer itself.
 struct ScriptedFile: Sendable {
     var bytes: [UInt8]
-    /// Validators and whatever else describes it.
+    /// The validators and the other fields of the representation.
     var fields: Fields = ["ETag": "\"one\""]
 
-    /// - Parameter cut: after how many bytes of content the connection ends.
+    /// - Parameter cut: the number of bytes of content after which the connection is closed; `nil`: it is not.
     func serve(_ request: ReceivedRequest, _ reply: Reply, cut: Int? = nil) throws {
         let isSame = request.fields["If-Range"].map { value in
             [fields["ETag"], fields["Last-Modified"]].contains(value)
@@ -23,7 +23,7 @@ struct ScriptedFile: Sendable {
             bytes[start...], reply, cut)
     }
 
-    /// The offset that `bytes=first-` names.
+    /// The offset in the request's field `Range: bytes=<offset>-`.
     func first(of request: ReceivedRequest) -> Int? {
         guard let value = request.fields["Range"], value.hasPrefix("bytes="), value.hasSuffix("-") else { return nil }
         return Int(value.dropFirst(6).dropLast())
@@ -40,7 +40,7 @@ struct ScriptedFile: Sendable {
 }
 
 extension Fields {
-    /// The same with `others` in place of fields of the same name.
+    /// The fields with those of `others` added; a field of the same name is replaced.
     func merging(_ others: Fields) -> Fields {
         var result = self
         for field in others { result.set(field.name, field.value) }

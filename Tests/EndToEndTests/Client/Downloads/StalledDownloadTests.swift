@@ -7,12 +7,12 @@ import SystemCalls
 import TestSupport
 import Testing
 
-/// What has been received is noted by the time alone, not by the arrival of more.
+/// The client records the received bytes after some time, even if no more bytes arrive.
 @Suite("Client: downloads that are killed while nothing arrives", .blocking)
 struct StalledDownloadTests {
     private let bytes = Payload.bytes(3_000_000)
 
-    /// A server whose first response stops after a million bytes, and whose connection then stays open, or ends.
+    /// A server whose first response stops after a million bytes, and whose connection then stays open or is closed.
     private func server(staysOpen: Bool) throws -> ScriptedServer {
         let file = ScriptedFile(bytes: bytes)
         let turns = UploadInventory()
@@ -22,14 +22,14 @@ struct StalledDownloadTests {
                 try reply.begin(200, file.fields.merging(["Content-Length": "\(file.bytes.count)"]))
                 try reply.send(raw: [UInt8](file.bytes[..<1_000_000]))
                 if staysOpen { reply.stall() } else { reply.close() }
-            // While the client waits for another try nothing arrives either.
+            // Nothing arrives while the client waits for its next try, either.
             case 2 where !staysOpen: reply.stall()
             default: try file.serve(request, reply)
             }
         }
     }
 
-    @Test("get: killed when its state has the last byte, it continues from there", arguments: [true, false])
+    @Test("get: if it is killed when its state has the last byte, the same command continues from there", arguments: [true, false])
     func command(staysOpen: Bool) throws {
         let server = try server(staysOpen: staysOpen)
         let home = try CommandHome()
@@ -46,7 +46,7 @@ struct StalledDownloadTests {
         expectSame([UInt8](try Data(contentsOf: URL(filePath: home.path + "/f"))), bytes)
     }
 
-    @Test("the library hands out what was received, also to those that follow events", arguments: [true, false])
+    @Test("the library reports the last received byte, also to those that follow events", arguments: [true, false])
     func checkpoints(staysOpen: Bool) async throws {
         let server = try server(staysOpen: staysOpen)
         let saved = Monitor<[ResumeData]>([])
@@ -60,7 +60,7 @@ struct StalledDownloadTests {
         await download.cancel(deletingUpload: true)
     }
 
-    @Test("progress of the same position is reported once")
+    @Test("each position is reported once")
     func quiet() async throws {
         let server = try server(staysOpen: true)
         let fixture = try UploadFixture { $0.stallTimeout = .seconds(2) }

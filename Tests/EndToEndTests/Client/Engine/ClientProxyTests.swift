@@ -3,8 +3,9 @@ import Foundation
 import HTTPSemantics
 import Testing
 
-/// Proxies that refuse, hang, or cannot be used: the command says so, with the status, and does not try again without need.
-@Suite("Commands: proxies that do not let through", .blocking)
+/// Proxies that refuse, hang or cannot be used: the command reports the proxy and its status, and does not try again in
+/// vain.
+@Suite("Commands: proxies that do not connect to the server", .blocking)
 struct ClientProxyTests {
     private func words(_ command: String, _ home: CommandHome, _ scheme: String = "https") throws -> [String] {
         let url = scheme + "://origin.invalid/files/x"
@@ -20,7 +21,7 @@ struct ClientProxyTests {
     }
 
     @Test(
-        "A tunnel that is refused for good is asked for once, and the status is named",
+        "A CONNECT that is rejected for good is sent once, and its status is reported",
         arguments: ["put", "get"], [(407, 77), (403, 77), (401, 77), (404, 69), (400, 69)] as [(Int, Int32)])
     func refused(command: String, statuses: (Int, Int32)) throws {
         let proxy = try ScriptedServer { _, reply in try reply.respond(statuses.0, [:], "no") }
@@ -36,7 +37,7 @@ struct ClientProxyTests {
         #expect(failed.number("status") == Int64(statuses.0))
     }
 
-    @Test("One that is refused for now is asked for again, as often as --retries says", arguments: [502, 503, 504])
+    @Test("A CONNECT that fails with 502 to 504 is sent again as often as --retries permits", arguments: [502, 503, 504])
     func unavailable(status: Int) throws {
         let proxy = try ScriptedServer { _, reply in try reply.respond(status) }
         let home = try CommandHome()
@@ -47,7 +48,7 @@ struct ClientProxyTests {
             run.errors.contains("The proxy refused the connection to origin.invalid:443 (\(status)"), "\(run.errors)")
     }
 
-    @Test("Without a tunnel 407 is the proxy's, too", arguments: ["put", "get"])
+    @Test("A 407 to a request without a tunnel is reported as the proxy's, too", arguments: ["put", "get"])
     func plain(command: String) throws {
         let proxy = try ScriptedServer { _, reply in
             try reply.discardBody()
@@ -71,7 +72,7 @@ struct ClientProxyTests {
     }
 
     @Test(
-        "A URL of a proxy that cannot be used is an error at once, without its password",
+        "A URL of a proxy that cannot be used is an error before any connection, and its password is not printed",
         arguments: [
             "foo://me:s3cret@127.0.0.1:1", "http://me:s3cret@127.0.0.1:99999",
         ])
@@ -83,7 +84,7 @@ struct ClientProxyTests {
         #expect(try !run.objects().contains { $0.name == "interrupted" })
     }
 
-    @Test("A proxy that hangs is a timeout that names it", arguments: ["http", "https"])
+    @Test("A proxy that does not answer is a timeout, and the message names the proxy", arguments: ["http", "https"])
     func hanging(scheme: String) throws {
         let proxy = try ScriptedServer { _, reply in reply.stall() }
         let home = try CommandHome()
@@ -97,7 +98,7 @@ struct ClientProxyTests {
     }
 
     @Test(
-        "A proxy whose answer to CONNECT trickles is a timeout that names it", arguments: ["put", "get"], [false, true])
+        "A proxy that answers CONNECT byte by byte is a timeout, and the message names the proxy", arguments: ["put", "get"], [false, true])
     func trickling(command: String, isHeadBegun: Bool) throws {
         let proxy = try ScriptedServer { _, reply in
             if isHeadBegun { try reply.send(raw: "HTTP/1.1 200 OK\r\n") }
@@ -121,7 +122,7 @@ struct ClientProxyTests {
         #expect(proxy.requests.map(\.method) == ["CONNECT"])
     }
 
-    @Test("A server that is silent after an interim response is a timeout that does not name the proxy")
+    @Test("A server that sends nothing after an interim response is a timeout, and the message does not name the proxy")
     func answering() throws {
         let proxy = try ScriptedServer { _, reply in
             try reply.send(raw: "HTTP/1.1 103 Early Hints\r\n\r\n")

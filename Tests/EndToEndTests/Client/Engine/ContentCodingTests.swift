@@ -5,11 +5,11 @@ import Testing
 
 @Suite("Client: content codings of downloads", .blocking)
 struct ContentCodingTests {
-    /// Not really compressed: nothing here looks into it.
+    /// The content is not compressed: nothing here decodes it.
     private let file = ScriptedFile(
         bytes: Payload.bytes(400_000), fields: ["ETag": "\"coded\"", "Content-Encoding": "gzip"])
 
-    @Test("RNG-31: no coding is asked for, in words, unless the caller asks for one")
+    @Test("RNG-31: the client sends Accept-Encoding: identity unless the caller requests a coding")
     func request() async throws {
         let server = try ScriptedServer { _, reply in try reply.respond(200, ["ETag": "\"a\""], "plain") }
         let fixture = try UploadFixture()
@@ -19,7 +19,7 @@ struct ContentCodingTests {
         #expect(result.contentCoding == nil)
     }
 
-    @Test("a coding that the client did not request is reported, and its bytes are resumed and stored as they came")
+    @Test("a coding that the client did not request is reported, and its bytes are stored and resumed as received")
     func unasked() async throws {
         let file = file
         let turns = UploadInventory()
@@ -33,14 +33,14 @@ struct ContentCodingTests {
         #expect(server.requests.last?.fields["Range"] == "bytes=100000-")
     }
 
-    @Test("identity and an empty list are no coding", arguments: ["identity", "", " , identity"])
+    @Test("identity and an empty Content-Encoding are no coding", arguments: ["identity", "", " , identity"])
     func none(value: String) async throws {
         let server = try ScriptedServer { _, reply in try reply.respond(200, ["Content-Encoding": value], "plain") }
         let fixture = try UploadFixture()
         #expect(try await fixture.download(server.url).value().contentCoding == nil)
     }
 
-    @Test("get says how the file is stored")
+    @Test("get reports the coding in which the file is stored")
     func command() throws {
         let file = file
         let server = try ScriptedServer { try file.serve($0, $1) }

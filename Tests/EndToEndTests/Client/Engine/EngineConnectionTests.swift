@@ -9,7 +9,7 @@ import Testing
 struct EngineConnectionTests {
     private let fixture = EngineFixture()
 
-    @Test("through a proxy, which gets the absolute target")
+    @Test("through a proxy, the request has the absolute target")
     func proxy() async throws {
         let proxy = try ScriptedServer { _, reply in
             try reply.discardBody()
@@ -23,7 +23,7 @@ struct EngineConnectionTests {
         #expect(proxy.requests.first?.target == "http://origin.invalid/a" && proxy.requests.first?.contentCount == 1000)
     }
 
-    @Test("a proxy that refuses a tunnel: its answer is not taken for the origin's")
+    @Test("the response of a proxy that rejects a tunnel is not used as the origin's")
     func refusedTunnel() async throws {
         let proxy = try ScriptedServer { _, reply in try reply.respond(403, [:], "no") }
         var request = fixture.request("GET", "https://origin.invalid/a")
@@ -33,7 +33,7 @@ struct EngineConnectionTests {
         #expect(proxy.requests.first?.method == "CONNECT")
     }
 
-    @Test("TLS: a private authority is trusted where it is named, and not else")
+    @Test("TLS: a certificate of a private authority is accepted only if the configuration names that authority")
     func privateAuthority() async throws {
         let server = try SecureServer()
         var request = fixture.request("GET", server.url + "/")
@@ -51,7 +51,7 @@ struct EngineConnectionTests {
         }
     }
 
-    @Test("cut or stalled at random places in either direction: one result each, never a whole one that is not")
+    @Test("connections cut or stalled at random places: one result each, and no cut exchange succeeds")
     func faults() async throws {
         let bytes = Payload.bytes(600_000)
         let server = try ScriptedServer { request, reply in

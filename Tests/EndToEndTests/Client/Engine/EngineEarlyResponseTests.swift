@@ -5,7 +5,7 @@ import Testing
 
 @testable import ResumableTransfer
 
-@Suite("Client: a response before the request's end", .blocking)
+@Suite("Client: responses before the end of the request", .blocking)
 struct EngineEarlyResponseTests {
     private let fixture = EngineFixture()
     private let source = MemorySource(EngineFixture.muchContent)
@@ -35,7 +35,7 @@ struct EngineEarlyResponseTests {
         #expect(.now - start < EngineFixture.patience)
     }
 
-    @Test("CLI-36: also if the response's content is chunked", arguments: [200, 409], [false, true])
+    @Test("CLI-36: so is one whose content is chunked", arguments: [200, 409], [false, true])
     func chunked(status: Int, closes: Bool) async throws {
         let server = try ScriptedServer { _, reply in
             _ = try reply.readBody(atMost: 300_000)
@@ -53,11 +53,11 @@ struct EngineEarlyResponseTests {
         #expect(result.failure == nil && result.sent < 40_000_000, "\(result)")
     }
 
-    @Test("CLI-36: also if the server does not receive what libcurl has in its buffer")
+    @Test("CLI-36: so is one from a server that does not read the bytes in libcurl's buffer")
     func stuck() async throws {
         let server = try ScriptedServer { _, reply in
             _ = try reply.readBody(atMost: 300_000)
-            // The kernels' buffers are full by then.
+            // The kernels' buffers are full after this time.
             Deadline.pause(.milliseconds(500))
             try reply.begin(200, ["Transfer-Encoding": "chunked"])
             try reply.send(chunk: "because")
@@ -71,7 +71,7 @@ struct EngineEarlyResponseTests {
         #expect(.now - start < EngineFixture.patience)
     }
 
-    @Test("CLI-36: while the content is held at the gate", arguments: [200, 409])
+    @Test("CLI-36: so is one that arrives while the content is held at the gate", arguments: [200, 409])
     func gated(status: Int) async throws {
         let server = try ScriptedServer { _, reply in try reply.respond(status, [:], "no") }
         var request = fixture.request("PUT", server.url, [:], source.whole)
@@ -83,7 +83,7 @@ struct EngineEarlyResponseTests {
         #expect(.now - start < EngineFixture.patience)
     }
 
-    @Test("the connection is not used again")
+    @Test("a connection with an early response is not used again")
     func notReused() async throws {
         let server = try ScriptedServer { request, reply in
             if request.method == "PUT" { _ = try reply.readBody(atMost: 300_000) }
@@ -96,7 +96,7 @@ struct EngineEarlyResponseTests {
         #expect(server.connections == 2)
     }
 
-    @Test("CLI-36: a response is not lost to the reset that follows it, whenever it comes")
+    @Test("CLI-36: a response is not lost if a reset follows it, at any time")
     func race() async throws {
         var lost = 0
         for round in 0..<60 {

@@ -11,7 +11,7 @@ struct EngineEndingTests {
     private let fixture = EngineFixture()
     private let source = MemorySource(EngineFixture.muchContent)
 
-    @Test("a connection that is cut is lost at once", arguments: [0, 100_000, 5_000_000])
+    @Test("a connection that is cut is reported as lost without a delay", arguments: [0, 100_000, 5_000_000])
     func cut(after count: Int) async throws {
         let server = try ScriptedServer { _, reply in
             try reply.interim(104, ["Location": "/u"])
@@ -32,7 +32,7 @@ struct EngineEndingTests {
         #expect(.now - start < EngineFixture.patience)
     }
 
-    @Test("a server that closes without an answer")
+    @Test("a server that closes without a response is a lost connection")
     func noAnswer() async throws {
         let server = try ScriptedServer { _, reply in reply.close() }
         let result = await fixture.run(fixture.request("GET", server.url))
@@ -42,7 +42,7 @@ struct EngineEndingTests {
         }
     }
 
-    @Test("no listener; no such host; another scheme")
+    @Test("the engine reports a refused connection, an unknown host and an unsupported scheme")
     func unreachable() async throws {
         let port = try FixedPort.next()
         #expect(
@@ -59,7 +59,7 @@ struct EngineEndingTests {
         }
     }
 
-    @Test("nothing that moves for the stall timeout: in the content, before the response, within it")
+    @Test("a transfer without progress for the stall timeout ends: in the content, before the response, within it")
     func stall() async throws {
         let server = try ScriptedServer { request, reply in
             switch request.target {
@@ -83,7 +83,7 @@ struct EngineEndingTests {
         }
     }
 
-    @Test("what moves slowly is no stall")
+    @Test("a slow transfer is not stalled")
     func slow() async throws {
         let limit = Duration.milliseconds(1400)
         let result = try await Pace.within(
@@ -114,7 +114,7 @@ struct EngineEndingTests {
         #expect(result.failure == nil && result.content == Array("aaaaa".utf8), "\(result)")
     }
 
-    @Test("cancelling: at once, before anything, in the midst, after the end; the result is one")
+    @Test("cancelling ends an exchange once: while it runs, before it starts, in the midst, after its end")
     func cancel() async throws {
         let server = try ScriptedServer { _, reply in
             try reply.interim(104)
@@ -136,7 +136,7 @@ struct EngineEndingTests {
         #expect(await exchange.result().failure == .cancelled)
     }
 
-    @Test("cancelling from other threads while exchanges end by themselves")
+    @Test("an exchange that is canceled by another thread while it ends has one result")
     func cancelRace() async throws {
         let server = try ScriptedServer { _, reply in
             try reply.discardBody()
@@ -160,7 +160,7 @@ struct EngineEndingTests {
         }
     }
 
-    @Test("shutting down ends what is under way as canceled, and what is begun afterwards")
+    @Test("shutting the engine down cancels the running exchanges and those that start later")
     func shutDown() async throws {
         let server = try ScriptedServer { _, reply in reply.stall() }
         let engine = TransportEngine()
@@ -172,7 +172,7 @@ struct EngineEndingTests {
         #expect(await engine.start(fixture.request("GET", server.url)).result().failure == .cancelled)
     }
 
-    @Test("a kept connection that the server has closed meanwhile is replaced where nothing was sent yet")
+    @Test("a connection that the server has closed is replaced if nothing was sent on it yet")
     func staleConnection() async throws {
         let server = try ScriptedServer { _, reply in
             try reply.discardBody()
@@ -186,7 +186,7 @@ struct EngineEndingTests {
         #expect(server.requests.count == 5)
     }
 
-    @Test("many exchanges at the same time")
+    @Test("many exchanges run at the same time")
     func many() async throws {
         let server = try ScriptedServer { _, reply in
             let body = try reply.readAll()

@@ -9,7 +9,7 @@ import Testing
 struct EngineEndlessTests {
     private let fixture = EngineFixture()
 
-    /// A server that sends this head, and then content for as long as it is let.
+    /// A server that sends this head, and then content until the connection ends.
     private func server(_ status: Int, pause: Duration) throws -> ScriptedServer {
         try ScriptedServer { _, reply in
             try reply.begin(status, ["Transfer-Encoding": "chunked"])
@@ -21,7 +21,7 @@ struct EngineEndlessTests {
         }
     }
 
-    @Test("content that floods or trickles after a head that has decided is not waited for", arguments: [true, false])
+    @Test("after a head that decides the result, the engine does not wait for the end of the content", arguments: [true, false])
     func refusal(isFlood: Bool) async throws {
         let server = try server(500, pause: isFlood ? .zero : .milliseconds(100))
         let start = ContinuousClock.now
@@ -32,7 +32,7 @@ struct EngineEndlessTests {
         #expect(.now - start < .seconds(60))
     }
 
-    @Test("put and get end soon after an error head, however long its content is", arguments: ["PUT", "GET"])
+    @Test("put and get end soon after a head with an error, however long its content is", arguments: ["PUT", "GET"])
     func transfers(method: String) async throws {
         let server = try server(403, pause: .milliseconds(100))
         let client = try UploadFixture()
@@ -46,7 +46,7 @@ struct EngineEndlessTests {
         #expect(.now - start < .seconds(60))
     }
 
-    @Test("interim responses and a head that never ends do not move the stall timeout", arguments: [true, false])
+    @Test("interim responses and a head that never ends do not extend the stall timeout", arguments: [true, false])
     func trickle(isInterim: Bool) async throws {
         let server = try ScriptedServer { _, reply in
             if !isInterim { try reply.send(raw: "HTTP/1.1 200 OK\r\n") }
@@ -63,7 +63,7 @@ struct EngineEndlessTests {
         #expect(.now - start < .seconds(30))
     }
 
-    @Test("an upload whose offset grows in interim responses continues, although no byte moves")
+    @Test("an upload whose offset grows in interim responses does not stall, even if no byte is sent")
     func acknowledgments() async throws {
         let limit = Duration.seconds(1)
         let result = try await Pace.within(

@@ -4,15 +4,15 @@ import SystemCalls
 
 @testable import ResumableTransfer
 
-/// An engine of its own, and requests for it.
+/// An engine, and requests for it.
 final class EngineFixture: Sendable {
     let engine = TransportEngine()
 
-    /// What is done at once takes less than this on a machine with much else to do, and all that never happens
-    /// takes longer.
+    /// What ends without waiting takes less than this even on a busy machine, and the timeouts that must not expire are
+    /// longer.
     static let patience = Duration.seconds(300)
 
-    /// Far more than the kernel takes in at once.
+    /// Far more bytes than the kernel's buffers hold.
     static let muchContent = [UInt8](repeating: 0x61, count: 40_000_000)
 
     deinit { engine.shutDown() }
@@ -30,10 +30,10 @@ final class EngineFixture: Sendable {
                 caFile: nil, proxy: "", httpVersion: .automatic, connectTimeout: .seconds(30)), receive: receive)
     }
 
-    /// Carries a request out.
+    /// Runs a request to its end.
     func run(_ request: TransportRequest) async -> TransportResult { await engine.start(request).result() }
 
-    /// Carries a request out and hands over what happens.
+    /// Runs a request to its end and calls `event` for each event.
     func follow(
         _ request: TransportRequest, _ event: (TransportEvent, TransportExchange) -> Void
     ) async -> TransportResult {
@@ -49,7 +49,7 @@ struct SourceContent: Sendable {
     let content: ClientRequest.Content
 }
 
-/// Bytes in memory as a source, which can fail at an offset and says what was asked.
+/// Bytes in memory as a source, which can fail at an offset and records what was read.
 final class MemorySource: UploadSource {
     let bytes: [UInt8]
     let length: Int64?
@@ -65,7 +65,7 @@ final class MemorySource: UploadSource {
         self.error = error
     }
 
-    /// The end of what was read so far.
+    /// The end of the bytes read so far.
     var position: Int64 { asked.withLock { $0 } }
 
     func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(SourceError) -> Int {
@@ -81,7 +81,7 @@ final class MemorySource: UploadSource {
 
     func acknowledged(upTo offset: Int64) {}
 
-    /// A part of it as content.
+    /// A part of the source as content.
     func content(from start: Int64 = 0, count: Int64? = nil, atMost: Int64? = nil) -> SourceContent {
         let content =
             switch count {
@@ -92,11 +92,11 @@ final class MemorySource: UploadSource {
         return SourceContent(source: self, content: content)
     }
 
-    /// All of it as content.
+    /// The complete source as content.
     var whole: SourceContent { content(count: Int64(bytes.count)) }
 }
 
-/// Keeps what it is given, or fails after a number of bytes.
+/// Stores the bytes it receives, and fails if they exceed its capacity.
 final class MemorySink: BodySink {
     private let taken = Monitor<[UInt8]>([])
     private let capacity: Int

@@ -11,7 +11,7 @@ struct EngineReceivingTests {
     private static let bytes = Payload.bytes(3_000_000)
     private var bytes: [UInt8] { Self.bytes }
 
-    @Test("content goes into a sink, or is kept up to a limit and received to its end")
+    @Test("content is written to a sink, or received to its end and kept up to a limit")
     func content() async throws {
         let bytes = bytes
         let server = try ScriptedServer { _, reply in try reply.respond(206, ["ETag": "\"a\""], bytes) }
@@ -30,7 +30,7 @@ struct EngineReceivingTests {
         #expect(kept.failure == nil && kept.content == Array(bytes[..<1000]) && kept.received == 1000)
     }
 
-    @Test("a sink that cannot write ends the exchange; so does a caller that does not want the content")
+    @Test("a sink that cannot write ends the exchange, and so does a caller that rejects the content")
     func refusedContent() async throws {
         let bytes = bytes
         let server = try ScriptedServer { _, reply in try reply.respond(200, [:], bytes) }
@@ -44,7 +44,7 @@ struct EngineReceivingTests {
 
     enum Ending: CaseIterable, Sendable { case closed, reset }
 
-    @Test("content shorter than its framing is a lost connection", arguments: Ending.allCases, [false, true])
+    @Test("content that is shorter than its framing says is a lost connection", arguments: Ending.allCases, [false, true])
     func short(ending: Ending, isChunked: Bool) async throws {
         let server = try ScriptedServer { _, reply in
             try reply.begin(200, isChunked ? ["Transfer-Encoding": "chunked"] : ["Content-Length": "1000"])
@@ -60,7 +60,7 @@ struct EngineReceivingTests {
         #expect(result.head?.status == 200 && !result.isContentComplete && result.content == Array("0123456789".utf8))
     }
 
-    @Test("content that the close of the connection ends is whole then")
+    @Test("content that ends with the connection is complete")
     func untilClose() async throws {
         let server = try ScriptedServer { _, reply in
             try reply.begin(200, ["Connection": "close"])
@@ -71,7 +71,7 @@ struct EngineReceivingTests {
         #expect(result.failure == nil && result.isContentComplete && result.content == Array("0123456789".utf8))
     }
 
-    @Test("trailers are not taken for header fields")
+    @Test("trailers are not used as header fields")
     func trailers() async throws {
         let server = try ScriptedServer { _, reply in
             try reply.begin(200, ["Transfer-Encoding": "chunked", "Trailer": "ETag"])
@@ -107,7 +107,7 @@ struct EngineReceivingTests {
     }
 
     @Test(
-        "what is not HTTP is refused",
+        "a response that is not HTTP is refused",
         arguments: ["220 mail ready\r\n", "HTTP/1.1 101 Switching\r\nUpgrade: x\r\n\r\n"])
     func notHTTP(text: String) async throws {
         let server = try ScriptedServer { _, reply in

@@ -12,7 +12,7 @@ struct EngineSendingTests {
     private static let bytes = Payload.bytes(3_000_000)
     private var bytes: [UInt8] { Self.bytes }
 
-    @Test("a part of a source, with Content-Length, no expectation, and the fields as they are")
+    @Test("a part of a source is sent with Content-Length, without Expect, and with the fields unchanged")
     func content() async throws {
         let server = try ScriptedServer { _, reply in
             try reply.discardBody()
@@ -34,7 +34,7 @@ struct EngineSendingTests {
         #expect(!request.fields.contains("Transfer-Encoding") && !request.fields.contains("Accept-Encoding"))
     }
 
-    @Test("none at all, empty content, HEAD", arguments: ["POST", "DELETE", "OPTIONS", "HEAD"])
+    @Test("requests without content, with empty content, and HEAD are sent", arguments: ["POST", "DELETE", "OPTIONS", "HEAD"])
     func withoutContent(method: String) async throws {
         let server = try ScriptedServer { _, reply in
             try reply.respond(200, method == "HEAD" ? ["Content-Length": "77"] : [:], "")
@@ -47,11 +47,11 @@ struct EngineSendingTests {
             fixture.request(method, server.url, [:], MemorySource([]).content(count: 0)))
         #expect(empty.failure == nil && empty.head?.status == 200 && empty.sourceEnded)
         #expect(server.requests[1].fields["Content-Length"] == "0")
-        // One connection serves both.
+        // Both requests use one connection.
         #expect(server.connections == 1)
     }
 
-    @Test("content of unknown length goes in chunks until the source ends, or as far as it may")
+    @Test("content of unknown length is sent in chunks until the source or the permitted amount ends")
     func chunked() async throws {
         let server = try ScriptedServer { _, reply in
             try reply.discardBody()
@@ -70,7 +70,7 @@ struct EngineSendingTests {
         }
     }
 
-    @Test("a source that fails, or ends too early, ends the exchange, and the server sees no complete content")
+    @Test("a source that fails or ends too early ends the exchange, and the server receives no complete content")
     func sourceFails() async throws {
         let server = try ScriptedServer { _, reply in
             try reply.discardBody()
@@ -91,7 +91,7 @@ struct EngineSendingTests {
         #expect(server.requests.allSatisfy { !$0.isContentWhole })
     }
 
-    @Test("the gate holds the content until it is opened")
+    @Test("the gate holds the content back until it is opened")
     func gate() async throws {
         let start = ContinuousClock.now
         let (result, requests) = try await Pace.within(
@@ -107,7 +107,7 @@ struct EngineSendingTests {
                 let source = MemorySource(bytes)
                 var request = fixture.request("PUT", server.url, [:], source.whole)
                 request.gate = .seconds(600)
-                // Time at the gate is no stall.
+                // The time at the gate does not count as a stall.
                 request.stallTimeout = .milliseconds(1500)
                 var readBefore: Int64?
                 let result = await fixture.follow(request) { event, exchange in
@@ -124,7 +124,7 @@ struct EngineSendingTests {
         #expect(requests.first?.content == bytes)
     }
 
-    @Test("the gate opens by itself when its time is over")
+    @Test("the gate opens after its timeout")
     func gateTime() async throws {
         let limit = Duration.milliseconds(1500)
         let result = try await Pace.within(
@@ -146,7 +146,7 @@ struct EngineSendingTests {
         #expect(result.failure == nil && result.head?.status == 200)
     }
 
-    @Test("any number of interim responses is reported, each as it comes, apart from the final head")
+    @Test("any number of interim responses is reported as they arrive, separately from the final head")
     func interim() async throws {
         let server = try ScriptedServer { _, reply in
             try reply.send(raw: "HTTP/1.1 100 Continue\r\n\r\n")

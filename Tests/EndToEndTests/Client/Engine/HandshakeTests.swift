@@ -8,14 +8,14 @@ import Testing
 
 @Suite("Client: TLS handshakes that do not end", .blocking)
 struct HandshakeTests {
-    /// A server that says nothing to the first message of a handshake.
-    /// - Parameter isCut: whether it closes the connection then.
+    /// A server that does not answer the first message of a handshake.
+    /// - Parameter isCut: whether the server closes the connection after that message.
     private func server(isCut: Bool, _ connections: UploadInventory) throws -> LoopbackListener {
         try LoopbackListener("handshake") { connection, _ in
             _ = connections.turn()
             let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 16, alignment: 1)
             defer { buffer.deallocate() }
-            // All of it at once: unread bytes would make the end a reset.
+            // The entire message is read: unread bytes would turn the close into a reset.
             _ = Glibc.read(connection.rawValue, buffer.baseAddress, buffer.count)
             if !isCut { LoopbackListener.awaitEnd(of: connection, within: .seconds(600)) }
         }
@@ -25,7 +25,7 @@ struct HandshakeTests {
     private func tricklingServer(_ connections: UploadInventory) throws -> LoopbackListener {
         try LoopbackListener("handshake") { connection, _ in
             _ = connections.turn()
-            // The beginning of a record of 16 KiB with a ServerHello that fills it (RFC 8446 sections 4 and 5.1).
+            // The first bytes of a record of 16 KiB that a ServerHello fills (RFC 8446 sections 4 and 5.1).
             let start: [UInt8] = [22, 3, 3, 0x40, 0, 2, 0, 0x3F, 0xFC, 3, 3]
             for byte in start + [UInt8](repeating: 7, count: 600) {
                 guard send(connection.rawValue, [byte], 1, Int32(MSG_NOSIGNAL)) == 1 else { return }
@@ -34,7 +34,7 @@ struct HandshakeTests {
         }
     }
 
-    @Test("bytes that trickle do not extend it, and the message names the server", arguments: [true, false])
+    @Test("a handshake that trickles does not extend the timeout, and the message names the server", arguments: [true, false])
     func trickle(isUpload: Bool) async throws {
         let connections = UploadInventory()
         let server = try tricklingServer(connections)
@@ -54,7 +54,7 @@ struct HandshakeTests {
         #expect(connections.turns == 1)
     }
 
-    @Test("one that the server cuts is an interruption and is tried again", arguments: [true, false])
+    @Test("a handshake that the server cuts is an interruption, and the client tries again", arguments: [true, false])
     func cut(isUpload: Bool) async throws {
         let connections = UploadInventory()
         let server = try server(isCut: true, connections)
@@ -68,7 +68,7 @@ struct HandshakeTests {
         #expect(connections.turn() == 4)
     }
 
-    @Test("the stall timeout holds for it, too", arguments: [true, false])
+    @Test("the stall timeout applies to the handshake, too", arguments: [true, false])
     func stall(isUpload: Bool) async throws {
         let connections = UploadInventory()
         let server = try server(isCut: false, connections)
@@ -82,7 +82,7 @@ struct HandshakeTests {
             ? await fixture.client.upload(TransferRequest(uri), from: DataSource(Data())).failure()
             : await (try fixture.download(uri)).failure()
         #expect(error?.code == .timedOut, "\(String(describing: error))")
-        // It was tried twice; the listener may learn of it later.
+        // The client tried twice; the listener may count the second connection later.
         let isCounted: Bool? = pollUntil(within: .seconds(60)) { connections.turns == 2 ? true : nil }
         #expect(isCounted == true)
     }

@@ -2,11 +2,11 @@ import Glibc
 import SystemCalls
 import TestSupport
 
-/// Stands between a client and a server and holds back what the client sends, so that an upload is under way for as long
-/// as a test wants.
+/// A proxy between a client and a server that holds back what the client sends, so that an upload stays under way for
+/// as long as a test needs.
 final class HoldingProxy: Sendable {
     private struct State {
-        /// Bytes of each connection's requests that are passed on; `nil`: all.
+        /// The number of bytes that are passed on for each connection; `nil`: all.
         var limit: Int?
         var connections: Set<Int32> = []
     }
@@ -46,7 +46,7 @@ final class HoldingProxy: Sendable {
 
     var url: String { "http://127.0.0.1:\(port)" }
 
-    /// Passes everything on from now on.
+    /// Passes on everything from now on.
     func release() {
         state.withLock { $0.limit = nil }
         state.notifyAll()
@@ -69,7 +69,7 @@ final class HoldingProxy: Sendable {
             shutdown(server, Int32(SHUT_RDWR))
             shutdown(client, Int32(SHUT_RDWR))
             backward?.join()
-            // Under the lock, so that no descriptor is shut down that another object has by now.
+            // Under the lock, so that the descriptor cannot have been closed and used again for something else.
             state.withLock { state in
                 state.connections.remove(client)
                 close(client)
@@ -78,13 +78,14 @@ final class HoldingProxy: Sendable {
         }
     }
 
-    /// - Parameter state: what bounds the bytes that are passed; `nil`: nothing does.
+    /// - Parameter state: contains the limit of the bytes that are passed on; `nil`: there is none.
     private static func pass(from source: Int32, to destination: Int32, _ state: Monitor<State>?) {
         var buffer = [UInt8](repeating: 0, count: 16 << 10)
         var passed = 0
         while true {
             if let state, passed >= state.withLock({ $0.limit ?? .max }) {
-                // A client that goes is noticed, too: POLLRDHUP of poll(2), which the importer does not see.
+                // POLLRDHUP of poll(2), which the importer does not import, so that a client that closes is noticed,
+                // too.
                 var entry = pollfd(fd: source, events: 0x2000, revents: 0)
                 while state.withLock({ passed >= $0.limit ?? .max }) {
                     if poll(&entry, 1, 10) != 0 { return }

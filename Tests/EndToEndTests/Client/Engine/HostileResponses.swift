@@ -3,29 +3,29 @@ import HTTPSemantics
 import SystemCalls
 import TestSupport
 
-/// Responses of a server that follows no rule, as bytes, made of a seed.
+/// Generated responses, as bytes, of a server that follows no rule.
 ///
-/// Half of their parts are plausible, so that sequences of them reach states in which the other half counts.
+/// Half of their parts are plausible, so that the sequences reach states in which the other half matters.
 struct HostileResponses {
     private var generator: SeededGenerator
 
     init(seed: UInt64) { generator = SeededGenerator(seed: seed) }
 
-    /// One response, its interim responses before it.
+    /// A response and the interim responses before it.
     struct Exchange: Sendable {
         var bytes: [UInt8]
-        /// Whether the connection is reset after them; otherwise it is closed.
+        /// Whether the connection is reset after the response; otherwise it is closed.
         var isReset: Bool
     }
 
-    /// How many times as many sequences as usual are run: `ONWARD_HEADS`.
+    /// The factor by which the number of sequences is multiplied: `ONWARD_HEADS`.
     static let factor = ProcessInfo.processInfo.environment["ONWARD_HEADS"].flatMap(Int.init) ?? 1
 
     static let representation = Payload.bytes(3000)
 
     // MARK: Exchanges
 
-    /// Responses to the requests of a download. The first one often leaves bytes that can be resumed.
+    /// Responses to the requests of a download. The first response often leaves bytes that can be resumed.
     mutating func download() -> [Exchange] {
         var exchanges: [Exchange] = []
         if !generator.oneIn(4) { exchanges.append(cutBeginning()) }
@@ -38,10 +38,10 @@ struct HostileResponses {
         (0..<Int.random(in: 1...5, using: &generator)).map { _ in exchange(isUpload: true) }
     }
 
-    /// Random heads for the state machine of a download, without a connection.
+    /// A random head for the state machine of a download, without a connection.
     mutating func head() -> (status: Status, fields: Fields) { (Status(rawValue: status()), fields(isUpload: false)) }
 
-    /// The same for that of an upload.
+    /// A random head for the state machine of an upload, without a connection.
     mutating func uploadHead() -> (status: Status, fields: Fields) {
         (Status(rawValue: generator.oneIn(3) ? 104 : status()), fields(isUpload: true))
     }
@@ -97,7 +97,7 @@ struct HostileResponses {
         ])
     }
 
-    /// A number as a head has it: small, at the limits of Int64 and beyond, and none.
+    /// A number in a field: small, at the limits of Int64, beyond them, or missing.
     private mutating func count() -> String {
         switch number(0...9) {
         case 0...3: "\(number(0...3000))"

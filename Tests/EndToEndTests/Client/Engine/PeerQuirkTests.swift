@@ -3,13 +3,13 @@ import ResumableTransfer
 import ResumableUpload
 import Testing
 
-/// Servers of other people, as they were seen on the wire.
+/// Behavior of other servers, as observed on the wire.
 @Suite("Client: peculiarities of other servers", .blocking)
 struct PeerQuirkTests {
     private let bytes = Payload.bytes(1_000_000)
     private static let dialects = [Dialect.interop3, .interop5, .interop6]
 
-    /// What a server of the version answers with, of its own family.
+    /// The fields of a response of a server that speaks the version.
     private func fields(_ dialect: Dialect, offset: Int? = nil, complete: Bool? = nil) -> Fields {
         var fields: Fields = ["Upload-Draft-Interop-Version": "\(dialect.rawValue)"]
         if let offset { fields.append("Upload-Offset", "\(offset)") }
@@ -39,7 +39,7 @@ struct PeerQuirkTests {
     }
 
     @Test(
-        "CLI-34: a final answer without the field, or with that of another version turned around, is the end",
+        "CLI-34: a final response without the field, or with the other version's inverted field, ends the upload",
         arguments: dialects, [nil, "Upload-Incomplete: ?0", "Upload-Complete: ?1"])
     func finalAnswer(dialect: Dialect, field: String?) async throws {
         let inventory = UploadInventory()
@@ -56,7 +56,7 @@ struct PeerQuirkTests {
         #expect(server.requests.count == 1)
     }
 
-    @Test("CLI-32: a 409 without an offset makes the client ask for it", arguments: dialects)
+    @Test("CLI-32: after a 409 without an offset the client retrieves the offset", arguments: dialects)
     func conflictWithoutOffset(dialect: Dialect) async throws {
         let inventory = UploadInventory()
         let turns = UploadInventory()
@@ -67,7 +67,7 @@ struct PeerQuirkTests {
                 try ScriptedUpload.take(reply, into: inventory, atMost: 300_000)
                 reply.reset()
             case "HEAD":
-                // Behind at first: what the broken connection brought is still being written.
+                // The first offset is too low: the server has not yet written all bytes of the broken connection.
                 let isFirst = turns.turn() == 1
                 try reply.respond(
                     204, fields(dialect, offset: isFirst ? 200_000 : inventory.count, complete: false))
@@ -86,7 +86,7 @@ struct PeerQuirkTests {
     }
 
     @Test(
-        "an upload that the server destroyed with its 409 is gone, and nothing is left to resume", arguments: dialects)
+        "an upload that the server removed with its 409 ends with the code gone, without resume data", arguments: dialects)
     func destroyed(dialect: Dialect) async throws {
         let inventory = UploadInventory()
         let turns = UploadInventory()
@@ -111,7 +111,7 @@ struct PeerQuirkTests {
         #expect(error.code == .gone && error.resumeData == nil)
     }
 
-    @Test("a server that forgets an upload with its end leaves the client with what it knows", arguments: dialects)
+    @Test("an upload that the server removed at its end, before the response arrived, ends with the code gone", arguments: dialects)
     func forgotten(dialect: Dialect) async throws {
         let inventory = UploadInventory()
         let server = try ScriptedServer { request, reply in
@@ -129,7 +129,7 @@ struct PeerQuirkTests {
         expectSame(inventory.bytes, bytes)
     }
 
-    @Test("an answer that was lost is known to be lost where HEAD says that all is there", arguments: dialects)
+    @Test("if HEAD reports a complete upload, the lost response is reported as lost", arguments: dialects)
     func lostAnswer(dialect: Dialect) async throws {
         let inventory = UploadInventory()
         let server = try ScriptedServer { request, reply in
@@ -147,7 +147,7 @@ struct PeerQuirkTests {
 }
 
 extension ScriptedUpload {
-    /// Takes in the content, as it comes, up to `most` bytes.
+    /// Receives the content and adds it to `inventory`, up to `most` bytes.
     fileprivate static func take(_ reply: Reply, into inventory: UploadInventory, atMost most: Int = .max) throws {
         var left = most
         while left > 0 {

@@ -7,9 +7,9 @@ import Testing
 
 @testable import ResumableTransfer
 
-/// What a search for an address does that does not end, in this process: libcurl calls it in a thread of its own.
+/// Replaces the resolver of this process by one that does not answer: libcurl calls it in a thread of its own.
 private enum SlowResolver {
-    /// The names of hosts of which the search does not end.
+    /// The suffix of the host names for which the resolver does not answer.
     static let suffix = ".slow.invalid"
 
     struct State {
@@ -19,14 +19,14 @@ private enum SlowResolver {
 
     static let state = Monitor(State())
 
-    /// How many searches wait now.
+    /// The number of lookups that wait now.
     static var waiting: Int { state.withLock { $0.waiting } }
 
     static func awaitSearches(_ count: Int) -> Bool {
         state.wait(until: Deadline(in: .seconds(60)).nanoseconds) { $0.waiting >= count ? () : nil } != nil
     }
 
-    /// Ends the searches that wait, and lets the next ones wait.
+    /// Ends the waiting lookups; later ones wait again.
     static func release() {
         state.withLock { $0.isReleased = true }
         state.notifyAll()
@@ -37,14 +37,14 @@ private enum SlowResolver {
     static func wait() {
         state.withLock { $0.waiting += 1 }
         state.notifyAll()
-        // A limit, so that nothing hangs for ever if a test fails.
+        // A limit, so that a failing test does not hang for ever.
         _ = state.wait(until: Deadline(in: .seconds(600)).nanoseconds) { $0.isReleased ? () : nil }
         state.withLock { $0.waiting -= 1 }
         state.notifyAll()
     }
 }
 
-/// In place of the C library's function, for all of this process.
+/// Replaces the function of the C library in this process.
 @_cdecl("getaddrinfo")
 func slowGetaddrinfo(
     _ host: UnsafePointer<CChar>?, _ service: UnsafePointer<CChar>?, _ hints: UnsafePointer<addrinfo>?,
@@ -59,7 +59,7 @@ func slowGetaddrinfo(
         SlowResolver.wait()
         return EAI_NONAME
     }
-    // RTLD_NEXT, a macro that the importer does not see.
+    // RTLD_NEXT is a macro that the importer does not import.
     guard let next = dlsym(UnsafeMutableRawPointer(bitPattern: -1), "getaddrinfo") else { return EAI_SYSTEM }
     return unsafeBitCast(next, to: Function.self)(host, service, hints, result)
 }
@@ -74,7 +74,7 @@ struct SlowResolverTests {
         return request
     }
 
-    @Test("cancelled: it ends at once, and other transfers continue")
+    @Test("a canceled transfer ends without waiting, and other transfers continue")
     func cancelled() async throws {
         let server = try ScriptedServer { _, reply in try reply.respond(200, [:], "yes") }
         let exchange = fixture.engine.start(slow())
@@ -82,12 +82,12 @@ struct SlowResolverTests {
         exchange.cancel()
         #expect(await exchange.result().failure == .cancelled)
         #expect(await fixture.run(fixture.request("GET", server.url + "/")).content == Array("yes".utf8))
-        // The search still continues: nothing has waited for it.
+        // The lookup is still running: nothing has waited for it.
         #expect(SlowResolver.waiting == 1)
         SlowResolver.release()
     }
 
-    @Test("timed out: it ends, and other transfers continue")
+    @Test("a transfer that times out ends, and other transfers continue")
     func timedOut() async throws {
         let server = try ScriptedServer { _, reply in try reply.respond(200, [:], "yes") }
         let result = await fixture.run(slow(.milliseconds(300)))
@@ -97,7 +97,7 @@ struct SlowResolverTests {
         SlowResolver.release()
     }
 
-    @Test("shut down: the engine ends at once")
+    @Test("an engine that is shut down ends without waiting")
     func shutDown() throws {
         let engine = TransportEngine()
         let exchange = engine.start(slow())
@@ -108,7 +108,7 @@ struct SlowResolverTests {
         SlowResolver.release()
     }
 
-    @Test("a pause of an upload is prompt")
+    @Test("a pause of an upload takes effect without waiting")
     func paused() async throws {
         let client = TransferClient(.init())
         let upload = client.upload(
@@ -124,7 +124,7 @@ struct SlowResolverTests {
 
 @Suite("Commands: a resolver that does not answer", .blocking)
 struct SlowResolverCommandTests {
-    /// A library whose `getaddrinfo` says that it was called, and sleeps.
+    /// A library whose `getaddrinfo` records the call and sleeps.
     private func library(_ home: CommandHome) throws -> String {
         let source = home.path + "/slow.c"
         let library = home.path + "/slow.so"
@@ -144,7 +144,7 @@ struct SlowResolverCommandTests {
     }
 
     @Test(
-        "SIGTERM ends put and get at once", .enabled(if: access("/usr/bin/cc", X_OK) == 0, "needs a C compiler"),
+        "SIGTERM ends put and get without waiting", .enabled(if: access("/usr/bin/cc", X_OK) == 0, "needs a C compiler"),
         arguments: ["put", "get"])
     func stopped(command: String) throws {
         let home = try CommandHome()
@@ -153,7 +153,7 @@ struct SlowResolverCommandTests {
         let run = try home.start(words, environment: ["LD_PRELOAD": try library(home)])
         _ = try run.process.awaitErrorOutput { $0.contains("searching") ? true : nil }
         run.process.kill(SIGTERM)
-        // Less than the search takes.
+        // The lookup takes longer than this.
         #expect(try run.process.awaitEnding(within: .seconds(30)) == .exited(75))
     }
 }

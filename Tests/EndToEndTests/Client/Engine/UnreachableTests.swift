@@ -1,6 +1,6 @@
 import Testing
 
-/// What is said of a server that cannot be reached: which one, and why.
+/// The messages about a server that cannot be reached name the server and the reason.
 @Suite("Commands: servers that cannot be reached", .blocking)
 struct UnreachableTests {
     @Test("put, get and health name host, port and the reason", arguments: ["put", "get", "health"])
@@ -19,7 +19,7 @@ struct UnreachableTests {
         #expect(!run.errors.contains("secret"))
     }
 
-    @Test("So does each interruption, in text and in JSON", arguments: [[], ["--json"]])
+    @Test("Every interruption is reported with them, in text and in JSON", arguments: [[], ["--json"]])
     func interrupted(_ options: [String]) throws {
         let home = try CommandHome()
         let run = try home.run(

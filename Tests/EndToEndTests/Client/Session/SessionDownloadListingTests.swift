@@ -5,7 +5,7 @@ import ResumableURLSession
 import SystemCalls
 import Testing
 
-/// The listings of Apple's article "Pausing and resuming downloads", as they stand there.
+/// The listings of Apple's article "Pausing and resuming downloads", unchanged.
 private final class DownloadArticle: NSObject, URLSessionDownloadDelegate, @unchecked Sendable {
     // Used by the test, and by the serial delegate queue while the test waits.
     var urlSession: URLSession = .shared
@@ -76,7 +76,7 @@ private final class DownloadArticle: NSObject, URLSessionDownloadDelegate, @unch
 
 @Suite("Session: the article on pausing and resuming downloads", .blocking)
 struct SessionDownloadListingTests {
-    @Test("listings 1 and 3: a download is paused, and a task of its resume data fetches the rest")
+    @Test("listings 1 and 3: a download is paused, and a task with its resume data downloads the remaining bytes")
     func pauseAndResume() async throws {
         try await withServer { server in
             let fixture = try SessionFixture()
@@ -104,7 +104,7 @@ struct SessionDownloadListingTests {
         }
     }
 
-    @Test("listing 2: the error of a failed download has its resume data")
+    @Test("listing 2: the error of a failed download contains its resume data")
     func recover() async throws {
         try await withServer { server in
             let fixture = try SessionFixture()
@@ -136,7 +136,7 @@ struct SessionDownloadListingTests {
     }
 }
 
-/// Lets connections to a server pass so many bytes to the client, until it is released.
+/// A proxy that passes a number of bytes to the client and then holds the connection until it is released.
 final class StallingProxy: Sendable {
     private let proxy: FaultProxy
     private let isHolding: Monitor<Bool>
@@ -150,7 +150,7 @@ final class StallingProxy: Sendable {
         }
     }
 
-    /// Of connections to come.
+    /// Connections that start later are not held.
     func release() { isHolding.withLock { $0 = false } }
 
     func url(_ path: String) throws -> URL { try #require(URL(string: proxy.url + path)) }

@@ -17,7 +17,7 @@ struct SessionDownloadTests {
         return nil
     }
 
-    /// Publishes a file, and runs `body` with a proxy that stops after a part of a response until it is released.
+    /// Publishes a file, and runs `body` with a proxy that stops in the midst of a response until it is released.
     private func withStallingProxy(
         _ bytes: [UInt8], after part: Int = 2_000_000,
         _ body: (ServerProcess, StallingProxy, SessionFixture, SessionRecorder) async throws -> Void
@@ -28,7 +28,7 @@ struct SessionDownloadTests {
         }
     }
 
-    @Test("a delegate gets the bytes, the file, which is removed when it returns, and the end, on its queue")
+    @Test("a delegate gets the progress, the file and the end on its queue, and the file is removed when it returns")
     func delegate() async throws {
         try await withServer { server in
             let fixture = try SessionFixture()
@@ -66,7 +66,7 @@ struct SessionDownloadTests {
         }
     }
 
-    @Test("resume data of a download to a file of its own is refused, and stays good: a task would delete that file")
+    @Test("resume data of a download to a destination is refused and stays valid: a task would delete that file")
     func foreignDestination() async throws {
         try await withServer { server in
             let bytes = Payload.bytes(3_000_000)
@@ -91,7 +91,7 @@ struct SessionDownloadTests {
         }
     }
 
-    @Test("a file that the delegate has moved stays")
+    @Test("a file that the delegate moved is kept")
     func moved() async throws {
         try await withServer { server in
             let fixture = try SessionFixture()
@@ -106,7 +106,7 @@ struct SessionDownloadTests {
         }
     }
 
-    @Test("a completion handler gets the file, which goes when it returns; who awaits it keeps it")
+    @Test("a completion handler's file is removed when it returns; the file of an awaited download is kept")
     func handlers() async throws {
         try await withServer { server in
             let fixture = try SessionFixture()
@@ -139,7 +139,7 @@ struct SessionDownloadTests {
     }
 
     @Test(
-        "Table 1: a server's refusal is an error, and no file",
+        "Table 1: an error status is an error of the task, without a file",
         arguments: [
             (401, URLError.Code.userAuthenticationRequired), (403, .noPermissionsToReadFile),
             (407, .userAuthenticationRequired), (404, .fileDoesNotExist), (410, .fileDoesNotExist),
@@ -161,7 +161,7 @@ struct SessionDownloadTests {
         #expect(fixture.stored.isEmpty)
     }
 
-    @Test("a momentary interruption needs no code, and the delegate gets no event")
+    @Test("a short interruption needs no code, and the delegate gets no event")
     func momentary() async throws {
         try await withServer { server in
             let fixture = try SessionFixture()
@@ -191,7 +191,7 @@ struct SessionDownloadTests {
         }
     }
 
-    @Test("a file that has changed meanwhile is fetched from its beginning, and the delegate gets offset 0")
+    @Test("a file that changed during the download is downloaded from its beginning, and the delegate gets offset 0")
     func changed() async throws {
         try await withStallingProxy(Payload.bytes(5_000_000)) { server, proxy, fixture, recorder in
             let session = fixture.session(recorder)
@@ -213,7 +213,7 @@ struct SessionDownloadTests {
         }
     }
 
-    @Test("suspend holds a download, resume lets it continue")
+    @Test("suspend stops a download, and resume continues it")
     func suspend() async throws {
         let bytes = Payload.bytes(6_000_000)
         try await withStallingProxy(bytes) { _, proxy, fixture, recorder in
@@ -232,7 +232,7 @@ struct SessionDownloadTests {
         }
     }
 
-    @Test("cancel leaves nothing behind")
+    @Test("cancel leaves no file behind")
     func cancel() async throws {
         try await withStallingProxy(Payload.bytes(5_000_000)) { _, proxy, fixture, recorder in
             let session = fixture.session(recorder)
@@ -273,7 +273,7 @@ struct SessionDownloadTests {
         #expect(fixture.stored.isEmpty)
     }
 
-    @Test("resume data with await, with a handler, with another request, once, and no garbage")
+    @Test("resume data works with await, with a handler and with another request, once; invalid data is refused")
     func resumeFrom() async throws {
         let bytes = Payload.bytes(5_000_000)
         try await withStallingProxy(bytes, after: 1_500_000) { server, proxy, fixture, recorder in
@@ -309,7 +309,7 @@ struct SessionDownloadTests {
         }
     }
 
-    @Test("a URL of another scheme is FoundationNetworking's")
+    @Test("a URL with another scheme is handled by FoundationNetworking")
     func scheme() async throws {
         let fixture = try SessionFixture()
         let answer = SessionAnswer<URL>()

@@ -8,10 +8,10 @@ import SystemCalls
 import TestSupport
 import Testing
 
-/// A place of its own for a session's transfers, and what short waits need.
+/// A session's storage directory, and a configuration with short waits.
 final class SessionFixture: Sendable {
     let directory: TemporaryDirectory
-    /// Of the transfers.
+    /// The storage directory of the transfers.
     let storage: String
 
     init() throws {
@@ -45,7 +45,7 @@ final class SessionFixture: Sendable {
         return url
     }
 
-    /// Tickets and partial files.
+    /// The names of the tickets and partial files.
     var stored: [String] { (try? FileManager.default.contentsOfDirectory(atPath: storage)) ?? [] }
 
     static func request(_ url: String, _ method: String = "GET", _ fields: [String: String] = [:]) throws -> URLRequest
@@ -82,7 +82,7 @@ final class SessionRecorder: NSObject, URLSessionDataDelegate, URLSessionDownloa
     private let entries = Monitor<[Entry]>([])
     private let keptPath: String?
 
-    /// - Parameter keptPath: to which finished downloads are moved.
+    /// - Parameter keptPath: the path to which finished downloads are moved.
     init(keptPath: String? = nil) {
         self.keptPath = keptPath
     }
@@ -115,14 +115,14 @@ final class SessionRecorder: NSObject, URLSessionDataDelegate, URLSessionDownloa
         }
     }
 
-    /// Waits for the end without an error.
+    /// Waits until the task ends, and checks that there is no error.
     func succeeds(_ task: URLSessionTask) -> Bool {
         let ending = ending(of: task)
         guard let ending else { return false }
         return ending.error == nil
     }
 
-    /// Waits for the end, and gives the error.
+    /// Waits until the task ends, and returns its error.
     func error(of task: URLSessionTask) throws -> URLError {
         let ending = ending(of: task)
         return try #require(ending?.error, "no error, or no end")
@@ -144,7 +144,7 @@ final class SessionRecorder: NSObject, URLSessionDataDelegate, URLSessionDownloa
         wait(for: task) { condition($0) ? () : nil } != nil
     }
 
-    /// Waits until so many bytes have gone or come.
+    /// Waits until `count` bytes have been sent or received.
     func awaitBytes(_ count: Int64, of task: URLSessionTask) -> Bool {
         wait(for: task) { event in
             switch event {

@@ -7,9 +7,9 @@ import ResumableURLSession
 import SystemCalls
 import Testing
 
-@Suite("Session: its life, and what FoundationNetworking does", .blocking)
+@Suite("Session: invalidation, and tasks of FoundationNetworking", .blocking)
 struct SessionLifecycleTests {
-    /// Takes uploads in when it is let, and answers all else.
+    /// A server that receives the content of uploads while the gate is open, and answers all other requests.
     private func gated(_ gate: Monitor<Bool>) throws -> ScriptedServer {
         try ScriptedServer { request, reply in
             let upload = ScriptedUpload()
@@ -61,7 +61,7 @@ struct SessionLifecycleTests {
         #expect(try answer.value().urlError?.code == .cancelled)
     }
 
-    @Test("finishTasksAndInvalidate lets tasks end")
+    @Test("finishTasksAndInvalidate lets the running tasks complete")
     func finishTasks() async throws {
         let gate = Monitor(false)
         let server = try gated(gate)
@@ -78,7 +78,7 @@ struct SessionLifecycleTests {
         #expect(isInvalid(recorder))
     }
 
-    @Test("cancelling who awaits a transfer cancels it")
+    @Test("cancelling a task that awaits a transfer cancels the transfer")
     func cancelledWaiting() async throws {
         let gate = Monitor(false)
         let server = try gated(gate)
@@ -97,7 +97,7 @@ struct SessionLifecycleTests {
         open(gate)
     }
 
-    @Test("a delegate that does not want a response ends the task")
+    @Test("a delegate that rejects a response ends the task")
     func unwanted() async throws {
         let server = try gated(Monitor(true))
         let fixture = try SessionFixture()
@@ -108,7 +108,7 @@ struct SessionLifecycleTests {
         #expect(code == .cancelled)
     }
 
-    @Test("a session without references is released when its tasks have ended, and its threads with it")
+    @Test("a session without references is released when its tasks have ended, and its threads end")
     func release() async throws {
         let gate = Monitor(true)
         let server = try gated(gate)
@@ -128,7 +128,7 @@ struct SessionLifecycleTests {
         #expect(eventually { released == nil && task == nil })
     }
 
-    @Test("a session lists its tasks beside those of FoundationNetworking")
+    @Test("a session lists its tasks together with those of FoundationNetworking")
     func tasks() async throws {
         let gate = Monitor(false)
         let server = try gated(gate)
@@ -148,7 +148,7 @@ struct SessionLifecycleTests {
         session.finishTasksAndInvalidate()
     }
 
-    @Test("invalidateAndCancel after finishTasksAndInvalidate cancels what remains", arguments: [true, false])
+    @Test("invalidateAndCancel after finishTasksAndInvalidate cancels the remaining tasks", arguments: [true, false])
     func cancelAfterFinish(hasTransfer: Bool) throws {
         let server = try ScriptedServer { _, reply in
             try reply.begin(200, ["Content-Length": "1000"])
@@ -173,7 +173,7 @@ struct SessionLifecycleTests {
         #expect(endings.count == 1)
     }
 
-    @Test("data tasks, streamed uploads and other schemes are FoundationNetworking's as before")
+    @Test("data tasks, streamed uploads and other schemes are handled by FoundationNetworking, unchanged")
     func superclass() async throws {
         let gate = Monitor(true)
         let server = try gated(gate)
@@ -197,7 +197,7 @@ struct SessionLifecycleTests {
         #expect(streamed.content == Array("from a stream".utf8))
         #expect(!streamed.fields.contains("Upload-Complete"))
 
-        // A request that is no GET cannot be resumed, but it is downloaded.
+        // A download by a method other than GET cannot be resumed, but it completes.
         let posted = SessionAnswer<URL>()
         let download = session.downloadTask(
             with: try SessionFixture.request(server.url + "/p", "POST"), completionHandler: posted.handler)

@@ -8,10 +8,10 @@ import SystemCalls
 import TestSupport
 import Testing
 
-@Suite("Session: everything at once", .blocking)
+@Suite("Session: all operations at the same time", .blocking)
 struct SessionStressTests {
     @Test(
-        "tasks that are suspended, resumed, paused and canceled at random, over a broken connection, end once each",
+        "tasks suspended, resumed, paused and canceled at random, over a broken connection, end once each",
         arguments: [UInt64](1...4))
     func random(seed: UInt64) async throws {
         try await withServer { server in
@@ -53,7 +53,7 @@ struct SessionStressTests {
                 default: Deadline.pause(.milliseconds(Int64.random(in: 1...10, using: &random)))
                 }
             }
-            // Whatever is left is let run to its end.
+            // The remaining tasks run to their end.
             for number in 0..<4 {
                 for task in [uploads[number].task, downloads[number].task] {
                     for _ in 0..<70 where task.state == .suspended { task.resume() }

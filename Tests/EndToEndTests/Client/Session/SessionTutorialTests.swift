@@ -13,7 +13,7 @@ private struct Track: Sendable {
 }
 
 private final class Download: @unchecked Sendable {
-    // Of the test and the serial delegate queue, one after the other.
+    // Used by the test and the serial delegate queue, never at the same time.
     var isDownloading = false
     var progress: Float = 0
     var resumeData: Data?
@@ -34,7 +34,7 @@ private final class TrackCell: Sendable {
 }
 
 private final class DownloadService: @unchecked Sendable {
-    // As Download.
+    // Used by the same two as `Download`.
     var activeDownloads: [URL: Download] = [:]
     var downloadsSession: URLSession = .shared
 
@@ -89,14 +89,14 @@ private final class DownloadService: @unchecked Sendable {
 }
 
 private final class SearchViewController: NSObject, URLSessionDownloadDelegate, @unchecked Sendable {
-    // As Download.
+    // Used by the same two as `Download`.
     let downloadService = DownloadService()
     let cells = [TrackCell(), TrackCell(), TrackCell()]
     let files = Monitor<[URL: [UInt8]]>([:])
     let endings = Monitor<[(URL, URLError.Code?)]>([])
     let directory: String
 
-    // The only changed line: it was URLSession(configuration:delegate:delegateQueue:).
+    // The only changed line: the original is URLSession(configuration:delegate:delegateQueue:).
     lazy var downloadsSession: URLSession = ResumableURLSession(
         configuration: .default, delegate: self, delegateQueue: nil)
 
@@ -154,9 +154,9 @@ private final class SearchViewController: NSObject, URLSessionDownloadDelegate, 
     }
 }
 
-@Suite("Session: the tutorial", .blocking)
+@Suite("Session: the tutorial "URLSession Tutorial: Getting Started"", .blocking)
 struct SessionTutorialTests {
-    @Test("tracks are downloaded at once, paused, resumed and canceled at will, with progress")
+    @Test("several tracks are downloaded at the same time, paused, resumed and canceled, with progress")
     func tracks() async throws {
         try await withServer { server in
             let fixture = try SessionFixture()

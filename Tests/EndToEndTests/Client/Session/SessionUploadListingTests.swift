@@ -7,7 +7,7 @@ import ResumableURLSession
 import SystemCalls
 import Testing
 
-/// The listings of Apple's article "Pausing and resuming uploads", as they stand there.
+/// The listings of Apple's article "Pausing and resuming uploads", unchanged.
 private final class UploadArticle: NSObject, URLSessionTaskDelegate, @unchecked Sendable {
     // Used by the test, and by the serial delegate queue while the test waits.
     var session: URLSession = .shared
@@ -80,7 +80,7 @@ private final class UploadArticle: NSObject, URLSessionTaskDelegate, @unchecked 
 
 @Suite("Session: the article on pausing and resuming uploads", .blocking)
 struct SessionUploadListingTests {
-    @Test("listings 1 and 3: an upload is paused, and a task of its resume data sends the rest")
+    @Test("listings 1 and 3: an upload is paused, and a task with its resume data sends the remaining bytes")
     func pauseAndResume() async throws {
         try await withServer { server in
             let fixture = try SessionFixture()
@@ -108,7 +108,7 @@ struct SessionUploadListingTests {
         }
     }
 
-    @Test("listing 2: the error of a failed upload has its resume data, with await and for the delegate")
+    @Test("listing 2: the error of a failed upload contains its resume data, with await and for the delegate")
     func recover() async throws {
         let upload = ScriptedUpload()
         let isDown = Monitor(true)
@@ -129,7 +129,7 @@ struct SessionUploadListingTests {
         let first = try #require(article.resumeData)
         article.resumeData = nil
 
-        // Again without success, with a task and its delegate.
+        // The upload fails again, with a task and its delegate.
         let task = article.session.uploadTask(withResumeData: first)
         task.resume()
         #expect(UploadArticle.wait(article.isComplete))
@@ -146,7 +146,7 @@ struct SessionUploadListingTests {
         #expect(fixture.stored.isEmpty)
     }
 
-    @Test("a momentary interruption needs no code")
+    @Test("a short interruption needs no code")
     func momentary() async throws {
         try await withServer { server in
             let fixture = try SessionFixture()

@@ -8,7 +8,7 @@ import Testing
 
 @Suite("Session: uploads that are paused", .blocking)
 struct SessionUploadPauseTests {
-    /// A server whose first connections take a part and then wait.
+    /// Runs `body` with a server behind a proxy that passes on a part of the first connections' content and then waits.
     private func holding(_ body: (ServerProcess, HoldingProxy, SessionFixture) async throws -> Void) async throws {
         try await withServer { server in
             let proxy = try HoldingProxy(upstream: server.port, limit: 500_000)
@@ -16,7 +16,7 @@ struct SessionUploadPauseTests {
         }
     }
 
-    /// A server that stalls after the first 10,000 bytes until it is up.
+    /// A server that stalls after the first 10,000 bytes while `isDown`.
     private func stallingServer(_ upload: ScriptedUpload, _ isDown: Monitor<Bool>) throws -> ScriptedServer {
         try ScriptedServer { request, reply in
             guard isDown.withLock({ $0 }) else { return try upload.serve(request, reply) }
@@ -26,7 +26,7 @@ struct SessionUploadPauseTests {
         }
     }
 
-    @Test("suspend holds an upload, resume lets it continue")
+    @Test("suspend stops an upload, and resume continues it")
     func suspend() async throws {
         try await holding { server, proxy, fixture in
             let recorder = SessionRecorder()
@@ -39,7 +39,7 @@ struct SessionUploadPauseTests {
             task.suspend()
             #expect(task.state == .suspended)
             proxy.release()
-            // Once more before it has stopped, perhaps.
+            // The second resume may come before the upload has stopped.
             task.resume()
             task.suspend()
             task.suspend()
@@ -53,7 +53,7 @@ struct SessionUploadPauseTests {
         }
     }
 
-    @Test("cancel ends an upload at once, without resume data, and the server may forget it")
+    @Test("cancel ends an upload without resume data, and the server may remove it")
     func cancel() async throws {
         let upload = ScriptedUpload()
         let server = try ScriptedServer { request, reply in
@@ -80,7 +80,7 @@ struct SessionUploadPauseTests {
         #expect(recorder.events(of: task).filter { if case .completed = $0 { true } else { false } }.count == 1)
     }
 
-    @Test("a task that was never resumed can be canceled, and its resume data is still good then")
+    @Test("a task that never ran can be canceled, and its resume data stays valid")
     func untouched() async throws {
         try await holding { server, proxy, fixture in
             let recorder = SessionRecorder()
@@ -107,7 +107,7 @@ struct SessionUploadPauseTests {
         }
     }
 
-    @Test("bytes in memory and credentials are there again in the same process, and are not in the data")
+    @Test("bytes in memory and credentials are used again in the same process, and are not in the resume data")
     func context() async throws {
         let upload = ScriptedUpload()
         let isDown = Monitor(true)
@@ -123,7 +123,7 @@ struct SessionUploadPauseTests {
         let data = try #require(await task.cancelByProducingResumeData())
         #expect(!String(decoding: data, as: UTF8.self).contains("very-secret"))
         isDown.withLock { $0 = false }
-        // Another session will do.
+        // Another session of the process has them, too.
         let answer = SessionAnswer<Data>()
         fixture.session().uploadTask(withResumeData: data, completionHandler: answer.handler).resume()
         #expect(try answer.value().status == 200)
@@ -131,7 +131,7 @@ struct SessionUploadPauseTests {
         #expect(server.requests.allSatisfy { $0.fields["Authorization"] == "Bearer very-secret" })
     }
 
-    @Test("credentials that were renewed go with the rest")
+    @Test("renewed credentials are used for the remaining requests")
     func renewed() async throws {
         let upload = ScriptedUpload()
         let isDown = Monitor(true)
@@ -172,7 +172,7 @@ struct SessionUploadPauseTests {
         }
     }
 
-    @Test("data that is none, is used up or is another task's fails the task")
+    @Test("resume data that is invalid, used or of another kind of task fails the task")
     func unusable() async throws {
         try await holding { server, proxy, fixture in
             let recorder = SessionRecorder()
@@ -205,7 +205,7 @@ struct SessionUploadPauseTests {
         }
     }
 
-    @Test("a file that was changed is not resumed")
+    @Test("a file that was changed after a pause is not resumed")
     func changed() async throws {
         try await holding { server, proxy, fixture in
             let recorder = SessionRecorder()

@@ -9,7 +9,7 @@ import Testing
 
 @Suite("Session: uploads", .blocking)
 struct SessionUploadTests {
-    @Test("a delegate gets interim responses, bytes, the response and the end, in order, on its queue")
+    @Test("a delegate gets the interim responses, the progress, the response and the end, in order, on its queue")
     func delegate() async throws {
         try await withServer { server in
             let fixture = try SessionFixture()
@@ -53,7 +53,7 @@ struct SessionUploadTests {
         }
     }
 
-    @Test("a file is opened under the bytes of its name, also after a pause", arguments: FileNameTests.names)
+    @Test("a file is opened by the exact bytes of its name, also after a pause", arguments: FileNameTests.names)
     func name(name: FilePath) async throws {
         try await withServer { server in
             let fixture = try SessionFixture()
@@ -79,7 +79,7 @@ struct SessionUploadTests {
         }
     }
 
-    @Test("the request's method and fields, and the session's, go out", arguments: ["PUT", "POST", "GET"])
+    @Test("the request has its method and fields, and those of the session", arguments: ["PUT", "POST", "GET"])
     func request(method: String) async throws {
         let upload = ScriptedUpload()
         let server = try ScriptedServer { try upload.serve($0, $1) }
@@ -94,7 +94,7 @@ struct SessionUploadTests {
         #expect((response as? HTTPURLResponse)?.statusCode == 200)
         #expect((response as? HTTPURLResponse)?.value(forHTTPHeaderField: "location") == "/doc/1")
         let received = try #require(server.requests.first)
-        // What has content is no GET.
+        // A request with content is sent as POST if its method is GET.
         #expect(received.method == (method == "GET" ? "POST" : method))
         #expect(received.target == "/a?b=c")
         #expect(received.fields["Content-Type"] == "text/x-test")
@@ -102,7 +102,7 @@ struct SessionUploadTests {
         #expect(received.fields["Upload-Complete"] == "?1")
     }
 
-    @Test("a completion handler gets the end alone, and the session's delegate gets nothing")
+    @Test("a completion handler is called at the end, and the session's delegate gets no event")
     func handler() async throws {
         try await withServer { server in
             let fixture = try SessionFixture()
@@ -128,7 +128,7 @@ struct SessionUploadTests {
         }
     }
 
-    @Test("the delegate of one task gets the events before the end, with a completion handler too")
+    @Test("the delegate of a task gets the events before the end, also if the task has a completion handler")
     func ownDelegate() async throws {
         try await withServer { server in
             let fixture = try SessionFixture()
@@ -149,7 +149,7 @@ struct SessionUploadTests {
         }
     }
 
-    @Test("what a server answers is no error, whatever its status", arguments: [400, 401, 403, 404, 413, 500, 503])
+    @Test("a response with any status is not an error", arguments: [400, 401, 403, 404, 413, 500, 503])
     func statuses(status: Int) async throws {
         let server = try ScriptedServer { request, reply in
             if request.method == "OPTIONS" { return try reply.respond(204) }
@@ -165,11 +165,11 @@ struct SessionUploadTests {
         #expect(String(decoding: data, as: UTF8.self) == "no")
     }
 
-    @Test("a server that cannot be reached is reported at once")
+    @Test("the task reports a server that cannot be reached")
     func unreachable() async throws {
         let port = try ScriptedServer { _, reply in reply.reset() }.port
         let fixture = try SessionFixture()
-        // Whoever waited would wait beyond the test's limit.
+        // With these delays, a client that tried again would exceed the test's time limit.
         let session = fixture.session { $0.retry.delays = [100_000] }
         let request = try SessionFixture.request("http://127.0.0.1:\(port)/", "POST")
         await #expect { try await session.upload(for: request, from: Data([1])) } throws: { error in
@@ -190,12 +190,12 @@ struct SessionUploadTests {
         #expect(try answer.value().urlError?.code == .fileDoesNotExist)
     }
 
-    @Test("silence for the request's timeout is an error with resume data; so is the session's limit for a resource")
+    @Test("the timeouts of the request and of the resource are errors with resume data")
     func timeouts() async throws {
         let bytes = Data(Payload.bytes(20_000_000))
         for isOfRequest in [true, false] {
             let limit = 0.5
-            // Resume data come with the announcement, which has to be there by then.
+            // There is resume data only after the announcement, so the announcement must arrive before the timeout.
             let error = try await Pace.within(
                 .seconds(limit), until: { $0?.uploadTaskResumeData != nil },
                 { pace in
@@ -222,7 +222,7 @@ struct SessionUploadTests {
         }
     }
 
-    @Test("several uploads at once, each with its own events")
+    @Test("several uploads run at the same time, each with its own events")
     func several() async throws {
         try await withServer { server in
             let fixture = try SessionFixture()

@@ -3,17 +3,17 @@ import Foundation
 import Glibc
 import SystemCalls
 
-/// A file that is too large to be kept in memory, of bytes that differ from place to place.
+/// A generated file that is too large to be kept in memory.
 struct LargeFile {
     let path: String
     let size: Int64
 
-    /// What a test of endurance moves: 256 MiB, or what `ONWARD_LARGE_FILE` says, in MiB.
+    /// The size of the file of an endurance test: 256 MiB, or `ONWARD_LARGE_FILE`, a number of MiB.
     static var usualSize: Int64 {
         (ProcessInfo.processInfo.environment["ONWARD_LARGE_FILE"].flatMap { Int64($0) } ?? 256) << 20
     }
 
-    /// Writes it.
+    /// Writes the file.
     init(_ path: String, size: Int64 = LargeFile.usualSize, seed: UInt64) throws {
         self.path = path
         self.size = size
@@ -21,7 +21,7 @@ struct LargeFile {
         var block = Payload.bytes(1 << 20, seed: seed)
         var offset: Int64 = 0
         while offset < size {
-            // Every block bears its number, so that blocks in the wrong place are noticed.
+            // Every block contains its offset, so that a block in the wrong place is noticed.
             withUnsafeBytes(of: offset) { block.replaceSubrange(0..<8, with: $0) }
             let count = Int(min(Int64(block.count), size - offset))
             try block[..<count].withUnsafeBytes { try file.write($0, at: offset) }

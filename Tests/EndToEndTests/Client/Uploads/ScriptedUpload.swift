@@ -1,7 +1,7 @@
 import HTTPSemantics
 
-/// One upload resource of a scripted server that speaks version 8 as the draft wants it. A test lets it serve what it
-/// does not want to be different.
+/// An upload resource of a scripted server that speaks version 8 of the draft. A test answers with it the requests that
+/// it does not answer itself.
 struct ScriptedUpload: Sendable {
     let inventory = UploadInventory()
     var path = "/u/1"
@@ -16,7 +16,7 @@ struct ScriptedUpload: Sendable {
         ["Upload-Offset": "\(inventory.count)", "Upload-Complete": complete ? "?1" : "?0", "Upload-Limit": limits]
     }
 
-    /// Takes in the content, as it comes, up to `most` bytes.
+    /// Receives the content and adds it to the inventory, up to `most` bytes.
     func take(_ reply: Reply, atMost most: Int = .max) throws {
         var left = most
         while left > 0 {

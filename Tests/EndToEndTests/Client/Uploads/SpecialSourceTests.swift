@@ -3,8 +3,8 @@ import Glibc
 import TestSupport
 import Testing
 
-/// What is no file of a fixed size is refused with the reason, before anything is sent.
-@Suite("Command: put of what is no ordinary file", .blocking)
+/// A source that is not a file of a fixed size is refused with the reason, before anything is sent.
+@Suite("Command: put of sources that are not regular files", .blocking)
 struct SpecialSourceTests {
     private func server() throws -> ScriptedServer {
         try ScriptedServer { _, reply in
@@ -14,7 +14,7 @@ struct SpecialSourceTests {
     }
 
     @Test(
-        "Files in /proc, devices, directories, pipes and sockets are refused, each with its reason",
+        "Files in /proc, devices, directories, pipes and sockets are refused with a reason each",
         arguments: [
             ("/proc/cpuinfo", "size is 0"), ("/proc/version", "size is 0"), ("/dev/null", "is a device"),
             ("/sys/kernel/mm/transparent_hugepage/enabled", "has fewer bytes than its size"),
@@ -44,7 +44,7 @@ struct SpecialSourceTests {
         #expect(home.stateNames == [])
     }
 
-    @Test("Standard input is refused as a pipe, by both of its names; a file behind it is sent")
+    @Test("Standard input is refused if it is a pipe, by both of its names, and sent if it is a file")
     func standardInput() throws {
         let server = try server()
         let home = try CommandHome()
@@ -64,7 +64,7 @@ struct SpecialSourceTests {
         #expect(server.requests.first?.content == [1, 2, 3])
     }
 
-    @Test("An empty file is sent as what it is")
+    @Test("An empty file is sent")
     func empty() throws {
         let server = try server()
         let home = try CommandHome()

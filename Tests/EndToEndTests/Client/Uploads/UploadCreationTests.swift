@@ -38,7 +38,7 @@ struct UploadCreationTests {
         #expect(request.fields["Expect"] == nil)
     }
 
-    @Test("A client asks a target for its limits once, and obeys the largest append that a response allowed")
+    @Test("A client requests the limits of a target once, and obeys the largest append that a response permitted")
     func learned() async throws {
         let inventories = Monitor<[ScriptedUpload]>([])
         let server = try ScriptedServer { request, reply in
@@ -60,11 +60,11 @@ struct UploadCreationTests {
             #expect(inventories.withLock { $0.count } == count)
         }
         #expect(server.requests.filter { $0.method == "OPTIONS" }.count == 1)
-        // Not even the optimistic one begins with more than the server takes.
+        // The optimistic creation does not send more than the server accepts, either.
         #expect(server.requests.allSatisfy { $0.contentCount <= 3_000_000 && $0.isContentWhole })
     }
 
-    @Test("GET, the default method of a request, stands for POST")
+    @Test("a request with the default method, GET, is sent as POST")
     func defaultMethod() async throws {
         let model = ScriptedUpload()
         let server = try ScriptedServer { try model.serve($0, $1) }
@@ -72,7 +72,7 @@ struct UploadCreationTests {
         #expect(server.requests.map(\.method) == ["POST"])
     }
 
-    @Test("CLI-03 CLI-28: a careful creation is empty; what describes the representation goes with it alone")
+    @Test("CLI-03 CLI-28: a careful creation is empty, and the fields of the representation are sent with it alone")
     func careful() async throws {
         let model = ScriptedUpload()
         let server = try ScriptedServer { try model.serve($0, $1) }
@@ -102,7 +102,7 @@ struct UploadCreationTests {
         #expect(server.requests.first?.fields.contains { $0.name.lowercased().hasPrefix("upload-") } == false)
     }
 
-    @Test("CLI-21: content waits for the 104 and starts at once with it; without one, when the gate's time is over")
+    @Test("CLI-21: content is held until the 104 and then sent; without a 104, it is sent after the gate's timeout")
     func gate() async throws {
         for announces in [true, false] {
             let model = ScriptedUpload()
@@ -130,7 +130,7 @@ struct UploadCreationTests {
         }
     }
 
-    @Test("CLI-22: any number of interim responses of any kind is reported and harmless")
+    @Test("CLI-22: any number of interim responses of any kind is reported and changes nothing")
     func interims() async throws {
         let model = ScriptedUpload()
         let server = try ScriptedServer { request, reply in
@@ -161,7 +161,7 @@ struct UploadCreationTests {
         expectSame(model.inventory.bytes, bytes)
     }
 
-    @Test("CLI-23 CLI-34: a server that knows nothing of the protocol gets the upload in one request")
+    @Test("CLI-23 CLI-34: a server without support for resumable uploads gets the upload in one request")
     func unaware() async throws {
         let model = ScriptedUpload()
         let server = try ScriptedServer { request, reply in
@@ -246,7 +246,7 @@ struct UploadCreationTests {
         #expect(upload.checkpoint == nil)
     }
 
-    @Test("what cannot be sent is an invalid request, and nothing is sent", arguments: ["/relative", "ftp://h/x", ""])
+    @Test("a request that cannot be sent is an invalid request, and no connection is made", arguments: ["/relative", "ftp://h/x", ""])
     func invalidURI(uri: String) async throws {
         let fixture = try UploadFixture()
         let upload = fixture.client.upload(TransferRequest(uri), from: DataSource(Data(bytes)))
@@ -262,7 +262,7 @@ struct UploadCreationTests {
         #expect(await upload.failure()?.code == .invalidRequest)
     }
 
-    @Test("shutting the client down pauses uploads, and ends those that start later; each can be resumed")
+    @Test("shutting the client down pauses running uploads, and ends those that start later; each can be resumed")
     func shutDown() async throws {
         let model = ScriptedUpload()
         let server = try ScriptedServer { request, reply in
@@ -288,7 +288,7 @@ struct UploadCreationTests {
         expectSame(model.inventory.bytes, bytes)
     }
 
-    @Test("content waits until what it could be resumed with is saved")
+    @Test("content is held until the data to resume the upload is saved")
     func saved() async throws {
         let model = ScriptedUpload()
         let server = try ScriptedServer { try model.serve($0, $1) }

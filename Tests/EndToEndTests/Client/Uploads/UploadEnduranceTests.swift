@@ -5,13 +5,13 @@ import SystemCalls
 import TestSupport
 import Testing
 
-@Suite("Client: uploads that are disturbed all the time", .blocking)
+@Suite("Client: uploads with many interruptions", .blocking)
 struct UploadEnduranceTests {
     private static let faults = 50
     private static let restarts = 6
 
     @Test(
-        "a large file, 50 resets and stalls, and crashes of the server: byte-equal, and nothing but what was lost is sent twice"
+        "a large file, 50 resets and stalls, and crashes of the server: every byte is right, and only lost bytes are sent twice"
     )
     func disturbed() async throws {
         let seed = SeededGenerator.runSeed
@@ -20,7 +20,7 @@ struct UploadEnduranceTests {
         let file = try LargeFile(server.directory.path + "/source", seed: seed)
         let proxy = try disturbingProxy(to: server.port, seed: seed, size: file.size)
         let fixture = try UploadFixture {
-            // Without the upload resource a PUT is sent as a whole again.
+            // Without the upload resource a PUT is sent again from its beginning.
             $0.gate = .seconds(60)
             $0.stallTimeout = .seconds(1)
             $0.retry.triesWithoutProgress = 30
@@ -36,7 +36,7 @@ struct UploadEnduranceTests {
             switch event {
             case .progress(let sent, _, _):
                 position = sent
-                // In the midst of a transfer.
+                // The server crashes in the midst of a transfer.
                 if sent > file.size * Int64(crashes + 1) / Int64(Self.restarts + 1) {
                     crashes += 1
                     try server.restart()
@@ -50,7 +50,7 @@ struct UploadEnduranceTests {
         let result = try await upload.value()
         let lost =
             "ONWARD_SEED=\(seed): \(proxy.cuts) faults, \(crashes) crashes, \(unacknowledged) unacknowledged bytes"
-        // The answer, too, may have been cut off, as often as it was asked for.
+        // The response can be cut off as often as the client retrieves it.
         #expect(result.status == 201 || result.isResponseLost, "\(lost)")
         #expect(result.acknowledged == file.size, "\(lost)")
         #expect(crashes == Self.restarts && proxy.cuts >= Self.faults, "\(lost)")
@@ -62,13 +62,14 @@ struct UploadEnduranceTests {
         await fixture.client.shutDown()
     }
 
-    /// Breaks every connection that lasts: none carries more than a small part of the file.
+    /// Breaks every long connection: none transfers more than a small part of the file.
     private func disturbingProxy(to port: UInt16, seed: UInt64, size: Int64) throws -> FaultProxy {
         let random = Monitor((history: SeededGenerator(seed: seed), isFirst: true))
         let most = Int(size) / (Self.faults + Self.restarts + 64)
         return try FaultProxy(to: port) {
             random.withLock { state in
-                // Responses are small. The first one has the upload resource; without it a PUT is sent again from its beginning.
+                // Responses are small. The first response has the upload resource; without it a PUT is sent again from
+                // its beginning.
                 let isOfResponse = state.history.oneIn(8) && !state.isFirst
                 state.isFirst = false
                 return FaultProxy.Fault(

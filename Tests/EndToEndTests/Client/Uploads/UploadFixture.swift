@@ -12,7 +12,7 @@ final class UploadFixture: Sendable {
     let client: TransferClient
     private let records: Monitor<[TransferRecord]>
 
-    /// - Parameter change: of a configuration whose waits are short.
+    /// - Parameter change: changes the configuration, in which all waits are short.
     init(_ change: (inout TransferClient.Configuration) -> Void = { _ in }) throws {
         directory = try TemporaryDirectory()
         let records = Monitor<[TransferRecord]>([])
@@ -28,7 +28,7 @@ final class UploadFixture: Sendable {
 
     var observed: [TransferRecord] { records.withLock { $0 } }
 
-    /// Writes a file and gives a source of it.
+    /// Writes a file and returns it as a source.
     func file(_ bytes: [UInt8], _ name: String = "source.bin") throws -> FileSource {
         let path = directory.path + "/" + name
         try Data(bytes).write(to: URL(filePath: path))
@@ -41,7 +41,7 @@ final class UploadFixture: Sendable {
     }
 }
 
-/// What the tests do with uploads and downloads alike.
+/// The members that the tests use of uploads and of downloads.
 protocol TestedTransfer: Transfer {
     associatedtype Success
 
@@ -52,7 +52,7 @@ extension Upload: TestedTransfer {}
 extension Download: TestedTransfer {}
 
 extension TestedTransfer {
-    /// The error that the transfer ends with; nil if it succeeds.
+    /// The error of the transfer; nil if it succeeds.
     func failure() async -> TransferError? {
         do throws(TransferError) {
             _ = try await value()
@@ -62,7 +62,7 @@ extension TestedTransfer {
         }
     }
 
-    /// All events, when the transfer has ended.
+    /// All events of the transfer; returned when it has ended.
     func history() async -> [TransferEvent] {
         var events: [TransferEvent] = []
         for await event in self.events { events.append(event) }
@@ -70,7 +70,7 @@ extension TestedTransfer {
     }
 }
 
-/// The bytes that a scripted server has taken in, and what it shall do next.
+/// The bytes that a scripted server has received, and a count of its turns.
 final class UploadInventory: Sendable {
     private struct State {
         var bytes: [UInt8] = []
@@ -86,10 +86,10 @@ final class UploadInventory: Sendable {
 
     func drop(to count: Int) { state.withLock { $0.bytes.removeSubrange(min(count, $0.bytes.count)...) } }
 
-    /// How many calls were counted.
+    /// The number of counted calls.
     var turns: Int { state.withLock { $0.turn } }
 
-    /// Counts calls, from 1.
+    /// Counts a call and returns its number, from 1.
     func turn() -> Int {
         state.withLock { state in
             state.turn += 1
@@ -98,7 +98,7 @@ final class UploadInventory: Sendable {
     }
 }
 
-/// Expects large contents to be the same, and shows none of them.
+/// Expects two large contents to be equal, and prints neither of them.
 func expectSame(
     _ left: [UInt8], _ right: [UInt8], _ comment: Comment? = nil, sourceLocation: SourceLocation = #_sourceLocation
 ) {

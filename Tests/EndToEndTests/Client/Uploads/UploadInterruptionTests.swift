@@ -17,13 +17,13 @@ struct UploadInterruptionTests {
     }
 
     @Test(
-        "CLI-06 CLI-07 CLI-08 CLI-12: cut again and again, every append starts where HEAD says, one request at a time")
+        "CLI-06 CLI-07 CLI-08 CLI-12: after every cut the next append starts at the offset that HEAD reports, one request at a time")
     func cuts() async throws {
         let model = ScriptedUpload()
         let turns = UploadInventory()
         let busy = Monitor(0)
         let server = try ScriptedServer { request, reply in
-            // No other request may come while content is taken in.
+            // No other request may arrive while content is received.
             #expect(busy.withLock { $0 } == 0)
             if ["PUT", "PATCH"].contains(request.method), turns.turn() <= 6 {
                 busy.withLock { $0 += 1 }
@@ -55,7 +55,7 @@ struct UploadInterruptionTests {
         #expect(interruptions == 6)
     }
 
-    @Test("CLI-12: a 5xx without ?1 is an interruption, also as the answer to HEAD", arguments: [500, 502, 503, 504])
+    @Test("CLI-12: a 5xx without ?1 is an interruption, also in the response to HEAD", arguments: [500, 502, 503, 504])
     func serverError(status: Int) async throws {
         let model = ScriptedUpload()
         let turns = UploadInventory()
@@ -75,7 +75,7 @@ struct UploadInterruptionTests {
         #expect(server.requests.map(\.method) == ["PUT", "HEAD", "HEAD", "HEAD", "PATCH"])
     }
 
-    @Test("a server that keeps failing ends the upload with resume data, which works later")
+    @Test("a server that fails again and again ends the upload with resume data, which works later")
     func exhausted() async throws {
         let model = ScriptedUpload()
         let isBroken = Monitor(true)
@@ -99,7 +99,7 @@ struct UploadInterruptionTests {
         expectSame(model.inventory.bytes, bytes)
     }
 
-    @Test("nothing that moves is noticed by the client's own watchdog")
+    @Test("the client's own watchdog notices a transfer without progress")
     func stall() async throws {
         let limit = Duration.milliseconds(400)
         let interruptions = try await Pace.within(
@@ -113,7 +113,7 @@ struct UploadInterruptionTests {
                     try reply.interim(104, model.announcement)
                     try model.take(reply, atMost: 200_000)
                     pace.step()
-                    // The kernels take in what they can; then nothing moves any more.
+                    // The kernels' buffers fill up; then no byte moves any more.
                     reply.stall()
                 }
                 let fixture = try UploadFixture { $0.stallTimeout = limit }
@@ -124,13 +124,13 @@ struct UploadInterruptionTests {
         #expect(interruptions == [.timedOut])
     }
 
-    @Test("CLI-32: the offset of a 409 is taken, from its field or its problem document", arguments: [false, true])
+    @Test("CLI-32: the client continues at the offset of a 409, from its field or its problem document", arguments: [false, true])
     func conflict(fromProblem: Bool) async throws {
         let model = ScriptedUpload()
         let turns = UploadInventory()
         let server = try ScriptedServer { request, reply in
             if request.method == "PATCH", turns.turn() == 1 {
-                // A cut before cost bytes that HEAD had counted too early, so to say: they came in meanwhile.
+                // Simulates bytes of the cut connection that arrived after HEAD had counted.
                 model.inventory.append(Array(bytes[model.inventory.count..<700_000]))
                 guard fromProblem else { return try reply.respond(409, model.state()) }
                 let problem = """
@@ -192,7 +192,7 @@ struct UploadInterruptionTests {
         #expect(!server.requests.contains { $0.method == "PATCH" })
     }
 
-    @Test("CLI-38: a final response that got lost is asked for by an empty completing append")
+    @Test("CLI-38: an empty completing append retrieves a lost final response")
     func lostResponse() async throws {
         let model = ScriptedUpload()
         let turns = UploadInventory()
@@ -249,7 +249,7 @@ struct UploadInterruptionTests {
         #expect(data?.kind == .upload)
     }
 
-    @Test("an upload that is deleted ends, even where the deletion gets no answer")
+    @Test("an upload that is deleted ends, even if the deletion gets no response")
     func deletionWithoutAnswer() async throws {
         let model = ScriptedUpload()
         let server = try ScriptedServer { request, reply in

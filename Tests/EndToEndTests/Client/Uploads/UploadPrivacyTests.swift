@@ -19,7 +19,7 @@ struct UploadPrivacyTests {
         }
     }
 
-    @Test("every request is authorized separately, and what was added is stored nowhere")
+    @Test("every request is authorized separately, and the added fields are not stored")
     func authorize() async throws {
         let model = ScriptedUpload()
         let server = try cutOnce(model)
@@ -60,7 +60,7 @@ struct UploadPrivacyTests {
         expectSame(model.inventory.bytes, bytes)
     }
 
-    @Test("a pause ends an authorize closure that waits")
+    @Test("a pause ends an authorize closure that is waiting")
     func pauseWhileAuthorizing() async throws {
         let fixture = try UploadFixture { $0.authorize = { _ in try await Task.sleep(for: .seconds(600)) } }
         let upload = fixture.client.upload(
@@ -86,7 +86,7 @@ struct UploadPrivacyTests {
         #expect(lines.count == 6)
         for line in lines { #expect(!line.contains("SECRET") && !line.contains("capability")) }
         #expect(lines.contains { $0.contains("104") })
-        // Where the application put the result is no secret.
+        // The location of the application's result is not secret.
         #expect(lines.last?.contains("/doc/1") == true)
     }
 

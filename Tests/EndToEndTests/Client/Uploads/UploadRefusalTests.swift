@@ -5,7 +5,7 @@ import ResumableUpload
 import SystemCalls
 import Testing
 
-@Suite("Client: answers of the application and refusals", .blocking)
+@Suite("Client: final responses and refusals", .blocking)
 struct UploadRefusalTests {
     private let bytes = Payload.bytes(2_000_000)
 
@@ -14,7 +14,7 @@ struct UploadRefusalTests {
     }
 
     @Test(
-        "CLI-11: an answer with ?1 is the application's, whatever its status, and nothing follows",
+        "CLI-11: a response with ?1 is the application's final response, whatever its status, and no request follows",
         arguments: [400, 500])
     func applicationError(status: Int) async throws {
         let model = ScriptedUpload()
@@ -44,7 +44,7 @@ struct UploadRefusalTests {
         #expect(!server.requests.contains { ["HEAD", "PATCH"].contains($0.method) })
     }
 
-    @Test("401 and 403 have another code than refusals", arguments: [401, 403])
+    @Test("401 and 403 have their own error code", arguments: [401, 403])
     func unauthorized(status: Int) async throws {
         let server = try ScriptedServer { request, reply in
             _ = try reply.readAll()
@@ -54,7 +54,7 @@ struct UploadRefusalTests {
         #expect(error?.code == .unauthorized && error?.urlErrorCode == (status == 403 ? -1102 : -1013))
     }
 
-    @Test("CLI-36: a final response while the content is sent stops the content and is read")
+    @Test("CLI-36: a final response during the content stops the content, and the response is read")
     func early() async throws {
         let server = try ScriptedServer { request, reply in
             _ = try reply.readBody(atMost: 100_000)
@@ -69,7 +69,7 @@ struct UploadRefusalTests {
         #expect(result.sent < 30_000_000)
     }
 
-    @Test("CLI-14: after a 413 the same amount is never sent again")
+    @Test("CLI-14: after a 413 a request never has as much content again")
     func smaller() async throws {
         let model = ScriptedUpload()
         let server = try ScriptedServer { request, reply in
@@ -111,7 +111,7 @@ struct UploadRefusalTests {
         #expect(sizes == Array(repeating: "300000", count: 6) + ["200000"])
     }
 
-    @Test("CLI-19: two upload resources for one upload end it")
+    @Test("CLI-19: a second upload resource for one upload ends the upload")
     func twoLocations() async throws {
         let model = ScriptedUpload()
         let server = try ScriptedServer { request, reply in

@@ -21,7 +21,7 @@ struct UploadServerTests {
     }
 
     @Test(
-        "CLI-01 CLI-03: every dialect and style uploads a file and a value",
+        "CLI-01 CLI-03: a file and a value are uploaded in every dialect and creation style",
         arguments: [Dialect.interop3, .interop5, .interop6, .interop8], [CreationStyle.optimistic, .careful, .plain])
     func whole(dialect: Dialect, style: CreationStyle) async throws {
         try await withServer { server in
@@ -68,7 +68,7 @@ struct UploadServerTests {
         }
     }
 
-    @Test("CLI-16: the server's own bound is obeyed")
+    @Test("CLI-16: the server's own limit is obeyed")
     func serverBound() async throws {
         try await withServer("--max-append-size", "200000") { server in
             let fixture = try UploadFixture()
@@ -80,7 +80,7 @@ struct UploadServerTests {
         }
     }
 
-    @Test("the digest of the whole file goes with the creation, and a wrong one of the caller's fails the upload")
+    @Test("the digest of the complete file is sent with the creation; a wrong digest of the caller fails the upload")
     func digest() async throws {
         try await withServer { server in
             let bytes = Payload.bytes(2_000_000)
@@ -100,7 +100,7 @@ struct UploadServerTests {
         }
     }
 
-    @Test("pause, resume in another client, and again: byte-equal, and no data good for two at a time")
+    @Test("an upload paused and resumed by other clients is complete, and resume data works for one client at a time")
     func pauseAndResume() async throws {
         try await withServer { server in
             let bytes = Payload.bytes(12_000_000)
@@ -112,7 +112,7 @@ struct UploadServerTests {
             for await event in upload.events {
                 if case .progress(let sent, _, _) = event, sent > 300_000 { break }
             }
-            // Sent is not yet there.
+            // Sent bytes need not have arrived yet.
             let hasArrived: Bool? = pollUntil(within: .seconds(60)) {
                 server.unfinished.values.contains { $0 > 300_000 } ? true : nil
             }
@@ -128,7 +128,7 @@ struct UploadServerTests {
             }
             let kept = try ResumeData(data.data)
             #expect(kept.path == source.path)
-            // Not started, it uses nothing up.
+            // An upload that is not started leaves its resume data unused.
             _ = try second.client.resumeUpload(kept)
             let resumed = try second.client.resumeUpload(kept)
             var resumedAt: Int64 = 0
@@ -153,7 +153,7 @@ struct UploadServerTests {
         }
     }
 
-    @Test("CLI-35: a source that was touched, replaced or removed is not resumed, and nothing is sent")
+    @Test("CLI-35: a source that was touched, replaced or removed is not resumed, and no request is sent")
     func changedSource() async throws {
         try await withServer { server in
             let fixture = try UploadFixture()
@@ -170,7 +170,7 @@ struct UploadServerTests {
             try FileManager.default.removeItem(atPath: source.path)
             expect(.noSuchSource) { () throws(TransferError) in _ = try fixture.client.resumeUpload(data) }
             #expect(fixture.observed.count == count)
-            // The data has not been used up, and the upload can still be removed.
+            // The resume data is unused, so the upload can still be removed.
             try await fixture.client.discard(data)
             expect(.resumeDataUsed) { () throws(TransferError) in _ = try fixture.client.resumeUpload(data) }
             #expect(fixture.tickets.isEmpty)
@@ -189,7 +189,7 @@ struct UploadServerTests {
         }
     }
 
-    @Test("cancelling with deletion removes the upload from the server, without it nothing is sent any more")
+    @Test("cancelling with deletion removes the upload from the server; without it, no request is sent")
     func cancellation() async throws {
         try await withServer { server in
             let fixture = try UploadFixture()
@@ -216,7 +216,7 @@ struct UploadServerTests {
         }
     }
 
-    @Test("a task that is canceled pauses the upload, and the error carries the resume data")
+    @Test("a canceled task pauses the upload, and the error contains the resume data")
     func taskCancellation() async throws {
         try await withServer { server in
             let fixture = try UploadFixture()
@@ -239,7 +239,7 @@ struct UploadServerTests {
         }
     }
 
-    @Test("cancelling the progress pauses, too")
+    @Test("cancelling the progress pauses the upload")
     func progressCancellation() async throws {
         try await withServer { server in
             let fixture = try UploadFixture()
@@ -254,7 +254,7 @@ struct UploadServerTests {
         }
     }
 
-    @Test("64 MiB through a proxy that cuts at random places: byte-equal, and little is sent twice")
+    @Test("64 MiB through a proxy that cuts at random places arrive unchanged, and few bytes are sent twice")
     func randomCuts() async throws {
         try await withServer { server in
             let seed = SeededGenerator.runSeed
@@ -275,7 +275,8 @@ struct UploadServerTests {
                         results.append(try await upload.value())
                         fixtureError = nil
                     } catch {
-                        // Cut before the client got the location of the upload: it starts again.
+                        // The connection was cut before the client got the location of the upload: the upload starts
+                        // again.
                         fixtureError = error
                         #expect(error.resumeData == nil, "seed \(seed)")
                         continue
@@ -285,7 +286,7 @@ struct UploadServerTests {
                 #expect(fixtureError == nil, "seed \(seed)")
                 expectSame(server.published("\(round).bin") ?? [], bytes, "seed \(seed)")
             }
-            // What was in flight at a cut is lost: the buffers of both kernels on both sides of the proxy.
+            // A cut loses the bytes in the buffers of both kernels on both sides of the proxy.
             let waste = results.reduce(0) { $0 + $1.sent - Int64(bytes.count) }
             #expect(waste < Int64(proxy.cuts + 1) * (16 << 20), "seed \(seed): \(waste) bytes, \(proxy.cuts) cuts")
             #expect(proxy.cuts > 0, "seed \(seed)")

@@ -5,7 +5,7 @@ import ResumableUpload
 import SystemCalls
 import Testing
 
-/// Bytes whose number is unknown before they end, and of which only those not yet acknowledged are kept.
+/// A source of unknown length that keeps only the bytes that are not yet acknowledged.
 private final class StreamSource: UploadSource {
     let bytes: [UInt8]
     private let released = Monitor(Int64(0))
@@ -27,7 +27,7 @@ private final class StreamSource: UploadSource {
     func release(upTo offset: Int64) { acknowledged(upTo: offset) }
 }
 
-/// Two mebibytes that change once the first of them was read.
+/// Two MiB that change after the first MiB was read.
 private struct ChangingSource: UploadSource {
     var length: Int64? { 2 << 20 }
 
@@ -43,7 +43,7 @@ private struct ChangingSource: UploadSource {
 struct UploadSourceTests {
     private let bytes = Payload.bytes(1_000_000)
 
-    @Test("CLI-25 CLI-29: a source of unknown length is sent as it comes, and gets the acknowledged offset")
+    @Test("CLI-25 CLI-29: a source of unknown length is sent in chunks, and is notified of the acknowledged offset")
     func stream() async throws {
         let model = ScriptedUpload()
         let turns = UploadInventory()
@@ -64,7 +64,7 @@ struct UploadSourceTests {
         #expect(server.requests.first?.fields["Transfer-Encoding"] == "chunked")
     }
 
-    @Test("a source that changes while its digest is taken has changed; nothing is sent")
+    @Test("a source that changes while its digest is computed ends the upload, and no request is sent")
     func changedMeanwhile() async throws {
         let server = try ScriptedServer { _, reply in try reply.respond(500) }
         let fixture = try UploadFixture { $0.sendsDigest = true }
@@ -75,7 +75,7 @@ struct UploadSourceTests {
         #expect(server.requests.isEmpty)
     }
 
-    @Test("CLI-27 CLI-29: a source that ends at the edge of an append is finished")
+    @Test("CLI-27 CLI-29: a source that ends exactly at the end of an append completes the upload")
     func edge() async throws {
         let model = ScriptedUpload()
         let server = try ScriptedServer { try model.serve($0, $1) }
@@ -88,7 +88,7 @@ struct UploadSourceTests {
         #expect(server.requests.last?.fields["Upload-Complete"] == "?1")
     }
 
-    @Test("CLI-09: bytes that the server wants again and the source has not end the upload, and it is deleted")
+    @Test("CLI-09: if the source no longer has the bytes at the server's offset, the upload ends and is deleted")
     func notReplayable() async throws {
         let model = ScriptedUpload()
         let source = StreamSource(bytes)
@@ -111,7 +111,7 @@ struct UploadSourceTests {
         #expect(model.inventory.count == 200_000)
     }
 
-    @Test("a file that changes while it is sent ends the upload, and it is deleted", arguments: ["shrink", "touch"])
+    @Test("a file that changes while it is sent ends the upload, and the upload is deleted", arguments: ["shrink", "touch"])
     func changing(kind: String) async throws {
         let model = ScriptedUpload()
         let fixture = try UploadFixture()
@@ -136,7 +136,7 @@ struct UploadSourceTests {
         #expect(server.requests.contains { $0.method == "DELETE" && $0.target == "/u/1" })
     }
 
-    @Test("data in memory resumes only with the same bytes")
+    @Test("data in memory is resumed only with the same bytes")
     func memory() async throws {
         let model = ScriptedUpload()
         let server = try ScriptedServer { request, reply in
@@ -160,7 +160,7 @@ struct UploadSourceTests {
         expectSame(model.inventory.bytes, bytes)
     }
 
-    @Test("the digest of a large source is aborted at once when the upload is paused")
+    @Test("a pause of the upload stops the computation of the digest")
     func digestIsCancellable() async throws {
         let fixture = try UploadFixture { $0.sendsDigest = true }
         let path = fixture.directory.path + "/sparse"

@@ -2,16 +2,16 @@ import Glibc
 import TestSupport
 import Testing
 
-/// Two network namespaces with an address of their own each, one for an attack and one for users. They are removed with this
-/// object.
+/// Two network namespaces, one for an attack and one for users, each with an address of its own. They are removed with
+/// this object.
 final class AttackNetwork {
     private static let script = OperatorFiles.directory + "/../scripts/attack-network"
 
     private let name: String
-    /// This machine's addresses as the two see them.
+    /// The addresses of this machine in the two namespaces.
     private let addresses: [Substring]
 
-    /// Namespaces need rights that only root has, and not in every container.
+    /// Only root may create namespaces, and not in every container.
     static var mayBePossible: Bool { geteuid() == 0 && access("/usr/bin/ip", X_OK) == 0 }
 
     init() throws {
@@ -24,7 +24,7 @@ final class AttackNetwork {
 
     deinit { _ = try? ChildProcess(Self.script, ["remove", name]).awaitEnding() }
 
-    /// The namespaces, and hosts for URLs in them.
+    /// The name of each namespace, and the host for URLs that are requested in it.
     var attack: (namespace: String, host: String) { (name + "-a", String(addresses[0])) }
     var users: (namespace: String, host: String) { (name + "-u", String(addresses[1])) }
 }

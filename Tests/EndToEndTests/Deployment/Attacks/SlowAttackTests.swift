@@ -4,7 +4,7 @@ import Glibc
 import TestSupport
 import Testing
 
-/// slowhttptest with 1,200 connections of one address against a server with default settings: `make test-attacks`.
+/// slowhttptest with 1,200 connections from one address to a server with default settings: `make test-attacks`.
 @Suite(
     "Attacks by slow connections", .serialized, .blocking,
     .enabled(if: getenv("ONWARD_ATTACKS") != nil, "make test-attacks runs it"))
@@ -25,12 +25,12 @@ struct SlowAttackTests {
             }
         }
 
-        /// Whether its connections stay open for as long as the server lets them.
+        /// Whether the attack keeps its connections open until the server closes them.
         fileprivate var holdsConnections: Bool { self != .ranges }
     }
 
     @Test(
-        "transfers from another address continue, and the long one is not interrupted",
+        "transfers from another address continue, and a long one is not interrupted",
         .enabled(
             if: AttackNetwork.mayBePossible,
             "this needs root and `ip` (iproute2): only attacks from this machine, a trusted peer, are tried"),
@@ -51,7 +51,7 @@ struct SlowAttackTests {
         withExtendedLifetime(network) {}
     }
 
-    @Test("an attack from this machine, a trusted peer, does not shut out its other clients", arguments: Mode.allCases)
+    @Test("an attack from this machine, a trusted peer, leaves the server usable for its other clients", arguments: Mode.allCases)
     func attackFromThisMachine(mode: Mode) throws {
         let (port, other) = (try FixedPort.next(), try FixedPort.next())
         try withServer("--listen", "127.0.0.1:\(port)", "--listen", "[::1]:\(other)") { server in
@@ -62,9 +62,9 @@ struct SlowAttackTests {
     }
 
     /// - Parameters:
-    ///   - authority: where the attack finds the server.
-    ///   - namespace: from which it comes; nil: that of this process.
-    ///   - url: of the collection for the users.
+    ///   - authority: the address of the server for the attack.
+    ///   - namespace: the network namespace of the attack; nil: that of this process.
+    ///   - url: the collection to which the users upload.
     private func attack(
         _ server: ServerProcess, _ mode: Mode, on authority: String, in namespace: String?, users: CommandHome,
         at url: String

@@ -3,7 +3,7 @@ import Glibc
 import TestSupport
 import Testing
 
-/// testssl.sh against a server with a certificate of each kind: `make test-attacks`.
+/// Runs testssl.sh on a server with a certificate of each kind: `make test-attacks`.
 @Suite(
     "TLS audited by testssl.sh", .blocking,
     .enabled(if: getenv("ONWARD_ATTACKS") != nil, "make test-attacks runs it"))
@@ -14,17 +14,17 @@ struct TLSAuditTests {
         let finding: String
     }
 
-    /// Findings that do not concern the server.
+    /// Findings that do not concern the server, and the reason for each.
     private static let accepted: [String: String] = [
         "engine_problem": "the openssl that testssl.sh uses",
-        // testssl.sh ends a connection with TLS 1.3 as soon as it is open, perhaps before the ticket has arrived.
-        // TLSPolicyTests.resumption() waits for it.
+        // testssl.sh closes a connection with TLS 1.3 as soon as it is open, sometimes before the ticket arrives.
+        // TLSPolicyTests.resumption() waits for the ticket.
         "sessionresumption_ticket": "the check was too fast",
         "cert_chain_of_trust": "the certificate is self-signed",
         "cert_revocation": "the certificate is self-signed",
     ]
 
-    @Test("nothing is found that is not due to the certificate", arguments: SelfSignedCertificate.Algorithm.allCases)
+    @Test("testssl.sh finds nothing but what the test certificate causes", arguments: SelfSignedCertificate.Algorithm.allCases)
     func audit(algorithm: SelfSignedCertificate.Algorithm) throws {
         let fixture = try TLSFixture("--hsts", "365d", identity: SelfSignedCertificate(algorithm, days: 90))
         let report = fixture.path("report.json")

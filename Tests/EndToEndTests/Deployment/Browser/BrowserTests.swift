@@ -5,7 +5,7 @@ import SystemCalls
 import TestSupport
 import Testing
 
-/// What pages can do, in a real browser: `make test-browser`.
+/// Uploads and downloads of pages in a real browser: `make test-browser`.
 @Suite(
     "In a browser", .serialized, .blocking,
     .enabled(if: getenv("ONWARD_BROWSER") != nil, "make test-browser runs it"))
@@ -14,9 +14,9 @@ struct BrowserTests {
         "/" + #filePath.split(separator: "/").dropLast(5).joined(separator: "/")
     }
 
-    /// Opens a page in a browser of its own, headless, which ends when what is returned goes.
+    /// Opens a page in a new headless browser, which ends when the returned object is released.
     private func open(_ url: String, in directory: TemporaryDirectory) throws -> ProcessGroup {
-        // Without a user's profile, and without any host but this one.
+        // Without a user's profile, and with access to this host only.
         let options = [
             "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
             "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-extensions",
@@ -60,7 +60,7 @@ struct BrowserTests {
     }
 
     @Test(
-        "XCO-01 XCO-02: a page of another origin uploads a file through cuts, a pause and a reload, and gets it back whole",
+        "XCO-01 XCO-02: a page of another origin uploads a file through cuts, a pause and a reload, and downloads it unchanged",
         arguments: [["--max-size", "1G"], ["--max-append-size", "3M"]])
     func journey(options: [String]) throws {
         let size = 24 << 20
@@ -68,7 +68,7 @@ struct BrowserTests {
         let pages = try pages()
         let page = "http://localhost:\(pages.port)"
         let server = try ServerProcess(["--cors-origin", page] + options)
-        // Every connection breaks after five million bytes.
+        // Every connection is cut after five million bytes.
         let proxy = try FaultProxy(upstream: server.port) { 5_000_000 }
         let browser = try open(
             "\(page)/journey.html?size=\(size)&target=\(proxy.url)/files/inbox/", in: directory)
@@ -97,7 +97,7 @@ struct BrowserTests {
         #expect(digest.finalized().map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined() == facts.sent)
     }
 
-    @Test("A page of an origin that is not allowed reads nothing, uploads nothing, removes nothing; nor does its form")
+    @Test("A page of an origin that is not allowed cannot read, upload or remove, and neither can its form")
     func stranger() throws {
         let directory = try TemporaryDirectory()
         let pages = try pages()
@@ -115,7 +115,7 @@ struct BrowserTests {
             ])
         #expect(server.publishedNames() == ["secret.txt"])
         #expect(server.fileContent("secret.txt") == Array("secret".utf8))
-        // The two that were sent were refused.
+        // Both requests that the browser sent were refused.
         let refusals = try server.process.awaitErrorOutput { log -> Int? in
             let count = log.split(separator: "\n").count {
                 $0.contains(" POST /files/") && $0.contains(" 403 foreign-origin")

@@ -3,15 +3,16 @@ import FoundationEssentials
 import Glibc
 import SystemCalls
 
-/// Serves pages on a port of its own, under which they have another origin than the server of the test, and takes the
-/// result that a page posts.
+/// Serves pages on a port of its own, so that their origin is not that of the tested server, and receives the result
+/// that a page posts.
 final class PageServer {
     private let listener: LoopbackListener
     private let result: Monitor<[UInt8]?>
 
     var port: UInt16 { listener.port }
 
-    /// - Parameter directories: of the files. The first directory that has a name serves it.
+    /// - Parameter directories: the directories with the files. The first directory that has a file of the name is
+    ///   used.
     init(_ directories: [String]) throws {
         let result = Monitor<[UInt8]?>(nil)
         self.result = result
@@ -43,7 +44,7 @@ final class PageServer {
         }
     }
 
-    /// Waits for what a page posts.
+    /// Waits for the result that a page posts.
     func awaitResult<Result: Decodable>(_ type: Result.Type, within limit: Duration) throws -> Result {
         guard let content = result.wait(until: Deadline(in: limit).nanoseconds, { $0 }) else {
             throw WireFailure.timedOut("the page posted nothing")
@@ -51,7 +52,7 @@ final class PageServer {
         return try JSONDecoder().decode(type, from: Data(content))
     }
 
-    /// One request: its head as text, and its content.
+    /// Reads one request: its head as text, and its content.
     private static func receive(from connection: FileDescriptor) -> (String, [UInt8])? {
         var bytes: [UInt8] = []
         var buffer = [UInt8](repeating: 0, count: 16 << 10)

@@ -1,16 +1,16 @@
 import FoundationEssentials
 import Testing
 
-/// The alert rules and the table of metrics in docs/operating.md name the server's metrics, and nothing else.
+/// The alert rules and the table of metrics in docs/operating.md name existing metrics only.
 @Suite("Alert rules", .blocking)
 struct AlertTests {
     private static let suffixes = ["_bucket", "_sum", "_count"]
 
-    /// Words that are names of our metrics, without what a histogram's samples have behind them.
+    /// The names of our metrics in a text, without the suffixes of a histogram's samples.
     private func names(in text: String) -> Set<String> {
         let words = text.split { !($0.isASCII && ($0.isLetter || $0.isNumber || $0 == "_")) }.map(String.init)
         return Set(
-            // A package has its version there.
+            // In the name of a package the version follows the prefix.
             words.filter { $0.hasPrefix("onward_") && !$0.hasPrefix("onward_0") }.map { word in
                 Self.suffixes.first { word.hasSuffix($0) }.map { String(word.dropLast($0.count)) } ?? word
             })

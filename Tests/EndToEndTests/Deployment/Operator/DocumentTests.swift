@@ -3,10 +3,10 @@ import Glibc
 import TestSupport
 import Testing
 
-/// The commands in documents, run as they are written, with a server that has just started in an empty directory.
+/// The commands in documents are run as written, with a server that has just started in an empty directory.
 ///
-/// Blocks ```` ```sh ```` of a document are one script, in a directory of its own. A block ```` ```text ```` behind one is
-/// its output. The server is at `$URL` and `http://127.0.0.1:8080`, its data in `$ROOT`.
+/// The blocks ```` ```sh ```` of a document form one script, run in a directory of its own. A block ```` ```text ````
+/// after one of them is its output. The server's URL is `$URL` and `http://127.0.0.1:8080`, its data directory `$ROOT`.
 @Suite("Documents", .blocking)
 struct DocumentTests {
     private static let repository = OperatorFiles.directory + "/.."
@@ -46,7 +46,7 @@ struct DocumentTests {
     }
 
     @Test(
-        "Every command works, and writes what is printed behind it",
+        "Every command works, and prints the output that follows it",
         .enabled(if: Tool.curl.isInstalled && Tool.sqlite3.isInstalled, "curl or sqlite3 is not installed"),
         arguments: [
             ("README.md", 1), ("docs/command-line.md", 4), ("docs/files.md", 6), ("docs/operating.md", 4),
@@ -87,7 +87,7 @@ struct DocumentTests {
         }
     }
 
-    @Test("docs/protocol.md: the requests of the example get the responses that are printed behind them")
+    @Test("docs/protocol.md: the requests of the example get the responses that follow them")
     func protocolExample() throws {
         let messages = try blocks(in: "docs/protocol.md").filter { $0.kind == "http" }.map(\.content)
         let printedUpload = try self.upload(in: messages.joined())
@@ -104,7 +104,7 @@ struct DocumentTests {
                 if response.hasPrefix("HTTP/1.1 1") {
                     _ = try connection.requireInterim()
                     upload = try self.upload(in: String(decoding: connection.received, as: UTF8.self))
-                    // The connection breaks.
+                    // The connection is cut here, as in the example.
                     try connection.awaitAcknowledgment()
                     connection.close()
                     try server.awaitInterruption(method)
@@ -125,13 +125,13 @@ struct DocumentTests {
         return String(text[start.lowerBound...].prefix { !$0.isWhitespace })
     }
 
-    /// Head and content, which has no line feed at its end.
+    /// The head of a request, and its content without the line feed at the end.
     private func split(_ request: String) -> (head: String, content: String) {
         guard let range = request.firstRange(of: "\n\n") else { return (String(request.trimmingEnd), "") }
         return (String(request[..<range.lowerBound]), String(String(request[range.upperBound...]).trimmingEnd))
     }
 
-    /// A response without what differs from run to run.
+    /// A response without the parts that differ from run to run.
     private func comparable(_ response: String, upload: String?) -> String {
         var text = response.replacing("\r\n", with: "\n")
         if let upload { text = text.replacing(upload, with: "/uploads/1") }

@@ -8,7 +8,7 @@ import Testing
     "Installation", .blocking,
     .enabled(if: access("/usr/bin/strip", X_OK) == 0, "strip is not installed here"))
 struct InstallTests {
-    /// The paths of all files below a directory.
+    /// The paths of all files below a directory, relative to it.
     private func files(below path: String) -> [String] {
         ((try? FileManager.default.subpathsOfDirectory(atPath: path)) ?? []).filter {
             var isDirectory = false
@@ -18,10 +18,10 @@ struct InstallTests {
     }
 
     private let programs = ["onward", "onward-conformance"]
-    /// The directory of the sources, with a slash.
+    /// The path of the source directory, with a slash at the end.
     private let source = String(OperatorFiles.directory.dropLast("docker".count))
 
-    /// Relative links of a document in Markdown.
+    /// Expects that the relative links of a Markdown document lead to existing files.
     private func expectLinksLeadSomewhere(_ path: String) throws {
         let text = try String(contentsOfFile: path, encoding: .utf8)
         for piece in text.split(separator: "](").dropFirst() {
@@ -32,12 +32,12 @@ struct InstallTests {
         }
     }
 
-    @Test("brings what operators read and use, and takes all of it away again")
+    @Test("scripts/install installs programs, documents and examples, and removes all of them again")
     func documents() throws {
         let directory = try TemporaryDirectory()
         try FileManager.default.createDirectory(
             atPath: directory.path + "/build", withIntermediateDirectories: true)
-        // Any program does: its pages are not what is looked at.
+        // Any program will do: only the other files are tested.
         for program in programs {
             try FileManager.default.copyItem(atPath: "/usr/bin/true", toPath: directory.path + "/build/" + program)
         }
@@ -53,7 +53,7 @@ struct InstallTests {
         try run([directory.path + "/build"] + programs)
         let root = directory.path + "/root/opt/onward"
         let installed = files(below: root)
-        // All of docs/, whatever is added to it.
+        // All files of docs/, including later ones.
         let documents = files(below: source + "docs")
         #expect(documents.contains("command-line.md") && documents.contains { $0.hasPrefix("examples/browser/") })
         let examples = ["alerts.yml", "onward.default"].map { "examples/" + $0 }

@@ -1,9 +1,9 @@
-/// The files of this package that operators use.
+/// The files of this package for operators.
 enum OperatorFiles {
-    /// `docker/`.
+    /// The path of `docker/`.
     static let directory: String = {
         let here = #filePath.split(separator: "/", omittingEmptySubsequences: false)
-        // The package, Tests, EndToEndTests, Deployment, Operator, this file.
+        // Removes five components: Tests, EndToEndTests, Deployment, Operator and this file.
         return (here.dropLast(5) + ["docker"]).joined(separator: "/")
     }()
 }

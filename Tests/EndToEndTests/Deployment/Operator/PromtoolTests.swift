@@ -2,12 +2,12 @@ import FoundationEssentials
 import TestSupport
 import Testing
 
-/// What Prometheus' own tool says of our metrics and alert rules. `make test-deployment` installs it.
+/// Prometheus' own tool checks our metrics and alert rules. `make test-deployment` installs it.
 @Suite(
     "Prometheus' tool", .enabled(if: ProcessInfo.processInfo.environment["ONWARD_DEPLOYMENT"] == "1"),
     .blocking)
 struct PromtoolTests {
-    /// Runs it with what a file holds as its standard input.
+    /// Runs promtool with the content of a file as its standard input.
     private func promtool(_ arguments: String, input: String = "/dev/null") throws {
         let command = "exec promtool \(arguments) < '\(input)' >&2"
         let process = try ChildProcess("/bin/sh", ["-c", command])
@@ -15,7 +15,7 @@ struct PromtoolTests {
         #expect(ending == .exited(0), "promtool \(arguments): \(process.errorOutput)")
     }
 
-    @Test("It finds nothing to complain about in /metrics, of a new server and of one that has worked")
+    @Test("promtool reports no problem in /metrics, of a new server and of one that has handled requests")
     func metrics() throws {
         try withServer { server in
             let file = server.directory.path + "/metrics"
@@ -33,7 +33,7 @@ struct PromtoolTests {
         }
     }
 
-    @Test("It understands the alert rules, and they fire when they should", arguments: ["check", "test"])
+    @Test("promtool accepts the alert rules, and they fire when they should", arguments: ["check", "test"])
     func alerts(command: String) throws {
         let file = command == "check" ? "alerts.yml" : "alerts-test.yml"
         try promtool("\(command) rules '\(OperatorFiles.directory)/\(file)'")

@@ -6,10 +6,11 @@ import TestSupport
 import Testing
 import TransferServer
 
-/// The test is the service manager: it binds sockets, hands them over, and receives messages.
+/// The test acts as the service manager: it binds sockets, passes them on, and receives messages.
 @Suite("Under a service manager", .blocking)
 struct ServiceManagerTests {
-    /// Starts `onward serve` as a manager does: the sockets from 3 on, the variables meant for this process.
+    /// Starts `onward serve` as a manager does: the sockets from descriptor 3 on, and the variables addressed to this
+    /// process.
     private func start(
         _ directory: TemporaryDirectory, _ options: [String] = [], sockets: [Int32] = [],
         _ environment: [String: String] = [:]
@@ -28,7 +29,7 @@ struct ServiceManagerTests {
         }
     }
 
-    @Test("A connection made before the server runs is answered; it serves what was handed over, and nothing else")
+    @Test("A connection made before the start is answered, and the server listens on the passed sockets only")
     func activation() throws {
         let directory = try TemporaryDirectory()
         let tcp = try ListeningSocket(.tcp(host: "127.0.0.1", port: 0))
@@ -57,7 +58,7 @@ struct ServiceManagerTests {
             #expect(value.map { $0 & 0o2000000 } == 0o2000000, "closed on exec")
         }
 
-        // The manager's sockets outlive the service: who comes while it starts again waits.
+        // The manager keeps the sockets open: a client that connects during the restart waits.
         first.kill(SIGTERM)
         #expect(try first.awaitEnding() == .exited(0))
         let between = try RawConnection(port: port)
@@ -67,7 +68,7 @@ struct ServiceManagerTests {
         withExtendedLifetime((second, sockets)) {}
     }
 
-    @Test("--listen adds to what was handed over")
+    @Test("--listen adds addresses to the passed sockets")
     func addition() throws {
         let directory = try TemporaryDirectory()
         let bound = try ListeningSocket(.tcp(host: "127.0.0.1", port: 0))
@@ -79,7 +80,7 @@ struct ServiceManagerTests {
         #expect(try RawConnection(unixPath: path).exchange(.get("/healthz")).status == 200)
     }
 
-    @Test("What is meant for another process is not touched")
+    @Test("Sockets for another process are not used")
     func foreign() throws {
         let directory = try TemporaryDirectory()
         let bound = try ListeningSocket(.tcp(host: "127.0.0.1", port: 0))
@@ -93,7 +94,7 @@ struct ServiceManagerTests {
         #expect(addresses(process.errorOutput) == ["unix:" + path])
     }
 
-    @Test("A descriptor that is no listening socket ends it with 69 and is named; one beyond loopback with 64")
+    @Test("A descriptor that is not a listening socket ends the start with 69; one on a public address with 64")
     func refusals() throws {
         let directory = try TemporaryDirectory()
         let datagrams = FileDescriptor(owning: socket(AF_INET, Int32(SOCK_DGRAM.rawValue), 0))
@@ -109,14 +110,14 @@ struct ServiceManagerTests {
         #expect(try malformed.awaitEnding() == .exited(64))
     }
 
-    @Test("The manager gets messages about the start, readiness, a reload and the end, in this order")
+    @Test("The manager receives messages about the start, readiness, a reload and the end, in this order")
     func notifications() throws {
         let directory = try TemporaryDirectory()
         let manager = try ManagerSocket("@onward-test-\(getpid())")
         let path = directory.path + "/onward.sock"
         let process = try start(directory, ["--listen", "unix:" + path], ["NOTIFY_SOCKET": manager.address])
         try manager.await("READY", "1")
-        // After the message READY clients can connect.
+        // Clients can connect as soon as READY is sent.
         #expect(try RawConnection(unixPath: path).exchange(.get("/readyz")).status == 200)
         let told = manager.messages
         #expect(told.first?["STATUS"]?.hasPrefix("Opening ") == true, "\(told)")
@@ -138,7 +139,7 @@ struct ServiceManagerTests {
         #expect(try process.awaitEnding() == .exited(0))
     }
 
-    @Test("A start that fails never sends READY")
+    @Test("A start that fails does not send READY")
     func failure() throws {
         let directory = try TemporaryDirectory()
         let manager = try ManagerSocket(directory.path + "/notify")
@@ -150,7 +151,7 @@ struct ServiceManagerTests {
         #expect(manager.messages.allSatisfy { $0["READY"] == nil })
     }
 
-    @Test("Watchdog messages are sent again and again, also while the disk fails, which the status says")
+    @Test("Watchdog messages are sent all the time, also while the disk fails, which the status reports")
     func watchdog() throws {
         let directory = try TemporaryDirectory()
         let manager = try ManagerSocket(directory.path + "/notify")
@@ -159,7 +160,7 @@ struct ServiceManagerTests {
             ["NOTIFY_SOCKET": manager.address, "WATCHDOG_USEC": "1000000"])
         for _ in 0..<3 { try manager.await("WATCHDOG", "1") }
         #expect(process.errorOutput.split(separator: "\n").allSatisfy { !$0.contains(" GET ") }, "no request is made")
-        // A directory in the place of the file with which the store tries whether it can write.
+        // A directory in place of the file that the store writes to test the disk.
         mkdir(directory.path + "/data/uploads/.probe", 0o700)
         let told = try #require(
             try pollUntil(within: .seconds(60)) { () -> [String: String]? in
@@ -174,12 +175,12 @@ struct ServiceManagerTests {
         #expect(manager.messages[end...].dropFirst().allSatisfy { $0["WATCHDOG"] == nil })
     }
 
-    @Test("A server whose listener takes no more connections, or whose store is closed, is not alive")
+    @Test("A server with a listener that accepts no connections, or with a closed store, is not alive")
     func stuck() throws {
         func soon(_ milliseconds: Int64) -> Int64 { SystemClock.monotonicNanoseconds() + milliseconds * 1_000_000 }
         let host = try EmbeddedServer(targets: [])
         let directory = try TemporaryDirectory()
-        // A listener that takes two connections, and then none.
+        // A listener that accepts two connections and no more.
         let bound = try ListeningSocket(.unix(path: directory.path + "/s"))
         let listener = FileDescriptor(owning: bound.release())
         let unreachable = SocketAddress.unix(path: directory.path + "/none")

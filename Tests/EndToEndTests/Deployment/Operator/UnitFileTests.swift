@@ -21,10 +21,10 @@ struct UnitFileTests {
             as: UTF8.self)
     }
 
-    @Test("verify finds nothing wrong", isInstalled)
+    @Test("systemd-analyze verify reports no problem", isInstalled)
     func verify() throws {
         let copies = try TemporaryDirectory()
-        // What it starts has to be there.
+        // The program that the unit starts must exist.
         let service = try text("onward.service").replacing("/usr/bin/onward", with: try ExecutableLocation.onward())
         try Data(service.utf8).write(to: URL(filePath: copies.path + "/onward.service"))
         try Data(try text("onward.socket").utf8).write(to: URL(filePath: copies.path + "/onward.socket"))
@@ -32,12 +32,12 @@ struct UnitFileTests {
             analyze,
             ["verify", "--man=no", copies.path + "/onward.service", copies.path + "/onward.socket"])
         #expect(try run.awaitEnding(within: .seconds(120)) == .exited(0), "\(run.errorOutput)")
-        // Unknown words are warnings of systemd-analyze. Units of the system are not checked.
+        // systemd-analyze reports unknown words as warnings. Warnings about units of the system are ignored.
         let ours = run.errorOutput.split(separator: "\n").filter { $0.contains("onward") }
         #expect(ours.isEmpty, "\(ours)")
     }
 
-    @Test("security finds next to nothing exposed", isInstalled)
+    @Test("systemd-analyze security reports a low exposure", isInstalled)
     func security() throws {
         let run = try ChildProcess(
             "/bin/sh",
@@ -48,7 +48,7 @@ struct UnitFileTests {
         #expect(try run.awaitEnding(within: .seconds(120)) == .exited(0), "\(run.errorOutput)")
     }
 
-    @Test("Every variable in the file of defaults is an option, and those that are switched on change nothing")
+    @Test("Every variable in onward.default is an option, and a server with the suggested values starts")
     func defaults() throws {
         let lines = try text("onward.default").split(separator: "\n").map(String.init)
         let assignments = lines.compactMap { line -> (String, String)? in
@@ -61,7 +61,7 @@ struct UnitFileTests {
         #expect(lines.allSatisfy { $0.isEmpty || $0.hasPrefix("#") })
         let directory = try TemporaryDirectory()
         var variables = Dictionary(uniqueKeysWithValues: assignments)
-        // Files of a real system.
+        // These name files of a real system.
         for name in ["ONWARD_TOKEN_FILE", "ONWARD_TLS_CERT", "ONWARD_TLS_KEY"] {
             #expect(variables.removeValue(forKey: name) != nil)
         }

@@ -2,9 +2,9 @@ import Foundation
 import TestSupport
 import Testing
 
-/// One run of curl through a proxy, with the heads of all responses as they come.
+/// A run of curl through a proxy, which records the heads of all responses as they arrive.
 final class CurlRequest {
-    /// The head of one response, interim ones included.
+    /// The head of a response, final or interim.
     struct Head {
         let status: Int
         private let lines: [Substring]
@@ -28,7 +28,7 @@ final class CurlRequest {
 
     /// - Parameters:
     ///   - target: a path, or a URL.
-    ///   - input: a file that it reads as its standard input, whose length it does not know.
+    /// -   input: a file that curl reads from its standard input, and whose length curl does not know.
     init(_ proxied: ProxiedServer, _ target: String, _ options: [String], input: String? = nil) throws {
         directory = try TemporaryDirectory()
         let url = target.hasPrefix("/") ? proxied.url + target : target
@@ -44,12 +44,12 @@ final class CurlRequest {
             environment: ["INPUT": input ?? "/dev/null"])
     }
 
-    /// The heads that have come so far.
+    /// The heads that have arrived.
     var heads: [Head] {
         let text = FileManager.default.contents(atPath: directory.path + "/head").map {
             String(decoding: $0, as: UTF8.self)
         }
-        // A head that is not whole has no empty line behind it.
+        // An incomplete head has no empty line after it.
         return (text ?? "").split(separator: "\r\n\r\n", omittingEmptySubsequences: false).dropLast().compactMap(
             Head.init)
     }
@@ -58,26 +58,26 @@ final class CurlRequest {
     var final: Head? { heads.last { $0.status >= 200 } }
     var body: [UInt8] { FileManager.default.contents(atPath: directory.path + "/body").map { Array($0) } ?? [] }
 
-    /// Bytes of content that it sent; known when it has ended.
+    /// The number of bytes of content that curl sent; known when curl has ended.
     var sent: Int? {
         process.errorOutput.split(separator: "\n").first { $0.hasPrefix("sent=") }.flatMap { Int($0.dropFirst(5)) }
     }
 
-    /// Bytes that it has read while it runs, those of its content among them (proc(5)).
+    /// The number of bytes that the running curl has read, including its content (proc(5)).
     var bytesRead: Int {
         let text = FileManager.default.contents(atPath: "/proc/\(process.identifier)/io")
         return String(decoding: text ?? Data(), as: UTF8.self).split(separator: "\n")
             .first { $0.hasPrefix("rchar: ") }.flatMap { Int($0.dropFirst(7)) } ?? 0
     }
 
-    /// Waits for its end.
+    /// Waits until curl has ended.
     @discardableResult
     func finish() throws -> CurlRequest {
         _ = try process.awaitEnding(within: .seconds(45))
         return self
     }
 
-    /// Waits for its end, which has to be a response.
+    /// Waits until curl has ended, and expects a final response.
     func response() throws -> Head {
         try finish()
         guard process.ending == .exited(0), let final else {
@@ -92,7 +92,7 @@ extension ProxiedServer {
         try CurlRequest(self, target, options, input: input)
     }
 
-    /// Creates an upload without content, and gives its URL.
+    /// Creates an upload without content, and returns its URL.
     func create(_ target: String, _ options: String...) throws -> String {
         let all = ["-X", "PUT", "-H", "Upload-Complete: ?0"] + options
         let head = try CurlRequest(self, target, all).response()
@@ -102,7 +102,7 @@ extension ProxiedServer {
         return location
     }
 
-    /// The upload's offset and whether it is complete.
+    /// The offset of an upload, and whether it is complete.
     func state(of location: String) throws -> (offset: Int, isComplete: Bool) {
         let head = try curl(location, "-I").response()
         guard let offset = head["Upload-Offset"].flatMap({ Int($0) }), let complete = head["Upload-Complete"] else {
@@ -111,7 +111,7 @@ extension ProxiedServer {
         return (offset, complete == "?1")
     }
 
-    /// Appends a file's bytes.
+    /// Appends the bytes of a file to an upload.
     func append(_ file: String, to location: String, at offset: Int, _ options: String...) throws -> CurlRequest {
         let head = ["Content-Type: application/partial-upload", "Upload-Offset: \(offset)", "Upload-Complete: ?1"]
         return try CurlRequest(self, location, ["-T", file, "-X", "PATCH"] + head.flatMap { ["-H", $0] } + options)

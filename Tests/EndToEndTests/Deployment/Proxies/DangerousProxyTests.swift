@@ -2,8 +2,8 @@ import Foundation
 import TestSupport
 import Testing
 
-/// What happens where a proxy is set up otherwise than docs/operating.md says. Nobody wants any of it: where one of these fails,
-/// a proxy has become better, and docs/operating.md may say so.
+/// The effects of proxy settings that docs/operating.md warns about. If one of these tests fails, a proxy has improved,
+/// and docs/operating.md can be changed.
 @Suite(
     "Dangerous settings of proxies", .blocking, .serialized,
     .enabled(if: ReverseProxy.areWanted, "make test-proxies installs and starts proxies"))
@@ -16,7 +16,7 @@ struct DangerousProxyTests {
             proxied, "/files/a.bin", ["-T", file, "--limit-rate", "4M", "-H", "Upload-Complete: ?1"] + options)
     }
 
-    @Test("nginx with 104 on: it takes the first one for the final response", arguments: WireVersion.allCases)
+    @Test("nginx with 104 on uses the first 104 as the final response", arguments: WireVersion.allCases)
     func nginxWithInterims(version: WireVersion) throws {
         let changes = [("proxy_set_header Onward-Interim off;", "")]
         try withProxy(.nginx, version, changes: changes) { proxied in
@@ -25,7 +25,8 @@ struct DangerousProxyTests {
             #expect(first.status == 104)
             switch version {
             case .http1:
-                // What only a final response has: nginx's own name. All that follows it relays as content of that.
+                // nginx adds its own name to final responses only. Everything after this head is relayed as its
+                // content.
                 #expect(first["Server"] == "nginx/1.22.1")
                 #expect(request.final?["Server"] == nil, "the server's final response went through as it was")
             case .http2:
@@ -37,7 +38,7 @@ struct DangerousProxyTests {
     }
 
     @Test(
-        "nginx with its default buffering: the server never sees an upload that was cut",
+        "nginx with its default buffering: an upload that was cut never reaches the server",
         arguments: WireVersion.allCases)
     func nginxBuffering(version: WireVersion) throws {
         let changes = [("proxy_request_buffering off;", "")]
@@ -54,7 +55,7 @@ struct DangerousProxyTests {
         }
     }
 
-    @Test("Varnish (pass) with 104 on: it answers 503 in the server's place")
+    @Test("Varnish (pass) with 104 on responds 503 in place of the server")
     func varnishWithInterims() throws {
         try withProxy(.varnish, .http1) { proxied in
             let request = try upload(proxied, try proxied.file(Self.content))
@@ -62,7 +63,7 @@ struct DangerousProxyTests {
         }
     }
 
-    @Test("Varnish (pass) ends content that was cut as if it were whole; --require-length refuses such content (411)")
+    @Test("Varnish (pass) ends cut content as if it were complete; --require-length refuses such content (411)")
     func varnishTruncates() throws {
         for isGuarded in [false, true] {
             let options = ["--interim", "off"] + (isGuarded ? ["--require-length"] : [])
@@ -87,7 +88,7 @@ struct DangerousProxyTests {
     }
 
     @Test(
-        "Apache: a refusal of content that takes longer than the server reads on (10 s) is lost",
+        "Apache loses a refusal if the remaining content takes longer than the server drains it (10 s)",
         arguments: WireVersion.allCases)
     func apacheLosesRefusals(version: WireVersion) throws {
         try withProxy(.apache, version) { proxied in
@@ -96,7 +97,7 @@ struct DangerousProxyTests {
             let request = try proxied.append(file, to: location, at: 5, "--limit-rate", "400K").finish()
             #expect(request.final.map { $0.status == 502 } ?? (request.process.ending != .exited(0)))
             #expect(request.final?.status != 409)
-            // Whoever asks then learns it all the same.
+            // A later HEAD retrieves the state all the same.
             #expect(try proxied.state(of: location) == (0, false))
         }
     }

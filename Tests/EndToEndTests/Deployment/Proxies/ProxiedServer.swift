@@ -4,14 +4,14 @@ import Glibc
 import TestSupport
 import Testing
 
-/// A server with a real proxy in front of it; both end with this object, or after five minutes.
+/// A server behind a real proxy; both end with this object, or after five minutes.
 final class ProxiedServer {
     let proxy: ReverseProxy
     let version: WireVersion
     let server: ServerProcess
-    /// Of the proxy, without a slash at the end.
+    /// The URL of the proxy, without a slash at the end.
     let url: String
-    /// Path of the certificate that the proxy shows.
+    /// The path of the proxy's certificate.
     let certificate: String
     private let identity: SelfSignedCertificate
     private let directory: TemporaryDirectory
@@ -36,7 +36,7 @@ final class ProxiedServer {
         certificate = identity.certificate
         let port = try FixedPort.next()
         url = "\(proxy == .varnish ? "http" : "https")://127.0.0.1:\(port)"
-        // As its configuration says: nghttpx lets a prefix pass that the client has invented.
+        // As its configuration requires: nghttpx passes on an X-Forwarded-Prefix of the client.
         let base = proxy == .nghttpx ? ["--public-url", url] : []
         server = try ServerProcess(["--allow-anonymous"] + base + options)
         let configuration = ProxyConfiguration(
@@ -57,7 +57,7 @@ final class ProxiedServer {
                     "malloc,32m",
                 ]
             }
-        // Whatever becomes of us, it and all that it has started end.
+        // timeout(1) ends the proxy and its child processes even if this process is killed.
         process = try ChildProcess(
             "/usr/bin/timeout", ["-k", "5", "300", proxy.executable] + arguments,
             environment: ["HOME": directory.path, "XDG_DATA_HOME": directory.path, "XDG_CONFIG_HOME": directory.path])
@@ -72,7 +72,7 @@ final class ProxiedServer {
 
     deinit { stop() }
 
-    /// Ends both, and waits for it.
+    /// Ends both processes, and waits for them.
     func stop() {
         process.kill(SIGTERM)
         _ = try? process.awaitEnding()
@@ -80,23 +80,23 @@ final class ProxiedServer {
         server.process.kill(SIGKILL)
     }
 
-    /// What the proxy wrote.
+    /// The log of the proxy.
     var proxyLog: String {
-        // Apache opens its log by name, which a socket has none of.
+        // Apache opens its log by its path, which is not possible for a socket.
         let log = FileManager.default.contents(atPath: directory.path + "/log") ?? Data()
         return process.errorOutput + String(decoding: log, as: UTF8.self)
     }
 
-    /// Writes a file that lives as long as this object, and gives its path.
+    /// Writes a file that is removed with this object, and returns its path.
     func file(_ bytes: [UInt8], _ name: String = "content") throws -> String {
         let path = directory.path + "/" + name
         try Data(bytes).write(to: URL(filePath: path))
         return path
     }
 
-    // MARK: What has arrived
+    // MARK: Received bytes
 
-    /// Bytes of unfinished uploads on the server.
+    /// The number of bytes of unfinished uploads on the server.
     var received: Int {
         let folder = server.root + "/uploads"
         let names = (try? FileManager.default.subpathsOfDirectory(atPath: folder)) ?? []
@@ -107,7 +107,7 @@ final class ProxiedServer {
         }
     }
 
-    /// Waits until the server has so many bytes of unfinished uploads.
+    /// Waits until the server has received `count` bytes of unfinished uploads.
     func awaitReceived(_ count: Int) throws {
         let found = pollUntil(within: .seconds(60)) { received >= count ? true : nil }
         guard found != nil else {
@@ -116,7 +116,7 @@ final class ProxiedServer {
     }
 }
 
-/// Runs `body` with a server behind a proxy, ends both, and says what they wrote where it fails.
+/// Runs `body` with a server behind a proxy, ends both, and prints their logs if `body` fails.
 func withProxy(
     _ proxy: ReverseProxy, _ version: WireVersion, changes: [(String, String)] = [], options: [String] = [],
     sourceLocation: SourceLocation = #_sourceLocation, _ body: (ProxiedServer) throws -> Void

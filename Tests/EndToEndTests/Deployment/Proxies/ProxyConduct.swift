@@ -1,28 +1,29 @@
-/// What a proxy does to an upload. docs/operating.md has it as a table; a test fails where it is not so.
+/// How a proxy handles an upload. docs/operating.md has this as a table; a test fails if the table is wrong.
 struct ProxyConduct: Sendable {
-    /// Which of the interim responses reach a client.
+    /// The interim responses that reach a client.
     enum Interims: String, Sendable {
-        /// Each one while content is still on its way.
+        /// Each one, while content is still being sent.
         case all
         /// All of them together with the final response.
         case late
         case none
     }
 
-    /// What becomes of a final response that the server gives while content is still on its way.
+    /// When a final response reaches the client if the server sends it before the end of the content.
     enum EarlyAnswer: String, Sendable {
-        /// It reaches the client while it sends.
+        /// While the client is still sending.
         case early
-        /// It reaches the client behind the content.
+        /// After all content.
         case afterContent
-        /// curl 7.88 loses it: HTTP/2 ends the stream with it (RST_STREAM, NO_ERROR), while curl still sends.
+        /// Never, with curl 7.88: HTTP/2 ends the stream (RST_STREAM, NO_ERROR) while curl is still sending.
         case lostByCurl
     }
 
     let interims: Interims
     let earlyAnswer: [WireVersion: EarlyAnswer]
-    /// Where curl repeats a request whose upload another one has taken over: the proxy ends its stream as one that nobody
-    /// has seen (REFUSED_STREAM). The offset has moved meanwhile, so it gets 409.
+    /// The HTTP versions in which curl repeats a request whose upload another request has taken over: the proxy ends
+    /// the stream as one that was not processed (REFUSED_STREAM). As the offset has changed, the repeated request gets
+    /// 409.
     var repeatsTakenOver: Set<WireVersion> = []
 
     static func expected(of proxy: ReverseProxy) -> ProxyConduct? {

@@ -1,21 +1,21 @@
 import Foundation
 import Testing
 
-/// A configuration of `docker/proxies` with the ports and paths of one test in the place of its own.
+/// A configuration of `docker/proxies` with the ports and paths of one test.
 struct ProxyConfiguration {
     let proxy: ReverseProxy
     let version: WireVersion
-    /// Where the proxy listens, and the server behind it.
+    /// The ports of the proxy and of the server behind it.
     let port: UInt16
     let server: UInt16
-    /// What a test changes of the configuration. Each text has to be in it.
+    /// The changes that a test makes in the configuration. Each text to be replaced has to be in it.
     let changes: [(String, String)]
     /// The directory of the certificates and of the files that the proxy writes.
     let directory: String
 
     private struct Missing: Error { let text: String }
 
-    /// The text to start the proxy with.
+    /// The configuration with which the proxy starts.
     func text() throws -> String {
         guard let name = proxy.configurationName else {
             return "vcl 4.1; backend onward { .host = \"127.0.0.1\"; .port = \"\(server)\"; }\n"
@@ -30,7 +30,7 @@ struct ProxyConfiguration {
         return frame.before + text + frame.after
     }
 
-    /// Ports, paths, and the version of HTTP.
+    /// The replacements of ports, paths and the version of HTTP.
     private var places: [(String, String)] {
         let http1 = version == .http1
         let files = ("/etc/onward/tls/", directory + "/")
@@ -55,7 +55,7 @@ struct ProxyConfiguration {
         }
     }
 
-    /// What stands in other files on a system that the proxy is installed on.
+    /// The text that other files contain on a system on which the proxy is installed.
     private var frame: (before: String, after: String) {
         switch proxy {
         case .haproxy, .varnish: ("", "")

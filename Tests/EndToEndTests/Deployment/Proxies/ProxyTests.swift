@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Uploads and downloads through the proxies and configurations of `docker/proxies`, as `make test-proxies` runs them.
+/// Uploads and downloads through the proxies and configurations of `docker/proxies`: `make test-proxies`.
 @Suite(
     "Real proxies", .blocking, .serialized,
     .enabled(if: ReverseProxy.areWanted, "make test-proxies installs and starts proxies"))
@@ -15,12 +15,12 @@ struct ProxyTests {
     }
 
     @Test(
-        "Interim responses arrive as the table says; the upload, a range of it, the location and the log are right",
+        "Interim responses arrive as documented; the upload, a range of it, its location and the log are right",
         arguments: ReverseProxy.recommended, WireVersion.allCases)
     func upload(proxy: ReverseProxy, version: WireVersion) throws {
         try withProxy(proxy, version) { proxied in
             let file = try proxied.file(Self.content)
-            // A name with what proxies like to decode, and claims that only a proxy may make.
+            // A name with characters that proxies decode, and fields that only a proxy may send.
             let target = "/files/a%20b%C3%A4+c%25.bin"
             let claims = [
                 "X-Forwarded-For: 192.0.2.66", "X-Real-IP: 192.0.2.66", "Forwarded: for=192.0.2.66;host=evil.example",
@@ -29,7 +29,7 @@ struct ProxyTests {
             let upload = try CurlRequest(
                 proxied, target,
                 ["-T", file, "--limit-rate", "4M", "-H", "Upload-Complete: ?1"] + claims.flatMap { ["-H", $0] })
-            // How many of them had come while the server waited for content.
+            // The number of interim responses that arrived while the server was waiting for content.
             var live = 0
             _ = pollUntil(within: .seconds(30)) { () -> Bool? in
                 let count = upload.interims.count
@@ -65,7 +65,7 @@ struct ProxyTests {
     }
 
     @Test(
-        "An upload that takes its time gets no more interim responses than Caddy bears", arguments: WireVersion.allCases
+        "A slow upload gets no more interim responses than Caddy accepts", arguments: WireVersion.allCases
     )
     func slow(version: WireVersion) throws {
         try withProxy(.caddy, version) { proxied in
@@ -78,14 +78,14 @@ struct ProxyTests {
     }
 
     @Test(
-        "A cut keeps what was sent, whether its length was known or not; the upload continues, and is taken over",
+        "A cut upload keeps the bytes that were sent, with or without a known length; it continues, and is taken over",
         arguments: ReverseProxy.recommended, WireVersion.allCases)
     func cut(proxy: ReverseProxy, version: WireVersion) throws {
         try withProxy(proxy, version) { proxied in
             let file = try proxied.file(Self.content)
             let expected = try conduct(of: proxy)
             let location = try proxied.create("/files/a.bin")
-            // A cut of content without a length, after which nothing may look complete.
+            // After this cut, of content without a length, the upload must not be complete.
             let first = try CurlRequest(
                 proxied, location,
                 [
@@ -99,7 +99,7 @@ struct ProxyTests {
             let afterCut = try proxied.state(of: location)
             #expect(afterCut.offset >= 1_000_000 && afterCut.offset < Self.size && !afterCut.isComplete)
             #expect(proxied.server.published("a.bin") == nil)
-            // Another request asks for the offset: the one that sends is ended, here and behind the proxy.
+            // Another request retrieves the offset: the request that is sending ends, here and behind the proxy.
             let rest = try proxied.file(Array(Self.content[afterCut.offset...]), "rest")
             let second = try proxied.append(rest, to: location, at: afterCut.offset, "--limit-rate", "2M")
             try proxied.awaitReceived(afterCut.offset + 1_000_000)
@@ -118,7 +118,7 @@ struct ProxyTests {
     }
 
     @Test(
-        "An answer that comes before the content reaches curl when the table says",
+        "A response before the end of the content reaches curl when the table says",
         arguments: ReverseProxy.recommended, WireVersion.allCases)
     func earlyAnswer(proxy: ReverseProxy, version: WireVersion) throws {
         try withProxy(proxy, version) { proxied in
@@ -137,13 +137,13 @@ struct ProxyTests {
             if let final = refused.final {
                 #expect(final.status == 409 && final["Upload-Offset"] == "0")
             }
-            // The connection to the server, and the proxy's, serve on.
+            // The proxy's connections to the server and to the client are still usable.
             #expect(try proxied.state(of: location) == (0, false))
         }
     }
 
     @Test(
-        "onward put and onward get are killed and resume; a refusal is reported as one",
+        "onward put and onward get resume after kills; a refusal is reported as a refusal",
         arguments: ReverseProxy.recommended, WireVersion.allCases)
     func client(proxy: ReverseProxy, version: WireVersion) throws {
         try withProxy(proxy, version) { proxied in
@@ -173,7 +173,7 @@ struct ProxyTests {
             let copy = FileManager.default.contents(atPath: home.path + "/copy").map { Array($0) } ?? []
             expectSame(copy, Self.content)
 
-            // A path below a file.
+            // A path below a file, which the server refuses.
             let refused = try home.run(["put"] + common + [file, url + "/x"])
             try refused.expect(69)
             let status = try refused.objects().last?.number("status")
@@ -183,7 +183,7 @@ struct ProxyTests {
     }
 
     @Test(
-        "Below a path of the site, as each configuration says how, locations have that path",
+        "Below a prefix of the site, set up as each configuration describes, locations have the prefix",
         arguments: [ReverseProxy.haproxy, .caddy, .nginx, .apache])
     func prefix(proxy: ReverseProxy) throws {
         let changes: [(String, String)] =

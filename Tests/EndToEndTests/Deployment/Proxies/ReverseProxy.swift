@@ -1,18 +1,18 @@
 import FoundationEssentials
 import Testing
 
-/// A reverse proxy of Debian with its configuration under `docker/proxies`.
+/// A reverse proxy of Debian, with its configuration in `docker/proxies`.
 enum ReverseProxy: String, CaseIterable, Sendable, CustomTestStringConvertible {
     case haproxy, caddy, nginx, apache, nghttpx
-    /// Without a configuration to recommend.
+    /// No configuration of it is recommended.
     case varnish
 
-    /// Those that are recommended.
+    /// The proxies that docs/operating.md recommends.
     static let recommended: [ReverseProxy] = [.haproxy, .caddy, .nginx, .apache, .nghttpx]
 
     var testDescription: String { rawValue }
 
-    /// Whether the tests are to start proxies at all: `make test-proxies` installs them.
+    /// Whether the tests start proxies: `make test-proxies` installs them.
     static let areWanted = ProcessInfo.processInfo.environment["ONWARD_PROXIES"] == "1"
 
     var executable: String {
@@ -26,7 +26,7 @@ enum ReverseProxy: String, CaseIterable, Sendable, CustomTestStringConvertible {
         }
     }
 
-    /// Its configuration's name under `docker/proxies`.
+    /// The name of its configuration under `docker/proxies`.
     var configurationName: String? {
         switch self {
         case .haproxy: "haproxy.cfg"
@@ -39,12 +39,12 @@ enum ReverseProxy: String, CaseIterable, Sendable, CustomTestStringConvertible {
     }
 }
 
-/// The version of HTTP that a client speaks to a proxy.
+/// The version of HTTP between a client and a proxy.
 enum WireVersion: String, CaseIterable, Sendable, CustomTestStringConvertible {
     case http1 = "HTTP/1.1"
     case http2 = "HTTP/2"
 
     var testDescription: String { rawValue }
-    /// curl's option for it.
+    /// The option of curl for the version.
     var option: String { self == .http1 ? "--http1.1" : "--http2" }
 }

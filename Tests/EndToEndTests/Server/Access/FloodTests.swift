@@ -5,12 +5,12 @@ import SystemCalls
 import TestSupport
 import Testing
 
-/// Who asks for too much gets a bound, and the others are served all the same.
+/// A client that requests too much is limited, and the other clients are still served.
 @Suite("Floods", .serialized, .blocking)
 struct FloodTests {
     private func use(_ server: ServerProcess) throws -> ProcessUse { try ProcessUse(of: server.process.identifier) }
 
-    @Test("connections beyond --max-connections are closed, none hangs, and nothing of them stays")
+    @Test("connections beyond --max-connections are closed, none hangs, and their threads and descriptors are released")
     func connections() throws {
         try withServer("--max-connections", "40", "--header-timeout", "5") { server in
             #expect(try server.exchange(.get("/healthz")).status == 200)
@@ -18,12 +18,12 @@ struct FloodTests {
             #expect(idle == true)
             let before = try use(server)
             let port = server.port
-            // Fewer than libmicrohttpd's own limit, which is no help: it counts one listener alone.
+            // The limit is below libmicrohttpd's own, which does not help: it applies to each listener separately.
             let closed = Monitor(0)
             let statuses = try ConcurrentClients.run(90) { _ in
                 let connection = try RawConnection(port: port)
                 let status = try? connection.exchange(.get("/healthz")).status
-                // Held until enough are refused, or served and then closed for a later one.
+                // Each client holds its connection until the server has closed enough of them, new or served ones.
                 var isCounted = false
                 _ = pollUntil(within: .seconds(60)) { () -> Bool? in
                     if !isCounted, connection.isClosedByPeer {
@@ -46,7 +46,7 @@ struct FloodTests {
         }
     }
 
-    @Test("SEC-08: however many ask at once, no more uploads are begun than are allowed")
+    @Test("SEC-08: simultaneous creations do not exceed the permitted number of uploads")
     func creations() throws {
         try withServer("--max-uploads", "20") { server in
             let port = server.port
@@ -63,7 +63,7 @@ struct FloodTests {
         }
     }
 
-    @Test("SEC-06: however many ask at once, no more bytes are taken than the quota has")
+    @Test("SEC-06: simultaneous uploads do not exceed the quota")
     func quota() throws {
         try withServer("--quota", "500K") { server in
             let port = server.port
@@ -81,7 +81,7 @@ struct FloodTests {
         }
     }
 
-    @Test("content in chunks of one byte is taken, without growing the server")
+    @Test("content in chunks of one byte is accepted, and the server's memory does not grow")
     func tinyChunks() throws {
         try withServer { server in
             let content = Payload.bytes(30_000)
@@ -98,7 +98,7 @@ struct FloodTests {
         }
     }
 
-    @Test("what a stranger makes resident with a head without end is bounded", arguments: [100, 30_000, 200_000])
+    @Test("the memory for an endless head of an unauthorized client is bounded", arguments: [100, 30_000, 200_000])
     func heads(size: Int) throws {
         let fixture = try TokenFixture("anna token-of-anna-0001", "--header-timeout", "60")
         let server = fixture.server
@@ -108,7 +108,7 @@ struct FloodTests {
         let head =
             Array("PUT /files/f HTTP/1.1\r\nHost: localhost\r\nX-Filler: ".utf8) + [UInt8](repeating: 0x61, count: size)
         for connection in connections { _ = connection.sendWhatGoes(head, within: .milliseconds(50)) }
-        // The most that is seen while the server reads what it wants of them.
+        // The highest value while the server reads the heads.
         var most = 0
         _ = try pollUntil(within: .seconds(2)) { () -> Bool? in
             most = max(most, try use(server).resident)
@@ -116,14 +116,14 @@ struct FloodTests {
         }
         let each = (most - before.resident) / connections.count
         print("a head of \(size) bytes makes \(each) KiB resident")
-        // A sanitizer keeps as much again for itself, and more.
+        // A sanitizer uses as much memory again, and more.
         let environment = ProcessInfo.processInfo.environment
         let isSanitized = environment["TSAN_OPTIONS"] != nil || environment["ASAN_OPTIONS"] != nil
         #expect(each < (isSanitized ? 1600 : 200))
         #expect(try server.exchange(.get("/healthz")).status == 200)
     }
 
-    @Test("a second head that comes byte by byte buys no more than the idle timeout")
+    @Test("a second head that arrives byte by byte does not extend the idle timeout")
     func slowSecondHead() throws {
         try withServer("--idle-timeout", "2", "--header-timeout", "60") { server in
             let connection = try server.connect()

@@ -4,10 +4,10 @@ import Glibc
 import TestSupport
 import Testing
 
-/// One client has all connections that the server may have, and moves next to nothing on them.
+/// One client holds all permitted connections, and transfers almost nothing on them.
 @Suite("Slow clients", .serialized, .blocking)
 struct SlowClientTests {
-    /// The log is written by a thread of its own.
+    /// The log is written by a separate thread.
     private func awaitWarning(_ server: ServerProcess, _ text: String) throws {
         _ = try server.process.awaitErrorOutput { $0.contains(text) ? true : nil }
     }
@@ -16,7 +16,7 @@ struct SlowClientTests {
         _ = try server.process.awaitErrorOutput { $0.contains("(--max-connections): since") ? true : nil }
     }
 
-    /// Uploads and downloads a file on connections of its own from another address.
+    /// Uploads and downloads a file on new connections from another address.
     private func transfer(_ server: ServerProcess, _ name: String, fields: [(String, String)] = []) throws {
         let content = Payload.bytes(300_000)
         let upload = try RawConnection(port: server.port, source: 2)
@@ -39,7 +39,7 @@ struct SlowClientTests {
             try server.place(Payload.bytes(9 << 20), as: "big")
             let slow = try SlowClients(kind, count: 50, port: server.port)
             try awaitLimit(server)
-            // One upload that lasts, beside those that come and go.
+            // One long upload, beside the short transfers.
             let lasting = try RawConnection(port: server.port, source: 2)
             let content = Payload.bytes(200_000)
             try lasting.send(Request("PUT", "/files/lasting", [], .declared(Int64(content.count))))
@@ -52,18 +52,18 @@ struct SlowClientTests {
             #expect(isSame)
             #expect(slow.opened > 40)
             try awaitWarning(server, "; 127.0.0.1 has the most, ")
-            // 40, and at most 64 whose threads are ending.
+            // 40 connections, and at most 64 whose threads are ending.
             let metrics = try RawConnection(port: server.port, source: 2).exchange(.get("/metrics"))
             #expect(MetricSamples(metrics.text)["onward_connections"] <= 104)
         }
     }
 
-    @Test("behind a proxy the client counts that the proxy reports; the proxy's idle connections are kept")
+    @Test("behind a proxy the client that the proxy reports is counted; the proxy's idle connections are kept")
     func forwarded() throws {
         try withServer("--max-connections", "40", "--allow-anonymous") { server in
             let idle = try (0..<3).map { _ in try server.connect() }
             for connection in idle { #expect(try connection.exchange(.get("/healthz")).status == 200) }
-            // A connection that has served another client's request is exempt again.
+            // A connection is exempt again after it has served another client's request.
             let fields = [("X-Forwarded-For", "2001:db8::7")]
             #expect(try idle[0].exchange(Request("GET", "/healthz", fields)).status == 200)
             let slow = try SlowClients(
@@ -79,14 +79,14 @@ struct SlowClientTests {
         }
     }
 
-    @Test("all addresses of an IPv6 network (/64) are one client; the network beside it is another one")
+    @Test("all addresses of an IPv6 network (/64) count as one client, and those of the next network as another one")
     func network() throws {
         try withServer("--max-connections", "40", "--allow-anonymous") { server in
             let slow = try SlowClients(
                 .content, count: 50, port: server.port,
                 fields: { [("X-Forwarded-For", "2001:db8:0:1:" + String($0, radix: 16) + "::1")] })
             try awaitLimit(server)
-            // They are as slow as the others, and stay: they are two of another client.
+            // They are as slow as the others, and are kept, because another client has only these two.
             let fields = [("X-Forwarded-For", "2001:db8:0:2::1"), ("Expect", "100-continue")]
             let others = try (0..<2).map { number in
                 let connection = try server.connect()
@@ -106,7 +106,7 @@ struct SlowClientTests {
         }
     }
 
-    @Test("connections of a Unix socket are kept until nothing else remains, and then make room, too")
+    @Test("connections of a Unix socket are closed last, when no other connection is left")
     func unixSocket() throws {
         let directory = try TemporaryDirectory()
         let (path, port) = (directory.path + "/socket", try FixedPort.next())
@@ -126,12 +126,12 @@ struct SlowClientTests {
                 .content, count: 30, port: port, fields: { _ in [("X-Forwarded-For", "203.0.113.1")] })
             try awaitLimit(server)
             for round in 0..<3 { try transfer(server, "f\(round)", fields: [("X-Forwarded-For", "198.51.100.7")]) }
-            // These replace slow ones.
+            // These replace slow connections.
             let more = try (0..<5).map { _ in try connect() }
             #expect(idle.allSatisfy(isOpen) && more.allSatisfy(isOpen))
             withExtendedLifetime(slow) {}
         }
-        // Without any other connection one of them is closed for the next one.
+        // Without other connections, one of the Unix socket is closed for the next client.
         try withServer(
             "--max-connections", "20", "--listen", "127.0.0.1:\(port)", "--listen", "unix:" + path
         ) { server in
@@ -151,7 +151,7 @@ struct SlowClientTests {
         }
     }
 
-    @Test("SEC-07 APP-13: an upload whose connection made room for another one keeps what has arrived")
+    @Test("SEC-07 APP-13: an upload whose connection is closed for another client keeps the bytes that arrived")
     func closedUpload() throws {
         try withServer("--max-connections", "2") { server in
             func begin(_ name: String, _ count: Int) throws -> (connection: RawConnection, location: String) {
@@ -163,7 +163,7 @@ struct SlowClientTests {
             }
             let fast = try begin("fast", 400_000)
             let slow = try begin("slow", 1000)
-            // The kernel counts acknowledged bytes.
+            // The kernel counts the acknowledged bytes.
             try fast.connection.awaitAcknowledgment()
             try slow.connection.awaitAcknowledgment()
             let visitor = try RawConnection(port: server.port, source: 2)
@@ -182,13 +182,13 @@ struct SlowClientTests {
             #expect(last.status == 201)
             let isSame = server.fileContent("slow") == Payload.bytes(500_000)
             #expect(isSame)
-            // The faster one was left alone.
+            // The faster connection is kept.
             try fast.connection.send(Payload.bytes(500_000)[400_000...])
             #expect(try fast.connection.readResponse().status == 201)
         }
     }
 
-    @Test("all listeners share the limit: a client that fills it at one of them leaves room at the other")
+    @Test("all listeners share the limit: a client that fills it at one listener does not block the other")
     func listeners() throws {
         let other = try FixedPort.next()
         let port = try FixedPort.next()
@@ -209,7 +209,7 @@ struct SlowClientTests {
         }
     }
 
-    @Test("handshakes of TLS that never end leave room for other clients")
+    @Test("TLS handshakes that never end do not block other clients")
     func handshakes() throws {
         let fixture = try TLSFixture("--max-connections", "20")
         let slow = try SlowClients(.silent, count: 40, port: fixture.server.port)

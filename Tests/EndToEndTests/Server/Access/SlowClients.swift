@@ -1,17 +1,17 @@
 import ConformanceKit
 import SystemCalls
 
-/// Connections from 127.0.0.1 that move next to nothing, opened again whenever the server closes them. They end with this
-/// object.
+/// Connections from 127.0.0.1 that transfer almost nothing, and are opened again when the server closes them. They end
+/// with this object.
 final class SlowClients: Sendable {
     enum Kind: String, CaseIterable, Sendable {
-        /// They send nothing.
+        /// The connections send nothing.
         case silent
-        /// They send a head byte by byte.
+        /// The connections send a head byte by byte.
         case heads
-        /// They send content byte by byte.
+        /// The connections send content byte by byte.
         case content
-        /// They ask for `/files/big` and read next to nothing of it.
+        /// The connections request `/files/big` and read almost nothing of it.
         case readers
     }
 
@@ -23,7 +23,7 @@ final class SlowClients: Sendable {
     private let state = Monitor(State())
     private let thread: WorkerThread
 
-    /// - Parameter fields: of the request with this number.
+    /// - Parameter fields: the fields of the request with this number.
     init(
         _ kind: Kind, count: Int, port: UInt16,
         fields: @escaping @Sendable (_ number: Int) -> [(String, String)] = { _ in [] }
@@ -50,7 +50,7 @@ final class SlowClients: Sendable {
         thread.join()
     }
 
-    /// Connections that were opened so far.
+    /// The number of connections opened so far.
     var opened: Int { state.withLock { $0.opened } }
 
     private static func begin(_ kind: Kind, _ port: UInt16, _ fields: [(String, String)]) throws -> RawConnection {
@@ -59,7 +59,7 @@ final class SlowClients: Sendable {
         case .silent: break
         case .heads: try connection.send("GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Filler: ")
         case .content:
-            // The next one is opened when the server knows whose request this is.
+            // The next connection is opened after the server has read the head, and with it the client.
             let fields = fields + [("Expect", "100-continue")]
             try connection.send(Request("PUT", "/files/slow", fields, .declared(100_000)))
             _ = try connection.requireInterim(within: .seconds(10))

@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Strict-Transport-Security", .serialized, .blocking)
 struct StrictTransportSecurityTests {
-    @Test("--hsts is sent over TLS alone, and as a trusted proxy reports what the client used")
+    @Test("--hsts adds the field only for clients that use TLS, here or as a trusted proxy reports it")
     func strictTransportSecurity() throws {
         let name = "strict-transport-security"
         func field(_ fixture: TLSFixture, _ arguments: String...) throws -> String? {
@@ -36,7 +36,7 @@ struct StrictTransportSecurityTests {
     }
 
     @Test(
-        "--hsts is in every response over TLS, also to requests that cannot be read",
+        "--hsts adds the field to every response over TLS, also to malformed requests",
         arguments: [
             "GET /healthz HTTP/1.1\\r\\n\\r\\n", "GET /healthz\\r\\n\\r\\n", "\\0",
             "GET * HTTP/1.1\\r\\nHost: a\\r\\nConnection: close\\r\\n\\r\\n",
@@ -60,7 +60,7 @@ struct StrictTransportSecurityTests {
         #expect(lines.count { $0 == "strict-transport-security: max-age=86400" } == 1, "\(answer)")
     }
 
-    @Test("--hsts needs a duration; the environment sets it, too")
+    @Test("--hsts requires a duration, and can be set in the environment")
     func hstsOption() throws {
         let root = try TemporaryDirectory()
         try ServeRun(["serve", "--root", root.path + "/d", "--hsts", "long"]).expect(64, "--hsts", "'long'")

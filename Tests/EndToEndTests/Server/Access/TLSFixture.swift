@@ -4,7 +4,7 @@ import SystemCalls
 import TestSupport
 import Testing
 
-/// A server that speaks TLS, and curl to talk to it.
+/// A server with TLS, and curl as its client.
 final class TLSFixture {
     private let directory: TemporaryDirectory
     private let identity: SelfSignedCertificate
@@ -31,7 +31,7 @@ final class TLSFixture {
         }
     }
 
-    /// Puts another certificate in the place of the present one.
+    /// Replaces the certificate.
     func install(_ identity: SelfSignedCertificate) throws { try Self.install(identity, in: directory.path) }
 
     func spoilKey() throws {
@@ -48,7 +48,7 @@ final class TLSFixture {
         return path(name)
     }
 
-    /// Starts curl; what it writes anywhere can be read as the process's error output.
+    /// Starts curl; all its output is in the error output of the process.
     func curl(
         _ arguments: [String], trusting certificate: String? = nil
     ) throws -> ChildProcess {

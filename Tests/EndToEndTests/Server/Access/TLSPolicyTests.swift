@@ -3,10 +3,10 @@ import SystemCalls
 import TestSupport
 import Testing
 
-/// What the server negotiates, as `openssl s_client` reports it.
+/// The negotiated parameters, as `openssl s_client` reports them.
 @Suite("TLS policy", .serialized, .blocking)
 struct TLSPolicyTests {
-    /// Makes a request and returns what s_client reports of its connection.
+    /// Sends a request and returns what s_client reports about its connection.
     private func handshake(_ fixture: TLSFixture, _ options: String...) throws -> String {
         let script = """
             printf 'GET /healthz HTTP/1.1\\r\\nHost: localhost\\r\\nConnection: close\\r\\n\\r\\n' \\
@@ -29,7 +29,7 @@ struct TLSPolicyTests {
     }
 
     @Test(
-        "of all suites of TLS 1.2 those alone are accepted that have forward secrecy and authenticated encryption",
+        "of the TLS 1.2 suites only those with forward secrecy and authenticated encryption are accepted",
         arguments: SelfSignedCertificate.Algorithm.allCases)
     func suites(algorithm: SelfSignedCertificate.Algorithm) throws {
         let fixture = try TLSFixture(identity: SelfSignedCertificate(algorithm))
@@ -52,7 +52,7 @@ struct TLSPolicyTests {
             ])
     }
 
-    @Test("TLS 1.3 has its three common suites; groups of finite fields and SHA-1 are refused")
+    @Test("TLS 1.3 has its three common suites; finite-field groups and SHA-1 are refused")
     func parameters() throws {
         let fixture = try TLSFixture()
         for suite in ["TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256", "TLS_AES_128_GCM_SHA256"] {
@@ -71,7 +71,7 @@ struct TLSPolicyTests {
         for version in ["-tls1", "-tls1_1"] { #expect(try !isAccepted(fixture, version, "-cipher", weak)) }
     }
 
-    @Test("the server's order decides, not the client's")
+    @Test("the server's order of suites has precedence over the client's")
     func order() throws {
         let fixture = try TLSFixture()
         let reversed = "ECDHE-RSA-AES128-GCM-SHA256:ECDHE-RSA-CHACHA20-POLY1305:ECDHE-RSA-AES256-GCM-SHA384"
@@ -98,7 +98,7 @@ struct TLSPolicyTests {
     }
 
     @Test(
-        "no ticket resumes a session after the certificate was replaced, nor after a restart",
+        "a ticket does not resume a session after the certificate was replaced, or after a restart",
         arguments: ["-tls1_2", "-tls1_3"])
     func replacedCertificate(version: String) throws {
         let fixture = try TLSFixture()
@@ -114,7 +114,7 @@ struct TLSPolicyTests {
         #expect(try handshake(fixture, version, "-sess_in", session).contains("New, TLSv1"))
     }
 
-    /// What s_client reports of a handshake and of alerts.
+    /// The output of s_client about a handshake and its alerts.
     private func report(_ fixture: TLSFixture, _ options: String...) throws -> (isAccepted: Bool, output: String) {
         let script = "exec openssl s_client -msg -connect \"$0\" \"$@\" < /dev/null 1>&2"
         let process = try ChildProcess("/bin/sh", ["-c", script, "127.0.0.1:\(fixture.server.port)"] + options)
@@ -122,7 +122,7 @@ struct TLSPolicyTests {
     }
 
     @Test(
-        "a client that offers other protocols alone gets the alert no_application_protocol (RFC 7301)",
+        "a client that offers only other protocols gets the alert no_application_protocol (RFC 7301)",
         arguments: ["-tls1_2", "-tls1_3"])
     func protocols(version: String) throws {
         let fixture = try TLSFixture()
@@ -141,7 +141,7 @@ struct TLSPolicyTests {
     }
 
     @Test(
-        "a client whose handshake is refused learns why by an alert",
+        "a client whose handshake is refused gets an alert with the reason",
         arguments: [
             ["-tls1_1", "-cipher", "ALL:@SECLEVEL=0"], ["-tls1_2", "-cipher", "AES128-SHA"],
             ["-tls1_3", "-ciphersuites", "TLS_AES_128_CCM_SHA256"], ["-tls1_3", "-groups", "ffdhe2048"],
@@ -156,7 +156,7 @@ struct TLSPolicyTests {
         #expect(lines.contains { $0.contains("Alert") && $0.hasSuffix("fatal \(alert)") }, "\(process.errorOutput)")
     }
 
-    @Test("a client that asks for another handshake on its connection gets an alert, and the connection ends")
+    @Test("a client that requests a renegotiation gets an alert, and the connection ends")
     func renegotiation() throws {
         let fixture = try TLSFixture()
         let path = fixture.path("fifo")

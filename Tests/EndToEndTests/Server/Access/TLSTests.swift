@@ -11,7 +11,7 @@ struct TLSTests {
         "-H", "Upload-Complete: ?1", "-H", "Upload-Draft-Interop-Version: 8", "-H", "Expect:",
     ]
 
-    @Test("104 arrives before the final response, and files come back whole and in parts")
+    @Test("a 104 arrives before the final response, and downloads of files and ranges are correct")
     func transfers() throws {
         let fixture = try TLSFixture()
         let content = Payload.bytes(6_000_000)
@@ -28,7 +28,7 @@ struct TLSTests {
 
         #expect(try fixture.run("-o", fixture.path("whole"), fixture.url + "/files/f").ending == .exited(0))
         #expect(FileManager.default.contents(atPath: fixture.path("whole")) == Data(content))
-        // A download that was cut continues.
+        // Continues a download that was cut.
         _ = try fixture.write(Array(content.prefix(1_234_567)), as: "rest")
         #expect(
             try fixture.run("-C", "-", "-o", fixture.path("rest"), fixture.url + "/files/f").ending == .exited(0))
@@ -50,7 +50,7 @@ struct TLSTests {
         #expect(String(decoding: answer, as: UTF8.self).contains("upload-too-large"))
     }
 
-    /// A connection on which a test decides what is sent when.
+    /// A connection whose bytes a test sends one after the other.
     private struct Stream {
         let process: ChildProcess
         private let input: FileDescriptor
@@ -58,7 +58,7 @@ struct TLSTests {
         init(_ fixture: TLSFixture) throws {
             let path = fixture.path("fifo")
             guard mkfifo(path, 0o600) == 0 else { throw Errno.current }
-            // For reading too, so that it does not wait for the other end.
+            // Also for reading, so that the call does not wait for the other end.
             input = try FileDescriptor.open(path, [.readWrite])
             process = try ChildProcess(
                 "/bin/sh",
@@ -77,7 +77,7 @@ struct TLSTests {
             }
         }
 
-        /// Waits for a response and returns its head and what follows.
+        /// Waits for a response and returns its head and the bytes after it.
         func awaitResponse(_ status: Int) throws -> String {
             try process.awaitErrorOutput { text -> String? in
                 guard let start = text.firstRange(of: "HTTP/1.1 \(status) "),
@@ -96,7 +96,7 @@ struct TLSTests {
         return stream
     }
 
-    @Test("a stuck upload is taken over, and its connection is gone")
+    @Test("a stuck upload is taken over, and its connection is closed")
     func takeOver() throws {
         let fixture = try TLSFixture()
         let stream = try begin(fixture, Payload.bytes(30_000), sending: 20_000)
@@ -108,7 +108,7 @@ struct TLSTests {
         _ = try stream.process.awaitEnding()
     }
 
-    @Test("another certificate is shown after SIGHUP, and no open connection is dropped")
+    @Test("after SIGHUP the new certificate is used, and open connections stay open")
     func reload() throws {
         let fixture = try TLSFixture()
         let content = Payload.bytes(200_000)
@@ -121,19 +121,19 @@ struct TLSTests {
         #expect(try fixture.run(fixture.url + "/healthz", trusting: other.certificate).ending == .exited(0))
         // CURLE_PEER_FAILED_VERIFICATION
         #expect(try fixture.run(fixture.url + "/healthz").ending == .exited(60))
-        // What cannot be used changes nothing.
+        // A certificate that cannot be used changes nothing.
         try fixture.spoilKey()
         try fixture.server.reload()
         #expect(fixture.server.log.contains("the certificate stays as it was"))
         #expect(try fixture.run(fixture.url + "/healthz", trusting: other.certificate).ending == .exited(0))
-        // The upload that began before continues.
+        // The upload that began before the reload continues.
         try stream.send(content.dropFirst(30_000))
         _ = try stream.awaitResponse(201)
         #expect(fixture.server.published("f") == content)
     }
 
     @Test(
-        "H11-11 H11-16 H11-22: requests are read alike, in one record or in one for each byte",
+        "H11-11 H11-16 H11-22: requests are parsed in the same way, in one record or in one record for each byte",
         arguments: [true, false])
     func requestsInRecords(isInPieces: Bool) throws {
         let fixture = try TLSFixture()
@@ -153,7 +153,7 @@ struct TLSTests {
         #expect(fixture.server.published("f") == Array("hello".utf8))
     }
 
-    @Test("versions before 1.2 are refused")
+    @Test("TLS versions before 1.2 are refused")
     func versions() throws {
         let fixture = try TLSFixture()
         func status(_ version: String) throws -> ChildProcess.Ending {
@@ -167,7 +167,7 @@ struct TLSTests {
         #expect(try status("-tls1_3") == .exited(0))
     }
 
-    @Test("who never ends the handshake, or speaks plain HTTP, is closed, and others are served")
+    @Test("connections with an endless handshake or with plain HTTP are closed, and others are served")
     func badHandshakes() throws {
         let fixture = try TLSFixture("--header-timeout", "1")
         let silent = try fixture.server.connect()
@@ -179,7 +179,7 @@ struct TLSTests {
         #expect(fixture.server.process.ending == nil)
     }
 
-    @Test("a key of another certificate, or none, is no start")
+    @Test("a missing key, or the key of another certificate, prevents the start")
     func badFiles() throws {
         let (one, other) = (try SelfSignedCertificate(), try SelfSignedCertificate())
         let root = try TemporaryDirectory()
@@ -194,7 +194,7 @@ struct TLSTests {
         #expect(!FileManager.default.fileExists(atPath: root.path + "/d"))
     }
 
-    @Test("Unix sockets beside it stay plain")
+    @Test("Unix sockets of the same server use no TLS")
     func unixSocket() throws {
         let directory = try TemporaryDirectory()
         let socket = directory.path + "/s"

@@ -4,7 +4,7 @@ import SystemCalls
 import TestSupport
 import Testing
 
-/// A server that asks for tokens, and the file with these.
+/// A server that requires tokens, and its token file.
 final class TokenFixture {
     private let directory: TemporaryDirectory
     let server: ServerProcess
@@ -26,7 +26,7 @@ final class TokenFixture {
         else { throw Errno.current }
     }
 
-    /// Gives the server other tokens and waits until it knows them, or says why not.
+    /// Replaces the token file, and waits until the server has read it or has reported an error.
     func reload(_ tokens: String) throws {
         try Self.write(tokens, to: path)
         try server.reload()
@@ -34,7 +34,7 @@ final class TokenFixture {
 }
 
 extension Request {
-    /// The same with a token.
+    /// The request with a token.
     func with(token: String?) -> Request {
         guard let token else { return self }
         return with("Authorization", "Bearer " + token)

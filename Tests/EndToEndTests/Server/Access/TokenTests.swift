@@ -3,7 +3,7 @@ import FoundationEssentials
 import Glibc
 import Testing
 
-/// Draft section 13, RFC 6750.
+/// Access with tokens (draft section 13, RFC 6750).
 @Suite("Tokens", .serialized, .blocking)
 struct TokenTests {
     private static let tokens = """
@@ -20,7 +20,7 @@ struct TokenTests {
         return try #require(response.location)
     }
 
-    @Test("are required before the server reveals anything: no 104, nothing about what exists")
+    @Test("without a token the server reveals nothing: no 104, and not which files exist")
     func needed() throws {
         let fixture = try TokenFixture(Self.tokens)
         let server = fixture.server
@@ -54,7 +54,7 @@ struct TokenTests {
     }
 
     @Test(
-        "are not asked for by those who watch the server, nor by a browser's preflight, which learns nothing",
+        "health checks and a browser's preflight need no token, and the preflight reveals nothing",
         arguments: [[], ["--public-read"]])
     func exceptions(access: [String]) throws {
         let options = ["--cors-origin", "https://app.example", "--max-size", "1000"] + access
@@ -77,13 +77,13 @@ struct TokenTests {
             #expect(answer.fields["Upload-Limit"] == nil)
             #expect(answer.fields.map(\.name) == answers[0].fields.map(\.name))
         }
-        // What only looks like one is none.
+        // A request that only resembles a preflight needs a token.
         #expect(try server.exchange(Request("OPTIONS", location, [preflight[0]])).status == 401)
         #expect(
             try server.exchange(Request("OPTIONS", location, preflight).with(token: "nobody-knows-it")).status == 401)
     }
 
-    @Test("SEC-02 SEC-16: an upload is its creator's; others get what a stranger's guess gets")
+    @Test("SEC-02 SEC-16: an upload belongs to its creator; another principal gets the response for an unknown upload")
     func ownership() throws {
         let fixture = try TokenFixture(Self.tokens)
         let server = fixture.server
@@ -110,13 +110,13 @@ struct TokenTests {
         let state = try server.exchange(.retrieval(.v8, location).with(token: "token-of-anna-0001"))
         #expect(state.offset == 10)
         #expect(state.complete == false)
-        // The responses for invalid and complete uploads reveal no more.
+        // The responses for invalid and complete uploads reveal nothing more.
         let over = Request.append(.v8, location, at: 10, complete: true, length: 11, .bytes(Payload.bytes(5)))
         _ = try server.exchange(over.with(token: "token-of-anna-0001"))
         try same { .retrieval(.v8, $0) }
     }
 
-    @Test("an upload and its quota belong to the name, whichever of its tokens is shown")
+    @Test("an upload and its quota belong to the principal's name, with any of its tokens")
     func rotation() throws {
         let fixture = try TokenFixture("anna old-token-of-anna-1", "--max-uploads", "1")
         let location = try upload(fixture, "old-token-of-anna-1")
@@ -134,7 +134,7 @@ struct TokenTests {
     // printf %s new-token-of-anna-2 | sha256sum
     private static let newTokenHash = "bdec52cfbf84f806cf1d8384def3ee428376998184db39cd872225b5e7905b66"
 
-    @Test("allow what their scopes and prefixes say")
+    @Test("a token allows what its scopes and prefixes list")
     func scopes() throws {
         let fixture = try TokenFixture(Self.tokens)
         let server = fixture.server
@@ -167,7 +167,7 @@ struct TokenTests {
         #expect(try status(anna, "DELETE", "/files/new") == 204)
     }
 
-    @Test("that allow new names only replace no file that came in the meantime")
+    @Test("a token that may only create does not replace a file that was created during the upload")
     func createOnly() throws {
         let fixture = try TokenFixture(Self.tokens)
         let location = try upload(fixture, "token-of-maker-01")
@@ -178,7 +178,7 @@ struct TokenTests {
         #expect(fixture.server.published("file.bin") == [7])
     }
 
-    @Test("SEC-05: a token that is taken back during the last part publishes nothing; the upload waits")
+    @Test("SEC-05: a token that is revoked during the last append publishes nothing; the upload can be completed later")
     func revocation() throws {
         let fixture = try TokenFixture(Self.tokens)
         let server = fixture.server
@@ -188,7 +188,7 @@ struct TokenTests {
         try connection.send(
             Request.append(.v8, location, at: 10, complete: true, .declared(100)).with(token: "token-of-anna-0001")
                 .with("Expect", "100-continue"))
-        // Its head has been checked.
+        // The head of the request has been checked.
         #expect(try connection.requireInterim().status == 100)
         try connection.send(Array(content.prefix(60)))
         try fixture.reload(Self.tokens.replacing("token-of-anna-0001", with: "token-of-anna-0002"))
@@ -207,7 +207,7 @@ struct TokenTests {
         #expect(server.published("file.bin") == Payload.bytes(10) + content)
     }
 
-    @Test("a scope that is taken away between two parts ends the upload with 403")
+    @Test("a scope that is removed between two appends ends the access to the upload with 403")
     func narrowed() throws {
         let fixture = try TokenFixture(Self.tokens)
         let location = try upload(fixture, "token-of-anna-0001")
@@ -221,7 +221,7 @@ struct TokenTests {
         #expect(fixture.server.publishedNames().isEmpty)
     }
 
-    @Test("a bad token file changes nothing on reload, and is no start")
+    @Test("an invalid token file changes nothing on reload, and prevents a start")
     func badFile() throws {
         let fixture = try TokenFixture(Self.tokens)
         try fixture.reload("anna short-but-good\nben token-of-ben-00001 everything")
@@ -238,7 +238,7 @@ struct TokenTests {
         #expect(!FileManager.default.fileExists(atPath: root))
     }
 
-    @Test("--public-read lets everybody download and list, and nothing else")
+    @Test("--public-read allows downloads and listings without a token, and nothing else")
     func publicRead() throws {
         let fixture = try TokenFixture(Self.tokens, "--public-read")
         let server = fixture.server
@@ -260,7 +260,7 @@ struct TokenTests {
         }
     }
 
-    @Test("the log names who asked, never the token")
+    @Test("the log has the principal's name, and never the token")
     func log() throws {
         let fixture = try TokenFixture(Self.tokens, "--log-format", "json", "--log-level", "debug")
         _ = try upload(fixture, "token-of-anna-0001")
@@ -271,7 +271,7 @@ struct TokenTests {
         #expect(!log.contains("token-of"))
     }
 
-    @Test("with tokens the server may be reached from other machines, by every name, and through proxies")
+    @Test("with tokens the server accepts requests from other machines, for every host name, and through proxies")
     func beyondLoopback() throws {
         let fixture = try TokenFixture(Self.tokens, "--listen", "0.0.0.0:0")
         let request = Request("PUT", "/files/a", [("Host", "files.example"), ("Via", "1.1 proxy")], .bytes([1]))

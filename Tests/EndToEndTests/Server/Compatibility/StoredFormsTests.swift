@@ -3,10 +3,10 @@ import Foundation
 import TestSupport
 import Testing
 
-/// What version 0.1.0 stored is still usable. `version-0.1.0.tar.gz` has its data directory (a published file, an upload with a
-/// stored answer, one with 12 of 23 bytes, and one that a killed `put` began), the state files of an interrupted `put` and
-/// `get`, and the files that they name.
-@Suite("Stored forms of version 0.1.0", .blocking)
+/// The data that version 0.1.0 stored is still usable. `version-0.1.0.tar.gz` contains a data directory (a published
+/// file, an upload with a stored response, an upload with 12 of 23 bytes, and an upload that a killed `put` began), the
+/// state files of an interrupted `put` and `get`, and the files that these name.
+@Suite("Data stored by version 0.1.0", .blocking)
 struct StoredFormsTests {
     private static let archive = URL(filePath: #filePath).deletingLastPathComponent().appending(
         path: "version-0.1.0.tar.gz"
@@ -14,7 +14,7 @@ struct StoredFormsTests {
     private static let authority = "127.0.0.77:8477"
     private static let place = "/tmp/onward-0.1.0"
 
-    /// Unpacks the archive, puts its data directory in the place of the server's, and starts the server with it.
+    /// Unpacks the archive, replaces the server's data directory by the archived one, and starts the server with it.
     private func prepare(_ server: ServerProcess) throws -> CommandHome {
         let home = try CommandHome()
         let tar = try ChildProcess("/usr/bin/tar", ["-xzf", Self.archive, "-C", home.path])
@@ -30,7 +30,7 @@ struct StoredFormsTests {
         return home
     }
 
-    /// A state file with the paths and the address of this test.
+    /// A state file with the paths and the server address of this test.
     private func moved(_ state: Data, _ home: CommandHome, _ server: ServerProcess) throws -> Data {
         func moved(_ text: String) -> String {
             text.replacing(Self.place, with: home.path).replacing(Self.authority, with: server.authority)
@@ -45,7 +45,7 @@ struct StoredFormsTests {
         return try JSONSerialization.data(withJSONObject: object)
     }
 
-    @Test("A server opens the data directory: files, unfinished uploads, stored answers")
+    @Test("A server uses the data directory: files, unfinished uploads, stored responses")
     func dataDirectory() throws {
         try withServer { server in
             let home = try prepare(server)
@@ -81,7 +81,8 @@ struct StoredFormsTests {
             let home = try prepare(server)
             let states = try home.run("status", "--json").objects()
             #expect(Set(states.compactMap { $0.text("kind") }) == ["put", "get"])
-            // The names of state files follow from paths and URLs, which this test has changed: they are given by path.
+            // The names of state files are derived from paths and URLs, which this test has changed: it gives the
+            // states by path.
             func state(_ prefix: String) throws -> String {
                 let name = try #require(home.stateNames.first { $0.hasPrefix(prefix) })
                 try FileManager.default.moveItem(atPath: home.states + "/" + name, toPath: home.path + "/" + prefix)
@@ -93,7 +94,7 @@ struct StoredFormsTests {
             #expect(copy == FileManager.default.contents(atPath: home.path + "/work/published.bin"))
             #expect(!FileManager.default.fileExists(atPath: download))
 
-            // The unpacked source has another inode, so it has changed. That deletes nothing.
+            // The unpacked source has another inode, so it counts as changed. Nothing is deleted.
             let upload = try state("upload.bin")
             try home.run("resume", upload).expect(65)
             let uploads = try FileManager.default.contentsOfDirectory(atPath: server.root + "/uploads").count

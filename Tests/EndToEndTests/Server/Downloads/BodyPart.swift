@@ -1,17 +1,18 @@
 import ConformanceKit
 import HTTPSemantics
 
-/// One part of a `multipart/byteranges` body.
+/// A part of a `multipart/byteranges` body.
 struct BodyPart {
     let fields: Fields
     let content: [UInt8]
 }
 
 extension Response {
-    /// The parts of a `multipart/byteranges` body; `nil` where it is none or is not framed exactly (RFC 2046 section 5.1.1).
+    /// The parts of a `multipart/byteranges` body; `nil` if it is another type or is not framed exactly (RFC 2046
+    /// section 5.1.1).
     ///
-    /// The end of a part's content is where its Content-Range says, and the delimiter must stand there: content that looks
-    /// like a delimiter has no effect.
+    /// Content-Range gives the length of a part's content, and the delimiter must follow it: content that looks like a
+    /// delimiter has no effect.
     var parts: [BodyPart]? {
         let prefix = "multipart/byteranges; boundary="
         guard let type = value("Content-Type"), type.hasPrefix(prefix) else { return nil }

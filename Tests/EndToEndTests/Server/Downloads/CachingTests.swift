@@ -2,12 +2,12 @@ import ConformanceKit
 import TestSupport
 import Testing
 
-/// What caches may do with files and listings.
+/// The caching rules for files and listings.
 @Suite("Caching", .blocking)
 struct CachingTests {
     private static let token = "token-of-anna-0123456789"
 
-    /// The values of Cache-Control for a file in every form, and for a listing.
+    /// The values of Cache-Control in all kinds of responses for a file, and in a listing.
     private func values(_ server: ServerProcess, token: String? = nil) throws -> (
         file: Set<String?>, listing: Set<String?>
     ) {
@@ -27,7 +27,7 @@ struct CachingTests {
         for accept in ["text/html", "application/json"] {
             let response = try server.exchange(Request.get("/files/").with("Accept", accept).with(token: token))
             #expect(response.value("Vary")?.lowercased() == "accept")
-            // Neither is ever true of a directory.
+            // A directory has no such validators.
             #expect(!response.fields.contains("ETag") && !response.fields.contains("Last-Modified"))
             listing.insert(response.value("Cache-Control"))
         }
@@ -35,16 +35,16 @@ struct CachingTests {
     }
 
     @Test(
-        "RNG-17: files and listings are confirmed before they are used again; private only if a credential was needed")
+        "RNG-17: caches must revalidate files and listings; private is added only if a credential was needed")
     func defaults() throws {
         try withServer { server in
             try server.publish([1, 2, 3], as: "f.bin")
             #expect(try values(server) == (["no-cache"], ["no-cache"]))
-            // Nor is the absence of a file remembered, or where a directory is.
+            // The same applies to the absence of a file, and to the redirection to a directory.
             #expect(try server.download("none").value("Cache-Control") == "no-cache")
             try server.publish([1], as: "d/f.bin")
             #expect(try server.download("d").value("Cache-Control") == "no-cache")
-            // The confirmation finds a file that was replaced.
+            // The revalidation detects a replaced file.
             let tag = try #require(try server.download("f.bin").value("ETag"))
             try server.publish([4, 5, 6], as: "f.bin")
             let replaced = try server.download("f.bin", [("If-None-Match", tag)])
@@ -59,11 +59,11 @@ struct CachingTests {
         let open = try TokenFixture(line, "--public-read")
         #expect(try open.server.exchange(put).status == 201)
         #expect(try values(open.server) == (["no-cache"], ["no-cache"]))
-        // It was shown, and not needed.
+        // The token was sent, but not needed.
         #expect(try values(open.server, token: Self.token) == (["no-cache"], ["no-cache"]))
     }
 
-    @Test("--cache-control is about files; private stays where a credential is needed")
+    @Test("--cache-control applies to files; private is added if a credential is needed")
     func configured() throws {
         try withServer("--cache-control", "Max-Age=60,must-revalidate") { server in
             try server.publish([1, 2, 3], as: "f.bin")
@@ -86,7 +86,7 @@ struct CachingTests {
         #expect(try values(open.server) == (["public, max-age=60"], ["no-cache"]))
     }
 
-    @Test("public and s-maxage without --public-read end with 64 and say what to do")
+    @Test("public and s-maxage without --public-read end with 64 and a message with the remedy")
     func sharing() throws {
         let directory = try TemporaryDirectory()
         try TokenFixture.write("anna \(Self.token)", to: directory.path + "/tokens")

@@ -2,7 +2,7 @@ import ConformanceKit
 import FoundationEssentials
 import Testing
 
-/// `POST` into a collection: the server chooses the name.
+/// `POST` to a collection: the server chooses the name.
 @Suite("Creation in collections", .blocking)
 struct CollectionTests {
     private static func post(_ disposition: String?, _ content: String = "content", in directory: String = "")
@@ -12,12 +12,12 @@ struct CollectionTests {
         return Request("POST", "/files/" + directory, fields, .bytes(Array(content.utf8)))
     }
 
-    /// Where the file became, decoded: the directory's entries after one POST into it.
+    /// The names of the files in a directory.
     private func names(_ server: ServerProcess, in directory: String) throws -> [String] {
         try FileManager.default.contentsOfDirectory(atPath: server.path(of: directory))
     }
 
-    @Test("CRE-24: the proposed name is taken, made unique, and Location leads to the file")
+    @Test("CRE-24: the proposed name is used, made unique if necessary, and Location is the URL of the file")
     func unique() throws {
         try withServer { server in
             var locations: [String] = []
@@ -55,7 +55,7 @@ struct CollectionTests {
         }
     }
 
-    @Test("Without a usable name it is a random one")
+    @Test("Without a usable name the server chooses a random one")
     func random() throws {
         try withServer { server in
             var locations: Set<String> = []
@@ -73,7 +73,7 @@ struct CollectionTests {
         }
     }
 
-    @Test("SEC-04: whatever the name, the file stays in its collection under a harmless one")
+    @Test("SEC-04: with any proposed name, the file stays in its collection, under a harmless name")
     func hostile() throws {
         let long = String(repeating: "x", count: 5000)
         let cases: [(disposition: String, name: String?)] = [
@@ -109,7 +109,7 @@ struct CollectionTests {
         }
     }
 
-    @Test("SEC-18: bytes that could split a response are refused in a name as in any field")
+    @Test("SEC-18: a name with bytes that could split a response is refused, like every such field")
     func controls() throws {
         try withServer { server in
             let connection = try server.connect()
@@ -121,7 +121,7 @@ struct CollectionTests {
     }
 
     @Test(
-        "APP-04: resumable creation in a collection, in every version, ends under the proposed name",
+        "APP-04: a resumable creation in a collection, in every version, publishes the file under the proposed name",
         arguments: Interop.allCases)
     func resumable(version: Interop) throws {
         try withServer { server in
@@ -155,7 +155,7 @@ struct CollectionTests {
         }
     }
 
-    @Test("POST is for collections alone, and nothing else is made of one")
+    @Test("POST is allowed on collections only, and no other method creates a file in one")
     func methods() throws {
         try withServer { server in
             try server.publish([1], as: "f.bin")

@@ -2,17 +2,17 @@ import ConformanceKit
 import HTTPSemantics
 import Testing
 
-/// RFC 9110 section 13.
+/// Conditional requests (RFC 9110 section 13).
 @Suite("Conditions of downloads", .blocking)
 struct ConditionTests {
     private static let digits = Array("0123456789".utf8)
-    /// Long ago, so that it is a strong validator.
+    /// A time long ago, so that Last-Modified is a strong validator.
     private static let modified = 1_700_000_000
     private static let modifiedDate = "Tue, 14 Nov 2023 22:13:20 GMT"
     private static let earlier = "Tue, 14 Nov 2023 22:13:19 GMT"
     private static let later = "Tue, 14 Nov 2023 22:13:21 GMT"
 
-    /// Runs `body` with a file of ten digits that was last changed at `modified`, and its entity tag.
+    /// Runs `body` with a file of ten digits that was last modified at `modified`, and its entity tag.
     private func withFile(_ body: (RawConnection, _ tag: String) throws -> Void) throws {
         try withServer { server in
             try server.publish(Self.digits, as: "f.bin")
@@ -30,7 +30,7 @@ struct ConditionTests {
         try connection.exchange(Request("GET", "/files/f.bin", fields))
     }
 
-    @Test("RNG-12 RNG-16: If-Range takes the same strong tag alone")
+    @Test("RNG-12 RNG-16: If-Range matches the same strong entity tag only")
     func ifRangeTag() throws {
         try withFile { connection, tag in
             let range = ("Range", "bytes=2-4")
@@ -44,14 +44,14 @@ struct ConditionTests {
                 #expect(response.status == 200, "\(other)")
                 #expect(response.text == "0123456789", "\(other)")
             }
-            // The whole comes for a set that could not be satisfied, too.
+            // The complete file is also sent for a set that cannot be satisfied.
             let beyond = ("Range", "bytes=10-")
             #expect(try get(connection, [beyond, ("If-Range", "\"other\"")]).status == 200)
             #expect(try get(connection, [beyond, ("If-Range", tag)]).status == 416)
         }
     }
 
-    @Test("RNG-13: If-Range takes exactly the date of a strong Last-Modified")
+    @Test("RNG-13: If-Range matches exactly the date of a strong Last-Modified")
     func ifRangeDate() throws {
         try withFile { connection, _ in
             let range = ("Range", "bytes=2-4")
@@ -64,7 +64,7 @@ struct ConditionTests {
         }
     }
 
-    @Test("RNG-13: a file that claims to be changed in the future has no strong date, and no date in the future")
+    @Test("RNG-13: a file with a modification time in the future has no strong date, and no date in the future")
     func future() throws {
         try withServer { server in
             try server.publish(Self.digits, as: "f.bin")
@@ -84,7 +84,7 @@ struct ConditionTests {
         }
     }
 
-    @Test("RNG-14: If-Range without Range means nothing")
+    @Test("RNG-14: If-Range without Range is ignored")
     func ifRangeAlone() throws {
         try withFile { connection, tag in
             for value in [tag, "\"other\"", Self.modifiedDate, Self.later] {
@@ -95,30 +95,30 @@ struct ConditionTests {
         }
     }
 
-    @Test("RNG-15 RNG-16 RNG-24: conditions are evaluated in the order of RFC 9110, tags strongly or weakly")
+    @Test("RNG-15 RNG-16 RNG-24: conditions are evaluated in the order of RFC 9110, with strong or weak comparison of tags")
     func order() throws {
         try withFile { connection, tag in
             let range = ("Range", "bytes=2-4")
             let weak = "W/" + tag
             let cases: [(fields: [(String, String)], status: Int)] = [
-                // If-Match compares strongly.
+                // If-Match uses strong comparison.
                 ([("If-Match", tag)], 200), ([("If-Match", "*")], 200), ([("If-Match", "\"a\", \(tag)")], 200),
                 ([("If-Match", "\"a\""), ("If-Match", tag)], 200),
                 ([("If-Match", weak)], 412), ([("If-Match", "\"a\"")], 412), ([("If-Match", "junk")], 412),
-                // If-Unmodified-Since counts only without If-Match.
+                // If-Unmodified-Since is evaluated only without If-Match.
                 ([("If-Unmodified-Since", Self.modifiedDate)], 200), ([("If-Unmodified-Since", Self.later)], 200),
                 ([("If-Unmodified-Since", Self.earlier)], 412), ([("If-Unmodified-Since", "junk")], 200),
                 ([("If-Match", tag), ("If-Unmodified-Since", Self.earlier)], 200),
                 ([("If-Match", "\"a\""), ("If-Unmodified-Since", Self.later)], 412),
-                // If-None-Match compares weakly.
+                // If-None-Match uses weak comparison.
                 ([("If-None-Match", tag)], 304), ([("If-None-Match", weak)], 304), ([("If-None-Match", "*")], 304),
                 ([("If-None-Match", "\"a\", \(weak)")], 304), ([("If-None-Match", "\"a\"")], 200),
-                // If-Modified-Since counts only without If-None-Match.
+                // If-Modified-Since is evaluated only without If-None-Match.
                 ([("If-Modified-Since", Self.modifiedDate)], 304), ([("If-Modified-Since", Self.later)], 304),
                 ([("If-Modified-Since", Self.earlier)], 200), ([("If-Modified-Since", "junk")], 200),
                 ([("If-None-Match", "\"a\""), ("If-Modified-Since", Self.later)], 200),
                 ([("If-None-Match", tag), ("If-Modified-Since", Self.earlier)], 304),
-                // The first group before the second, both before Range.
+                // The first two fields are evaluated before the second two, and both before Range.
                 ([("If-Match", "\"a\""), ("If-None-Match", tag)], 412),
                 ([("If-Match", tag), ("If-None-Match", tag)], 304),
                 ([("If-Match", "\"a\""), range], 412), ([("If-None-Match", tag), range], 304),
@@ -146,7 +146,7 @@ struct ConditionTests {
                 }
                 if response.status >= 300 { #expect(response.content.firstRange(of: Self.digits) == nil, "\(fields)") }
             }
-            // HEAD is evaluated as GET is, except for Range.
+            // HEAD is evaluated like GET, except for Range.
             for (fields, status) in cases where ![206, 416].contains(status) {
                 let response = try connection.exchange(Request("HEAD", "/files/f.bin", fields))
                 #expect(response.status == status, "HEAD \(fields)")
@@ -154,7 +154,7 @@ struct ConditionTests {
         }
     }
 
-    @Test("RNG-15: conditions mean nothing where there is no file")
+    @Test("RNG-15: conditions are ignored if there is no file")
     func missing() throws {
         try withServer { server in
             for field in [("If-Match", "*"), ("If-None-Match", "*"), ("If-Match", "\"a\"")] {

@@ -2,8 +2,8 @@ import FoundationEssentials
 import Glibc
 import Testing
 
-/// Programs that copy a folder by its listings (Debian: rclone, lftp, wget), with the options that their users give.
-@Suite("Folders for clients of the world", .blocking)
+/// Programs that copy a folder by reading its listings (Debian: rclone, lftp, wget), with the options that users give.
+@Suite("Folders and existing clients", .blocking)
 struct FolderToolTests {
     private static let files: [String] = [
         "plain.txt", "with space.txt", "it's.txt", "a \"quoted\" word.txt", "100%.txt", "%41.txt", "%2F.txt", "äöü.txt",
@@ -14,7 +14,7 @@ struct FolderToolTests {
         "-rf/-x.txt",
     ]
 
-    /// Fills `files/folder` of the server and returns every file's content by its path.
+    /// Fills `files/folder` of the server and returns the content of every file by its path.
     private func fill(_ server: ServerProcess, without ignored: Set<String> = []) throws -> [String: [UInt8]] {
         var contents: [String: [UInt8]] = [:]
         for (number, name) in Self.files.enumerated() where !ignored.contains(name) {
@@ -24,7 +24,7 @@ struct FolderToolTests {
             try FileManager.default.createDirectory(atPath: parent, withIntermediateDirectories: true)
             try Data(contents[name] ?? []).write(to: URL(filePath: path))
         }
-        // More than a page of JSON, or a client's own idea of a listing.
+        // More files than a page of JSON has, or than a client may expect in a listing.
         for number in 0..<1100 { contents["many/\(number).txt"] = Array("\(number)".utf8) }
         try FileManager.default.createDirectory(
             atPath: server.path(of: "folder/many"), withIntermediateDirectories: true)
@@ -68,7 +68,7 @@ struct FolderToolTests {
     @Test("lftp mirrors a folder", .enabled(if: Tool.lftp.isInstalled, "lftp is not installed"))
     func lftp() throws {
         try withServer { server in
-            // lftp 4.9 skips links to names that begin with a tilde, however they are written.
+            // lftp 4.9 skips links to names that begin with a tilde, in any spelling.
             let original = try fill(server, without: ["~tilde.txt"])
             let target = server.directory.path + "/copy"
             let run = try Tool.lftp.start(["-c", "open \(server.url("/files/folder/")); mirror . \(target)"])
@@ -80,14 +80,14 @@ struct FolderToolTests {
     @Test("wget -r copies a folder", .enabled(if: Tool.wget.isInstalled, "wget is not installed"))
     func wget() throws {
         try withServer { server in
-            // wget 1.21 decodes the link of such a name once more than it should, unless it has the option --no-iri.
+            // wget 1.21 decodes the link of such a name twice, unless it has the option --no-iri.
             let original = try fill(server, without: ["%41.txt", "%2F.txt"])
             let target = server.directory.path + "/copy"
             let run = try Tool.wget.start([
                 "-r", "-np", "-nH", "--cut-dirs=2", "-P", target, server.url("/files/folder/"),
             ])
             #expect(try run.awaitEnding(within: .seconds(120)) == .exited(0), "\(run.errorOutput.suffix(2000))")
-            // It keeps the pages that it has read.
+            // wget keeps the pages that it has read.
             expectEqual(copy(at: target, without: ["index.html"]), original)
         }
     }

@@ -4,7 +4,7 @@ import Glibc
 import SystemCalls
 import Testing
 
-/// Memory and time of listings against the number of files in a directory.
+/// The memory and time of listings of a directory with many files.
 @Suite("Listings of large directories", .blocking(limit: .seconds(30 * 60)), .serialized)
 struct LargeListingTests {
     private static let directory = "/files/\(ManyFiles.name)/"
@@ -17,12 +17,12 @@ struct LargeListingTests {
         try ProcessUse(of: server.process.identifier).resident << 10
     }
 
-    @Test("Eight readers that stop reading cost a few MiB of memory, and the first bytes do not wait for the last file")
+    @Test("Eight readers that stop reading cost a few MiB of memory, and a listing starts before the last file is read")
     func slowReaders() throws {
         try withServer { server in
             let many = try ManyFiles(lentTo: server)
             defer { withExtendedLifetime(many) {} }
-            // What a first request costs is not meant.
+            // The first request is not measured: it costs more.
             _ = try server.exchange(html("/files/"))
             _ = try server.exchange(json(Self.directory + "?limit=1"))
             for request in [html(), json(Self.directory)] {
@@ -49,7 +49,7 @@ struct LargeListingTests {
         }
     }
 
-    @Test("A page of HTML names every file once, and begins long before it ends")
+    @Test("A page of HTML lists every file once, and its first bytes arrive long before the last")
     func complete() throws {
         try withServer { server in
             let many = try ManyFiles(lentTo: server)
@@ -77,7 +77,7 @@ struct LargeListingTests {
         }
     }
 
-    /// The number of the file that a row is about, if it is one.
+    /// The number of the file in a row; `nil` if the row is not about a file.
     private static func number(in row: ArraySlice<UInt8>) -> Int? {
         let start = Array("<tr><td><a href=\"./file%20".utf8)
         guard row.starts(with: start) else { return nil }
@@ -88,7 +88,7 @@ struct LargeListingTests {
         let name: String
     }
 
-    @Test("Pages of JSON name every file once, in order, with memory for one page")
+    @Test("Pages of JSON list every file once, in order, with memory for one page")
     func pages() throws {
         try withServer { server in
             let many = try ManyFiles(lentTo: server)
@@ -120,7 +120,7 @@ struct LargeListingTests {
 }
 
 extension Response {
-    /// Where the next page of a listing is, by its `Link` field.
+    /// The URL of the next page of a listing, from its `Link` field.
     var nextPage: String? {
         guard let link = value("Link"), link.hasPrefix("<"), link.hasSuffix(">; rel=\"next\"") else { return nil }
         return String(link.dropFirst().prefix { $0 != ">" })

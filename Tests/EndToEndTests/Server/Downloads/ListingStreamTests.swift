@@ -5,7 +5,7 @@ import SystemCalls
 import TestSupport
 import Testing
 
-/// Listings as messages: pages, changes while they are read, failures, clients that go away.
+/// Listings as messages: pages, changes during the listing, failures, clients that disconnect.
 @Suite("Listings as streams", .blocking)
 struct ListingStreamTests {
     private struct Entry: Decodable {
@@ -21,7 +21,7 @@ struct ListingStreamTests {
         try JSONDecoder().decode([Entry].self, from: Data(response.content))
     }
 
-    /// Empty files in a directory of the server.
+    /// Creates empty files in a directory of the server.
     private func makeFiles(_ names: some Sequence<String>, in directory: String, of server: ServerProcess) throws {
         let path = server.path(of: directory)
         try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
@@ -29,7 +29,7 @@ struct ListingStreamTests {
         for name in names { _ = try descriptor.open(at: name, [.writeOnly, .create]) }
     }
 
-    @Test("Pages follow one another by Link, in the order of the bytes, below the base that clients know")
+    @Test("Each page has a Link to the next one, in the order of the names' bytes, below the URL that clients use")
     func pages() throws {
         try withServer("--public-url", "https://files.example/in%20box") { server in
             let names = ["B", "a", "a b", "a&b=c+d;e", "a%", "b?#", "é", "e\u{301}", "日本"]
@@ -56,13 +56,13 @@ struct ListingStreamTests {
             }
             let all = try server.exchange(json("/files/d%20x/"))
             #expect(try entries(all).count == names.count && !all.fields.contains("Link"))
-            // A cursor is a place in the order, whether or not there is such a name.
+            // A cursor is a position in the order; a file of that name need not exist.
             #expect(try entries(server.exchange(json("/files/d%20x/?after=a+c"))).first?.name == "a%")
             #expect(try entries(server.exchange(json("/files/d%20x/?after=%E6%97%A5%E6%9C%AC"))).isEmpty)
         }
     }
 
-    @Test("A limit or cursor that is none gets 400 with a stable code")
+    @Test("An invalid limit or cursor gets 400 with a stable code")
     func refusals() throws {
         try withServer { server in
             for (query, code) in [
@@ -72,13 +72,13 @@ struct ListingStreamTests {
             ] {
                 let response = try server.exchange(json("/files/?" + query))
                 #expect(response.status == 400 && response.problem?.code == code, "\(query)")
-                // It is one document, whatever a client adds.
+                // A listing in HTML is one document, whatever the query is.
                 #expect(try server.exchange(html("/files/?" + query)).status == 200)
             }
         }
     }
 
-    @Test("Names that are there throughout are listed exactly once while others come and go")
+    @Test("Names that exist all the time are listed exactly once while others are added and removed")
     func changes() throws {
         let seed = SeededGenerator.runSeed
         try withServer { server in
@@ -125,7 +125,7 @@ struct ListingStreamTests {
     }
 
     @Test(
-        "A directory that cannot be read on breaks the message: no client takes a part for all of it",
+        "A read error during a listing breaks the message: no client uses an incomplete listing as a complete one",
         .enabled(if: SystemCallTrace.isPossible, "needs strace, and the right to trace"))
     func failure() throws {
         try withServer { server in
@@ -136,13 +136,13 @@ struct ListingStreamTests {
             #expect(throws: WireFailure.self) { try broken.readResponse() }
             #expect(broken.received.starts(with: "HTTP/1.1 200 OK\r\n".utf8))
             #expect(!broken.received.elementsEqualAtEnd("0\r\n\r\n"))
-            // Without chunks the end of the connection is the end of the content: it must not come.
+            // Without chunks, the end of the connection ends the content: the connection must be reset instead.
             let old = try server.connect()
             var request = html("/files/d/")
             request.version = "HTTP/1.0"
             try old.send(request)
             #expect(try old.awaitClosing().closing == .reset)
-            // Nothing was sent of a page when its names are known.
+            // A page is sent only when all of its names are known, so the server can still respond with an error.
             let page = try server.exchange(json("/files/d/"))
             #expect(page.status == 500 && page.problem?.code == "storage-error")
             #expect(try fault.end() >= 3)
@@ -156,7 +156,7 @@ struct ListingStreamTests {
         }
     }
 
-    @Test("HTTP/1.0 gets everything until the connection ends, HEAD nothing but the head")
+    @Test("HTTP/1.0 gets a listing that ends with the connection, and HEAD gets the head only")
     func oldVersion() throws {
         try withServer { server in
             try makeFiles((0..<2000).map { "file-\($0)" }, in: "d", of: server)
@@ -169,7 +169,7 @@ struct ListingStreamTests {
                     let old = try server.exchange(request)
                     #expect(!old.fields.contains("Transfer-Encoding") && !old.fields.contains("Content-Length"))
                     #expect(areEqual(old.content, modern.content))
-                    // Not a byte behind the head, such as the last chunk of no content.
+                    // No byte follows the head, such as the last chunk of empty content.
                     let connection = try server.connect()
                     let head = try connection.exchange(Request("HEAD", target, [("Accept", accept)]))
                     #expect(head.status == 200 && head.value("Content-Type") == modern.value("Content-Type"))
@@ -182,7 +182,7 @@ struct ListingStreamTests {
         }
     }
 
-    @Test("A reader that goes away leaves neither a descriptor nor a thread")
+    @Test("A client that disconnects leaves neither a descriptor nor a thread")
     func abandoned() throws {
         try withServer { server in
             let names = (0..<20_000).map { "file-\($0)-" + String(repeating: "x", count: 200) }

@@ -2,7 +2,7 @@ import ConformanceKit
 import FoundationEssentials
 import Testing
 
-/// `GET` for a collection.
+/// `GET` of a collection.
 @Suite("Listings", .blocking)
 struct ListingTests {
     private struct Entry: Decodable {
@@ -13,7 +13,7 @@ struct ListingTests {
         let url: String
     }
 
-    /// Names that mean something to HTML, URLs or JSON.
+    /// Names with a special meaning in HTML, URLs or JSON.
     private static let hostile = [
         "<script>alert(1)<script>", "\"><img src=x onerror=alert(1)>", "a&b&amp;c", "it's", "a b", "100%", "%2e%2e",
         "question?x=1#fragment", "semi;colon", "javascript:alert(1)", "é", "日本語.txt", "👩‍👩‍👧.png", "plus+equals=",
@@ -27,7 +27,7 @@ struct ListingTests {
         return try JSONDecoder().decode([Entry].self, from: Data(response.content))
     }
 
-    @Test("JSON names every file and directory, and each URL leads to its file, whatever the name")
+    @Test("JSON lists every file and directory, and each URL leads to its file, with any name")
     func json() throws {
         try withServer { server in
             try server.publish(Array("in it".utf8), as: "dir/inner.txt")
@@ -74,7 +74,7 @@ struct ListingTests {
             }
             #expect(links.count == Self.hostile.count + 1)
             for link in links {
-                // Relative, and never with a scheme.
+                // The link is relative, and never has a scheme.
                 #expect(link.hasPrefix("./"))
                 #expect(try server.exchange(.get("/files/" + link.dropFirst(2))).status == 200, "\(link)")
             }
@@ -82,13 +82,13 @@ struct ListingTests {
             let inner = try server.exchange(Request("GET", "/files/" + directory.dropFirst(2), [accept]))
             #expect(inner.text.contains("&lt;b&gt;&amp;&quot;dir&quot;"))
             #expect(!inner.text.contains("<b>"))
-            // The same directory without the slash at the end of its URL.
+            // The same directory, requested without the slash at the end.
             let other = try server.exchange(Request("GET", "/files", [accept]))
             #expect(other.text == page.replacing("href=\"./", with: "href=\"./files/"))
         }
     }
 
-    @Test("JSON goes to those who prefer it by name, HTML to everybody else, HEAD has the same fields")
+    @Test("Clients that prefer JSON get JSON, all others get HTML; HEAD has the same fields")
     func negotiation() throws {
         try withServer { server in
             let html = "text/html; charset=utf-8"
@@ -118,7 +118,7 @@ struct ListingTests {
         }
     }
 
-    @Test("A listing shows nothing of uploads under way and nothing that cannot be fetched")
+    @Test("A listing shows neither unfinished uploads nor anything that cannot be downloaded")
     func nothingElse() throws {
         try withServer { server in
             let creation = Request.creation(complete: false, .bytes([1, 2, 3]))
@@ -131,7 +131,7 @@ struct ListingTests {
         }
     }
 
-    @Test("A directory without its slash is answered by 308, as GET and HEAD")
+    @Test("GET and HEAD of a directory without its slash are redirected by 308")
     func missingSlash() throws {
         try withServer { server in
             try server.publish([1], as: "a%20b/c/f.bin")
@@ -154,7 +154,7 @@ struct ListingTests {
 }
 
 extension String {
-    /// The same for a URL's path; slashes stay.
+    /// The text with escapes for the path of a URL; slashes stay.
     var addingEscapes: String {
         var result = ""
         for byte in utf8 {

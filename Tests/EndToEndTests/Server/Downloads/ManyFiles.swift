@@ -4,13 +4,13 @@ import SystemCalls
 import TestSupport
 import Testing
 
-/// A directory with many files, which takes long to make: it is kept below the system's temporary directory from run to
-/// run, and lent to one server at a time.
+/// A directory with many files. As it takes long to create, it is kept below the system's temporary directory from run
+/// to run, and is used by one server at a time.
 final class ManyFiles {
-    /// How many files there are: `ONWARD_LISTING_FILES`, for runs on demand.
+    /// The number of files: `ONWARD_LISTING_FILES`, or 100,000.
     static let count = ProcessInfo.processInfo.environment["ONWARD_LISTING_FILES"].flatMap { Int($0) } ?? 100_000
 
-    /// Below `files/` of the server that has it.
+    /// Its name below `files/` of the server that uses it.
     static let name = "many"
 
     private let home: String
@@ -21,7 +21,7 @@ final class ManyFiles {
         "file " + String(repeating: "0", count: 7 - "\(number)".count) + "\(number) of many.bin"
     }
 
-    /// Waits until no other run has the directory, makes it if need be, and moves it to the server.
+    /// Waits until no other run uses the directory, creates it if necessary, and moves it to the server.
     init(lentTo server: ServerProcess) throws {
         let temporary = ProcessInfo.processInfo.environment["TMPDIR"] ?? "/tmp"
         let base = temporary + "/onward-test-\(getuid())-many-\(Self.count)"

@@ -1,7 +1,7 @@
 import ConformanceKit
 import Testing
 
-/// RFC 9110 sections 14.6 and 15.3.7.2.
+/// Requests with several ranges (RFC 9110 sections 14.6 and 15.3.7.2).
 @Suite("Multiple ranges", .blocking)
 struct MultipleRangeTests {
     private static let digits = Array("0123456789".utf8)
@@ -21,7 +21,7 @@ struct MultipleRangeTests {
             try server.publish(Self.digits, as: "f.txt")
             let connection = try server.connect()
             for (range, expected) in cases {
-                // The response is read by its Content-Length, so the next one shows that this was exact.
+                // The response is read by its Content-Length, so the next response shows that the length was exact.
                 let response = try connection.exchange(Request("GET", "/files/f.txt", [("Range", range)]))
                 #expect(response.status == 206, "\(range)")
                 #expect(!response.fields.contains("Content-Range"), "\(range)")
@@ -35,14 +35,14 @@ struct MultipleRangeTests {
         }
     }
 
-    @Test("RNG-25: the boundary is another one each time, and content that looks like one has no effect")
+    @Test("RNG-25: each response has a new boundary, and content that looks like one has no effect")
     func boundary() throws {
         try withServer { server in
             let first = Array("--x\r\nContent-Range: bytes 0-1/2\r\n\r\n--x--\r\n".utf8)
             try server.publish(first, as: "f.bin")
             let range = [("Range", "bytes=0-9,20-")]
             let response = try server.download("f.bin", range)
-            // Now the file has the boundary that was used before.
+            // The file now contains the boundary of the previous response.
             let boundary = try #require(response.value("Content-Type")?.split(separator: "=").last)
             let second = Array("\r\n--\(boundary)\r\n\r\n--\(boundary)--\r\n--\(boundary)\r\n".utf8)
             try server.publish(second, as: "f.bin")
@@ -55,7 +55,7 @@ struct MultipleRangeTests {
         }
     }
 
-    @Test("RNG-11: many or overlapping ranges never cost more than the file and a little")
+    @Test("RNG-11: a response to many or overlapping ranges is never much larger than the file")
     func abuse() throws {
         let size = 200_000
         let content = Payload.bytes(size)
@@ -90,7 +90,7 @@ struct MultipleRangeTests {
         }
     }
 
-    @Test("RNG-08 RNG-26: large parts arrive whole")
+    @Test("RNG-08 RNG-26: large parts arrive completely")
     func largeParts() throws {
         let content = Payload.bytes(6 << 20)
         try withServer { server in

@@ -8,7 +8,7 @@ struct PlainUploadTests {
         Request("PUT", "/files/" + name, fields, .bytes(Array(content.utf8)))
     }
 
-    @Test("CRE-09: PUT creates with 201 and replaces with 204, whole")
+    @Test("CRE-09: PUT creates a file with 201 and replaces a complete file with 204")
     func createAndReplace() throws {
         try withServer { server in
             let created = try server.exchange(Self.put("a/b/f.txt", "one"))
@@ -28,7 +28,7 @@ struct PlainUploadTests {
         }
     }
 
-    @Test("PUT onto a directory, below a file or onto a collection is refused and changes nothing")
+    @Test("PUT to a directory, below a file or to a collection is refused and changes nothing")
     func wrongPlaces() throws {
         try withServer { server in
             try server.publish(Array("one".utf8), as: "dir/f.txt")
@@ -45,11 +45,11 @@ struct PlainUploadTests {
         }
     }
 
-    @Test("A PUT with Content-Range is a part, so it is refused and replaces nothing (RFC 9110 section 9.3.4)")
+    @Test("A PUT with Content-Range is a partial PUT: it is refused and replaces nothing (RFC 9110 section 9.3.4)")
     func contentRange() throws {
         try withServer { server in
             try server.publish(Array("0123456789".utf8), as: "f.txt")
-            // As curl sends it with -C 5 -T.
+            // curl sends this with -C 5 -T.
             let request = Self.put("f.txt", "56789", [("Content-Range", "bytes 5-9/10")])
             #expect(try server.exchange(request).status == 400)
             #expect(server.fileContent("f.txt") == Array("0123456789".utf8))
@@ -59,7 +59,7 @@ struct PlainUploadTests {
         }
     }
 
-    @Test("RNG-16: PUT is bound by If-Match, strongly, by If-None-Match and by If-Unmodified-Since")
+    @Test("RNG-16: PUT obeys If-Match, with strong comparison, If-None-Match and If-Unmodified-Since")
     func conditions() throws {
         try withServer { server in
             func status(_ name: String, _ content: String, _ fields: [(String, String)]) throws -> Int {
@@ -101,7 +101,7 @@ struct PlainUploadTests {
         }
     }
 
-    @Test("INT-05: a condition that fails already at the head is answered before any content")
+    @Test("INT-05: a condition that is false for the head of the request is answered before any content")
     func early() throws {
         try withServer { server in
             try server.publish([1], as: "f.txt")
@@ -114,7 +114,7 @@ struct PlainUploadTests {
         }
     }
 
-    @Test("DELETE removes a file, bound by conditions; what is no file it does not touch")
+    @Test("DELETE removes a file, obeys conditions, and does not remove anything but files")
     func deletion() throws {
         try withServer { server in
             try server.publish([1], as: "dir/f.txt")

@@ -1,10 +1,10 @@
 import ConformanceKit
 import Testing
 
-/// Conditions hold at the creation of an upload and once more, in one step, when its file appears.
+/// Conditions are checked at the creation of an upload, and again, in one step, when its file is published.
 @Suite("Conditions at publication", .blocking)
 struct PublicationConditionTests {
-    @Test("A file that changes between the head and the end of a plain PUT makes it fail with 412")
+    @Test("A plain PUT fails with 412 if the file changes between its head and its end")
     func plain() throws {
         let content = Payload.bytes(100_000)
         try withServer { server in
@@ -14,7 +14,7 @@ struct PublicationConditionTests {
                 let connection = try server.connect()
                 let fields = [condition, ("Expect", "100-continue")]
                 try connection.send(Request("PUT", "/files/" + name, fields, .declared(100_000)))
-                // Whoever gets 100 has passed the check of the head.
+                // The server sends 100 after the conditions of the head have been checked.
                 #expect(try connection.requireInterim().status == 100)
                 try connection.send(content[..<50_000])
                 try server.publish([2, 2], as: name)
@@ -27,7 +27,7 @@ struct PublicationConditionTests {
         }
     }
 
-    @Test("A resumable upload whose condition no longer holds at its end is answered by 412 and ?1, once and for all")
+    @Test("A resumable upload whose condition is false at its end gets 412 and ?1, and repeats get the same response")
     func resumable() throws {
         try withServer { server in
             try server.publish([1], as: "old.bin")
@@ -38,7 +38,7 @@ struct PublicationConditionTests {
                 creation.fields.append(condition)
                 let location = try #require(try server.exchange(creation).location)
                 try server.publish([2, 2], as: name)
-                // It holds over a restart as well.
+                // The response survives a restart, too.
                 try server.restart()
                 let response = try server.exchange(.append(.v8, location, at: 3, complete: true, .bytes([8, 9, 10])))
                 #expect(response.status == 412, "\(name)")
@@ -53,7 +53,7 @@ struct PublicationConditionTests {
         }
     }
 
-    /// Clients that have all passed the check of their heads end at the same time.
+    /// Clients whose heads have all been checked complete their uploads at the same time.
     private func race(_ server: ServerProcess, _ name: String, _ condition: (String, String)) throws -> [Int] {
         let connections = try (0..<12).map { _ in try server.connect() }
         for connection in connections {
@@ -68,7 +68,7 @@ struct PublicationConditionTests {
         return try connections.map { try $0.readResponse().status }
     }
 
-    @Test("Of many clients that create the same file at once under If-None-Match: *, one wins")
+    @Test("Of many clients that create the same file at the same time under If-None-Match: *, one succeeds")
     func creators() throws {
         try withServer { server in
             for round in 0..<5 {
@@ -82,7 +82,7 @@ struct PublicationConditionTests {
         }
     }
 
-    @Test("Of many clients that replace the same version under If-Match, one wins: no update is lost")
+    @Test("Of many clients that replace the same version under If-Match, one succeeds: no update is lost")
     func replacers() throws {
         try withServer { server in
             try server.publish([1], as: "f.bin")

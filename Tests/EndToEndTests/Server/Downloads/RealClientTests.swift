@@ -3,28 +3,28 @@ import Glibc
 import TestSupport
 import Testing
 
-/// Other people's programs against the server, behind a proxy that breaks connections: `make test-clients`, which installs
-/// all of them.
+/// Programs of other projects with the server, behind a proxy that breaks connections: `make test-clients`, which
+/// installs all of them.
 @Suite(
-    "Other people's clients", .serialized, .blocking,
+    "Clients of other projects", .serialized, .blocking,
     .enabled(if: getenv("ONWARD_CLIENTS") != nil, "make test-clients runs it"))
 struct RealClientTests {
     private static let scripts = "/" + #filePath.split(separator: "/").dropLast(4).joined(separator: "/") + "/Clients"
-    /// A sound file, which ffmpeg can read: 44 bytes of header, then samples.
+    /// A sound file that ffmpeg can read: 44 bytes of header, then samples.
     private static let content = waveHeader(samples: samples.count) + samples
     private static let samples = Payload.bytes(6_000_000)
 
-    /// A download that one program makes.
+    /// A download by one of the programs.
     enum Download: String, CaseIterable, Sendable {
         case requests, rclone, lftp, aria2c, wget, axel, ffmpeg, chromium
 
         /// Chromium and lftp do not always continue by themselves after a reset.
         var cut: FaultProxy.Fault.Kind { [.chromium, .lftp].contains(self) ? .end : .reset }
 
-        /// A browser would play a sound file.
+        /// A browser would play a sound file, so only ffmpeg gets one.
         var fileName: String { self == .ffmpeg ? "f.wav" : "f.bin" }
 
-        /// The program with its arguments; it writes the file `copy` in `directory`, or `download` there.
+        /// The program with its arguments; it writes the file `copy` or `download` in `directory`.
         func command(url: String, directory: String) -> (path: String, arguments: [String]) {
             let copy = directory + "/copy"
             let folder = String(url.dropLast(fileName.count))
@@ -59,11 +59,11 @@ struct RealClientTests {
         }
     }
 
-    @Test("downloads are byte-equal although the connection breaks twice", arguments: Download.allCases)
+    @Test("a download is complete and unchanged although the connection breaks twice", arguments: Download.allCases)
     func download(_ download: Download) throws {
         try withServer { server in
             try server.place(Self.content, as: download.fileName)
-            // Each connection ends after so many bytes: the third one, or the fourth, brings the last ones.
+            // Each connection ends after this number of bytes: the third or fourth one transfers the last bytes.
             let proxy = try FaultProxy(to: server.port) {
                 FaultProxy.Fault(
                     kind: download.cut, direction: .toClient, after: download == .axel ? 1_300_000 : 2_500_000)
@@ -82,7 +82,7 @@ struct RealClientTests {
         }
     }
 
-    @Test("requests uploads a file although the connection breaks twice")
+    @Test("requests (Python) uploads a file although the connection breaks twice")
     func upload() throws {
         try withServer { server in
             let source = server.directory.path + "/source"
@@ -104,7 +104,7 @@ struct RealClientTests {
         let error: String?
     }
 
-    /// What each way of `tus.mjs` ended with.
+    /// The result of each mode of `tus.mjs`.
     private func outcomes(_ server: ServerProcess, protocol mode: String) throws -> [Outcome] {
         let checkout = try #require(getenv("ONWARD_TUS_JS").map { String(cString: $0) })
         let source = server.directory.path + "/source"
@@ -124,7 +124,7 @@ struct RealClientTests {
     }
 
     @Test(
-        "VER-23 VER-24: tus-js-client itself: what it reports as uploaded is published",
+        "VER-23 VER-24: every upload that tus-js-client reports as successful is published",
         .enabled(if: getenv("ONWARD_TUS_JS") != nil, "ONWARD_TUS_JS names no checkout of tus-js-client"),
         arguments: ["ietf-draft-03", "ietf-draft-05"])
     func tus(mode: String) throws {
@@ -146,7 +146,7 @@ struct RealClientTests {
     }
 
     @Test(
-        "tus-js-client in its default mode, tus 1.0, says what to set, and uploads nothing",
+        "tus-js-client in its default mode, tus 1.0, reports the setting to change, and uploads nothing",
         .enabled(if: getenv("ONWARD_TUS_JS") != nil, "ONWARD_TUS_JS names no checkout of tus-js-client"))
     func tusByDefault() throws {
         try withServer { server in
@@ -159,7 +159,7 @@ struct RealClientTests {
         }
     }
 
-    /// RIFF, 16 bits, one channel, 44,100 Hz.
+    /// A header for 16 bits, one channel and 44,100 Hz (RIFF).
     private static func waveHeader(samples count: Int) -> [UInt8] {
         func little(_ value: Int, _ bytes: Int) -> [UInt8] { (0..<bytes).map { UInt8(value >> (8 * $0) & 0xFF) } }
         return Array("RIFF".utf8) + little(36 + count, 4) + Array("WAVEfmt ".utf8) + little(16, 4) + little(1, 2)

@@ -3,10 +3,10 @@ import FoundationEssentials
 import Glibc
 import Testing
 
-/// RFC 9110 section 8.8: what a strong validator promises when the file becomes another one.
-@Suite("Replacement", .blocking)
+/// Strong validators of files that are replaced (RFC 9110 section 8.8).
+@Suite("Replacement of files", .blocking)
 struct ReplacementTests {
-    @Test("RNG-19: a file of the same size and time, but other bytes, has another entity tag")
+    @Test("RNG-19: a file with the same size and time, but other bytes, has another entity tag")
     func entityTags() throws {
         try withServer { server in
             var tags: [String] = []
@@ -23,20 +23,20 @@ struct ReplacementTests {
             try server.publish(first, as: "f.bin")
             try server.setModified("f.bin", to: 1_700_000_000)
             try expectNewTag(first)
-            // By the protocol, with the same bytes as well.
+            // The server replaces the file, once with the same bytes.
             for seed: UInt64 in [2, 3, 3] {
                 let content = Payload.bytes(1000, seed: seed)
                 try server.publish(content, as: "f.bin")
                 try server.setModified("f.bin", to: 1_700_000_000)
                 try expectNewTag(content)
             }
-            // By a person who renames another file over it, with its time kept.
+            // A user renames another file over it, with the same modification time.
             let fourth = Payload.bytes(1000, seed: 4)
             try server.place(fourth, as: "other.bin")
             try server.setModified("other.bin", to: 1_700_000_000)
             #expect(rename(server.path(of: "other.bin"), server.path(of: "f.bin")) == 0)
             try expectNewTag(fourth)
-            // In its place, and the time put back.
+            // A user writes into the file, and sets the time back.
             let fifth = Payload.bytes(1000, seed: 5)
             try server.writeSparse(fifth, at: 0, of: "f.bin")
             try server.setModified("f.bin", to: 1_700_000_000)
@@ -44,7 +44,7 @@ struct ReplacementTests {
         }
     }
 
-    @Test("RNG-19: the tag that PUT answers is the one that GET gives, and survives a restart")
+    @Test("RNG-19: the entity tag in the response to PUT is that of GET, and survives a restart")
     func tagOfPublication() throws {
         try withServer { server in
             let created = try server.publish(Payload.bytes(10), as: "f.bin")
@@ -60,17 +60,17 @@ struct ReplacementTests {
         }
     }
 
-    // More than fits into the buffers of both kernels.
+    // More bytes than the buffers of both kernels hold.
     private static let old = Payload.bytes(9 << 20, seed: 1)
     private static let new = Payload.bytes(9 << 20, seed: 2)
 
-    /// How a file becomes another one while a client reads it slowly.
+    /// How the file is replaced or removed while a client reads it slowly.
     enum Change: String, CaseIterable, Sendable {
         case put, deletion, rename
     }
 
     @Test(
-        "RNG-20: a download under way continues with the version it began with",
+        "RNG-20: a running download continues with the version with which it started",
         arguments: [nil, "bytes=0-", "bytes=10-19,1000-"], Change.allCases)
     func whileDownloading(range: String?, change: Change) throws {
         let (old, new) = (Self.old, Self.new)
@@ -104,9 +104,9 @@ struct ReplacementTests {
         }
     }
 
-    @Test("RNG-20: a download of a file that shrinks in its place is cut, not filled up")
+    @Test("RNG-20: the download of a file that is truncated ends early, and is not filled up")
     func shrinking() throws {
-        // Nothing but the time limit ends such a response.
+        // Only the time limit ends such a response.
         try withServer("--idle-timeout", "2") { server in
             try server.place(Self.old, as: "f.bin")
             let connection = try RawConnection(
@@ -123,7 +123,7 @@ struct ReplacementTests {
         }
     }
 
-    @Test("RNG-12 RNG-20: a client that continues under If-Range never mixes two versions")
+    @Test("RNG-12 RNG-20: a client that continues with If-Range never gets bytes of two versions")
     func continuing() throws {
         let old = Payload.bytes(3 << 20, seed: 1)
         let new = Payload.bytes(3 << 20, seed: 2)

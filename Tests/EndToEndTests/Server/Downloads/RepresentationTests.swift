@@ -3,10 +3,10 @@ import Glibc
 import HTTPSemantics
 import Testing
 
-/// What comes with a published file.
+/// The fields of the response with a published file.
 @Suite("Representation fields", .blocking)
 struct RepresentationTests {
-    /// Names and types, and whether a browser may run or render them as a page.
+    /// Names and types, and whether a browser may execute or render them as a page.
     private static let types: [(name: String, type: String?, isActive: Bool)] = [
         ("page.html", nil, true), ("page.HTM", nil, true), ("image.svg", nil, true), ("code.js", nil, true),
         ("feed.xml", nil, true), ("text.pdf", nil, true), ("data.bin", "text/html", true),
@@ -29,7 +29,7 @@ struct RepresentationTests {
     }
 
     @Test(
-        "SEC-13: what was uploaded is data: active types are attachments, nothing is sniffed, everything is in a sandbox"
+        "SEC-13: a browser never runs uploaded files: active types are attachments, with nosniff and a sandbox"
     )
     func inert() throws {
         try withServer { server in
@@ -61,14 +61,14 @@ struct RepresentationTests {
         let directives = (response.value("Content-Security-Policy") ?? "").split(separator: ";").map {
             $0.split(separator: " ").map(String.init)
         }
-        // A sandbox without allowances: no scripts, no origin of its own.
+        // A sandbox without permissions: no scripts, and no access to this origin.
         #expect(directives.contains(["sandbox"]), comment, sourceLocation: sourceLocation)
         #expect(directives.contains(["default-src", "'none'"]), comment, sourceLocation: sourceLocation)
         #expect(
             response.value("Cross-Origin-Resource-Policy") == policy, comment, sourceLocation: sourceLocation)
     }
 
-    @Test("SEC-13: --inline shows active types, and nothing else changes: nosniff and the sandbox stay")
+    @Test("SEC-13: --inline removes Content-Disposition from active types; nosniff and the sandbox stay")
     func inline() throws {
         try withServer("--inline") { server in
             for (name, type, _) in Self.types {
@@ -82,7 +82,7 @@ struct RepresentationTests {
         }
     }
 
-    @Test("SEC-13: an attachment has the file's name, whatever is in it")
+    @Test("SEC-13: an attachment has the name of the file, with any characters")
     func attachmentNames() throws {
         try withServer { server in
             for (name, disposition) in [
@@ -96,7 +96,7 @@ struct RepresentationTests {
         }
     }
 
-    @Test("SEC-13: any page may embed files if pages of any origin may read them; no page may embed listings otherwise")
+    @Test("SEC-13: with --cors-origin * pages of any origin may embed files and listings, otherwise only pages of this origin")
     func embedding() throws {
         for (origin, policy) in [("*", "cross-origin"), ("https://app.example", "same-origin")] {
             try withServer("--cors-origin", origin) { server in
@@ -108,7 +108,7 @@ struct RepresentationTests {
         }
     }
 
-    @Test("SEC-13: a problem document is never shown as a page of this site")
+    @Test("SEC-13: a browser never shows a problem document as a page of this site")
     func problems() throws {
         try withServer { server in
             for request in [
@@ -122,7 +122,7 @@ struct RepresentationTests {
         }
     }
 
-    @Test("Without a content type of the upload the type follows from the name")
+    @Test("If the upload has no content type, the type is derived from the name")
     func contentTypes() throws {
         let types = [
             "a.txt": "text/plain; charset=utf-8", "a.TXT": "text/plain; charset=utf-8", "a.json": "application/json",
@@ -141,7 +141,7 @@ struct RepresentationTests {
     }
 
     @Test(
-        "APP-23 RNG-19: type, coding and language of the upload stay with this version of the file, and with no other")
+        "APP-23 RNG-19: type, coding and language of the upload apply to this version of the file, and to no other")
     func metadata() throws {
         let metadata = [
             ("Content-Type", "text/x-own; a=b"), ("Content-Encoding", "gzip"), ("Content-Language", "de, en"),
@@ -156,7 +156,7 @@ struct RepresentationTests {
                         #expect(response.value(field) == wanted, "\(name) \(field)")
                     }
                 }
-                // Digest and ranges are those of the coded bytes.
+                // Digest and ranges refer to the coded bytes.
                 let head = try server.exchange(Request("HEAD", "/files/" + name, [("Want-Repr-Digest", "sha-256=1")]))
                 if isKept { #expect(head.value("Repr-Digest") == content.digestField()) }
                 return try #require(head.value("ETag"))
@@ -173,15 +173,15 @@ struct RepresentationTests {
             try server.restart()
             #expect(try expectMetadata("plain.txt", true) == first)
             #expect(try expectMetadata("parts.txt", true) == parts)
-            // Another version of the same bytes, without them.
+            // Another version with the same bytes, uploaded without these fields.
             try server.publish(content, as: "plain.txt")
             let second = try expectMetadata("plain.txt", false)
             #expect(second != first)
-            // Somebody else's file under the name.
+            // A file that a user has placed under the name.
             try server.place(content, as: "other.txt")
             #expect(rename(server.path(of: "other.txt"), server.path(of: "parts.txt")) == 0)
             #expect(try expectMetadata("parts.txt", false) != parts)
-            // And after a removal.
+            // A new file after a removal.
             #expect(try server.exchange(Request("PUT", "/files/x.txt", metadata, .bytes(content))).status == 201)
             #expect(try server.exchange(Request("DELETE", "/files/x.txt")).status == 204)
             try server.place(content, as: "x.txt")
@@ -189,7 +189,7 @@ struct RepresentationTests {
         }
     }
 
-    @Test("Want-Repr-Digest is answered on GET and HEAD with the digest of the whole file")
+    @Test("Want-Repr-Digest on GET and HEAD gets the digest of the complete file")
     func digests() throws {
         let content = Payload.bytes(300_000)
         let sha256 = content.digestField(.sha256)
@@ -211,7 +211,7 @@ struct RepresentationTests {
                     }
                 }
             }
-            // Never a remembered one.
+            // The digest is computed again for a changed file.
             let other = Payload.bytes(300_000, seed: 2)
             try server.publish(other, as: "f.bin")
             let response = try connection.exchange(
@@ -224,7 +224,7 @@ struct RepresentationTests {
         }
     }
 
-    @Test("Last-Modified is the file's own time, as an HTTP date")
+    @Test("Last-Modified is the modification time of the file, as an HTTP date")
     func lastModified() throws {
         try withServer { server in
             try server.publish([1], as: "f.bin")
@@ -238,7 +238,7 @@ struct RepresentationTests {
         }
     }
 
-    @Test("A file appears when it is whole, and links, devices and strangers' spellings of paths lead nowhere")
+    @Test("Paths below files/ lead to regular files only: links, pipes and other spellings of paths are refused")
     func paths() throws {
         try withServer { server in
             try server.publish(Array("secret".utf8), as: "dir/f.bin")

@@ -11,7 +11,7 @@ extension ServerProcess {
     /// The path of a published file.
     func path(of name: String) -> String { root + "/files/" + name }
 
-    /// The content of a published file; `nil` where there is none.
+    /// The content of a published file; `nil` if there is none.
     func fileContent(_ name: String) -> [UInt8]? {
         FileManager.default.contents(atPath: path(of: name)).map { [UInt8]($0) }
     }
@@ -24,25 +24,25 @@ extension ServerProcess {
         return response
     }
 
-    /// Puts a file among the published ones as a person would, without the server.
+    /// Creates a file among the published ones without the server, as a user might do.
     func place(_ bytes: [UInt8], as name: String) throws {
         try Data(bytes).write(to: URL(filePath: path(of: name)))
     }
 
-    /// Sets the time of a published file's last change, in seconds since 1970.
+    /// Sets the modification time of a published file, in seconds since 1970.
     func setModified(_ name: String, to seconds: Int) throws {
         var times = [timespec(tv_sec: seconds, tv_nsec: 0), timespec(tv_sec: seconds, tv_nsec: 0)]
         guard utimensat(AT_FDCWD, path(of: name), &times, 0) == 0 else { throw Errno.current }
     }
 
-    /// `GET` for a file.
+    /// Sends `GET` for a file.
     func download(_ name: String, _ fields: [(String, String)] = []) throws -> Response {
         try exchange(Request("GET", "/files/" + name, fields))
     }
 }
 
 extension ServerProcess {
-    /// Writes into a published file, beyond its end where need be.
+    /// Writes into a published file, beyond its end if necessary.
     func writeSparse(_ bytes: [UInt8], at offset: Int, of name: String) throws {
         let descriptor = open(path(of: name), O_WRONLY | O_CLOEXEC)
         guard descriptor >= 0 else { throw Errno.current }
@@ -57,12 +57,12 @@ func symlinkFile(_ destination: String, _ path: String) -> Bool { symlink(destin
 
 func makePipe(_ path: String) -> Bool { mkfifo(path, 0o600) == 0 }
 
-/// Whether large contents are the same; much faster than `==` without optimisation.
+/// Whether two large contents are equal; much faster than `==` without optimization.
 func areEqual(_ left: [UInt8], _ right: [UInt8]) -> Bool {
     left.count == right.count && memcmp(left, right, left.count) == 0
 }
 
-/// Bytes of a file; 0 where there is none.
+/// The size of a file in bytes; 0 if there is none.
 func fileSize(_ path: String) -> Int {
     var information = stat()
     return stat(path, &information) == 0 ? Int(information.st_size) : 0

@@ -1,12 +1,12 @@
 import ConformanceKit
 import Testing
 
-/// RFC 9110 section 14.
+/// Requests with one range (RFC 9110 section 14).
 @Suite("Single ranges", .blocking)
 struct SingleRangeTests {
     private static let digits = Array("0123456789".utf8)
 
-    @Test("RNG-03 RNG-04 RNG-05 RNG-09 RNG-21: a single range is answered by exactly its bytes")
+    @Test("RNG-03 RNG-04 RNG-05 RNG-09 RNG-21: a response to a single range has exactly its bytes")
     func single() throws {
         let cases: [(range: String, contentRange: String, content: String)] = [
             ("bytes=2-4", "bytes 2-4/10", "234"), ("bytes=0-0", "bytes 0-0/10", "0"),
@@ -17,12 +17,12 @@ struct SingleRangeTests {
             ("bytes=-10", "bytes 0-9/10", "0123456789"), ("bytes=-999", "bytes 0-9/10", "0123456789"),
             ("bytes=002-0004", "bytes 2-4/10", "234"), ("Bytes=2-4", "bytes 2-4/10", "234"),
             ("BYTES=2-4", "bytes 2-4/10", "234"),
-            // Empty members of a list count for nothing (RFC 9110 section 5.6.1.2).
+            // Empty members of a list are ignored (RFC 9110 section 5.6.1.2).
             ("bytes=2-4,", "bytes 2-4/10", "234"), ("bytes=2-4, ,", "bytes 2-4/10", "234"),
             ("bytes=,2-4", "bytes 2-4/10", "234"),
-            // One survivor.
+            // Only one of the ranges can be satisfied.
             ("bytes=2-4,10-", "bytes 2-4/10", "234"), ("bytes=2-4, 99-100, -0", "bytes 2-4/10", "234"),
-            // Beyond what 64 bits hold.
+            // A position that 64 bits cannot represent.
             ("bytes=8-9223372036854775807", "bytes 8-9/10", "89"),
             ("bytes=8-9223372036854775808", "bytes 8-9/10", "89"),
             ("bytes=8-18446744073709551616", "bytes 8-9/10", "89"),
@@ -45,7 +45,7 @@ struct SingleRangeTests {
         }
     }
 
-    @Test("RNG-06 RNG-21 RNG-24: what no byte satisfies is answered by 416 with the size, and none of the file's bytes")
+    @Test("RNG-06 RNG-21 RNG-24: an unsatisfiable range gets 416 with the size, and none of the file's bytes")
     func unsatisfiable() throws {
         let ranges = [
             "bytes=10-", "bytes=10-20", "bytes=-0", "bytes=999-", "bytes=10-,20-30", "bytes=-0,-00",
@@ -105,12 +105,12 @@ struct SingleRangeTests {
                 #expect(!response.fields.contains("Content-Range"))
             }
             #expect(whole.value("Accept-Ranges") == "bytes")
-            // The connection is still in step: HEAD sent no content.
+            // HEAD sent no content, so the next response is read correctly.
             #expect(try connection.exchange(.get("/files/f.bin")).text == "0123456789")
         }
     }
 
-    @Test("RNG-01: Range means nothing to PUT, POST and DELETE")
+    @Test("RNG-01: PUT, POST and DELETE ignore Range")
     func otherMethods() throws {
         try withServer { server in
             let range = ("Range", "bytes=2-4")
@@ -125,7 +125,7 @@ struct SingleRangeTests {
         }
     }
 
-    @Test("RNG-22: of an empty file a suffix is everything, and no position exists")
+    @Test("RNG-22: for an empty file a suffix range is satisfiable, and no other range")
     func empty() throws {
         try withServer { server in
             try server.publish([], as: "empty.bin")
@@ -145,7 +145,7 @@ struct SingleRangeTests {
         }
     }
 
-    @Test("RNG-17: 206 bears the fields of the 200, and Date")
+    @Test("RNG-17: a 206 has the fields of the 200, and Date")
     func fields() throws {
         try withServer { server in
             try server.publish(Self.digits, as: "f.html")
@@ -163,7 +163,7 @@ struct SingleRangeTests {
         }
     }
 
-    @Test("RNG-03 RNG-04: ranges beyond 4 GiB of a sparse file")
+    @Test("RNG-03 RNG-04: ranges beyond 4 GiB of a sparse file are correct")
     func large() throws {
         try withServer { server in
             try server.publish([], as: "large.bin")

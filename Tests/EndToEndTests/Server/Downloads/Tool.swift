@@ -1,18 +1,18 @@
 import Glibc
 import TestSupport
 
-/// A program that people download and upload with.
+/// A common program for downloads and uploads.
 enum Tool: String, Sendable {
     case curl, aria2c, wget, rclone, lftp, sqlite3
 
-    /// Where it is installed; `nil` where it is not.
+    /// The path of the program; `nil` if it is not installed.
     var path: String? {
         ["/usr/bin/", "/usr/local/bin/", "/bin/"].map { $0 + rawValue }.first { access($0, X_OK) == 0 }
     }
 
     var isInstalled: Bool { path != nil }
 
-    /// Starts it. No configuration of the user's counts, and no proxy.
+    /// Starts the program, without the user's configuration and without a proxy.
     func start(_ arguments: [String]) throws -> ChildProcess {
         guard let path else { throw TestFailure("\(rawValue) is not installed") }
         let own =
@@ -27,7 +27,7 @@ enum Tool: String, Sendable {
         return try ChildProcess(path, own + arguments)
     }
 
-    /// Runs it to its end, with its standard output in a file where one is named.
+    /// Runs the program to its end; its standard output is written to a file if one is given.
     @discardableResult
     func run(_ arguments: [String], output: String? = nil) throws -> ChildProcess.Ending {
         try start(arguments + (output.map { ["-o", $0] } ?? [])).awaitEnding(within: .seconds(45))

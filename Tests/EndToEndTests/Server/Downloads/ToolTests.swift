@@ -4,9 +4,9 @@ import Glibc
 import TestSupport
 import Testing
 
-/// The programs that people have. Each test is skipped where its program is not installed: they are no part of what a build
-/// needs (Debian: curl, aria2, wget).
-@Suite("Clients of the world", .blocking)
+/// Common programs. Each test is skipped if its program is not installed: a build does not need them (Debian: curl,
+/// aria2, wget).
+@Suite("Existing clients", .blocking)
 struct ToolTests {
     private static let content = Payload.bytes(6 << 20)
 
@@ -14,21 +14,21 @@ struct ToolTests {
         FileManager.default.contents(atPath: path).map { [UInt8]($0) } ?? []
     }
 
-    /// Waits until a growing file has some bytes, but not all.
+    /// Waits until a growing file has some of its bytes, but not all.
     private func awaitPart(_ path: String, atLeast bytes: Int = 200_000) throws {
         let found: Bool? = pollUntil(within: .seconds(60)) { fileSize(path) >= bytes ? true : nil }
         guard found != nil else { throw WireFailure.timedOut("\(path) has \(fileSize(path)) bytes") }
     }
 
     @Test(
-        "curl -T uploads plainly; -r and -C - download parts of it",
+        "curl -T uploads a file plainly; -r and -C - download parts of it",
         .enabled(if: Tool.curl.isInstalled, "curl is not installed"))
     func curl() throws {
         try withServer { server in
             let source = server.directory.path + "/source.bin"
             let copy = server.directory.path + "/copy.bin"
             try Data(Self.content).write(to: URL(filePath: source))
-            // A collection's URL gets the file's name, by curl itself.
+            // curl adds the file's name to the URL of a collection.
             #expect(try Tool.curl.run(["-f", "-T", source, server.url("/files/up/")]) == .exited(0))
             #expect(areEqual(server.fileContent("up/source.bin") ?? [], Self.content))
             #expect(try Tool.curl.run(["-f", "-T", source, server.url("/files/f.bin")]) == .exited(0))
@@ -42,7 +42,7 @@ struct ToolTests {
                 #expect(content(of: copy) == Array(Self.content[expected]))
             }
             #expect(unlink(copy) == 0)
-            // Much more than what curl takes before it looks at its rate.
+            // Much more than curl receives before it checks its rate.
             let large = try LargeFile(server.root + "/files/large.bin", size: 64 << 20, seed: 3)
             let cut = try Tool.curl.start(["-f", "--limit-rate", "100K", "-o", copy, server.url("/files/large.bin")])
             try awaitPart(copy)
@@ -52,19 +52,19 @@ struct ToolTests {
             #expect(first < Int(large.size))
             #expect(try Tool.curl.run(["-f", "-C", "-", server.url("/files/large.bin")], output: copy) == .exited(0))
             #expect(try LargeFile.digest(copy) == LargeFile.digest(large.path))
-            // Only the rest came.
+            // Only the remaining bytes were sent.
             let rest = try server.process.awaitErrorOutput { log in
                 log.contains("GET /files/large.bin 206 in=0 out=\(Int(large.size) - first)") ? true : nil
             }
             #expect(rest)
-            // Nothing is left to do: 416 with the size, whose content curl does not append.
+            // The file is complete: 416 with the size, whose content curl does not append.
             #expect(try Tool.curl.run(["-C", "-", server.url("/files/large.bin")], output: copy) == .exited(0))
             #expect(try LargeFile.digest(copy) == LargeFile.digest(large.path))
         }
     }
 
     @Test(
-        "curl -C N -T sends a part, which never replaces the whole",
+        "curl -C N -T sends a part, which never replaces the file",
         .enabled(if: Tool.curl.isInstalled, "curl is not installed"))
     func curlAppending() throws {
         try withServer { server in
@@ -77,7 +77,7 @@ struct ToolTests {
     }
 
     @Test(
-        "RNG-08: curl asks for several ranges and conditions",
+        "RNG-08: curl sends several ranges, and conditions",
         .enabled(if: Tool.curl.isInstalled, "curl is not installed"))
     func curlConditions() throws {
         try withServer { server in
@@ -100,7 +100,7 @@ struct ToolTests {
     }
 
     @Test(
-        "H11-25: curl uploads resumably, is killed, and the remaining content continues at the offset of HEAD",
+        "H11-25: curl uploads resumably, is killed, and sends the remaining content from the offset of HEAD",
         .enabled(if: Tool.curl.isInstalled, "curl is not installed"))
     func curlResuming() throws {
         try withServer { server in
@@ -139,7 +139,7 @@ struct ToolTests {
     }
 
     @Test(
-        "RNG-03: aria2c downloads over several connections, is interrupted, and continues; then the server crashes under it",
+        "RNG-03: aria2c downloads over several connections, is interrupted, and continues, also after a crash of the server",
         .enabled(if: Tool.aria2c.isInstalled, "aria2c is not installed"))
     func aria2() throws {
         try withServer { server in
@@ -166,7 +166,7 @@ struct ToolTests {
         }
     }
 
-    @Test("wget -c continues where it was cut", .enabled(if: Tool.wget.isInstalled, "wget is not installed"))
+    @Test("wget -c continues a download that was cut", .enabled(if: Tool.wget.isInstalled, "wget is not installed"))
     func wget() throws {
         try withServer { server in
             try server.place(Self.content, as: "f.bin")
@@ -182,13 +182,13 @@ struct ToolTests {
             _ = try server.process.awaitErrorOutput { log in
                 log.contains("GET /files/f.bin 206 in=0 out=\(Self.content.count - first)") ? true : nil
             }
-            // Again: nothing is left.
+            // The same command again: no byte is missing.
             #expect(try Tool.wget.run(["-c", "-O", copy, server.url("/files/f.bin")]) == .exited(0))
             #expect(areEqual(content(of: copy), Self.content))
         }
     }
 
-    @Test("RNG-04 RNG-12: a browser's video element asks from the start, aborts, seeks, aborts, and reads the end")
+    @Test("RNG-04 RNG-12: a browser's video element requests the start, aborts, seeks, aborts, and reads the end")
     func video() throws {
         try withServer { server in
             try server.place(Self.content, as: "film.mp4")
@@ -202,7 +202,8 @@ struct ToolTests {
             #expect(text.contains("Content-Type: video/mp4\r\n"))
             let tag = try #require(text.split(separator: "ETag: ").last?.split(separator: "\r\n").first)
             first.reset()
-            // The index at the end of the file, then a place in the middle, each with the validator seen first.
+            // The index at the end of the file, then a position in the middle, each with the validator of the first
+            // response.
             for (start, wanted) in [(Self.content.count - 40_000, 40_000), (3_000_001, 200_000), (1_234_567, 100_000)] {
                 let connection = try RawConnection(
                     port: server.port, authority: server.authority, receiveBuffer: 64 << 10)
@@ -220,7 +221,7 @@ struct ToolTests {
                 #expect(areEqual(body, Array(Self.content[start..<start + wanted])))
                 connection.reset()
             }
-            // The server is none the worse.
+            // The server still responds correctly.
             let whole = try server.download("film.mp4", [("Range", "bytes=0-")])
             #expect(areEqual(whole.content, Self.content))
             let gone: Bool? = pollUntil(within: .seconds(60)) { server.connectionThreads <= 1 ? true : nil }
@@ -230,7 +231,7 @@ struct ToolTests {
 }
 
 extension ServerProcess {
-    /// Threads that serve a connection now.
+    /// The number of threads that serve a connection now.
     var connectionThreads: Int {
         let tasks = "/proc/\(process.identifier)/task"
         let threads = (try? FileManager.default.contentsOfDirectory(atPath: tasks)) ?? []

@@ -3,7 +3,7 @@ import FoundationEssentials
 import TestSupport
 import Testing
 
-@Suite("What a principal may use", .blocking)
+@Suite("Limits of a principal", .blocking)
 struct AllowanceTests {
     private func create(
         _ server: ServerProcess, _ name: String, length: Int? = nil, sending count: Int
@@ -25,12 +25,12 @@ struct AllowanceTests {
 
     // MARK: Number of uploads
 
-    @Test("SEC-08 CAN-02: one upload more than allowed gets 429, until one is finished or canceled")
+    @Test("SEC-08 CAN-02: one upload more than permitted gets 429, until another one is completed or canceled")
     func numberOfUploads() throws {
         try withServer("--max-uploads", "3") { server in
             let locations = try (0..<3).map { try #require(try create(server, "\($0)", sending: 10).location) }
             expectRefusal(try create(server, "3", sending: 10), 429, "too-many-uploads")
-            // Those that run continue.
+            // The running uploads can continue.
             let last = try server.exchange(.append(.v8, locations[0], at: 10, complete: true, .bytes([1])))
             #expect(last.status == 201)
             #expect(try create(server, "3", sending: 10).status == 201)
@@ -38,7 +38,7 @@ struct AllowanceTests {
             #expect(try server.exchange(.cancellation(.v8, locations[1])).status == 204)
             #expect(try create(server, "4", sending: 10).status == 201)
             expectRefusal(try create(server, "5", sending: 10), 429, "too-many-uploads")
-            // A crash does not forget who has what.
+            // The number of uploads survives a crash.
             try server.restart()
             expectRefusal(try create(server, "5", sending: 10), 429, "too-many-uploads")
             #expect(try server.exchange(.cancellation(.v8, locations[2])).status == 204)
@@ -46,7 +46,7 @@ struct AllowanceTests {
         }
     }
 
-    @Test("SEC-08: what is no upload does not count as one")
+    @Test("SEC-08: a plain upload does not count for --max-uploads")
     func plainUploads() throws {
         try withServer("--max-uploads", "1") { server in
             #expect(try create(server, "0", sending: 1).status == 201)
@@ -64,10 +64,10 @@ struct AllowanceTests {
             expectRefusal(try create(server, "b", length: 40_001, sending: 0), 507, "quota-exceeded")
             let second = try create(server, "b", length: 40_000, sending: 0)
             #expect(second.status == 201)
-            // Without a length it is found out only when content comes.
+            // An upload of unknown length is refused only when its content arrives.
             #expect(try create(server, "c", sending: 1).status == 507)
             #expect(try server.exchange(.cancellation(.v8, try #require(second.location))).status == 204)
-            // Completion turns what was reserved into a file that counts as much.
+            // A completed upload counts as much as the bytes that were reserved for it.
             let rest = BytePool.repeated(100..<60_000)
             #expect(try server.exchange(.append(.v8, first, at: 100, complete: true, .bytes(rest))).status == 201)
             expectRefusal(try create(server, "c", length: 40_001, sending: 0), 507, "quota-exceeded")
@@ -79,7 +79,7 @@ struct AllowanceTests {
     }
 
     @Test(
-        "SEC-06 SEC-11: an upload of unknown length stops at the quota with a true offset, and continues later"
+        "SEC-06 SEC-11: an upload of unknown length stops at the quota with a correct offset, and continues later"
     )
     func quotaOfUnknownLength() throws {
         try withServer("--quota", "3M") { server in
@@ -118,7 +118,7 @@ struct AllowanceTests {
         }
     }
 
-    @Test("SEC-06: files that are removed by hand do not count for the quota")
+    @Test("SEC-06: files that a user removes do not count for the quota")
     func removedByHand() throws {
         try withServer("--quota", "100K") { server in
             let put = try server.exchange(
@@ -133,7 +133,7 @@ struct AllowanceTests {
         }
     }
 
-    @Test("SEC-06: replacing a file counts the new one in place of the old")
+    @Test("SEC-06: when a file is replaced, only the new one counts")
     func replacement() throws {
         try withServer("--quota", "100K") { server in
             for _ in 0..<4 {
@@ -147,7 +147,7 @@ struct AllowanceTests {
 
     // MARK: Free space
 
-    @Test("CRE-23 SEC-17: below the least free space nothing new is begun, and what runs continues")
+    @Test("CRE-23 SEC-17: below --min-free no upload is created, and running uploads continue")
     func leastFreeSpace() throws {
         try withServer { server in
             let location = try #require(try create(server, "a", length: 20, sending: 10).location)
@@ -167,7 +167,7 @@ struct AllowanceTests {
         }
     }
 
-    @Test("SEC-17: an announced length that does not fit into the free space is refused at once")
+    @Test("SEC-17: an announced length that exceeds the free space is refused before the content")
     func tooLongForTheDisk() throws {
         try withServer { server in
             let response = try create(server, "a", length: 900_000_000_000_000, sending: 0)
