@@ -5,7 +5,7 @@ import SystemCalls
 import TestSupport
 import Testing
 
-/// `scripts/backup` copies a data directory under load; a server on the copy is true to what it says.
+/// `scripts/backup` copies a data directory under load; a server on the copy keeps every offset that it reports.
 @Suite(
     "Backup", .blocking,
     .enabled(if: access("/usr/bin/sqlite3", X_OK) == 0, "needs the program sqlite3"))
@@ -16,23 +16,23 @@ struct BackupTests {
         return path + "/scripts/backup"
     }()
 
-    /// One upload of the load.
+    /// An upload of the load.
     private struct Upload: Sendable {
         var location: String
         var name: String
         var size: Int
         var begin: Int
-        /// The largest offset that was reported.
+        /// The largest reported offset.
         var offset: Int
         var isComplete = false
 
         var content: [UInt8] { BytePool.repeated(begin..<begin + size) }
     }
 
-    /// What the load has done so far, by name.
+    /// The uploads of the load so far, by name.
     private typealias Ledger = Monitor<[String: Upload]>
 
-    /// Creates, appends, completes, replaces and removes until the test stops it.
+    /// Creates, appends, completes, replaces and removes files until the test stops it.
     private func load(_ client: Int, port: UInt16, _ ledger: Ledger, while goesOn: () -> Bool) throws {
         func exchange(_ request: Request) throws -> Response { try RawConnection(port: port).exchange(request) }
         var history = SeededGenerator.part(client)
@@ -51,7 +51,7 @@ struct BackupTests {
             ledger.withLock { $0[name] = upload }
             return upload
         }
-        // Some that never end, and get a little more all the time.
+        // Ten uploads that never end, and are appended to all the time.
         var growing = try (0..<10).map { try create("g\(client)-\($0)", 3_000_000, first: 0) }
         var number = 0
         while goesOn() {
@@ -84,14 +84,14 @@ struct BackupTests {
             guard last.status == 201 else { throw TestFailure("a completion answered by \(last)") }
             upload.isComplete = true
             ledger.withLock { $0[upload.name] = upload }
-            // One name that is replaced all the time, each time by a whole file of one byte's repetition.
+            // A file that is replaced all the time, always by a file that repeats one byte.
             let shared = [UInt8](repeating: UInt8(number % 256), count: 200_000)
             _ = try exchange(Request("PUT", "/files/shared", [], .bytes(shared)))
         }
     }
 
     @Test(
-        "OFF-09 OFF-10 OFF-15: a copy made under load continues from true offsets, or says that an upload is gone; its files are whole"
+        "OFF-09 OFF-10 OFF-15: a copy made under load has complete files, and its uploads continue at correct offsets or are gone"
     )
     func underLoad() throws {
         print("BackupTests: ONWARD_SEED=\(SeededGenerator.runSeed)")
@@ -137,13 +137,13 @@ struct BackupTests {
         for (name, told) in before {
             let head = try server.exchange(.retrieval(.v8, told.location))
             if told.isComplete {
-                // It was before the copy began.
+                // The upload was complete before the copy began.
                 #expect(server.published(name) == told.content)
                 #expect(head.status == 204 && head.complete == true, "\(head)")
                 continue
             }
             if head.status != 204 {
-                // It ended while the copy was made, and its file is there then.
+                // The upload ended during the copy, so its file is in the copy.
                 #expect([404, 409, 410].contains(head.status), "\(head)")
                 #expect(after[name]?.isComplete == true, "\(name) is gone: \(head)")
                 #expect(server.published(name) == told.content)
@@ -169,7 +169,7 @@ struct BackupTests {
     }
 
     @Test(
-        "a copy that root makes is the server's user's, who can serve it",
+        "a copy made by root belongs to the server's user, who can use it",
         .enabled(if: geteuid() == 0, "only root can give files away"))
     func owners() throws {
         try withServer { server in
@@ -190,7 +190,7 @@ struct BackupTests {
         }
     }
 
-    @Test("a copy is not made over another one, nor of anything else")
+    @Test("a copy is not written into an existing directory, and only data directories are copied")
     func refusals() throws {
         let directory = try TemporaryDirectory()
         let nothing = try ChildProcess(Self.script, [directory.path, directory.path + "/copy"])

@@ -1,6 +1,6 @@
 import FoundationEssentials
 
-/// Bytes that many uploads cut their content out of; no two blocks of 4 KiB are equal.
+/// Random bytes from which many uploads take their content; no two blocks of 4 KiB are equal.
 enum BytePool {
     static let bytes: [UInt8] = {
         let block = Payload.bytes(1 << 20, seed: 77)
@@ -17,7 +17,7 @@ enum BytePool {
         return pool
     }()
 
-    /// The bytes of a part of a representation that repeats the pool, `range` in its own offsets.
+    /// The bytes of a part of a representation that repeats the pool; `range` is a range of the representation.
     static func repeated(_ range: Range<Int>) -> [UInt8] {
         var result: [UInt8] = []
         var position = range.lowerBound
@@ -31,9 +31,9 @@ enum BytePool {
     }
 }
 
-/// Files of a server, looked at behind its back.
+/// The files of a server, read without the server.
 extension ServerProcess {
-    /// The names of files with bytes of unfinished uploads, and their sizes.
+    /// The names and sizes of the files with bytes of unfinished uploads.
     var unfinished: [String: Int] {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: root + "/uploads")) ?? []
         var sizes: [String: Int] = [:]
@@ -44,12 +44,12 @@ extension ServerProcess {
         return sizes
     }
 
-    /// How many of its requests ended without an answer, by the access log.
+    /// The number of requests that ended without a response, according to the access log.
     static func interruptions(in log: String) -> Int {
         log.split(separator: "\n").count { $0.hasSuffix(" interrupted") }
     }
 
-    /// Waits until `count` requests in all were interrupted, that is until what they sent has been dealt with.
+    /// Waits until `count` requests in all have been interrupted, which is when the server has stored their content.
     func awaitInterruptions(_ count: Int) throws {
         _ = try process.awaitErrorOutput { Self.interruptions(in: $0) >= count ? true : nil }
     }

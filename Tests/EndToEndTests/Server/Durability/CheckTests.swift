@@ -3,7 +3,7 @@ import FoundationEssentials
 import Glibc
 import Testing
 
-/// `onward check`, and what `onward serve` says to the same harm.
+/// `onward check`, and `onward serve` with the same damage.
 @Suite("Checking a data directory", .blocking)
 struct CheckTests {
     private func check(_ root: String, _ options: String...) throws -> ServeRun {
@@ -20,7 +20,7 @@ struct CheckTests {
         }
     }
 
-    @Test("a whole directory ends with 0, one in use with 75, no directory with 74, nonsense with 64")
+    @Test("an undamaged directory ends with 0, one in use with 75, a missing one with 74, a wrong command line with 64")
     func statuses() throws {
         try withDirectory { server, _ in
             let run = try check(server.root)
@@ -35,7 +35,7 @@ struct CheckTests {
         }
     }
 
-    @Test("SEC-17 OFF-15: damage ends with 74 and a line for each finding; the server deactivates what it concerns")
+    @Test("SEC-17 OFF-15: damage ends with 74 and a line for each finding; the server deactivates the damaged uploads")
     func damage() throws {
         try withDirectory { server, location in
             let blob = server.root + "/uploads/" + (try #require(server.unfinished.keys.first))
@@ -65,7 +65,7 @@ struct CheckTests {
         case page, header, newer, foreign
     }
 
-    @Test("SEC-17: a damaged, foreign or newer catalog is refused by both, with its reason, and left as it is")
+    @Test("SEC-17: check and serve refuse a damaged, foreign or newer catalog with a reason, and do not change it")
     func refusals() throws {
         for harm in Harm.allCases {
             try withDirectory { server, _ in
@@ -73,7 +73,7 @@ struct CheckTests {
                 let file = try #require(fopen(path, "r+e"))
                 switch harm {
                 case .page:
-                    // The second page is the first table's.
+                    // The second page belongs to the first table.
                     fseek(file, 4096, SEEK_SET)
                     fwrite([UInt8](repeating: 0xA5, count: 4096), 1, 4096, file)
                 case .header: fwrite([UInt8](repeating: 0x41, count: 100), 1, 100, file)

@@ -1,6 +1,6 @@
 import SystemCalls
 
-/// A thread, and the errors with which it ended.
+/// A thread, and the error with which it ended.
 struct ClientThread {
     private let thread: WorkerThread
     private let errors: Monitor<[any Error]>

@@ -1,8 +1,8 @@
 import SystemCalls
 
-/// Clients that do something at the same time, each on a thread of its own.
+/// Clients that run at the same time, each on its own thread.
 enum ConcurrentClients {
-    /// Runs `body` for 0 ..< `count`, waits for all and returns what they gave, in order.
+    /// Runs `body` for 0 ..< `count`, waits for all of them and returns their results, in order.
     /// - Throws: the first error in that order.
     static func run<Value: Sendable>(
         _ count: Int, _ body: @escaping @Sendable (Int) throws -> Value

@@ -1,20 +1,20 @@
 import ConformanceKit
 import TestSupport
 
-/// One client of a history in which the server ends now and then. It uploads file after file in all dialects and manners, remembers every offset that
-/// the server ever reported, and continues after each crash.
+/// A client of a server that is killed from time to time. It uploads file after file in all dialects and in different
+/// ways, records every offset that the server reports, and continues after each crash.
 struct CrashClient {
     private let number: Int
     private let world: CrashWorld
     private var random: SeededGenerator
     private var files = 0
-    /// Whether it removes its files when it has seen that they are right, so that the disk does not fill up.
+    /// Whether the client removes each file after verifying it, so that the disk does not fill up.
     private let removes: Bool
 
-    /// What the client knows of its present upload.
+    /// The present upload of the client.
     private struct Upload {
         var name: String
-        /// Part of the pool.
+        /// The part of the pool that is its content.
         var content: Range<Int>
         var dialect: Interop
         var method: String
@@ -22,16 +22,16 @@ struct CrashClient {
         var sendsLength: Bool
         var sendsDigest: Bool
         var location: String?
-        /// The highest offset that the server ever reported.
+        /// The highest offset that the server has reported.
         var told = 0
-        /// How far anything was ever sent.
+        /// The end of the bytes that were sent.
         var sent = 0
         var isComplete = false
-        /// Whether a cancellation was sent; its answer may have been lost.
+        /// Whether a cancellation was sent; its response may have been lost.
         var isCancelled = false
-        /// Before its creation was sent.
+        /// A time before the creation was sent.
         var begunAt: ContinuousClock.Instant?
-        /// Whether it replaces the file of the same name.
+        /// Whether the upload replaces the file of the same name.
         var isReplacement = false
 
         /// Whether the server knew the length when it last reported the offset.
@@ -43,11 +43,11 @@ struct CrashClient {
     }
 
     private enum Beginning: CaseIterable {
-        /// The creation carries everything.
+        /// The creation has the complete content.
         case whole
         case part
         case empty
-        /// No upload at all.
+        /// A plain upload, without an upload resource.
         case plain
     }
 
@@ -76,7 +76,7 @@ struct CrashClient {
                 if let begunAt = upload.begunAt, ContinuousClock.now - begunAt >= world.patience {
                     return world.countAbandoned()
                 }
-                // Only a crash may take a connection away.
+                // Only a crash may close a connection.
                 guard world.hasCrashed(since: life) else { throw failure("\(error)", upload) }
                 if error is TestFailure { throw error }
             }
@@ -92,7 +92,7 @@ struct CrashClient {
             let life = world.awaitServer()
             do {
                 let response = try connect().exchange(Request("DELETE", "/files/\(name)"), within: .seconds(60))
-                // An answer that was lost may have been of success.
+                // The first of two tries may have removed the file: its response can be lost.
                 guard [204, 404].contains(response.status) else {
                     throw TestFailure("DELETE of \(name): \(response)")
                 }
@@ -123,7 +123,8 @@ struct CrashClient {
         return upload
     }
 
-    /// Every creation has a name of its own, so that a file that is there twice would be seen; but those that replace.
+    /// Gives each new creation a name of its own, so that a file that is published twice is noticed; a replacement
+    /// keeps its name.
     private mutating func rename(_ upload: inout Upload) {
         files += 1
         upload.name = upload.isReplacement ? "client\(number).bin" : "client\(number)-\(files).bin"
@@ -143,7 +144,7 @@ struct CrashClient {
         let offset = try retrieve(&upload, location)
         if upload.isComplete { return }
         if upload.isCancelled || random.oneIn(40) { return try cancel(&upload, location) }
-        // Now and then one that is refused. Its response has the offset, too.
+        // Sometimes an append that is refused. Its response has the offset, too.
         if random.oneIn(6) { try appendAtWrongOffset(&upload, location, offset) }
         try append(&upload, location, at: offset)
     }
@@ -152,7 +153,7 @@ struct CrashClient {
 
     private mutating func create(_ upload: inout Upload) throws {
         if upload.sent > 0 || upload.told > 0 {
-            // The client never got the location of that upload: it begins another one.
+            // The client never got the location of that upload, so it starts another one.
             world.countAbandoned()
             rename(&upload)
             upload.sent = 0
@@ -192,7 +193,7 @@ struct CrashClient {
         }
     }
 
-    /// - Returns: the offset.
+    /// - Returns: The offset.
     private func retrieve(_ upload: inout Upload, _ location: String) throws -> Int {
         let response = try connect().exchange(.retrieval(upload.dialect, location))
         if upload.isCancelled && response.status == 404 {
@@ -204,7 +205,7 @@ struct CrashClient {
         }
         try learn(response, &upload)
         upload.isLengthKnown = response.length != nil
-        // A client of these versions reports success now.
+        // A client of these versions reports success at this offset.
         if upload.lengthCompletes, upload.isLengthKnown, offset == upload.content.count,
             !response.states(complete: true, in: upload.dialect)
         {
@@ -218,7 +219,7 @@ struct CrashClient {
         return Int(offset)
     }
 
-    /// What is canceled stays canceled.
+    /// A canceled upload stays canceled, also after a crash.
     private func cancel(_ upload: inout Upload, _ location: String) throws {
         upload.isCancelled = true
         let response = try connect().exchange(.cancellation(upload.dialect, location))
@@ -242,9 +243,9 @@ struct CrashClient {
         var request = Request.append(upload.dialect, location, at: offset, complete: completes, .none)
         if random.oneIn(8) { request = request.with("Content-Digest", digest(rest.prefix(part))) }
         let connection = try connect()
-        // Now and then the client loses patience, and asks while its request stands.
+        // Sometimes the client retrieves the offset while its append is still open.
         let stop = random.oneIn(5) && part > 1 ? Int.random(in: 0..<part, using: &random) : nil
-        // What is still on its way when it asks would come after its question.
+        // With 100-continue the append reaches the server before the retrieval.
         if stop != nil { request = request.with("Expect", "100-continue") }
         try send(request, rest.prefix(part), on: connection, &upload, from: offset, stoppingAt: stop)
         guard stop == nil else {
@@ -261,7 +262,7 @@ struct CrashClient {
 
     private func digest(_ bytes: some Collection<UInt8>) -> String { Array(bytes).digestField() }
 
-    /// Sends head and content, piece by piece, and listens meanwhile.
+    /// Sends the head and the content piece by piece, and reads responses meanwhile.
     private mutating func send(
         _ request: Request, _ content: ArraySlice<UInt8>, on connection: RawConnection, _ upload: inout Upload,
         from offset: Int, stoppingAt stop: Int? = nil
@@ -284,13 +285,13 @@ struct CrashClient {
             } else {
                 try connection.send(piece)
             }
-            // Behind the last byte the final response may follow.
+            // After the last byte the final response may follow.
             if !rest.isEmpty { try listen(on: connection, &upload) }
         }
         if isChunked && stop == nil { try connection.sendLastChunk() }
     }
 
-    /// Reads the final response, and learns from it and from those interim ones that were not read before.
+    /// Reads the final response, and checks it and the interim responses that were not read before.
     private func finish(_ connection: RawConnection, _ method: String, _ upload: inout Upload) throws -> Response {
         let known = connection.interim.count
         let response = try connection.readResponse(to: method)
@@ -332,7 +333,7 @@ struct CrashClient {
         }
     }
 
-    /// An offset never goes down, and never passes what was sent.
+    /// An offset never decreases, and never exceeds the number of sent bytes.
     private func learn(_ carrier: any FieldCarrier, _ upload: inout Upload) throws {
         guard let offset = carrier.offset.map({ Int($0) }) else { return }
         world.countOffset()

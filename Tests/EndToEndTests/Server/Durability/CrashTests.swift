@@ -8,16 +8,16 @@ import Testing
 @Suite("Crashes of the server", .blocking)
 struct CrashTests {
     private static let clients = 5
-    /// Kills in one history; four histories make the default suite's share.
+    /// The number of kills in one history. The default suite runs four histories.
     private static let kills = ProcessInfo.processInfo.environment["ONWARD_CRASHES"].flatMap { Int($0) } ?? 26
 
     @Test(
-        "OFF-09 OFF-10: kill -9 at any moment decreases no reported offset, and loses and doubles no file",
+        "OFF-09 OFF-10: kill -9 at any time decreases no reported offset, and neither loses nor duplicates a file",
         arguments: [0, 1, 2, 3])
     func kill(_ part: Int) throws {
         var random = SeededGenerator.part(part)
         let seed = "ONWARD_SEED=\(SeededGenerator.runSeed), history \(part)"
-        // What was reported survives the end of the process in either mode.
+        // The reported data survives the end of the process in either mode.
         let durability = part == 3 ? "relaxed" : "acknowledged"
         try withServer("--durability", durability) { server in
             let world = CrashWorld(port: server.port, files: server.root + "/files")
@@ -36,7 +36,7 @@ struct CrashTests {
             world.close()
             for error in watcher.awaitEnd() { Issue.record(error, "\(seed)") }
             do { try world.inspectFiles(again: true) } catch { Issue.record(error, "\(seed)") }
-            // Nothing is left but uploads that no client could continue.
+            // Only the uploads whose location no client got are left.
             #expect(server.unfinished.count <= world.abandoned, "\(seed)")
             #expect(world.completed > 0, "\(seed)")
             print("\(seed), \(durability): \(Self.kills) kills, \(world.summary), \(ContinuousClock.now - began)")
@@ -51,12 +51,12 @@ struct CrashTests {
         world.willCrash()
         defer { world.didRestart() }
         try server.crash()
-        // Nobody changes anything now.
+        // The files no longer change.
         try world.inspectFiles()
         try server.restart()
     }
 
-    @Test("OFF-10 CRE-15: a server that is asked to stop keeps all that has arrived, and does not wait for clients")
+    @Test("OFF-10 CRE-15: a server that receives SIGTERM keeps all bytes that arrived, and does not wait for clients")
     func stop() throws {
         try withServer("--drain-timeout", "1h", "--idle-timeout", "1h") { server in
             let sent = try (0..<100).map { number in
@@ -93,7 +93,7 @@ struct CrashTests {
         }
     }
 
-    /// Looks at the files all the time, over HTTP and behind the server's back.
+    /// Checks the files all the time, over HTTP and in the directory.
     private func watch(_ world: CrashWorld, port: UInt16) throws -> ClientThread {
         try ClientThread("watcher") {
             while !world.isOver {

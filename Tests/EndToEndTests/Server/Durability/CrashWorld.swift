@@ -2,13 +2,13 @@ import FoundationEssentials
 import SystemCalls
 import TestSupport
 
-/// What the clients of a crash history share: when the server is up, and what its files have to be.
+/// The state that the clients of a crash history share: whether the server is up, and the content of its files.
 final class CrashWorld: Sendable {
     private struct Standing {
         var isUp = true
-        /// Counts the server's lives.
+        /// The number of restarts of the server.
         var life = 0
-        /// Whether it will not be killed any more, and no upload is to be begun.
+        /// Whether the kills have ended; no new upload is started then.
         var isEnding = false
         var isOver = false
         var files: [String: [Range<Int>]] = [:]
@@ -22,7 +22,7 @@ final class CrashWorld: Sendable {
 
     let port: UInt16
     let files: String
-    /// After how long an upload may have expired.
+    /// The age at which an upload may have expired.
     let patience: Duration
     private let standing = Monitor(Standing())
 
@@ -32,12 +32,12 @@ final class CrashWorld: Sendable {
         self.patience = patience
     }
 
-    // MARK: The server's life
+    // MARK: Starts and crashes
 
-    /// Waits until the server is up; the number of its life.
+    /// Waits until the server is up, and returns the number of its restarts.
     func awaitServer() -> Int { standing.waitForever { $0.isUp ? $0.life : nil } }
 
-    /// From now on failures are explained.
+    /// From now on, failures of clients are expected.
     func willCrash() { standing.withLock { $0.isUp = false } }
 
     func didRestart() {
@@ -64,7 +64,7 @@ final class CrashWorld: Sendable {
     func countCancelled() { standing.withLock { $0.cancelled += 1 } }
     func countAbandoned() { standing.withLock { $0.abandoned += 1 } }
     var completed: Int { standing.withLock { $0.completed } }
-    /// Uploads that were begun and whose client never learnt where they are.
+    /// The number of created uploads whose location no client got.
     var abandoned: Int { standing.withLock { $0.abandoned } }
     var summary: String {
         standing.withLock {
@@ -75,12 +75,12 @@ final class CrashWorld: Sendable {
 
     // MARK: Files
 
-    /// Sets what a file may contain from now on: a part of the pool, or what it had before.
+    /// Permits a content of a file from now on: a part of the pool. The file may also have its earlier contents.
     func expect(_ name: String, _ content: Range<Int>) {
         standing.withLock { $0.files[name, default: []].append(content) }
     }
 
-    /// The file was removed.
+    /// Forgets a file that was removed.
     func forget(_ name: String) {
         standing.withLock {
             $0.files[name] = nil
@@ -90,15 +90,15 @@ final class CrashWorld: Sendable {
 
     var expectedNames: [String] { standing.withLock { Array($0.files.keys) } }
 
-    /// Whether these bytes are all of a known file.
+    /// Whether the data is a complete permitted content of the file.
     ///
-    /// - Parameter name: asked for after the bytes were read, because what is expected may have grown meanwhile.
+    /// - Parameter name: the file. Call this after reading the data: contents permitted in the meantime count, too.
     func isWhole(_ data: Data, _ name: String) -> Bool {
         let contents = standing.withLock { $0.files[name] ?? [] }
         return contents.contains { $0.count == data.count && data == Data(BytePool.bytes[$0]) }
     }
 
-    /// Whether these bytes are at `start` of a known file, or of one that has been removed meanwhile.
+    /// Whether the bytes are at `start` of a permitted content of the file. True if the file has been removed.
     func isPart(_ bytes: [UInt8], of name: String, from start: Int) -> Bool {
         guard let contents = standing.withLock({ $0.files[name] }) else { return true }
         return contents.contains { content in
@@ -107,9 +107,9 @@ final class CrashWorld: Sendable {
         }
     }
 
-    /// Looks at every published file: each is one that was expected, and whole.
+    /// Checks that each published file has a complete permitted content.
     ///
-    /// - Parameter again: compares those that have been compared before, too.
+    /// - Parameter again: whether files that were checked before are checked again.
     func inspectFiles(again: Bool = false) throws {
         for name in try FileManager.default.contentsOfDirectory(atPath: files) {
             if !again && standing.withLock({ $0.verified.contains(name) && $0.files[name]?.count == 1 }) { continue }

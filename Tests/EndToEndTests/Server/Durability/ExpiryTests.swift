@@ -2,7 +2,7 @@ import ConformanceKit
 import TestSupport
 import Testing
 
-@Suite("The end of an upload's life", .blocking)
+@Suite("Expiry of uploads", .blocking)
 struct ExpiryTests {
     private func begin(_ server: ServerProcess, _ name: String = "file.bin") throws -> String {
         let response = try server.exchange(
@@ -10,7 +10,7 @@ struct ExpiryTests {
         return try #require(response.location)
     }
 
-    /// Asks until the upload is gone.
+    /// Retrieves the upload until it is gone.
     private func awaitGone(_ server: ServerProcess, _ location: String) throws -> ContinuousClock.Instant? {
         try pollUntil(within: .seconds(60)) {
             let response = try server.exchange(.retrieval(.v8, location))
@@ -20,13 +20,13 @@ struct ExpiryTests {
         }
     }
 
-    @Test("LIM-19 CAN-02: an upload past its age is inaccessible, and its bytes, place and quota are free")
+    @Test("LIM-19 CAN-02: an expired upload is inaccessible, and its bytes, its place and its quota are free")
     func expires() throws {
         try withServer("--max-age", "2s", "--max-uploads", "1", "--quota", "1500") { server in
             let begun = ContinuousClock.now
             let location = try begin(server)
             let gone = try #require(try awaitGone(server, location))
-            // Whole seconds are counted.
+            // Lifetimes are counted in full seconds.
             #expect(gone - begun > .seconds(1))
             let append = try server.exchange(.append(.v8, location, at: 1000, complete: true, .bytes([1])))
             #expect([404, 410].contains(append.status))
@@ -44,7 +44,7 @@ struct ExpiryTests {
         }
     }
 
-    @Test("SEC-09 SEC-10: neither empty appends nor a running one lengthen an upload's life")
+    @Test("SEC-09 SEC-10: neither an empty append nor a running one extends the lifetime of an upload")
     func cannotBeKeptAlive() throws {
         try withServer("--max-age", "6s") { server in
             let location = try begin(server)
@@ -59,13 +59,13 @@ struct ExpiryTests {
                 return response
             }
             #expect(gone != nil)
-            // The request that still sends is ended, too.
+            // The append that is still sending ends, too.
             _ = try running.awaitClosing(within: .seconds(60))
             #expect(try [404, 410].contains(server.exchange(.retrieval(.v8, other)).status))
         }
     }
 
-    @Test("CMP-04 CMP-05: the answer of a finished upload is kept for its time, and the file for ever")
+    @Test("CMP-04 CMP-05: the response of a completed upload is kept for the configured time, and the file for ever")
     func completed() throws {
         try withServer("--keep-completed", "2s") { server in
             let (location, completed) = try Pace.within(.seconds(2)) { pace in

@@ -2,16 +2,16 @@ import FoundationEssentials
 import Glibc
 import TestSupport
 
-/// Makes system calls of a running process fail, by strace(1), until ``end()``.
+/// Makes system calls of a running process fail, with strace(1), until ``end()``.
 final class FaultInjection {
     private let tracer: ChildProcess
     private let log: String
 
     /// - Parameters:
     ///   - calls: names of system calls, separated by commas.
-    ///   - path: only calls that concern this file or directory.
+    ///   - path: the file or directory; only calls that concern it fail.
     ///   - error: "EIO" and the like.
-    ///   - occasions: as strace writes them: "1" for the first call alone, "1+" for all.
+    ///   - occasions: the calls that fail, in strace's notation: "1" for the first one, "1+" for all.
     init(
         _ calls: String, of server: ServerProcess, on path: String?, error: String, occasions: String = "1+"
     ) throws {
@@ -25,8 +25,8 @@ final class FaultInjection {
         _ = try tracer.awaitErrorOutput { $0.contains(" attached") ? true : nil }
     }
 
-    /// Lets the process continue by itself.
-    /// - Returns: how many calls were made to fail.
+    /// Removes strace from the process, which continues.
+    /// - Returns: The number of calls that failed.
     @discardableResult
     func end() throws -> Int {
         tracer.kill(SIGTERM)

@@ -4,7 +4,7 @@ import Glibc
 import TestSupport
 import Testing
 
-/// A disk that fails under a running server, and recovers.
+/// A disk that fails while the server is running, and recovers.
 @Suite(
     "Failing disks", .blocking,
     .enabled(if: SystemCallTrace.isPossible, "needs strace, and the right to trace"))
@@ -12,7 +12,7 @@ struct FaultTests {
     private static let begun = 3000
     private static let length = 9000
 
-    /// Where calls fail.
+    /// The file or directory whose calls fail.
     enum Place: Sendable {
         case bytes, uploads, files, file, log, database, anywhere
     }
@@ -24,7 +24,7 @@ struct FaultTests {
         var occasions = "1+"
         var status = 500
         var code = "storage-error"
-        /// Whether the disk says so before anything of the request counts.
+        /// Whether the failure comes before any byte of the request counts.
         var keepsOffset = true
 
         var testDescription: String { "\(error) of \(calls), \(occasions), in \(place)" }
@@ -53,10 +53,10 @@ struct FaultTests {
     }
 
     @Test(
-        "OFF-09 OFF-18: an append that the disk does not take is refused; the upload continues from what was acknowledged",
+        "OFF-09 OFF-18: an append that cannot be stored is refused; the upload continues from the acknowledged offset",
         arguments: [
             Fault(calls: "fdatasync", place: .bytes),
-            // What is tried again would succeed, and the bytes are lost all the same.
+            // A second fdatasync would succeed, although the bytes are lost.
             Fault(calls: "fdatasync", place: .bytes, occasions: "1"),
             Fault(calls: "pwrite64", place: .bytes),
             Fault(calls: "pwrite64", place: .bytes, error: "EROFS"),
@@ -82,7 +82,7 @@ struct FaultTests {
             if let told = refusal.offset { #expect(told == Self.begun || !fault.keepsOffset && told == 6000) }
             #expect(try server.exchange(.get("/healthz")).status == 200)
             #expect(try faults.end() > 0)
-            // Without a restart. Where the bytes could not be synchronized, nothing of them counts any more.
+            // The server is not restarted. Bytes that could not be synchronized do not count.
             let head = try server.exchange(.retrieval(.v8, location))
             #expect(head.status == 204, "\(head)")
             let offset = try #require(head.offset)
@@ -97,7 +97,7 @@ struct FaultTests {
     }
 
     @Test(
-        "CRE-16 OFF-18: a completion that the disk does not take is refused, and comes to its end when the disk does",
+        "CRE-16 OFF-18: a completion that cannot be stored is refused, and is finished when the disk works again",
         arguments: [
             Fault(calls: "renameat2", place: .uploads),
             Fault(calls: "renameat2", place: .uploads, error: "EROFS"),
@@ -116,7 +116,7 @@ struct FaultTests {
                 .append(.v8, location, at: Self.begun, complete: true, .bytes(part(Self.begun..<Self.length))))
             expectHonest(refusal, fault)
             #expect(try faults.end() > 0)
-            // A request finds it running or ended. Without a request the sweep ends it.
+            // A request either finds the completion running or ended. Without a request the sweep ends it.
             let head = try server.exchange(.retrieval(.v8, location))
             #expect(head.status == 204, "\(head)")
             let offset = try #require(head.offset)
@@ -133,7 +133,7 @@ struct FaultTests {
     }
 
     @Test(
-        "OFF-18: a publication that could not be synchronized fails for good; the file that it was to replace is kept",
+        "OFF-18: a publication that could not be synchronized fails permanently; the file that it was to replace is kept",
         arguments: [
             Fault(calls: "fsync", place: .file, occasions: "1"), Fault(calls: "fsync", place: .file),
             Fault(calls: "fsync", place: .files, occasions: "1"), Fault(calls: "fsync", place: .files),
@@ -167,7 +167,7 @@ struct FaultTests {
                 #expect(isEmpty == true)
             }
             try check()
-            // Where the restored names cannot be made durable either, the upload ends after the next start.
+            // If the restored names cannot be synchronized either, the upload ends after the next start.
             if fault.place != .files || fault.occasions == "1" { try checkEnd() }
             try expectReady(server)
             try server.restart()
@@ -180,7 +180,7 @@ struct FaultTests {
     }
 
     @Test(
-        "CRE-23: a creation that the disk does not take leaves nothing behind",
+        "CRE-23: a creation that cannot be stored leaves no file and no row",
         arguments: [
             Fault(calls: "openat", place: .uploads), Fault(calls: "openat", place: .uploads, error: "EROFS"),
             Fault(calls: "openat", place: .uploads, error: "EMFILE"),
@@ -189,7 +189,7 @@ struct FaultTests {
         ])
     func creation(_ fault: Fault) throws {
         try withServer { server in
-            // So that the log is there.
+            // Creates the write-ahead log of the database.
             _ = try server.begin(.v8, "/files/other", [1])
             let before = server.unfinished
             let faults = try FaultInjection(
@@ -209,7 +209,7 @@ struct FaultTests {
         }
     }
 
-    @Test("SEC-17: a server that has no descriptors left says so, and continues when it has some")
+    @Test("SEC-17: a server without free descriptors reports it, and continues when descriptors are free again")
     func descriptors() throws {
         try withServer { server in
             let process = server.process.identifier
@@ -217,7 +217,7 @@ struct FaultTests {
             let location = try server.begin(.v8, "/files/file.bin", part(0..<Self.begun), length: Self.length)
             let connection = try server.connect()
             #expect(try connection.exchange(.get("/healthz")).status == 200)
-            // The connection of the creation is closed when it is closed on both sides.
+            // The connection of the creation is closed when both sides have closed it.
             let isClosed = pollUntil(within: .seconds(60)) { sockets(process).count == listening + 1 ? true : nil }
             #expect(isClosed == true)
             let open = Set(descriptors(process))
@@ -226,7 +226,7 @@ struct FaultTests {
             let refusal = try connection.exchange(
                 .append(.v8, location, at: Self.begun, complete: true, .bytes(part(Self.begun..<Self.length))))
             expectHonest(refusal, Fault(calls: "openat", place: .uploads))
-            // No other request is admitted meanwhile, and none loses its turn.
+            // No other request is admitted meanwhile, and none is skipped.
             let waiting = try server.connect()
             try waiting.send(.get("/healthz"))
             try setDescriptorLimit(4096, process)
@@ -257,7 +257,7 @@ struct FaultTests {
         #expect(try tool.awaitEnding() == .exited(0), "\(tool.errorOutput)")
     }
 
-    /// The answer of a probe is kept for a second.
+    /// The result of a check is reused for a second.
     private func expectReady(_ server: ServerProcess) throws {
         let isReady = try pollUntil(within: .seconds(60)) {
             try server.exchange(.get("/readyz")).status == 200 ? true : nil

@@ -38,10 +38,10 @@ struct FullDiskTests {
         }
     }
 
-    /// Takes what is left of the disk, but for some bytes.
+    /// Fills the disk, except for `count` bytes.
     private func fill(_ server: ServerProcess, leaving count: Int = 0) throws -> String {
         let path = server.root + "/ballast"
-        // Closed on exec: a server started elsewhere meanwhile would keep the space.
+        // Closed on exec: otherwise a server started by another test would keep the space occupied.
         let handle = try #require(fopen(path, "we"))
         let block = [UInt8](repeating: 0, count: 4096)
         while fwrite(block, 1, block.count, handle) == block.count, fflush(handle) == 0 {}
@@ -53,7 +53,7 @@ struct FullDiskTests {
     }
 
     @Test(
-        "SEC-17 CRE-23 OFF-09: a full disk gets 507 and a true offset, and the upload continues when there is room",
+        "SEC-17 CRE-23 OFF-09: a full disk gets 507 and a correct offset, and the upload continues when there is room",
         arguments: [false, true])
     func fullWhileReceiving(chunked: Bool) throws {
         try withSmallDisk { server in
@@ -77,7 +77,7 @@ struct FullDiskTests {
             #expect(refusal.complete == false)
             let offset = try awaitOffset(server, location, refusal)
             #expect(offset <= sent + 100_000)
-            // Nothing new, and nothing worse.
+            // A creation is refused with the same status.
             let new = try server.exchange(
                 .creation(.v8, "PUT", "/files/b", complete: false, length: 7_000_000, .bytes([])))
             #expect(new.status == 507, "\(new), refused at \(offset)")
@@ -90,7 +90,7 @@ struct FullDiskTests {
         }
     }
 
-    @Test("SEC-17: an upload of unknown length leaves the catalog room, so that its offset can be stored and reported")
+    @Test("SEC-17: an upload of unknown length leaves room for the catalog, so that its offset can be stored and reported")
     func room() throws {
         try withSmallDisk(["--min-free", "2M"]) { server in
             let connection = try server.connect()
@@ -115,12 +115,12 @@ struct FullDiskTests {
         }
     }
 
-    /// Asks for the offset. Where the disk has no room for the catalog either, room is made first.
+    /// Retrieves the offset. If the disk has no room for the catalog either, makes room first.
     private func awaitOffset(_ server: ServerProcess, _ location: String, _ refusal: Response) throws -> Int {
         var head = try server.exchange(.retrieval(.v8, location))
         if head.status >= 500 {
             print("HEAD on the full disk: \(head)")
-            // It may not know what to say, but it must not say anything wrong.
+            // The server may fail to report an offset, but must not report a wrong one.
             #expect(head.offset == nil)
             #expect(unlink(server.root + "/ballast") == 0)
             #expect(FileManager.default.createFile(atPath: server.root + "/ballast", contents: nil))
@@ -133,7 +133,7 @@ struct FullDiskTests {
         return Int(offset)
     }
 
-    @Test("SEC-17 OFF-10: what was reported before the disk was full holds after a crash on the full disk")
+    @Test("SEC-17 OFF-10: an offset that was reported before the disk was full is correct after a crash with a full disk")
     func crashOnFullDisk() throws {
         try withSmallDisk { server in
             let location = try server.begin(.v8, "/files/file.bin", BytePool.repeated(0..<2_000_000))
@@ -155,7 +155,7 @@ struct FullDiskTests {
         }
     }
 
-    @Test("SEC-17: a server starts on a full disk, serves what is there, and what is removed makes room")
+    @Test("SEC-17: a server starts on a full disk, serves its files, and a removal makes room")
     func startOnFullDisk() throws {
         try withSmallDisk { server in
             let bytes = BytePool.repeated(0..<2_000_000)
@@ -173,7 +173,7 @@ struct FullDiskTests {
         }
     }
 
-    @Test("a file system mounted below files/ takes no uploads; nothing is decided, and nothing hangs on it")
+    @Test("a file system mounted below files/ accepts no uploads; the upload completes when it is unmounted")
     func otherFileSystem() throws {
         try withServer { server in
             let volume = server.root + "/files/volume"
@@ -195,7 +195,7 @@ struct FullDiskTests {
         }
     }
 
-    @Test("SEC-17: a server that is not ready says so while its disk is full, and is ready again afterwards")
+    @Test("SEC-17: /readyz responds 503 while the disk is full, and 200 again afterwards")
     func readiness() throws {
         try withSmallDisk { server in
             #expect(try server.exchange(.get("/readyz")).status == 200)
@@ -212,7 +212,7 @@ struct FullDiskTests {
         }
     }
 
-    @Test("SEC-17: plain uploads that do not fit leave nothing behind")
+    @Test("SEC-17: a plain upload that does not fit leaves no file behind")
     func plain() throws {
         try withSmallDisk { server in
             let path = try fill(server, leaving: 500_000)

@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Interrupted requests", .blocking)
 struct InterruptionTests {
-    /// How a client goes.
+    /// The ways in which a client ends its connection.
     enum Cut: CaseIterable, CustomTestStringConvertible {
         case end, halfClose, reset
 
@@ -18,7 +18,7 @@ struct InterruptionTests {
         case .end: connection.close()
         case .halfClose: connection.endOutput()
         case .reset:
-            // What our kernel has not got rid of dies with the connection; the rest must not.
+            // A reset discards the unacknowledged bytes in the sending kernel; all other bytes must be kept.
             try connection.awaitAcknowledgment()
             connection.reset()
         }
@@ -38,7 +38,7 @@ struct InterruptionTests {
                 try connection.send(
                     .creation(
                         .v8, "PUT", target, complete: true, chunked ? .openChunks : .declared(Int64(Self.length))))
-                // Unread bytes would make an orderly end a reset.
+                // Unread bytes would turn an orderly close into a reset.
                 let location = try #require(try connection.requireInterim().location, context)
                 try send(0..<count, chunked: chunked, on: connection, &random)
                 try cut(connection, kind)
@@ -54,7 +54,7 @@ struct InterruptionTests {
     }
 
     @Test(
-        "APP-13 APP-14: an append that is cut keeps every byte that arrived, and does not complete",
+        "APP-13 APP-14: an append that is cut keeps every byte that arrived, and does not complete the upload",
         arguments: Cut.allCases, [false, true])
     func append(_ kind: Cut, chunked: Bool) throws {
         var random = SeededGenerator.part(40 + (chunked ? 1 : 0))
@@ -71,7 +71,7 @@ struct InterruptionTests {
                         .v8, location, at: offset, complete: true,
                         chunked ? .openChunks : .declared(Int64(Self.length - offset))
                     ).with("Expect", "100-continue"))
-                // From here on the server knows the request.
+                // From here on the server has the request.
                 try connection.requireInterim()
                 try send(offset..<offset + count, chunked: chunked, on: connection, &random)
                 try cut(connection, kind)
@@ -99,9 +99,9 @@ struct InterruptionTests {
         }
     }
 
-    /// Where the coding is cut, and what is left of the content then.
+    /// The argument is the part of the chunked coding that is sent before the cut.
     @Test(
-        "APP-14: chunked content that ends anywhere but behind its last chunk completes nothing",
+        "APP-14: chunked content that ends before the end of its last chunk completes nothing",
         arguments: ["", "5", "5\r", "5\r\n", "5\r\nhel", "5\r\nhello", "5\r\nhello\r\n", "5\r\nhello\r\n0", "0\r\n"])
     func insideTheCoding(_ text: String) throws {
         try withServer { server in
@@ -125,7 +125,7 @@ struct InterruptionTests {
         }
     }
 
-    @Test("INT-08 OFF-10 CRE-21: no offset in a 104 is beyond a later HEAD's, wherever the connection breaks")
+    @Test("INT-08 OFF-10 CRE-21: no offset in a 104 exceeds that of a later HEAD, at whichever byte the connection breaks")
     func progress() throws {
         var random = SeededGenerator.part(50)
         try withServer { server in
@@ -162,7 +162,7 @@ struct InterruptionTests {
         }
     }
 
-    @Test("CRE-26: an upload is usable as soon as it was announced")
+    @Test("CRE-26: an upload is usable as soon as it is announced")
     func usableAtOnce() throws {
         try withServer { server in
             for _ in 0..<20 {

@@ -7,20 +7,20 @@ import Testing
 
 @testable import UploadStorage
 
-/// A data directory that holds much, as a server leaves it. A value: the same numbers make the same kind of directory.
+/// A large data directory, as a server leaves it. The same numbers always create the same kind of directory.
 struct LargeCatalog {
     var finished = 0
-    /// Unfinished uploads with one byte each.
+    /// The number of unfinished uploads, each with one byte.
     var unfinished = 0
-    /// Published files with their records.
+    /// The number of published files, each with its record.
     var files = 0
-    /// Files in uploads/ that belong to no upload.
+    /// The number of files in uploads/ that belong to no upload.
     var orphans = 0
     var principals = 5
-    /// Otherwise as a crash leaves it.
+    /// Whether the server stopped cleanly; otherwise the directory is as after a crash.
     var hasCleanStop = true
 
-    /// A directory in memory if the system has one: what synchronization costs does not matter here.
+    /// Returns a directory in memory if the system has one: the time of synchronization is not measured here.
     static func makePlace() throws -> String {
         let base = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp"
         var template = Array((base + "/onward-large-XXXXXX").utf8CString)
@@ -50,7 +50,7 @@ struct LargeCatalog {
         for number in 0..<orphans { try makeFile(root + "/uploads/orphan\(number)") }
         mkdir(root + "/files/d", 0o700)
         for number in 0..<files { try makeFile(root + "/files/d/f\(number + 1)") }
-        // Counts, and saves that.
+        // Counts the files and stores the result.
         let store = try UploadStore.open(root: root, configuration: StoreConfiguration(minFree: 0))
         #expect(store.usage(of: "p0").uploads == (unfinished + principals - 1) / principals)
         store.close()
@@ -59,7 +59,7 @@ struct LargeCatalog {
         }
     }
 
-    /// Multiplies one row.
+    /// Inserts `count` copies of one row.
     private func insert(_ count: Int, _ phase: UploadRecord.Phase, _ connection: SQLiteConnection) throws {
         guard count > 0 else { return }
         let upload = NewUpload(
@@ -79,7 +79,7 @@ struct LargeCatalog {
             """, [.blob(row.id.bytes), .integer(Int64(count)), .integer(Int64(principals))])
     }
 
-    /// Of one byte, without a block of its own.
+    /// Creates a file of one byte.
     private func makeFile(_ path: String) throws {
         let number = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
         guard number >= 0, ftruncate(number, 1) == 0 else { throw Errno.current }

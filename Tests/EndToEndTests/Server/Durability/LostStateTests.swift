@@ -11,7 +11,7 @@ struct LostStateTests {
         var testDescription: String { "\(self)" }
     }
 
-    /// The path of the only unfinished upload's bytes.
+    /// The path of the bytes of the only unfinished upload.
     private func bytes(_ server: ServerProcess) throws -> String {
         #expect(server.unfinished.count == 1)
         return server.root + "/uploads/" + (try #require(server.unfinished.keys.first))
@@ -26,7 +26,7 @@ struct LostStateTests {
     }
 
     @Test(
-        "OFF-15 OFF-09: an upload that lost acknowledged bytes is gone, never a shorter one",
+        "OFF-15 OFF-09: an upload that lost acknowledged bytes is gone; it never continues at a smaller offset",
         arguments: Loss.allCases, [true, false])
     func loss(_ kind: Loss, headFirst: Bool) throws {
         try withServer { server in
@@ -46,17 +46,17 @@ struct LostStateTests {
             for request in headFirst ? [head, append, shorter, head] : [append, shorter, head] {
                 expectGone(try server.exchange(request))
             }
-            // It stays so, and nothing of it is left.
+            // The upload stays gone after another restart, and its bytes are removed.
             try server.restart()
             expectGone(try server.exchange(head))
             #expect(server.unfinished.isEmpty)
             #expect(server.published("file.bin") == nil)
-            // Others are none the worse.
+            // Other uploads still work.
             #expect(try server.exchange(.creation(complete: true, .bytes([1, 2]))).status == 201)
         }
     }
 
-    @Test("OFF-15: bytes behind the acknowledged ones do not count after a crash")
+    @Test("OFF-15: bytes after the last acknowledged one do not count after a crash")
     func surplus() throws {
         try withServer { server in
             let location = try server.begin(.v8, "/files/file.bin", BytePool.repeated(0..<100_000))
@@ -74,7 +74,7 @@ struct LostStateTests {
         }
     }
 
-    @Test("OFF-15: an upload that is lost while it runs ends with an error, not with a shorter file")
+    @Test("OFF-15: an upload that loses bytes while it is running ends with an error, and publishes no shorter file")
     func lossWhileRunning() throws {
         try withServer { server in
             let location = try server.begin(.v8, "/files/file.bin", BytePool.repeated(0..<100_000))
@@ -87,7 +87,7 @@ struct LostStateTests {
         }
     }
 
-    @Test("The log says which upload lost bytes, by its hash", arguments: [true, false])
+    @Test("The log names the upload that lost bytes by its hash", arguments: [true, false])
     func lossIsLogged(whileRunning: Bool) throws {
         try withServer { server in
             let location = try server.begin(.v8, "/files/file.bin", BytePool.repeated(0..<100_000), length: 200_000)
@@ -101,7 +101,7 @@ struct LostStateTests {
                 text.split(separator: "\n", omittingEmptySubsequences: false).dropLast()
                     .first { $0.contains("error: ") && $0.contains("acknowledged") }.map(String.init)
             }
-            // As in the access log.
+            // The same hash as in the access log.
             let word = String(try #require(line.firstMatch(of: /upload:[0-9a-f]{8}/)).output)
             _ = try server.process.awaitErrorOutput { $0.contains("/uploads/" + word) ? true : nil }
             #expect(!server.log.contains(location.split(separator: "/").last ?? "?"))

@@ -4,9 +4,9 @@ import Glibc
 import TestSupport
 import Testing
 
-@Suite("Many uploads at once", .blocking)
+@Suite("Many uploads at the same time", .blocking)
 struct ManyUploadsTests {
-    /// What a process uses, as the system counts it.
+    /// The resources that a process uses.
     private struct Usage {
         var threads: Int
         var descriptors: Int
@@ -26,7 +26,7 @@ struct ManyUploadsTests {
     }
 
     @Test(
-        "CON-10 CON-07: two hundred uploads that hang cost a thread and two descriptors each, and delay no other upload"
+        "CON-10 CON-07: two hundred stuck uploads use a thread and two descriptors each, and delay no other upload"
     )
     func idle() throws {
         try withServer { server in
@@ -60,7 +60,7 @@ struct ManyUploadsTests {
                     + " 20 uploads beside them in \(ContinuousClock.now - began)")
             #expect(during.threads - before.threads <= 220)
             #expect(during.descriptors - before.descriptors <= 450)
-            // Each of them can be continued, whether its client woke up or another one takes over.
+            // Each upload can be continued by its own client, or by another client that takes it over.
             for (number, (connection, location)) in stalled.enumerated() {
                 if number.isMultiple(of: 2) {
                     try connection.send(BytePool.repeated(20_000..<100_000))
@@ -86,14 +86,14 @@ struct ManyUploadsTests {
         #expect(try command.awaitEnding() == .exited(0))
     }
 
-    @Test("CRE-23 SEC-17: out of descriptors, the server refuses, reports no wrong offset, and recovers")
+    @Test("CRE-23 SEC-17: without free descriptors the server refuses requests, reports no wrong offset, and recovers")
     func outOfDescriptors() throws {
         try withServer { server in
             let location = try server.begin(.v8, "/files/file.bin", BytePool.repeated(0..<1000))
             let open = try server.connect()
             #expect(try open.exchange(.retrieval(.v8, location)).offset == 1000)
             let process = server.process.identifier
-            // What is open stays; nothing can be opened beside it.
+            // Open descriptors stay open; no further one can be opened.
             try limitDescriptors(process, to: "8:")
             let refused = try open.exchange(.creation(.v8, "PUT", "/files/other.bin", complete: false, .bytes([1, 2])))
             #expect((500..<600).contains(refused.status), "\(refused)")

@@ -4,7 +4,7 @@ import SystemCalls
 import TestSupport
 import Testing
 
-/// Other programs that look into the catalog of a running server, as `scripts/backup` does, take nothing from it.
+/// Other programs may read the catalog of a running server, as `scripts/backup` does, without any harm.
 @Suite(
     "Other readers of the catalog", .blocking,
     .enabled(if: access("/usr/bin/sqlite3", X_OK) == 0, "needs the program sqlite3"))
@@ -21,7 +21,7 @@ struct OtherReaderTests {
         #expect(state.status == 204 && state.value("Upload-Offset") == "60", "\(state)")
     }
 
-    @Test("OFF-10: what was reported before and after is still there when the server is killed")
+    @Test("OFF-10: uploads reported before and after another program's read survive a kill of the server")
     func killed() throws {
         try withServer { server in
             let first = try create("a", server)

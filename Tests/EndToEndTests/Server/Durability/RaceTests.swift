@@ -8,10 +8,10 @@ import Testing
 @Suite("Races for one upload", .blocking)
 struct RaceTests {
     private static let length = 400_000
-    /// Races of DELETE against PATCH, for each of eight clients.
+    /// The number of races of DELETE against PATCH for each of eight clients.
     private static let deletions = ProcessInfo.processInfo.environment["ONWARD_RACES"].flatMap { Int($0) } ?? 15
 
-    /// One append of one client. Its bytes are different from those of all others.
+    /// An append of a client, with bytes that differ from those of all other appends.
     private struct Attempt: Sendable {
         let number: Int
         let start: Int
@@ -23,7 +23,7 @@ struct RaceTests {
             UInt8(truncatingIfNeeded: position & 1 == 0 ? number : number >> 8 &+ 131)
         }
 
-        /// Made without a step for each byte: while a client computes, others take the upload from it.
+        /// The bytes are computed in bulk: while a client computes, others take over the upload.
         var bytes: [UInt8] {
             let pair = UInt16(Self.byte(number, at: start)) | UInt16(Self.byte(number, at: start + 1)) << 8
             return [UInt16](repeating: pair.littleEndian, count: count / 2 + 1).withUnsafeBytes {
@@ -32,7 +32,7 @@ struct RaceTests {
         }
     }
 
-    @Test("CON-03 CON-04 OFF-11: twenty clients race for one upload, and leave one contiguous file")
+    @Test("CON-03 CON-04 OFF-11: twenty clients race to append to one upload, and the file is contiguous")
     func twentyClients() throws {
         let history = SeededGenerator.part(20)
         let seed = "ONWARD_SEED=\(SeededGenerator.runSeed)"
@@ -47,7 +47,7 @@ struct RaceTests {
             }.flatMap { $0 }
             let completions = attempts.filter { $0.isConfirmed && $0.isCompletion }
             #expect(!completions.isEmpty, "\(seed)")
-            // Those without content are repeats of each other, and get the same answer.
+            // Completions without content are repeats of each other, and get the same response.
             #expect(completions.count { $0.count > 0 } <= 1, "\(seed)")
             let content = try #require(server.published("file.bin"))
             #expect(content.count == Self.length, "\(seed)")
@@ -61,7 +61,7 @@ struct RaceTests {
         }
     }
 
-    /// Appends wherever the server says, until the upload is complete.
+    /// Appends at the offset that the server reports, until the upload is complete.
     private static func race(
         _ port: UInt16, _ location: String, _ counter: Monitor<Int>, _ random: inout SeededGenerator
     ) throws -> [Attempt] {
@@ -81,7 +81,8 @@ struct RaceTests {
             }
             var attempt = Attempt(number: number, start: offset, count: count)
             attempt.isCompletion = offset + count == length
-            // In pieces, so that others come in between; who is superseded may see its connection closed.
+            // The bytes are sent in pieces, so that other appends come in between. The connection of a superseded
+            // append may be closed.
             var rest = attempt.bytes[...]
             let connection = try RawConnection(port: port)
             try connection.send(
@@ -101,7 +102,7 @@ struct RaceTests {
         }
     }
 
-    /// Whether the content is made of beginnings of the attempts, each behind the end of another one.
+    /// Whether the content is a sequence of beginnings of the attempts, each of which starts at the end of another one.
     private static func isChain(_ content: [UInt8], of attempts: [Attempt]) -> Bool {
         let starts = Dictionary(grouping: attempts, by: \.start)
         var reachable: Set<Int> = [0]
@@ -119,7 +120,7 @@ struct RaceTests {
         return reachable.contains(content.count)
     }
 
-    @Test("CON-08 OFF-11 OFF-09: wherever an append is cut, HEAD's offset is the one at which the next is accepted")
+    @Test("CON-08 OFF-11 OFF-09: at whichever byte an append is cut, the next one is accepted at HEAD's offset")
     func randomCuts() throws {
         let history = SeededGenerator.part(21)
         try withServer { server in
@@ -156,7 +157,7 @@ struct RaceTests {
                 guard last.status == 201 else { throw TestFailure("completion: \(last)") }
                 return
             }
-            // Every other append gets a response: it is at the offset of HEAD.
+            // Every other append is read to its end: its response has the offset that HEAD reports.
             let count = Int.random(in: 0...min(15_000, (length - offset) / 2), using: &random)
             let content = BytePool.repeated(offset..<offset + count)
             let connection = try RawConnection(port: port)
@@ -174,7 +175,7 @@ struct RaceTests {
                     .v8, location, at: offset, complete: false, isChunked ? .openChunks : .declared(Int64(count + 9))
                 )
                 .with("Expect", "100-continue"))
-            // A request that is still on its way while HEAD is answered comes after it.
+            // A request that arrives while HEAD is answered would come after it.
             try connection.requireInterim()
             for start in stride(from: 0, to: content.count, by: 5000) {
                 let piece = Array(content[start..<min(content.count, start + 5000)])
@@ -188,7 +189,7 @@ struct RaceTests {
         }
     }
 
-    @Test("CAN-06 CAN-07 CAN-05: of DELETE and a completing PATCH at the same time, one wins entirely")
+    @Test("CAN-06 CAN-07 CAN-05: of DELETE and a completing PATCH at the same time, exactly one takes effect")
     func deletionAgainstCompletion() throws {
         let history = SeededGenerator.part(22)
         try withServer { server in
@@ -200,7 +201,7 @@ struct RaceTests {
             for outcome in outcomes {
                 let content = server.published(outcome.name)
                 let context = "\(outcome), ONWARD_SEED=\(SeededGenerator.runSeed)"
-                // Canceled or not, the upload is gone once DELETE has been answered.
+                // In either case the upload is gone after the response to DELETE.
                 #expect(outcome.deletion == 204, "\(context)")
                 #expect([404, 410].contains(outcome.later), "\(context)")
                 if let content { #expect(content == BytePool.repeated(0..<50_000), "\(context)") }
@@ -212,7 +213,7 @@ struct RaceTests {
             print(
                 "DELETE against PATCH: \(outcomes.count) races, PATCH won \(answered) with and \(silent) without answer"
             )
-            // What is complete is answered, whatever becomes of its resource.
+            // A completed upload has a response, even if its resource is deleted.
             #expect(silent == 0)
             #expect(server.unfinished.isEmpty)
         }
@@ -221,7 +222,7 @@ struct RaceTests {
     private struct Outcome: Sendable {
         let name: String
         let deletion: Int
-        /// Nil where the connection was closed without an answer.
+        /// Nil if the connection was closed without a response.
         let completion: Int?
         let later: Int
     }
@@ -240,7 +241,7 @@ struct RaceTests {
             try writer.send(.append(.v8, location, at: 20_000, complete: true, .declared(30_000)))
             let cut = Int.random(in: 20_000...49_999, using: &random)
             try writer.send(BytePool.repeated(20_000..<cut))
-            // The last bytes of both requests leave close together, in either order.
+            // The last bytes of both requests are sent at almost the same time, in either order.
             try canceler.send(deletion.dropLast())
             let last = BytePool.repeated(cut..<50_000)
             if Bool.random(using: &random) {

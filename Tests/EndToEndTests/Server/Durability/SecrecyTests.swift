@@ -3,9 +3,9 @@ import FoundationEssentials
 import TestSupport
 import Testing
 
-@Suite("What is stored of requests", .blocking)
+@Suite("Stored parts of requests", .blocking)
 struct SecrecyTests {
-    /// Values that occur nowhere else, each with the place it was sent in.
+    /// Unique values, each with the place in which it was sent.
     private struct Secrets {
         private var generator = SeededGenerator.part(41)
         private(set) var values: [(place: String, value: String)] = []
@@ -25,7 +25,7 @@ struct SecrecyTests {
         }
     }
 
-    /// Fields that no upload needs, some of them of random names.
+    /// Fields that no upload needs; some have random names.
     private static func fields(_ secrets: inout Secrets, _ request: String) -> [(String, String)] {
         var generator = SeededGenerator.part(secrets.values.count)
         let random = (0..<3).map { _ in "X-" + String(generator.next(), radix: 36) }
@@ -75,7 +75,7 @@ struct SecrecyTests {
             )
             #expect(refused.status == 412, "\(refused)")
         }
-        // Malformed, as a key appears twice.
+        // Malformed, as a key occurs twice.
         let pair = "key " + secrets.makePairValue("malformed Upload-Metadata")
         let malformed = try server.exchange(
             .creation(.v8, "POST", "/files/", complete: false, .bytes([1])).with(token: token)
@@ -102,7 +102,7 @@ struct SecrecyTests {
         expectNone(secrets, server, "after a clean stop")
     }
 
-    @Test("name and type of Upload-Metadata are still there after a crash")
+    @Test("name and type of Upload-Metadata survive a crash")
     func metadata() throws {
         try withServer { server in
             // a.bin and image/png
@@ -118,7 +118,7 @@ struct SecrecyTests {
         }
     }
 
-    @Test("an upload keeps what its target needs until it is complete or invalid, and no longer")
+    @Test("the fields for the target are stored until the upload is complete or invalid, and no longer")
     func neededFields() throws {
         try withServer("--max-size", "1000", "--keep-completed", "1h") { server in
             let marks = ["kept1", "kept2"].map { $0 + "-" + String(SeededGenerator.runSeed, radix: 36) }
@@ -130,7 +130,7 @@ struct SecrecyTests {
             for mark in marks { #expect(!StoredBytes(of: server.root).places(of: mark).isEmpty) }
             let last = try server.exchange(.append(.v8, locations[0], at: 3, complete: true, .bytes([4])))
             #expect(last.status == 201, "\(last)")
-            // Becomes invalid.
+            // This makes the upload invalid.
             let long = try server.exchange(
                 .append(.v8, locations[1], at: 3, complete: true, .chunks([[UInt8](repeating: 1, count: 2000)])))
             #expect(long.status == 413, "\(long)")
@@ -144,7 +144,7 @@ struct SecrecyTests {
     }
 
     @Test(
-        "a creation with more to store than the limit is refused before its content, with the limit",
+        "a creation with more stored fields than the limit is refused before its content, with the limit",
         arguments: [true, false])
     func bound(_ isUpload: Bool) throws {
         try withServer { server in
@@ -162,12 +162,12 @@ struct SecrecyTests {
             #expect(refused.status == 431)
             #expect(refused.text.contains("\"limit\":16384"), "\(refused.text)")
             #expect(refused.interim.isEmpty && refused.location == nil)
-            // Fields that are not stored count for nothing.
+            // Fields that are not stored do not count.
             let other = try server.exchange(
                 .creation(.v8, "PUT", "/files/b", complete: true, .bytes([1]))
                     .with("X-Long", String(repeating: "z", count: 30_000)))
             #expect(other.status == 201)
-            // Nor does a pair that is not stored.
+            // A pair that is not stored does not count, either.
             func post(_ key: String) throws -> Int {
                 let pair = key + " " + String(repeating: "YWFh", count: 5000)
                 return try server.exchange(

@@ -5,17 +5,18 @@ import SystemCalls
 import TestSupport
 import Testing
 
-/// What a start costs must not depend on what the server holds. `ONWARD_ROWS` (20,000) of each kind.
-@Suite("A start over much data", .serialized, .blocking)
+/// The cost of a start must not depend on the amount of stored data. `ONWARD_ROWS` sets the number of each kind
+/// (20,000).
+@Suite("A start with a large data directory", .serialized, .blocking)
 struct StartSizeTests {
     private static let rows = ProcessInfo.processInfo.environment["ONWARD_ROWS"].flatMap { Int($0) } ?? 20_000
 
-    /// What one start cost.
+    /// The cost of a start.
     private struct Cost {
         var milliseconds = 0
         var processorMilliseconds = 0
         var residentKiB = 0
-        /// At most, once everything has been looked at.
+        /// The highest memory use at the end, after everything has been examined.
         var finalResidentKiB = 0
     }
 
@@ -44,13 +45,13 @@ struct StartSizeTests {
         cost.milliseconds = Int((SystemClock.monotonicNanoseconds() - begun) / 1_000_000)
         cost.processorMilliseconds = try processorMilliseconds(process.identifier)
         cost.residentKiB = (process.peakResidentBytes() ?? 0) >> 10
-        // It comes last to be looked at, in any order.
+        // In any order, this file is examined last.
         let isSwept: Bool? = pollUntil(within: .seconds(300)) {
             let names = (try? FileManager.default.contentsOfDirectory(atPath: root + "/uploads")) ?? []
             return names.contains { $0.hasPrefix("orphan") } ? nil : true
         }
         #expect(isSwept == true)
-        // Left out until everything is counted.
+        // The metric is missing until everything is counted.
         let counted: String? = pollUntil(within: .seconds(300)) {
             let text = (try? RawConnection(port: port).exchange(.get("/metrics")))?.text ?? ""
             return text.contains("onward_uploads{state=\"receiving\"}") ? text : nil
@@ -65,7 +66,7 @@ struct StartSizeTests {
     }
 
     @Test(
-        "memory and work of a start are the same for few and for many rows and files, after a clean stop and a crash",
+        "the memory and the work of a start do not grow with the number of rows and files, after a stop or a crash",
         arguments: [true, false])
     func size(_ hasCleanStop: Bool) throws {
         let few = LargeCatalog(
@@ -78,7 +79,7 @@ struct StartSizeTests {
         print("start over 2,000 of each kind: \(small)\nstart over \(Self.rows): \(large)")
         #expect(large.residentKiB < small.residentKiB + (5 << 10))
         #expect(large.finalResidentKiB < small.finalResidentKiB + (8 << 10))
-        // After a crash the count and the check continue beside serving, on another processor or this one.
+        // After a crash the count and the check continue while the server is serving, perhaps on another processor.
         if hasCleanStop { #expect(large.processorMilliseconds < small.processorMilliseconds + 300) }
     }
 }

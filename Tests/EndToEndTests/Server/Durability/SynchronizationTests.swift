@@ -5,14 +5,14 @@ import SystemCalls
 import TestSupport
 import Testing
 
-/// What SIGKILL cannot show, because the kernel survives it: everything is on stable storage before it is reported.
+/// SIGKILL cannot test this, because the kernel survives it: everything is on stable storage before it is reported.
 @Suite(
     "Order of synchronization", .blocking,
     .enabled(if: SystemCallTrace.isPossible, "needs strace, and the right to trace"))
 struct SynchronizationTests {
     private static let sending: Set<String> = ["sendto", "sendmsg", "write", "writev"]
 
-    /// Runs `body` against a traced server and gives what it did, after it has ended.
+    /// Runs `body` with a traced server, and returns the trace after the server has ended.
     private func trace(
         _ options: [String] = [], _ body: (_ port: UInt16, _ root: String) throws -> Void
     ) throws -> SystemCallTrace {
@@ -28,7 +28,7 @@ struct SynchronizationTests {
             return UInt16(text[range.upperBound...].prefix { $0.isNumber })
         }
         try body(port, directory.path + "/data")
-        // strace does not pass the signal on: the server is the child of it that has our directory.
+        // strace does not pass the signal on: the server is the child process of strace whose data directory is ours.
         let server = try #require(Self.child(of: process.identifier))
         kill(server, SIGTERM)
         _ = try process.awaitEnding()
@@ -40,7 +40,7 @@ struct SynchronizationTests {
         return String(decoding: text, as: UTF8.self).split(separator: " ").first.flatMap { pid_t($0) }
     }
 
-    @Test("OFF-09 OFF-18: bytes, their name and their row are on stable storage before an offset is reported")
+    @Test("OFF-09 OFF-18: bytes, their directory entry and their row are on stable storage before an offset is reported")
     func acknowledgment() throws {
         let trace = try trace { port, _ in
             func exchange(_ request: Request) throws -> Response { try RawConnection(port: port).exchange(request) }
@@ -63,7 +63,7 @@ struct SynchronizationTests {
         #expect(rowAgain.end < toldAgain.begin)
     }
 
-    /// What else reports, or keeps for later, what a running request has sent so far.
+    /// The events that report or store the progress of a running request.
     enum Teller: CaseIterable, CustomTestStringConvertible {
         case retrieval, conflict, drain
 
@@ -71,7 +71,7 @@ struct SynchronizationTests {
     }
 
     @Test(
-        "OFF-09 OFF-10 OFF-18: what a running append has sent is on stable storage before it is reported to others",
+        "OFF-09 OFF-10 OFF-18: the bytes of a running append are on stable storage before they are reported to other requests",
         arguments: Teller.allCases)
     func running(_ teller: Teller) throws {
         var held: RawConnection?
@@ -93,7 +93,7 @@ struct SynchronizationTests {
                     .append(.v8, location, at: 6000, complete: false, .bytes([1])))
                 #expect(refusal.status == 409)
                 #expect(refusal.offset == 7000)
-            // SIGTERM finds it still sending.
+            // The append is still sending when SIGTERM arrives.
             case .drain: held = running
             }
         }
@@ -111,7 +111,7 @@ struct SynchronizationTests {
         }
     }
 
-    /// Waits until the only unfinished upload has come so far.
+    /// Waits until the only unfinished upload has `count` bytes.
     private func awaitBytes(_ count: Int, in root: String) throws {
         let found: Bool? = try pollUntil(within: .seconds(60)) {
             let names = try FileManager.default.contentsOfDirectory(atPath: root + "/uploads")
@@ -131,7 +131,7 @@ struct SynchronizationTests {
             try connection.send(Request.creation(complete: true, .declared(Int64(size))))
             _ = try connection.requireInterim()
             try connection.send(Payload.bytes(9 << 20))
-            // Progress is reported when bytes arrive after the first megabytes are durable.
+            // Progress is reported when bytes arrive after the first MiB are on stable storage.
             var sent = 9 << 20
             let progress: InterimResponse? = try pollUntil(within: .seconds(60)) {
                 if sent < size - 1000 {
@@ -160,7 +160,7 @@ struct SynchronizationTests {
     }
 
     @Test(
-        "CRE-16 OFF-18: decision, directories, rename and names are on stable storage in that order before the answer")
+        "CRE-16 OFF-18: decision, directories, rename and names are on stable storage, in this order, before the response")
     func publication() throws {
         let trace = try trace { port, _ in
             let response = try RawConnection(port: port).exchange(
@@ -185,7 +185,7 @@ struct SynchronizationTests {
         #expect(row.end < told.begin)
     }
 
-    @Test("with relaxed durability nothing waits for the disk")
+    @Test("with relaxed durability no response waits for the disk")
     func relaxed() throws {
         let trace = try trace(["--durability", "relaxed"]) { port, _ in
             let response = try RawConnection(port: port).exchange(
@@ -201,7 +201,7 @@ struct SynchronizationTests {
 }
 
 extension SystemCallTrace.Call {
-    /// Where in the file a pwrite64 ended.
+    /// The offset in the file at which a pwrite64 ended.
     fileprivate var endOfWrite: Int64 {
         let numbers = text.split(whereSeparator: { !$0.isNumber && $0 != "-" }).compactMap { Int64($0) }
         // …, count, offset) = written

@@ -4,13 +4,13 @@ import SystemCalls
 import TestSupport
 import Testing
 
-/// What a server asked of the kernel, in order, as strace(1) saw it.
+/// The system calls of a server, in order, as recorded by strace(1).
 struct SystemCallTrace {
     struct Call {
         let name: String
-        /// With the paths of descriptors.
+        /// The line with arguments and result; descriptors have their paths.
         let text: String
-        /// Lines of the trace at which it began and had returned.
+        /// The lines of the trace at which the call began and returned.
         let begin: Int
         let end: Int
     }
@@ -34,7 +34,7 @@ struct SystemCallTrace {
         for (number, line) in text.split(separator: "\n").enumerated() {
             let parts = line.split(separator: " ", maxSplits: 1, omittingEmptySubsequences: true)
             guard parts.count == 2 else { continue }
-            // Short numbers of processes are padded.
+            // strace pads short process numbers.
             let (process, rest) = (parts[0], parts[1].drop { $0 == " " })
             if rest.hasPrefix("<... ") {
                 guard let begun = open.removeValue(forKey: process) else { continue }
@@ -52,7 +52,7 @@ struct SystemCallTrace {
         self.calls = calls.sorted { $0.begin < $1.begin }
     }
 
-    /// The first call of these names, with all of these words, that began after `line`.
+    /// The first call with one of these names and all of these words that began after `line`.
     func first(
         _ names: Set<String>, _ words: String..., after line: Int = -1,
         sourceLocation: SourceLocation = #_sourceLocation

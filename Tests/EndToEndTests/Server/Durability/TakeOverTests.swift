@@ -2,17 +2,17 @@ import ConformanceKit
 import Glibc
 import Testing
 
-@Suite("Taking a stuck upload over", .blocking)
+@Suite("Taking over a stuck upload", .blocking)
 struct TakeOverTests {
     private static let poison = [UInt8](repeating: 0xEE, count: 64 << 10)
 
-    /// An upload whose client sent `count` bytes of `length` and fell silent, with the connection open.
+    /// An upload whose client sent `count` bytes of `length` and then stopped, with its connection open.
     private struct Stuck {
         let connection: RawConnection
         let location: String
     }
 
-    /// Runs `body` with a server that would leave a silent client its upload for longer than any test waits.
+    /// Runs `body` with a server that keeps the connection of a stuck client for longer than any test runs.
     private func withPatientServer(_ body: (ServerProcess) throws -> Void) throws {
         try withServer("--idle-timeout", "1h") { try body($0) }
     }
@@ -30,7 +30,7 @@ struct TakeOverTests {
         return Stuck(connection: connection, location: location)
     }
 
-    /// The rest of the upload on a connection of its own, in one completing append.
+    /// Sends the remaining content on a new connection, in one completing append.
     private func finish(_ server: ServerProcess, _ location: String, from offset: Int, length: Int) throws -> Response {
         let connection = try server.connect()
         try connection.send(.append(.v8, location, at: offset, complete: true, .declared(Int64(length - offset))))
@@ -50,24 +50,24 @@ struct TakeOverTests {
         #expect(content == BytePool.repeated(0..<length), sourceLocation: sourceLocation)
     }
 
-    /// Until the server has ended the old connection; what it still had to say does not matter.
+    /// Waits until the server has closed the old connection, and ignores what it still sends.
     private func awaitEnd(_ old: RawConnection) throws { _ = try old.awaitClosing(within: .seconds(60)) }
 
     @Test(
-        "CON-01 CON-07 OFF-11 CON-04: HEAD on an upload that hangs after 200 MB answers at once, and its offset holds")
+        "CON-01 CON-07 OFF-11 CON-04: HEAD on an upload that hangs after 200 MB responds without a delay, and its offset is correct")
     func head() throws {
         try withPatientServer { server in
             let length = 210_000_000
             let stuck = try begin(server, length: length, sending: 200_000_000)
             let began = ContinuousClock.now
             let response = try server.exchange(.retrieval(.v8, stuck.location))
-            // An idle machine takes a few milliseconds; scripts/bench-takeover measures that.
+            // An idle machine needs a few milliseconds; scripts/bench-takeover measures the time.
             print("HEAD on a stuck upload of 200 MB: \(ContinuousClock.now - began)")
             #expect(response.status == 204)
             #expect(response.complete == false)
             let offset = Int(try #require(response.offset))
             #expect((1...200_000_000).contains(offset))
-            // The client wakes up and continues as if nothing had happened.
+            // The client continues as if nothing had happened.
             _ = stuck.connection.sendWhatGoes(Self.poison + Self.poison, within: .milliseconds(200))
             let last = try finish(server, stuck.location, from: offset, length: length)
             #expect(last.status == 201)
@@ -78,7 +78,7 @@ struct TakeOverTests {
     }
 
     @Test(
-        "CON-02 CON-04: PATCH takes a stuck upload over, after a refusal with the offset if the client did not know it"
+        "CON-02 CON-04: PATCH takes over a stuck upload; at a wrong offset it gets a refusal with the right one first"
     )
     func patch() throws {
         try withPatientServer { server in
@@ -96,7 +96,7 @@ struct TakeOverTests {
         }
     }
 
-    @Test("CON-02: PATCH at the offset of a 2xx takes over an append that has sent its head only")
+    @Test("CON-02: PATCH at the offset of a 2xx takes over an append that has only sent its head")
     func patchAtKnownOffset() throws {
         try withPatientServer { server in
             let created = try server.exchange(
@@ -105,7 +105,7 @@ struct TakeOverTests {
             let old = try server.connect()
             try old.send(
                 .append(.v8, location, at: 1000, complete: true, .declared(2000)).with("Expect", "100-continue"))
-            // From here on the server knows it; a request still on its way would come after its successor.
+            // From here on the server has the request; otherwise it could arrive after its successor.
             try old.requireInterim()
             let last = try finish(server, location, from: 1000, length: 3000)
             #expect(last.status == 201)
@@ -115,7 +115,7 @@ struct TakeOverTests {
         }
     }
 
-    @Test("CAN-03 CAN-01 CAN-02: DELETE ends a stuck upload and frees its bytes; nothing comes back")
+    @Test("CAN-03 CAN-01 CAN-02: DELETE ends a stuck upload, and the bytes stay removed")
     func delete() throws {
         try withPatientServer { server in
             let stuck = try begin(server, length: 24_000_000, sending: 20_000_000)
@@ -132,10 +132,10 @@ struct TakeOverTests {
         }
     }
 
-    /// What a stopped process finds when it continues: bytes in the socket's buffers on both sides, and the successor's
-    /// request beside them.
+    /// The situation of a suspended process that continues: there are bytes in the socket's buffers on both sides, and
+    /// the request of its successor has arrived.
     @Test(
-        "CON-04 CON-08: bytes that wait in the kernel's buffers count before the take-over or never",
+        "CON-04 CON-08: bytes in the kernel's buffers count before the take-over or never",
         arguments: ["HEAD", "PATCH", "DELETE"])
     func bytesInBuffers(_ method: String) throws {
         try withPatientServer { server in
@@ -143,7 +143,7 @@ struct TakeOverTests {
             let stuck = try begin(server, length: length, sending: 2_000_000)
             server.process.kill(SIGSTOP)
             defer { server.process.kill(SIGCONT) }
-            // The right bytes, marked: from the successor's offset on they must not be seen.
+            // The right bytes, then wrong ones: from the successor's offset on they must not be stored.
             var filled = 0
             for _ in 0..<200 {
                 let sent = stuck.connection.sendWhatGoes(Self.poison, within: .milliseconds(50))
@@ -169,7 +169,7 @@ struct TakeOverTests {
             }
             #expect(response.status == (method == "HEAD" ? 204 : 409))
             let offset = Int(try #require(response.offset))
-            // 64 KiB at most were accepted by our kernel beyond what was counted.
+            // The sending kernel accepted at most 64 KiB beyond the counted bytes.
             #expect(offset <= 2_000_000 + filled + Self.poison.count)
             let last = try finish(server, stuck.location, from: offset, length: length)
             #expect(last.status == 201)
@@ -183,7 +183,7 @@ struct TakeOverTests {
         }
     }
 
-    @Test("CON-10: taking one upload over leaves another one alone")
+    @Test("CON-10: taking over one upload does not affect another one")
     func others() throws {
         try withPatientServer { server in
             let stuck = try begin(server, length: 3_000_000, sending: 1_000_000)

@@ -33,7 +33,7 @@ struct AccessLogTests {
         }
     }
 
-    /// The whole lines of the log that are about a request, once there are as many as that.
+    /// The complete lines of the log that contain `text`, once there are `count` of them.
     private func lines(_ server: ServerProcess, _ count: Int, containing text: String) throws -> [String] {
         try server.process.awaitErrorOutput { log in
             let found = log.split(separator: "\n", omittingEmptySubsequences: false).dropLast().map(String.init)
@@ -42,9 +42,9 @@ struct AccessLogTests {
         }
     }
 
-    @Test("SEC-15: JSON: one valid object a line, each request with an id of its own; no upload's secret in full")
+    @Test("SEC-15: JSON: one valid object on each line, each request with its own id; no upload's secret in full")
     func json() throws {
-        // The kit finds the port in the text form alone.
+        // The port can be read from the log in the text form only.
         let socket = try TemporaryDirectory()
         let options = ["--log-format", "json", "--log-level", "debug", "--listen", "unix:\(socket.path)/s"]
         let server = try ServerProcess(options)
@@ -83,13 +83,13 @@ struct AccessLogTests {
         #expect(!server.log.contains("secret=1"), "queries are not logged")
     }
 
-    /// Every line of one upload has the same hash, the offset that was durable, and whether 104 was sent.
+    /// Every line of an upload has the same hash, the durable offset, and whether 104 was sent.
     private func checkUploadLines(_ server: ServerProcess, _ decoder: JSONDecoder) throws {
         let all = try server.log.split(separator: "\n").map { try decoder.decode(Line.self, from: Data($0.utf8)) }
         let lines = all.filter { $0.upload != nil }
         #expect(Set(lines.compactMap(\.upload)).count == 1)
         #expect(lines.allSatisfy { $0.upload?.hasPrefix("upload:") == true && $0.principal == "anonymous" })
-        // Those of different connections may come in another order than the requests did.
+        // The lines of different connections may be in another order than the requests.
         let told = lines.map { line in
             [
                 line.method, line.status.map { "\($0)" }, line.offset.map { "\($0)" }, line.interim.map { "\($0)" },
@@ -105,7 +105,7 @@ struct AccessLogTests {
         #expect(all.first { $0.method == "PUT" }?.interimOmitted == "no-completeness")
     }
 
-    @Test("SEC-15: text: time, id, method, target, status and bytes on one line, whatever the request says")
+    @Test("SEC-15: text: time, id, method, target, status and bytes on one line, for any request")
     func text() throws {
         try withServer { server in
             let body = Payload.bytes(1000)
@@ -119,7 +119,7 @@ struct AccessLogTests {
                 let found = try lines(server, 1, containing: text)
                 #expect(found.count == 1)
             }
-            // Nothing that a client sends makes a line of its own, or colors a terminal.
+            // Nothing that a client sends starts a line, or changes the color of a terminal.
             let forged = try server.connect()
             try forged.send("GET /files/a\u{1B}[31mb HTTP/1.1\r\nHost: localhost\r\n\r\n")
             _ = try? forged.readResponse()
@@ -144,7 +144,7 @@ struct AccessLogTests {
     }
 
     @Test(
-        "The code of a problem document stands in its log line")
+        "The log line of a refusal has the code of its problem document")
     func codes() throws {
         try withServer { server in
             _ = try server.download("none")
@@ -154,14 +154,14 @@ struct AccessLogTests {
         }
     }
 
-    @Test("The log says what ended a request: another request, a time limit")
+    @Test("The log names the reason that ended a request: a take-over, a timeout")
     func reasons() throws {
         try withServer { server in
             let location = try server.begin(.v8, "/files/f", [1])
             let stuck = try server.connect()
             try stuck.send(Request.append(.v8, location, at: 1, complete: true, .declared(10)))
             try stuck.send([1, 2])
-            // Whichever of the two the server sees first: it ends the append when that has begun.
+            // Depending on which arrives first, one retrieval may not be enough: it must come after the append.
             _ = try server.process.awaitErrorOutput { text in
                 _ = try? server.exchange(.retrieval(.v8, location))
                 return text.contains(" PATCH ") ? true : nil
@@ -175,7 +175,7 @@ struct AccessLogTests {
         }
     }
 
-    @Test("Connections beyond the limit are logged, once a minute")
+    @Test("Connections beyond the limit are logged once a minute")
     func tooMany() throws {
         try withServer("--max-connections", "1") { server in
             let kept = try server.connectFast()
@@ -197,7 +197,7 @@ struct AccessLogTests {
         }
     }
 
-    @Test("A request whose client went away is logged as interrupted")
+    @Test("A request whose client disconnected is logged as interrupted")
     func interrupted() throws {
         try withServer { server in
             let connection = try server.connect()
@@ -211,7 +211,7 @@ struct AccessLogTests {
         }
     }
 
-    @Test("--log-level error: silence while all is well")
+    @Test("With --log-level error the log is empty as long as there is no error")
     func level() throws {
         let directory = try TemporaryDirectory()
         let socket = directory.path + "/s"

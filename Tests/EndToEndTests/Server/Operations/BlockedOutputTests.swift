@@ -4,7 +4,7 @@ import Glibc
 import TestSupport
 import Testing
 
-/// A standard error that accepts nothing: the log is lost, and counted; the service continues.
+/// If standard error accepts no bytes, log lines are dropped and counted, and the service continues.
 @Suite("Blocked outputs", .blocking)
 struct BlockedOutputTests {
     private static let requests = 5000
@@ -22,7 +22,7 @@ struct BlockedOutputTests {
     }
 
     @Test(
-        "A standard error that nothing reads stops neither requests nor SIGTERM; dropped lines are counted and reported",
+        "A standard error that is not read stops neither requests nor SIGTERM; dropped lines are counted and reported",
         arguments: [false, true])
     func unread(isFull: Bool) throws {
         let server = try UnreadOutput(isFull: isFull, output: isFull)
@@ -31,7 +31,7 @@ struct BlockedOutputTests {
         #expect(try server.exchange(.append(.v8, location, at: 2, complete: true, .bytes([3]))).status == 201)
         let counted = MetricSamples(try server.exchange(.get("/metrics")).text)["onward_log_lines_dropped_total"]
         #expect(counted > 1000)
-        // The reader reads again.
+        // The reader continues to read.
         var dropped = 0
         var answered = 0
         try server.readLines { lines in
@@ -41,7 +41,7 @@ struct BlockedOutputTests {
             return dropped >= Int(counted)
         }
         #expect(answered >= 500 && answered + dropped >= Self.requests)
-        // And blocks again.
+        // The reader stops again.
         let connection = try server.connect()
         for _ in 0..<3000 { #expect(try connection.exchange(.get("/healthz")).status == 200) }
         server.process.kill(SIGTERM)
@@ -49,7 +49,7 @@ struct BlockedOutputTests {
     }
 
     @Test(
-        "A standard error that is closed, or whose reader has ended, costs the log and nothing else",
+        "A standard error that is closed, or whose reader has ended, only loses the log",
         arguments: ["2>&-", "2>&- 1>&- 0<&-", "2>&3"])
     func closed(redirection: String) throws {
         let directory = try TemporaryDirectory()
@@ -73,7 +73,7 @@ struct BlockedOutputTests {
         try use(connect)
         let metrics = MetricSamples(try connect().exchange(.get("/metrics")).text)
         #expect(metrics["onward_log_lines_dropped_total"] > 4000)
-        // No file of the store has got the number of the closed descriptor.
+        // No file of the store has the number of the closed descriptor.
         for name in try FileManager.default.contentsOfDirectory(atPath: directory.path + "/data") {
             let content = FileManager.default.contents(atPath: directory.path + "/data/" + name) ?? Data()
             #expect(content.firstRange(of: Data("GET /healthz".utf8)) == nil, "\(name)")
@@ -82,15 +82,15 @@ struct BlockedOutputTests {
         #expect(try process.awaitEnding(within: .seconds(30)) == .exited(0))
     }
 
-    @Test("The lines printed at the start delay no SIGTERM, even if nothing reads them")
+    @Test("The lines printed at the start do not delay SIGTERM, even if they are not read")
     func stopAfterStart() throws {
         let server = try UnreadOutput(isFull: true, output: true)
         server.process.kill(SIGTERM)
-        // The log has a second for its last lines.
+        // The server waits up to a second for its last log lines.
         #expect(try server.process.awaitEnding(within: .seconds(30)) == .exited(0))
     }
 
-    @Test("A server that cannot start ends with its status even if nothing reads why")
+    @Test("A server that cannot start ends with its status, even if its message is not read")
     func failedStart() throws {
         var ends: [Int32] = [0, 0]
         try #require(pipe(&ends) == 0)

@@ -4,7 +4,7 @@ import Glibc
 import TestSupport
 import Testing
 
-/// A wall clock that is set while a server runs, or while none does.
+/// A wall clock that is set while the server is running or stopped.
 @Suite(
     "Clock jumps", .blocking,
     .enabled(if: PreloadedLibrary.compiler != nil, "needs a C compiler"))
@@ -37,7 +37,7 @@ struct ClockJumpTests {
     }
 
     @Test(
-        "LIM-19: a jump forward or back, while the server runs, changes no lifetime, and is logged",
+        "LIM-19: a jump of the clock while the server is running changes no lifetime, and is logged",
         arguments: [4000, -4000])
     func whileRunning(days: Int) throws {
         try withShiftedServer(["--max-age", "1h", "--keep-completed", "1h"]) { server, clock in
@@ -47,23 +47,23 @@ struct ClockJumpTests {
             #expect(try server.exchange(.append(.v8, finished, at: 1000, complete: true, .bytes([1]))).status == 201)
             try clock.shift(by: days * Self.day)
             try awaitLog(server, "the wall clock jumped \(days < 0 ? "back" : "forward") by ")
-            // The sweep has been here since.
+            // The sweep has run since the jump.
             Deadline.pause(.milliseconds(2200))
             let head = try server.exchange(.retrieval(.v8, location))
             #expect(head.status == 204 && head.offset == 1000)
             #expect((3000...3600).contains(try #require(head.limits?["max-age"])))
-            // The date is that of the wall clock.
+            // Date follows the wall clock.
             #expect(try (9...12).contains(abs(year(head) - now)))
             #expect(try server.exchange(.retrieval(.v8, finished)).complete == true)
             #expect(try server.exchange(.append(.v8, location, at: 1000, complete: true, .bytes([1]))).status == 201)
             let file = try server.exchange(.get("/files/file.bin"))
             #expect(file.status == 200)
-            // The log line comes once for each jump.
+            // There is one log line for each jump.
             #expect(server.log.components(separatedBy: "the wall clock jumped").count == 2)
         }
     }
 
-    @Test("LIM-19: after a jump back an upload still expires in its time")
+    @Test("LIM-19: after a jump back an upload still expires after its lifetime")
     func expiresAfterJumpBack() throws {
         try withShiftedServer(["--max-age", "3s"]) { server, clock in
             let location = try begin(server)
@@ -75,7 +75,7 @@ struct ClockJumpTests {
         }
     }
 
-    @Test("LIM-19: downtime counts by the wall clock, after a stop and after a crash", arguments: [false, true])
+    @Test("LIM-19: downtime is measured by the wall clock, after a stop and after a crash", arguments: [false, true])
     func downtime(isCrash: Bool) throws {
         try withShiftedServer(["--max-age", "1h"]) { server, clock in
             let location = try begin(server)
@@ -88,7 +88,7 @@ struct ClockJumpTests {
             let head = try server.exchange(.retrieval(.v8, location))
             #expect(head.status == 204)
             #expect((1000...1200).contains(try #require(head.limits?["max-age"])))
-            // A jump while it runs does not count, before or after the restart.
+            // A jump while the server is running does not count, before or after the restart.
             try clock.shift(by: 2400 + 30 * Self.day)
             try awaitLog(server, "the wall clock jumped forward")
             Deadline.pause(.milliseconds(1500))
@@ -101,7 +101,7 @@ struct ClockJumpTests {
         }
     }
 
-    @Test("LIM-19: after a downtime that seems longer than a life nothing expires at once", arguments: [false, true])
+    @Test("LIM-19: after a downtime that seems longer than a lifetime, nothing expires for an hour", arguments: [false, true])
     func longDowntime(isCrash: Bool) throws {
         try withShiftedServer([]) { server, clock in
             let location = try begin(server)
@@ -113,7 +113,7 @@ struct ClockJumpTests {
             let head = try server.exchange(.retrieval(.v8, location))
             #expect(head.status == 204 && head.offset == 1000)
             #expect((3500...3600).contains(try #require(head.limits?["max-age"])))
-            // The clock is set right: the downtime was none.
+            // The clock is corrected, so there was no downtime.
             try clock.shift(by: 0)
             try awaitLog(server, "the wall clock jumped back")
             let isRight: Bool? = try pollUntil(within: .seconds(60)) {

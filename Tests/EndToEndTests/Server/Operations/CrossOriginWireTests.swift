@@ -1,7 +1,7 @@
 import ConformanceKit
 import Testing
 
-/// CORS as a browser sees it.
+/// CORS from the point of view of a browser.
 @Suite("Cross-origin requests over the wire", .blocking)
 struct CrossOriginWireTests {
     private static let origin = "https://app.example"
@@ -37,7 +37,7 @@ struct CrossOriginWireTests {
         }
     }
 
-    @Test("XCO-01: where any origin is allowed, its pages may upload")
+    @Test("XCO-01: if any origin is allowed, pages of any origin may upload")
     func anyOrigin() throws {
         try withServer("--cors-origin", "*") { server in
             let allowed = try server.exchange(preflight("/files/f.bin", "PUT"))
@@ -47,7 +47,7 @@ struct CrossOriginWireTests {
         }
     }
 
-    @Test("XCO-01 XCO-02: an upload from a page: preflights, creation, offset, append, cancellation, all readable")
+    @Test("XCO-01 XCO-02: an upload from a page: preflights, creation, offset, append and cancellation are all readable")
     func upload() throws {
         try withServer("--cors-origin", Self.origin, "--cors-origin", "https://other.example") { server in
             func expectReadable(_ response: Response) {
@@ -89,7 +89,7 @@ struct CrossOriginWireTests {
         }
     }
 
-    @Test("A page of another origin may not read anything, and change nothing")
+    @Test("A page of an origin that is not allowed can neither read nor change anything")
     func foreign() throws {
         let other = [("Origin", "https://evil.example"), ("Origin", "null"), ("Origin", "https://app.example.evil")]
         for options in [[], ["--cors-origin", Self.origin]] {
@@ -113,7 +113,7 @@ struct CrossOriginWireTests {
         }
     }
 
-    @Test("If the response depends on the origin, Vary says so, with and without an origin")
+    @Test("If the response depends on the origin, Vary names it, with and without an origin")
     func vary() throws {
         try withServer("--cors-origin", Self.origin) { server in
             try server.publish([1], as: "f.bin")

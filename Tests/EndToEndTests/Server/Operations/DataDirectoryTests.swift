@@ -3,7 +3,7 @@ import Glibc
 import TestSupport
 import Testing
 
-/// The data directory of `onward serve`: how it is made, and what happens when it cannot be used.
+/// The data directory of `onward serve`: its creation, and errors if it cannot be used.
 @Suite("Data directory", .blocking)
 struct DataDirectoryTests {
     private func permissions(_ path: String) -> mode_t? {
@@ -16,7 +16,7 @@ struct DataDirectoryTests {
     }
 
     @Test(
-        "What is missing is made, its parents included: the directory 0700, the database 0600, files by their own names"
+        "The server creates what is missing, with parents: the directory 0700, the database 0600, files by their own names"
     )
     func made() throws {
         let directory = try TemporaryDirectory()
@@ -37,7 +37,7 @@ struct DataDirectoryTests {
         }
     }
 
-    @Test("A root that is a file, is below one, or is no directory's name ends with 74 and says so")
+    @Test("A root that is a file, is below a file or has an invalid name ends with 74 and a message")
     func noDirectory() throws {
         let directory = try TemporaryDirectory()
         let file = directory.path + "/file"
@@ -51,7 +51,7 @@ struct DataDirectoryTests {
         #expect(FileManager.default.contents(atPath: file) == Data("mine".utf8))
     }
 
-    @Test("Parts that are not what they should be end with 74; nothing of them is changed")
+    @Test("Contents of the wrong type end with 74, and are not changed")
     func foreignParts() throws {
         for (name, content) in [
             ("files", "a file"), ("uploads", "a file"), ("onward.sqlite", "this is no database at all"),
@@ -63,7 +63,7 @@ struct DataDirectoryTests {
             try run(root).expect(74, root)
             #expect(FileManager.default.contents(atPath: root + "/" + name) == Data(content.utf8), "\(name)")
         }
-        // A link would lead out of the directory.
+        // A symbolic link would lead out of the directory.
         let directory = try TemporaryDirectory()
         let root = directory.path + "/data"
         try FileManager.default.createDirectory(atPath: root, withIntermediateDirectories: true)
@@ -96,7 +96,7 @@ struct DataDirectoryTests {
         try ReadOnlyMount.run(root, ["serve", "--listen", "127.0.0.1:0", "--root", root + "/new"]).expect(74, root)
     }
 
-    @Test("A second server on the same directory ends with 75, and the first does not notice")
+    @Test("A second server on the same directory ends with 75, and the first one is not affected")
     func inUse() throws {
         try withServer { server in
             try server.publish([1, 2, 3], as: "f.bin")
@@ -106,14 +106,14 @@ struct DataDirectoryTests {
             try run(server.directory.path + "/link").expect(75)
             #expect(try server.download("f.bin").content == [1, 2, 3])
             try server.publish([4], as: "g.bin")
-            // The lock goes with the process, however it ends.
+            // The lock ends with the process, in whatever way the process ends.
             try server.restart()
             #expect(try server.download("g.bin").content == [4])
         }
     }
 }
 
-/// A run of `onward` as a user who is not root.
+/// A run of `onward` as a user other than root.
 enum Dropped {
     static var isPossible: Bool { access("/usr/bin/setpriv", X_OK) == 0 }
 
@@ -124,7 +124,7 @@ enum Dropped {
     }
 }
 
-/// A run of `onward` to which one directory is mounted read-only.
+/// A run of `onward` with one directory mounted read-only.
 enum ReadOnlyMount {
     static let isPossible: Bool = {
         guard geteuid() == 0, let probe = try? ChildProcess("/usr/bin/unshare", ["-m", "/bin/true"]) else {

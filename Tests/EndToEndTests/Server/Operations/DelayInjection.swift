@@ -1,7 +1,7 @@
 import Glibc
 import TestSupport
 
-/// Makes system calls of a running process return late, by strace(1), until ``end()``.
+/// Delays system calls of a running process, with strace(1), until ``end()``.
 final class DelayInjection {
     private let tracer: ChildProcess
 
@@ -16,10 +16,10 @@ final class DelayInjection {
         _ = try tracer.awaitErrorOutput { $0.contains(" attached") ? true : nil }
     }
 
-    /// Lets the process continue by itself.
+    /// Removes strace from the process, which continues.
     func end() throws {
         tracer.kill(SIGTERM)
-        // A tracer that ends while a call is delayed leaves it to the system.
+        // If strace ends while a call is delayed, the system completes the call.
         do { _ = try tracer.awaitEnding(within: .seconds(5)) } catch {
             tracer.kill(SIGKILL)
             _ = try tracer.awaitEnding()

@@ -2,7 +2,7 @@ import ConformanceKit
 import Testing
 
 /// `serve --explain`, `Onward-Explain`, `--interim` and `Onward-Interim`.
-@Suite("Explanations of a missing 104, for operators and clients", .blocking)
+@Suite("Explanations of a missing 104", .blocking)
 struct ExplainTests {
     private func explained(_ request: Request) -> Request { request.with("Onward-Explain", "?1") }
 
@@ -12,7 +12,7 @@ struct ExplainTests {
         }
     }
 
-    @Test("Each reason as it comes over the wire, in the field and in the log")
+    @Test("Each reason is in the response field and in the log")
     func reasons() throws {
         try withServer("--explain", "--min-size", "4") { server in
             let whole = Request.creation(.v8, complete: true, .bytes([1, 2, 3, 4]))
@@ -64,7 +64,7 @@ struct ExplainTests {
             }
             let secret = try #require(location.split(separator: "/").last)
             #expect(!server.log.contains(secret))
-            // Nobody gets the field who did not ask, and it says nothing where there is nothing to say.
+            // Only requests with the field get it in the response, and only if there is something to explain.
             #expect(try server.exchange(whole).value("Onward-Explain") == nil)
             #expect(try server.exchange(explained(.get("/files/f"))).value("Onward-Explain") == nil)
             #expect(try server.exchange(explained(.retrieval(.v8, location))).value("Onward-Explain") == nil)
@@ -72,7 +72,7 @@ struct ExplainTests {
         }
     }
 
-    @Test("Without --explain the log has the reason's word alone")
+    @Test("Without --explain the log has only the reason's code")
     func quiet() throws {
         try withServer { server in
             _ = try server.exchange(explained(Request("PUT", "/files/f", [], .bytes([1]))))
@@ -84,7 +84,7 @@ struct ExplainTests {
         }
     }
 
-    @Test("A page of another origin may ask, and may read the answer")
+    @Test("A page of another origin may request the explanation, and may read it")
     func crossOrigin() throws {
         try withServer("--cors-origin", "https://app.example") { server in
             let preflight = try server.exchange(
@@ -100,7 +100,7 @@ struct ExplainTests {
         }
     }
 
-    @Test("The explanation of an early refusal has its code")
+    @Test("The explanation of an early refusal has the code of its problem document")
     func refused() throws {
         let fixture = try TokenFixture("a token-all-0123456789abcdef")
         let answer = try fixture.server.exchange(explained(.creation(.v8, complete: true, .bytes([1]))))
@@ -108,7 +108,7 @@ struct ExplainTests {
         #expect(sentence(answer) == "no 104: the request was refused (missing-token)")
     }
 
-    @Test("--interim off: no client gets 104; parts can still be resumed")
+    @Test("--interim off: no client gets 104; interrupted appends can still be resumed")
     func turnedOff() throws {
         try withServer("--interim", "off") { server in
             let whole = try server.exchange(explained(.creation(.v8, complete: true, .bytes([1, 2]))))

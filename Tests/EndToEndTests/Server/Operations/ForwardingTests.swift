@@ -4,10 +4,10 @@ import Glibc
 import TestSupport
 import Testing
 
-/// What a server makes of what proxies say, over the wire.
+/// The handling of the fields that proxies add.
 @Suite("Behind a proxy", .blocking)
 struct ForwardingTests {
-    /// An address of this machine that is not a loopback one: whoever connects from there is no trusted proxy.
+    /// An address of this machine other than the loopback one: a client that connects from it is not a trusted proxy.
     private static let ownAddress: String? = {
         var list: UnsafeMutablePointer<ifaddrs>?
         guard getifaddrs(&list) == 0 else { return nil }
@@ -39,14 +39,14 @@ struct ForwardingTests {
         return request
     }
 
-    @Test("A prefix that a proxy took off stands before every location; the log names the client, and the proxy")
+    @Test("Every location begins with the prefix that a proxy removed; the log has the client and the proxy")
     func prefix() throws {
         try withServer("--allow-anonymous") { server in
             let created = try server.exchange(creation())
             let location = try #require(created.location)
             #expect(location.hasPrefix("/inbox/uploads/"))
             #expect(created.interim.first?.location == location)
-            // The proxy takes it off again. What is stored of the answer knows nothing of the way that it takes.
+            // The proxy removes the prefix again. The stored response does not depend on the path of the request.
             let stored = String(location.dropFirst("/inbox".count))
             let direct = try server.exchange(.append(.v8, stored, at: 2, complete: true, .bytes([3])))
             #expect(direct.status == 201 && direct.location == "/files/a.bin")
@@ -63,7 +63,7 @@ struct ForwardingTests {
         }
     }
 
-    @Test("--public-url stands before every location, whatever proxies say")
+    @Test("Every location begins with --public-url, with any fields of proxies")
     func publicURL() throws {
         try withServer("--allow-anonymous", "--public-url", "https://files.example:8443/up/") { server in
             let response = try server.exchange(creation())
@@ -74,7 +74,7 @@ struct ForwardingTests {
     }
 
     @Test(
-        "What a stranger says of proxies is neither followed nor logged; --trust-proxy makes it count",
+        "The proxy fields of an untrusted client are neither used nor logged; with --trust-proxy they are used",
         .enabled(if: ownAddress != nil, "there is no address but the loopback one"))
     func stranger() throws {
         let address = try #require(Self.ownAddress)
@@ -101,7 +101,7 @@ struct ForwardingTests {
         }
     }
 
-    @Test("A trusted proxy cannot replace the token, on a Unix socket neither")
+    @Test("A trusted proxy cannot replace the token, not even on a Unix socket")
     func anonymous() throws {
         try withServer("--trust-proxy", "127.0.0.0/8") { server in
             for claim in Self.claims + [("Forwarded", "for=127.0.0.1"), ("Via", "1.1 x"), ("X-Forwarded-Port", "1")] {
@@ -135,7 +135,7 @@ struct ForwardingTests {
     }
 
     @Test(
-        "Options that are none are refused",
+        "Invalid values of the options are refused",
         arguments: [
             ["--public-url", "files.example"], ["--trust-proxy", "10.0.0.1/8"], ["--trust-proxy", "localhost"],
             ["--interim", "maybe"],

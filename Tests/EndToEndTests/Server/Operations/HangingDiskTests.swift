@@ -5,18 +5,18 @@ import SystemCalls
 import TestSupport
 import Testing
 
-/// A disk that neither works nor fails, but does not return.
+/// A disk whose calls neither succeed nor fail, but do not return.
 @Suite(
     "Hanging disks", .blocking,
     .enabled(if: SystemCallTrace.isPossible, "needs strace, and the right to trace"))
 struct HangingDiskTests {
     @Test(
-        "/readyz answers while the disk hangs: one check waits, the others get its last answer, then that it is stuck")
+        "/readyz responds while the disk hangs: one check waits, others reuse its last result, then report it as stuck")
     func readiness() throws {
         try withServer { server in
             #expect(try server.exchange(.get("/readyz")).status == 200)
             let hang = try DelayInjection("fdatasync", of: server, microseconds: 60_000_000)
-            // Until a check hangs for too long.
+            // Until the check has hung for too long.
             let stuck = try pollUntil(within: .seconds(30)) { () -> Response? in
                 let begun = ContinuousClock.now
                 let response = try server.exchange(.get("/readyz"), within: .seconds(30))
@@ -24,7 +24,7 @@ struct HangingDiskTests {
                 return response.status == 503 ? response : nil
             }
             #expect(stuck?.problem?.reasons == ["store-check-stuck"])
-            // No connection waits: a hundred answers come at once, and the server keeps no thread for them.
+            // No connection waits: a hundred responses arrive soon, and the server keeps no thread for them.
             let begun = ContinuousClock.now
             for _ in 0..<100 {
                 let response = try server.exchange(.get("/readyz"), within: .seconds(30))

@@ -6,7 +6,7 @@ import Testing
 /// `/healthz` and `/readyz`.
 @Suite("Health", .blocking)
 struct HealthTests {
-    @Test("Both answer GET and HEAD for whoever asks, and no other method")
+    @Test("/healthz and /readyz answer GET and HEAD of any client, and no other method")
     func answers() throws {
         try withServer { server in
             let connection = try server.connect()
@@ -16,7 +16,7 @@ struct HealthTests {
                 #expect(response.value("Cache-Control") == "no-store")
                 #expect(response.text == (path == "/healthz" ? "ok\n" : "ready\n"))
                 #expect(try connection.exchange(Request("HEAD", path)).status == 200)
-                // A probe names the machine as it likes.
+                // A probe may use any name for the machine.
                 let probe = Request("GET", path, [("Host", "10.0.0.7:8080"), ("X-Forwarded-For", "10.0.0.1")])
                 #expect(try connection.exchange(probe).status == 200)
                 let post = try connection.exchange(Request("POST", path, [], .bytes([])))
@@ -27,7 +27,7 @@ struct HealthTests {
         }
     }
 
-    @Test("LIM-17: they take no uploads, and say so")
+    @Test("LIM-17: /healthz, /readyz and unknown paths do not announce uploads")
     func discovery() throws {
         try withServer { server in
             for path in ["/healthz", "/readyz", "/nowhere", "/"] {
@@ -60,7 +60,7 @@ struct HealthTests {
         }
     }
 
-    @Test("Too little space ends creations with 507, and neither downloads nor the server")
+    @Test("Too little space ends creations with 507; downloads and the server continue")
     func space() throws {
         try withServer("--min-free", "900T") { server in
             try server.place([1, 2, 3], as: "f.bin")

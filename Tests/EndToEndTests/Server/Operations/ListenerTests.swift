@@ -4,10 +4,10 @@ import Glibc
 import TestSupport
 import Testing
 
-/// `--listen`: addresses, sockets in the file system, and what stands in the way.
+/// `--listen`: TCP addresses, Unix sockets, and errors.
 @Suite("Listeners", .blocking)
 struct ListenerTests {
-    /// What the server said it listens on, once it has named `count` addresses.
+    /// The addresses in the log, once there are `count` of them.
     private func addresses(_ process: ChildProcess, _ count: Int) throws -> [String] {
         try process.awaitErrorOutput { log in
             let found = log.split(separator: "\n", omittingEmptySubsequences: false).dropLast().compactMap { line in
@@ -21,7 +21,7 @@ struct ListenerTests {
         try #require(address.split(separator: ":").last.flatMap { UInt16($0) })
     }
 
-    @Test("Several addresses serve the same files at the same time, a socket in the file system among them")
+    @Test("Several addresses serve the same files at the same time, including a Unix socket")
     func several() throws {
         let directory = try TemporaryDirectory()
         let socket = directory.path + "/onward.sock"
@@ -36,7 +36,7 @@ struct ListenerTests {
             for connection in [first, second, third] {
                 #expect(try connection.exchange(.get("/files/f.bin")).content == [1, 2, 3])
             }
-            // An upload that is begun on one continues over another.
+            // An upload created over one address continues over another.
             let creation = Request.creation(complete: false, .bytes([1, 2]))
             let location = try #require(try third.exchange(creation).location)
             let completed = try second.exchange(.append(.v8, location, at: 2, complete: true, .bytes([3])))
@@ -45,7 +45,7 @@ struct ListenerTests {
     }
 
     @Test(
-        "IPv6 addresses stand in brackets",
+        "IPv6 addresses are written in brackets",
         .enabled(if: FileManager.default.contents(atPath: "/proc/net/if_inet6")?.isEmpty == false, "no IPv6 here"))
     func ipv6() throws {
         try withServer("--listen", "[::1]:0") { server in
@@ -54,7 +54,7 @@ struct ListenerTests {
         }
     }
 
-    @Test("CON-10: uploads over a socket in the file system announce, append and resume as over TCP")
+    @Test("CON-10: uploads over a Unix socket announce, append and resume as over TCP")
     func unixUpload() throws {
         let directory = try TemporaryDirectory()
         let socket = directory.path + "/onward.sock"
@@ -75,7 +75,7 @@ struct ListenerTests {
         }
     }
 
-    @Test("The socket file of a killed server is taken over, that of a living one and any other file is not")
+    @Test("The socket file of a killed server is replaced; that of a running one, and any other file, is not")
     func staleSocket() throws {
         let directory = try TemporaryDirectory()
         let socket = directory.path + "/onward.sock"
@@ -99,13 +99,13 @@ struct ListenerTests {
     }
 
     @Test(
-        "An address that is in use or not of this machine ends with 69 and is named; the data directory is free again")
+        "An address in use, or of another machine, ends with 69 and is named; the data directory is released")
     func busy() throws {
         try withServer { server in
             let directory = try TemporaryDirectory()
             let root = ["serve", "--root", directory.path + "/data", "--listen"]
             try ServeRun(root + [server.authority]).expect(69, server.authority, "in use")
-            // None is served where one fails.
+            // If one address fails, none is served.
             try ServeRun(root + ["127.0.0.1:0", "--listen", server.authority]).expect(69, server.authority)
             try ServeRun(root + ["192.0.2.1:0", "--allow-anonymous"]).expect(69, "192.0.2.1:0")
             try ServeRun(root + ["no-such-host.invalid:0"]).expect(69, "no-such-host.invalid:0")
@@ -113,25 +113,25 @@ struct ListenerTests {
         }
     }
 
-    @Test("Without --allow-anonymous an address that others can reach ends with 64 and the way out")
+    @Test("Without --allow-anonymous a public address ends with 64 and a message with the remedy")
     func beyondLoopback() throws {
         let directory = try TemporaryDirectory()
         for address in ["0.0.0.0:0", "[::]:0"] {
             let run = try ServeRun(["serve", "--root", directory.path + "/data", "--listen", address])
-            // A machine without IPv6 cannot listen there at all.
+            // A machine without IPv6 cannot listen on this address at all.
             guard !run.output.contains("cannot listen") else { continue }
             run.expect(64, "--allow-anonymous", address.dropLast(2).description)
         }
     }
 
-    @Test("--max-connections: more clients wait until one goes")
+    @Test("--max-connections: further clients wait until a connection ends")
     func maximum() throws {
         try withServer("--max-connections", "2") { server in
             let first = try server.connectFast()
             let second = try server.connectFast()
             let third = try server.connect()
             try? third.send(.get("/healthz"))
-            // It is let in, or sent away; it must not be served beside the two, nor disturb them.
+            // The third connection waits or is closed; it is not served, and does not affect the other two.
             for connection in [first, second] { #expect(try connection.exchange(.get("/healthz")).status == 200) }
             let isBack: Bool? = pollUntil(within: .seconds(60)) { server.connectionThreads <= 2 ? true : nil }
             #expect(isBack == true)

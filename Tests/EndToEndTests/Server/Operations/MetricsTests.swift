@@ -6,10 +6,10 @@ import Testing
 /// `/metrics`.
 @Suite("Metrics", .blocking)
 struct MetricsTests {
-    @Test("One upload's story moves the counters by what happened, and by nothing else")
+    @Test("The requests of one upload change exactly the counters of their events")
     func story() throws {
         try withServer { server in
-            // Created, cut, taken over while stuck, refused at a wrong offset, and brought to its end.
+            // The upload is created, cut, taken over while stuck, refused at a wrong offset, and completed.
             let location = try server.begin(.v8, "/files/f", Payload.bytes(1000))
             let cut = try server.connect()
             try cut.open(.append(.v8, location, at: 1000, complete: true, length: 6000, .declared(5000)))
@@ -27,7 +27,7 @@ struct MetricsTests {
                 try server.exchange(
                     .append(.v8, location, at: 3000, complete: true, .bytes(Payload.bytes(3000)))
                 ).status == 201)
-            // And some ordinary requests.
+            // Some other requests.
             let declined = Request.creation(.v8, "PUT", "/files/g", complete: true, .bytes([1, 2, 3]))
             #expect(try server.exchange(declined.with("Onward-Interim", "off")).interim.isEmpty)
             #expect(try server.exchange(Request("PUT", "/files/h", [], .bytes([1]))).status == 201)
@@ -86,7 +86,7 @@ struct MetricsTests {
         }
     }
 
-    @Test("Bytes of a download that was cut are those that the client's system took")
+    @Test("Of a download that was cut, the bytes that the kernel accepted are counted")
     func cutDownload() throws {
         try withServer { server in
             let size = 32 << 20
@@ -96,13 +96,13 @@ struct MetricsTests {
             while reader.received.count < 1_000_000 { _ = try reader.receiveMore(until: Deadline(in: .seconds(10))) }
             reader.reset()
             let metrics = try server.metrics { $0["onward_http_requests_interrupted_total{reason=\"client\"}"] == 1 }
-            // The answers about the metrics count, too.
+            // The responses of /metrics count, too.
             #expect(metrics["onward_http_sent_bytes_total"] >= 500_000)
             #expect(metrics["onward_http_sent_bytes_total"] < Double(size))
         }
     }
 
-    @Test("LIM-19: an unfinished upload whose time is over is counted once, and its state forgotten")
+    @Test("LIM-19: an expired upload is counted once, and its state is removed")
     func expired() throws {
         try withServer("--max-age", "3s") { server in
             _ = try server.begin(.v8, "/files/f", [1, 2, 3], length: 10)
@@ -131,7 +131,7 @@ struct MetricsTests {
         }
     }
 
-    @Test("With tokens they need the scope read, and no prefix but their own")
+    @Test("With tokens, /metrics requires the scope read, and a prefix that permits /metrics")
     func tokens() throws {
         let fixture = try TokenFixture(
             """
@@ -152,7 +152,7 @@ struct MetricsTests {
         #expect(try fixture.server.exchange(file).status == 403)
     }
 
-    @Test("--public-read is about files: the metrics need the same tokens as without it", arguments: [true, false])
+    @Test("--public-read applies to files: /metrics requires the same tokens as without it", arguments: [true, false])
     func publicRead(_ isPublic: Bool) throws {
         let tokens = [
             ("all", "", 200), ("reader", "read", 200), ("watch", "read prefix=/metrics/", 200),
@@ -177,7 +177,7 @@ struct MetricsTests {
         #expect(try fixture.server.exchange(.get("/files/")).status == (isPublic ? 200 : 401))
     }
 
-    @Test("Without tokens they are for this machine alone, as everything else; GET and HEAD only")
+    @Test("Without tokens, /metrics is for this machine only, like everything else; GET and HEAD only")
     func anonymous() throws {
         try withServer { server in
             #expect(try server.exchange(Request("GET", "/metrics", [("Host", "evil.example")])).status == 403)
@@ -192,7 +192,7 @@ struct MetricsTests {
         }
     }
 
-    @Test("No name, no principal and no upload's secret is among them")
+    @Test("The metrics contain no file name, no principal and no upload's secret")
     func secrets() throws {
         let fixture = try TokenFixture("somebody token-all-0123456789abcdef")
         func exchange(_ request: Request) throws -> Response {

@@ -2,10 +2,10 @@ import Glibc
 import TestSupport
 import Testing
 
-/// One run of `onward` that ends by itself, with everything that it wrote.
+/// A run of `onward` that ends by itself, with its output.
 struct ServeRun {
     let ending: ChildProcess.Ending
-    /// Standard output and standard error.
+    /// Standard output and standard error, together.
     let output: String
 
     /// Runs `onward` with these arguments.
@@ -13,7 +13,7 @@ struct ServeRun {
         try self.init(shell: "exec \"$0\" \"$@\" 1>&2", arguments, environment: environment)
     }
 
-    /// - Parameter script: for the shell, to which the executable is `$0`.
+    /// - Parameter script: runs in a shell in which `$0` is the executable.
     init(shell script: String, _ arguments: [String], environment: [String: String] = [:]) throws {
         let process = try ChildProcess(
             "/bin/sh", ["-c", script, try ExecutableLocation.onward()] + arguments, environment: environment)
@@ -21,7 +21,7 @@ struct ServeRun {
         output = process.errorOutput
     }
 
-    /// Records an issue unless the run ended with `status` and a short message that has all of `words`.
+    /// Records an issue unless the run ended with `status` and a short message that contains all of `words`.
     func expect(_ status: Int32, _ words: String..., sourceLocation: SourceLocation = #_sourceLocation) {
         #expect(ending == .exited(status), "\(output)", sourceLocation: sourceLocation)
         for word in words { #expect(output.contains(word), "\(word)", sourceLocation: sourceLocation) }

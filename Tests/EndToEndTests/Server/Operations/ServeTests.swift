@@ -4,10 +4,10 @@ import Glibc
 import TestSupport
 import Testing
 
-/// `onward serve` as a process: its options, its data directory, its end.
+/// The process `onward serve`: its options, its data directory, its end.
 @Suite("The command serve", .serialized, .blocking)
 struct ServeTests {
-    @Test("it ends when asked, within five seconds and with status 0", arguments: [SIGTERM, SIGINT])
+    @Test("SIGTERM and SIGINT end the server within five seconds, with status 0", arguments: [SIGTERM, SIGINT])
     func ends(signal: Int32) throws {
         try withServer { server in
             let idle = try server.connect()
@@ -19,7 +19,7 @@ struct ServeTests {
     }
 
     @Test(
-        "wrong options are 64, and say what is wrong",
+        "wrong options end with 64 and a message that names the mistake",
         arguments: [
             ["--nonsense"], ["--max-size"], ["--max-size", "abc"], ["--max-size", "0"], ["--max-size", "-5"],
             ["--listen", "nowhere"],
@@ -35,7 +35,7 @@ struct ServeTests {
         #expect(!FileManager.default.fileExists(atPath: directory.path + "/data"))
     }
 
-    @Test("options are variables of the environment, too; the command line wins")
+    @Test("every option has an environment variable; the command line has precedence")
     func environment() throws {
         try withServer("--max-append-size", "7", environment: ["ONWARD_MAX_SIZE": "2K", "ONWARD_MAX_APPEND_SIZE": "9"])
         { server in
@@ -49,7 +49,7 @@ struct ServeTests {
     }
 
     @Test(
-        "sizes take powers of 1000 and of 1024",
+        "sizes accept powers of 1000 and of 1024",
         arguments: [("1K", 1000), ("1KiB", 1024), ("2M", 2_000_000), ("3MiB", 3 << 20), ("12345", 12345)])
     func sizes(text: String, value: Int64) throws {
         try withServer("--max-size", text) { server in
@@ -58,7 +58,7 @@ struct ServeTests {
         }
     }
 
-    @Test("a port that is taken is 69")
+    @Test("a port that is in use ends with 69")
     func portTaken() throws {
         try withServer { server in
             let directory = try TemporaryDirectory()
@@ -69,7 +69,7 @@ struct ServeTests {
         }
     }
 
-    @Test("a data directory that another server uses is 75, and that one continues")
+    @Test("a data directory that another server uses ends with 75, and that server continues")
     func directoryTaken() throws {
         try withServer { server in
             let location = try server.begin(.v8, "/files/f", [1])
@@ -79,7 +79,7 @@ struct ServeTests {
         }
     }
 
-    @Test("a data directory that cannot be one is 74")
+    @Test("an unusable data directory ends with 74")
     func directoryUnusable() throws {
         let directory = try TemporaryDirectory()
         #expect(FileManager.default.createFile(atPath: directory.path + "/file", contents: Data()))
@@ -89,7 +89,7 @@ struct ServeTests {
         }
     }
 
-    @Test("the data directory is for its owner alone, the published files have their own names")
+    @Test("only its owner has access to the data directory, and published files have their own names")
     func layout() throws {
         try withServer { server throws in
             #expect(try server.exchange(Request("PUT", "/files/a/b.txt", [], .bytes([1]))).status == 201)
@@ -102,7 +102,7 @@ struct ServeTests {
         }
     }
 
-    @Test("it serves a socket in the file system, and takes over one that was left behind")
+    @Test("it listens on a Unix socket, and replaces the socket file of an earlier server")
     func unixSocket() throws {
         let directory = try TemporaryDirectory()
         let path = directory.path + "/socket"
@@ -118,7 +118,7 @@ struct ServeTests {
         }
     }
 
-    @Test("several addresses")
+    @Test("it listens on several addresses")
     func severalAddresses() throws {
         let directory = try TemporaryDirectory()
         let path = directory.path + "/socket"
@@ -135,7 +135,7 @@ struct ServeTests {
         }
     }
 
-    @Test("/healthz and /readyz need nothing and change nothing", arguments: ["/healthz", "/readyz"])
+    @Test("/healthz and /readyz need no data and change nothing", arguments: ["/healthz", "/readyz"])
     func health(target: String) throws {
         try withServer { server throws in
             #expect(try server.exchange(.get(target)).status == 200)
@@ -146,7 +146,7 @@ struct ServeTests {
         }
     }
 
-    @Test("the JSON log has one object a line, with the status and the stable word")
+    @Test("the JSON log has one object on each line, with the status and the problem code")
     func jsonLog() throws {
         try withServer("--log-format", "json") { server in
             #expect(try server.exchange(.get("/files/none")).status == 404)
@@ -163,7 +163,7 @@ struct ServeTests {
         }
     }
 
-    @Test("beyond --max-connections a client gets no further connection while all of its own are fast")
+    @Test("beyond --max-connections a client gets no further connection while all of its connections are fast")
     func maxConnections() throws {
         try withServer("--max-connections", "3") { server in
             let kept = try (0..<3).map { _ in try server.connectFast() }

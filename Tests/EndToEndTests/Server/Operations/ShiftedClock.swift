@@ -3,7 +3,7 @@ import Glibc
 import SystemCalls
 import TestSupport
 
-/// A wall clock that can be set for one process alone: the seconds of a file are added to `CLOCK_REALTIME`.
+/// A wall clock that can be set for one process: the number of seconds in a file is added to `CLOCK_REALTIME`.
 struct ShiftedClock {
     private let directory: TemporaryDirectory
     private let library: PreloadedLibrary
@@ -14,12 +14,12 @@ struct ShiftedClock {
         try shift(by: 0)
     }
 
-    /// For the process.
+    /// The environment of the process.
     var environment: [String: String] {
         ["LD_PRELOAD": library.path, "SHIFT_FILE": directory.path + "/shift"]
     }
 
-    /// Sets the clock: from now on it differs from the system's by so many seconds.
+    /// Sets the clock: from now on it differs from the system's clock by this number of seconds.
     func shift(by seconds: Int) throws {
         let file = directory.path + "/shift"
         try Data(String(seconds).utf8).write(to: URL(filePath: file + ".new"))
@@ -62,7 +62,7 @@ struct ShiftedClock {
 }
 
 extension FileManager {
-    /// In one step, as rename(2) does.
+    /// Replaces a file in one step, with rename(2).
     fileprivate func moveReplacing(_ source: String, _ destination: String) throws {
         guard rename(source, destination) == 0 else { throw Errno.current }
     }

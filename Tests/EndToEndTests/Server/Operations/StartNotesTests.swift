@@ -2,10 +2,10 @@ import ConformanceKit
 import FoundationEssentials
 import Testing
 
-/// What the server says at its start that an operator would otherwise learn from users.
+/// Problems that the server logs at its start, before users notice them.
 @Suite("Notes at the start", .blocking)
 struct StartNotesTests {
-    /// What a server with these tokens has logged once it has said all of `words`.
+    /// The log of a server with these tokens, once it contains all of `words`.
     private func log(_ tokens: String, until words: String...) throws -> String {
         let fixture = try TokenFixture(tokens)
         return try fixture.server.process.awaitErrorOutput { text in
@@ -13,14 +13,14 @@ struct StartNotesTests {
         }
     }
 
-    @Test("The number of tokens, and a note that without tokens no client has access")
+    @Test("The start logs the number of tokens, or that without tokens no client has access")
     func noToken() throws {
         for tokens in ["", "# none yet\n"] {
             _ = try log(tokens, until: "/tokens was read: 0 tokens\n", "warning: ", "no client has access\n")
         }
     }
 
-    @Test("Tokens that can be guessed are reported by their names and never shown")
+    @Test("The start logs the names of tokens that can be guessed, and never the tokens")
     func shortToken() throws {
         let text = try log(
             "anna token-of-anna-0001\ncarl exactly16-bytes-\nben s3cr3t\n", until: "/tokens was read: 3 tokens\n",
@@ -29,7 +29,7 @@ struct StartNotesTests {
         for token in ["token-of-anna", "s3cr3t", "exactly16"] { #expect(!text.contains(token)) }
     }
 
-    @Test("Too little free space is reported at the start and with each refusal, with directory and numbers")
+    @Test("Too little free space is logged at the start and with each refusal, with directory and numbers")
     func space() throws {
         try withServer("--min-free", "900T") { server in
             let words = [server.root, "900000000000000", "--min-free"]

@@ -4,12 +4,12 @@ import SystemCalls
 import TestSupport
 import Testing
 
-/// A system that has no thread to give.
+/// A system on which no thread can be created.
 @Suite(
-    "Starved starts", .blocking,
+    "Starts without threads", .blocking,
     .enabled(if: PreloadedLibrary.compiler != nil, "needs a C compiler"))
 struct StarvedStartTests {
-    /// Makes one creation of a thread fail, counted from 1.
+    /// Makes the creation of one thread fail; threads are counted from 1.
     private static let source = """
         #define _GNU_SOURCE
         #include <dlfcn.h>
@@ -26,14 +26,14 @@ struct StarvedStartTests {
         }
         """
 
-    @Test("Without a thread the server starts completely or not at all: status 71, the reason, nothing listens")
+    @Test("If a thread cannot be created, the server starts completely, or ends with 71, a reason and no open listener")
     func everyThread() throws {
         let directory = try TemporaryDirectory()
         let library = try PreloadedLibrary(Self.source, in: directory)
         let port = try FixedPort.next()
         var failed = 0
         var started = 0
-        // Only the thread of a connection is tried twice, so that failures of later threads follow.
+        // The start tries again only for the threads of connections, so the loop reaches every later thread.
         while started < 3 {
             let process = try ServerProcess.run(
                 ["--root", directory.path + "/data", "--listen", "127.0.0.1:\(port)", "--min-free", "0"],
@@ -53,7 +53,7 @@ struct StarvedStartTests {
             failed += 1
             try #require(failed < 50)
         }
-        // Catalog, files, store, log, timeouts, expiry, connections.
+        // The threads of the catalog, files, store, log, timeouts, expiry and connections.
         #expect(failed >= 10)
     }
 }

@@ -4,12 +4,12 @@ import Glibc
 import TestSupport
 import Testing
 
-/// SIGTERM and SIGINT: what has arrived is kept, the server waits for no client without need, and the status is 0.
+/// SIGTERM and SIGINT: received content is kept, the server waits for clients only if necessary, and the status is 0.
 @Suite("Stopping", .blocking)
 struct StoppingTests {
     private static let content = Payload.bytes(3 << 20)
 
-    /// Runs `body` with a server that would wait for far longer than any test, if it waited.
+    /// Runs `body` with a server whose timeouts are far longer than any test.
     private func withPatientServer(_ body: (ServerProcess) throws -> Void) throws {
         try withServer("--drain-timeout", "1h", "--idle-timeout", "1h", "--header-timeout", "1h") { try body($0) }
     }
@@ -29,7 +29,7 @@ struct StoppingTests {
             try connection.send(Request.creation(complete: true, .declared(Int64(Self.content.count))))
             let location = try #require(try connection.requireInterim().location)
             try connection.send(Self.content[..<1_500_000])
-            // It has been read once the upload's file has it.
+            // The server has read the content when the upload's file contains it.
             let arrived: Bool? = pollUntil(within: .seconds(60)) {
                 let names = (try? FileManager.default.contentsOfDirectory(atPath: server.root + "/uploads")) ?? []
                 return names.contains { fileSize(server.root + "/uploads/" + $0) == 1_500_000 } ? true : nil
@@ -54,14 +54,14 @@ struct StoppingTests {
         }
     }
 
-    @Test("The stop waits for a running download, unless a second signal comes")
+    @Test("The stop waits for a running download until a second signal comes")
     func askedTwice() throws {
         try withPatientServer { server in
             #expect(
                 try server.exchange(Request("PUT", "/files/large", [], .bytes(Payload.bytes(40 << 20)))).status == 201)
             let slow = try server.connect()
             try slow.send(Request.get("/files/large"))
-            // Its first bytes are here.
+            // The first bytes of the download have arrived.
             #expect(try slow.receiveMore(until: Deadline(in: .seconds(60))) == nil)
             server.process.kill(SIGINT)
             _ = try server.process.awaitErrorOutput { $0.contains("connections are open") ? true : nil }
@@ -72,7 +72,7 @@ struct StoppingTests {
         }
     }
 
-    @Test("H11-25: an append and a plain upload under way are ended, too; the plain one leaves nothing")
+    @Test("H11-25: an append and a plain upload are ended, too, and the plain upload leaves no file")
     func appendAndPlain() throws {
         try withPatientServer { server in
             let location = try #require(
@@ -98,7 +98,7 @@ struct StoppingTests {
         }
     }
 
-    @Test("A download under way is finished, new connections are refused meanwhile")
+    @Test("A running download is finished, and new connections are refused meanwhile")
     func download() throws {
         let large = Payload.bytes(9 << 20)
         try withServer { server in
@@ -117,7 +117,7 @@ struct StoppingTests {
         }
     }
 
-    @Test("Without any client it ends at once; a second signal changes nothing")
+    @Test("Without any client the server ends without waiting; a second signal changes nothing")
     func idle() throws {
         try withPatientServer { server in try stop(server) }
         try withServer { server in
@@ -129,14 +129,14 @@ struct StoppingTests {
         }
     }
 
-    @Test("A signal while it starts is honored")
+    @Test("A signal during the start ends the server")
     func atStart() throws {
         let directory = try TemporaryDirectory()
         for _ in 0..<10 {
             let process = try ServerProcess.run(["--root", directory.path + "/data", "--listen", "127.0.0.1:0"])
             process.kill(SIGTERM)
             let ending = try process.awaitEnding(within: .seconds(60))
-            // Before the program has begun the signal still has its default action.
+            // A signal before the program has begun has the default action.
             #expect(ending == .exited(0) || ending == .signaled(SIGTERM))
         }
     }

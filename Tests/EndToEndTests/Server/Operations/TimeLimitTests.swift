@@ -3,16 +3,16 @@ import Glibc
 import TestSupport
 import Testing
 
-/// `--header-timeout` and `--idle-timeout`: no client keeps a connection without using it.
+/// `--header-timeout` and `--idle-timeout`: connections without progress are closed.
 @Suite("Time limits", .blocking)
 struct TimeLimitTests {
     private let clock = ContinuousClock()
 
     private func hasEnded(_ connection: RawConnection) -> Bool { (try? connection.awaitClosing(within: .zero)) != nil }
 
-    /// Judges that the server ends what `begin` opens when `limit` is over: never sooner, counted from the moment that it
-    /// gives, and not four times as late again and again. A machine with much else to do may be late once.
-    /// - Parameter bytes: sent one by one meanwhile.
+    /// Expects that the server closes the connection from `begin` after `limit`: never earlier than `limit` after the
+    /// returned time, and not always four times as late. On a busy machine it may be late, so there are several tries.
+    /// - Parameter bytes: are sent one by one meanwhile.
     private func expectEnd(
         after limit: Duration, sending bytes: [UInt8] = [], sourceLocation: SourceLocation = #_sourceLocation,
         of begin: () throws -> (connection: RawConnection, since: ContinuousClock.Instant)
@@ -22,14 +22,14 @@ struct TimeLimitTests {
             var rest = bytes[...]
             let end = Deadline(in: limit * 4)
             let isInTime: Bool? = pollUntil(within: .seconds(60)) {
-                // In this order: where this thread stands still, what has ended meanwhile was in time.
+                // The order matters: if this thread was suspended, a connection that ended meanwhile was in time.
                 let isLate = end.isOver
                 if hasEnded(connection) { return true }
                 if let byte = rest.popFirst(), (try? connection.send([byte])) == nil { return true }
                 return isLate ? false : nil
             }
             guard isInTime == true else { continue }
-            // Both sides read clocks, and not at the same moment.
+            // Both sides read their clocks at different moments.
             #expect(clock.now - begun > limit - .milliseconds(50), "it ends early", sourceLocation: sourceLocation)
             return
         }
@@ -37,7 +37,7 @@ struct TimeLimitTests {
     }
 
     @Test(
-        "Connections that send nothing, or half a head, or a head byte by byte, end with the header timeout",
+        "Connections that send nothing, half a head, or a head byte by byte end with the header timeout",
         arguments: ["", "GET /files/f.bin HTTP/1.1\r\nHost: localhost\r\nX: "], [0, 3000])
     func head(half: String, more: Int) throws {
         try withServer("--header-timeout", "2", "--idle-timeout", "30") { server in
@@ -74,14 +74,14 @@ struct TimeLimitTests {
     }
 
     @Test(
-        "SEC-07 APP-13: an upload without a byte for the idle timeout is cut; what had arrived is kept and can be resumed"
+        "SEC-07 APP-13: an upload without a byte for the idle timeout is cut; its content is kept and can be resumed"
     )
     func upload() throws {
         try withServer("--idle-timeout", "2") { server in
             let content = Payload.bytes(1000)
             var location: String?
             try expectEnd(after: .seconds(2)) {
-                // As long as bytes come, time does not count.
+                // As long as bytes arrive, the timeout starts again.
                 try Pace.within(.seconds(2)) { pace in
                     let connection = try server.connect()
                     try connection.send(Request.creation(complete: true, .declared(1000)))
@@ -122,7 +122,7 @@ struct TimeLimitTests {
             let stuck = try begin()
             let (slow, response) = try Pace.within(.seconds(3)) { pace in
                 let slow = try begin()
-                // It takes a piece now and then, for longer than the limit.
+                // The client reads a piece now and then, for longer than the timeout.
                 for _ in 0..<15 {
                     guard try slow.receiveMore(until: Deadline(in: .seconds(60))) == nil else {
                         throw WireFailure.reset("by the peer")
@@ -139,7 +139,7 @@ struct TimeLimitTests {
         }
     }
 
-    @Test("SEC-07: a stuck download is closed on a Unix socket, too, and if the file has shrunk")
+    @Test("SEC-07: a stuck download is closed on a Unix socket, too, and also if the file has been truncated")
     func otherDownloads() throws {
         let content = Payload.bytes(9 << 20)
         let directory = try TemporaryDirectory()
@@ -150,7 +150,7 @@ struct TimeLimitTests {
             try local.send(.get("/files/f.bin"))
             let shrunk = try RawConnection(port: server.port, authority: server.authority, receiveBuffer: 64 << 10)
             try shrunk.send(.get("/files/f.bin"))
-            // Both have begun.
+            // Both downloads have begun.
             for connection in [local, shrunk] { _ = try connection.receiveMore(until: Deadline(in: .seconds(60))) }
             #expect(truncate(server.path(of: "f.bin"), 1000) == 0)
             let gone: Bool? = pollUntil(within: .seconds(60)) { server.connectionThreads == 0 ? true : nil }
@@ -160,7 +160,7 @@ struct TimeLimitTests {
     }
 
     @Test(
-        "SEC-07: below --min-rate an upload is cut and what arrived is kept; above it, or while the server works, it is not"
+        "SEC-07: below --min-rate an upload is cut and its content kept; above it, or while the server works, it is not cut"
     )
     func minimumRate() throws {
         try withServer("--min-rate", "1000", "--idle-timeout", "60") { server in
@@ -173,7 +173,7 @@ struct TimeLimitTests {
             let clock = ContinuousClock()
             let begun = clock.now
             var (slowly, quickly) = (0, 0)
-            // Twenty bytes a second, and forty thousand.
+            // Twenty bytes per second, and forty thousand.
             while clock.now - begun < .seconds(60), (try? slow.send(Payload.bytes(2))) != nil {
                 slowly += 2
                 if quickly < 1_000_000 {

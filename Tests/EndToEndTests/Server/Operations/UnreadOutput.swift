@@ -3,7 +3,7 @@ import Glibc
 import SystemCalls
 import TestSupport
 
-/// A server whose standard error, and standard output if asked, is a pipe that nothing reads before the test does.
+/// A server whose standard error, and optionally standard output, is a pipe that is not read until the test reads it.
 final class UnreadOutput {
     let directory: TemporaryDirectory
     let port: UInt16
@@ -13,8 +13,8 @@ final class UnreadOutput {
     private var unfinished: [UInt8] = []
 
     /// - Parameters:
-    ///   - isFull: whether the pipe has no room from the start on.
-    ///   - output: also gives the pipe to the server as standard output.
+    ///   - isFull: whether the pipe is full at the start.
+    ///   - output: whether the pipe is the server's standard output, too.
     init(isFull: Bool, output: Bool = false, _ options: [String] = []) throws {
         directory = try TemporaryDirectory()
         port = try FixedPort.next()
@@ -41,7 +41,7 @@ final class UnreadOutput {
 
     func exchange(_ request: Request) throws -> Response { try connect().exchange(request) }
 
-    /// Reads until `isEnough` is content with all lines so far.
+    /// Reads lines until `isEnough` returns true for all lines so far.
     func readLines(until isEnough: ([Substring]) -> Bool) throws {
         var text = ""
         let deadline = Deadline(in: .seconds(60))

@@ -1,10 +1,10 @@
 import ConformanceKit
 import Testing
 
-/// Draft section 4.4.
+/// Appends (draft section 4.4).
 @Suite("Append", .serialized, .blocking)
 struct AppendTests {
-    @Test("APP-03 APP-04: an upload in parts ends as one request would have")
+    @Test("APP-03 APP-04: an upload in several appends gets the same response as one in a single request")
     func sameAsOneRequest() throws {
         try withServer { server in
             let content = Payload.bytes(30)
@@ -26,7 +26,7 @@ struct AppendTests {
         }
     }
 
-    @Test("APP-13 APP-14: an interrupted append keeps a prefix and does not complete", arguments: [true, false])
+    @Test("APP-13 APP-14: an interrupted append keeps the bytes that arrived, and does not complete the upload", arguments: [true, false])
     func interrupted(byReset: Bool) throws {
         try withServer { server in
             let content = Payload.bytes(100_000)
@@ -49,7 +49,7 @@ struct AppendTests {
     }
 
     @Test(
-        "APP-25 LEN-12: huge numbers neither wrap nor crash",
+        "APP-25 LEN-12: a huge number neither overflows nor crashes the server",
         arguments: [Int64.max, Int64.max - 1, 1 << 53, 999_999_999_999_999])
     func hugeContentLength(count: Int64) throws {
         try withServer { server in
@@ -68,7 +68,7 @@ struct AppendTests {
     }
 
     @Test(
-        "APP-24 APP-27: other methods on an upload are 405 with Allow", arguments: ["POST", "PUT", "TRACE", "SEARCH"])
+        "APP-24 APP-27: other methods on an upload get 405 with Allow", arguments: ["POST", "PUT", "TRACE", "SEARCH"])
     func otherMethods(method: String) throws {
         try withServer { server in
             let location = try server.begin()
@@ -79,7 +79,7 @@ struct AppendTests {
         }
     }
 
-    @Test("H11-16: an append and what follows it in one segment are answered in order")
+    @Test("H11-16: an append and the next request in one segment are answered in order")
     func pipelined() throws {
         try withServer { server in
             let location = try server.begin(.v8, "/files/f", [1])

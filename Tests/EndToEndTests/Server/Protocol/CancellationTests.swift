@@ -2,10 +2,10 @@ import ConformanceKit
 import FoundationEssentials
 import Testing
 
-/// Draft section 4.5.
+/// Cancellations (draft section 4.5).
 @Suite("Cancellation", .serialized, .blocking)
 struct CancellationTests {
-    @Test("CAN-02: the bytes and the quota are free again")
+    @Test("CAN-02: a cancellation releases the bytes and the quota")
     func frees() throws {
         try withServer("--quota", "150000") { server in
             let location = try server.begin(.v8, "/files/f", Payload.bytes(100_000))
@@ -23,7 +23,7 @@ struct CancellationTests {
         }
     }
 
-    @Test("CAN-05: to cancel a completed upload does not undo it")
+    @Test("CAN-05: the cancellation of a completed upload does not remove its file")
     func completedStays() throws {
         try withServer { server in
             let location = try server.begin(.v8, "/files/f", [1])

@@ -2,22 +2,22 @@ import ConformanceKit
 import TestSupport
 import Testing
 
-/// The end of an upload, and what may follow it.
+/// The completion of an upload, and requests after it.
 @Suite("Completion and replay", .serialized, .blocking)
 struct CompletionTests {
-    /// An upload of five bytes that has ended.
+    /// Creates and completes an upload of five bytes.
     private func completed(_ server: ServerProcess) throws -> (location: String, response: Response) {
         let location = try server.begin(.v8, "/files/f", Payload.bytes(5))
         return (location, try server.exchange(.append(.v8, location, at: 5, complete: true, .bytes([]))))
     }
 
     @Test(
-        "APP-20 APP-28: a valid repeat of the completing append gets the same answer, and nothing happens twice",
+        "APP-20 APP-28: a valid repeat of the completing append gets the same response, and changes nothing",
         arguments: [Interop.v8, .v5, .v4, .v3, nil])
     func repeated(version: Interop?) throws {
         try withServer { server in
             let (location, first) = try completed(server)
-            // Another file has the name now; a second publication would show.
+            // Another file has the name now, so a second publication would be noticed.
             #expect(try server.exchange(Request("PUT", "/files/f", [], .bytes([9]))).isSuccessful)
             let again = try server.exchange(.append(version, location, at: 5, complete: true, .bytes([])))
             #expect(again.status == first.status)
@@ -28,7 +28,7 @@ struct CompletionTests {
         }
     }
 
-    @Test("APP-20: the stored answer outlives the server")
+    @Test("APP-20: the stored response survives a restart of the server")
     func repeatedAfterRestart() throws {
         try withServer { server in
             let (location, first) = try completed(server)
@@ -42,7 +42,7 @@ struct CompletionTests {
     }
 
     @Test(
-        "APP-07 APP-19 APP-21: a completed upload takes nothing more, and says so with ?0",
+        "APP-07 APP-19 APP-21: a completed upload refuses further content, with ?0",
         arguments: [Interop.v7, .v8])
     func nothingMore(version: Interop) throws {
         try withServer { server in
@@ -66,7 +66,7 @@ struct CompletionTests {
         }
     }
 
-    @Test("APP-05 APP-07: another offset on a completed upload is 409 with ?0")
+    @Test("APP-05 APP-07: another offset on a completed upload gets 409 with ?0")
     func otherOffset() throws {
         try withServer { server in
             let (location, _) = try completed(server)
@@ -78,7 +78,7 @@ struct CompletionTests {
     }
 
     @Test(
-        "VER-17 PRB-04: versions 6 and 7 refuse appends to a completed upload, with its problem type",
+        "VER-17 PRB-04: versions 6 and 7 refuse appends to a completed upload with its problem type",
         arguments: [
             (Interop.v6, 0, 0), (.v6, 0, 1), (.v6, 5, 1), (.v7, 0, 0), (.v7, 0, 1), (.v7, 5, 0), (.v7, 5, 1),
         ])
@@ -93,7 +93,7 @@ struct CompletionTests {
         }
     }
 
-    @Test("APP-28 CON-09: two that complete at the same time get the same answer, from one publication")
+    @Test("APP-28 CON-09: two simultaneous completions get the same response, and the file is published once")
     func simultaneous() throws {
         try withServer { server in
             let location = try server.begin(.v8, "/files/f", Payload.bytes(1 << 20))
@@ -113,11 +113,11 @@ struct CompletionTests {
         }
     }
 
-    @Test("CMP-03: a target that cannot take the representation answers at the end, with ?1")
+    @Test("CMP-03: a file that cannot be published at the end gets an error with ?1")
     func targetRefuses() throws {
         try withServer { server in
             let location = try server.begin(.v8, "/files/d", [1])
-            // Meanwhile the name becomes that of a directory.
+            // Meanwhile a directory of that name is created.
             #expect(try server.exchange(Request("PUT", "/files/d/x", [], .bytes([1]))).isSuccessful)
             let response = try server.exchange(.append(.v8, location, at: 1, complete: true, .bytes([])))
             #expect(response.status == 409)

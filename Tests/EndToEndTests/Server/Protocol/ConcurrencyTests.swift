@@ -1,10 +1,10 @@
 import ConformanceKit
 import Testing
 
-/// Draft section 4.6.
+/// Concurrent requests (draft section 4.6).
 @Suite("Concurrency", .serialized, .blocking)
 struct ConcurrencyTests {
-    /// Starts an append that sends a part of its content and then nothing more.
+    /// Starts an append that sends a part of its content and then stops.
     private func stall(_ server: ServerProcess, _ location: String, at offset: Int, _ content: [UInt8]) throws
         -> RawConnection
     {
@@ -14,9 +14,9 @@ struct ConcurrencyTests {
         return connection
     }
 
-    @Test("CON-01 CON-07: a retrieval ends a stalled append and answers at once", arguments: ["HEAD", "GET"])
+    @Test("CON-01 CON-07: a retrieval ends a stalled append and responds without a delay", arguments: ["HEAD", "GET"])
     func retrievalEndsAppend(method: String) throws {
-        // What would wait for the append would wait for longer than this test.
+        // A request that waited for the append would exceed the test's time limit.
         try withServer("--idle-timeout", "1h") { server in
             let location = try server.begin(.v8, "/files/f", [1])
             let stalled = try stall(server, location, at: 1, Payload.bytes(1000))
@@ -38,7 +38,7 @@ struct ConcurrencyTests {
         }
     }
 
-    @Test("CON-02: an append that cannot be accepted by its head does not end a running one")
+    @Test("CON-02: an append whose head is refused does not end a running append")
     func malformedAppendHarmsNothing() throws {
         try withServer { server in
             let location = try server.begin(.v8, "/files/f", [1])
@@ -58,7 +58,7 @@ struct ConcurrencyTests {
     }
 
     @Test(
-        "CON-04 CON-08 OFF-11: wherever an append is cut, the reported offset is accepted, and no byte is doubled")
+        "CON-04 CON-08 OFF-11: at whichever byte an append is cut, the reported offset is accepted, and no byte is stored twice")
     func cuts() throws {
         try withServer { server in
             let content = Payload.bytes(400_000)
@@ -70,7 +70,7 @@ struct ConcurrencyTests {
                 let connection = try server.connect()
                 try connection.open(
                     .append(.v8, location, at: offset, complete: false, .declared(Int64(content.count))))
-                // The former one continues to send wrong bytes as long as it can.
+                // The previous append continues to send wrong bytes as long as it can.
                 if let previous { _ = try? previous.send(Payload.bytes(5000, seed: 99)) }
                 step = (step * 31 + 11) % 30_011
                 try connection.send(content[offset..<min(offset + step, content.count)])
@@ -94,7 +94,7 @@ struct ConcurrencyTests {
         }
     }
 
-    @Test("CON-08: a retrieval counts what a closed connection had sent")
+    @Test("CON-08: a retrieval counts the bytes that a closed connection had sent")
     func everyByteCounts() throws {
         try withServer { server in
             let content = Payload.bytes(1 << 20)
@@ -108,7 +108,7 @@ struct ConcurrencyTests {
         }
     }
 
-    @Test("CON-09: who has sent everything gets an answer, whoever asks for the state meanwhile")
+    @Test("CON-09: a client that has sent all content gets a response, also if the state is retrieved meanwhile")
     func completingIsNotKilled() throws {
         try withServer { server in
             for round in 0..<20 {
@@ -128,14 +128,14 @@ struct ConcurrencyTests {
                     #expect(response.status == 201)
                     #expect(response.complete == true)
                 } else {
-                    // The retrieval came before the last byte.
+                    // The retrieval arrived before the last byte.
                     #expect(state.complete == false)
                 }
             }
         }
     }
 
-    @Test("CON-09: so does who has sent everything with a Content-Digest, while it is compared")
+    @Test("CON-09: so does a client that has sent all content with a Content-Digest, while the digest is compared")
     func comparingIsNotKilled() throws {
         try withServer { server in
             let content = Payload.bytes(4 << 20)
@@ -150,7 +150,7 @@ struct ConcurrencyTests {
                 try connection.awaitAcknowledgment()
                 let state = try asker.exchange(.retrieval(.v8, location))
                 #expect(state.isSuccessful)
-                // Before the last byte was read, it ended the request; after it, there is an answer.
+                // Before the last byte was read, the retrieval ended the append; afterwards there is a response.
                 if let response = try? connection.readResponse() {
                     #expect(response.status == 201)
                     #expect(response.complete == true)
@@ -163,7 +163,7 @@ struct ConcurrencyTests {
         }
     }
 
-    @Test("CON-10: uploads do not disturb each other")
+    @Test("CON-10: uploads do not affect each other")
     func independent() throws {
         try withServer { server in
             let contents = (1...6).map { Payload.bytes(200_000, seed: UInt64($0)) }
@@ -184,7 +184,7 @@ struct ConcurrencyTests {
         }
     }
 
-    @Test("CON-10: two uploads for the same file end one after the other; the later one stands")
+    @Test("CON-10: of two uploads for the same file, the one that completes last determines the content")
     func sameTarget() throws {
         try withServer { server in
             let first = try server.begin(.v8, "/files/f", [1])

@@ -1,11 +1,11 @@
 import ConformanceKit
 import Testing
 
-/// Draft section 4.2.
+/// Creations (draft section 4.2).
 @Suite("Creation", .serialized, .blocking)
 struct CreationTests {
     @Test(
-        "CRE-08 CRE-19 CRE-20: a method that the target does not know is refused by the target",
+        "CRE-08 CRE-19 CRE-20: a method that the target does not support is refused",
         arguments: ["PATCH", "POST"])
     func unknownMethod(method: String) throws {
         try withServer { server in
@@ -17,7 +17,7 @@ struct CreationTests {
     }
 
     @Test(
-        "CRE-15 CRE-16 CRE-18 H11-13: an interrupted creation keeps its prefix and its length, and is not complete",
+        "CRE-15 CRE-16 CRE-18 H11-13: an interrupted creation keeps the bytes that arrived and its length, and is not complete",
         arguments: [true, false])
     func interrupted(byReset: Bool) throws {
         try withServer { server in
@@ -42,7 +42,7 @@ struct CreationTests {
         }
     }
 
-    @Test("CRE-19 CMP-02: the creation's method, target and name hold at completion, whatever the append says")
+    @Test("CRE-19 CMP-02: the method, target and name of the creation apply at the completion, whatever the append has")
     func creationBinds() throws {
         try withServer { server in
             let creation = Request.creation(.v8, "POST", "/files/inbox/", complete: false, .bytes([1, 2]))
@@ -60,7 +60,7 @@ struct CreationTests {
         }
     }
 
-    @Test("a file appears in one step, when it is whole")
+    @Test("a file appears in one step, when it is complete")
     func noHalfFile() throws {
         try withServer { server in
             #expect(try server.exchange(Request("PUT", "/files/f", [], .bytes(Array("old".utf8)))).status == 201)

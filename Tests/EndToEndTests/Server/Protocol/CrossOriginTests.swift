@@ -2,7 +2,7 @@ import ConformanceKit
 import TestSupport
 import Testing
 
-/// Browsers: the Fetch standard's CORS protocol, and who may use a server that knows no tokens.
+/// Browsers (the CORS protocol of the Fetch standard), and access to a server without tokens.
 @Suite("Browsers and anonymous access", .serialized, .blocking)
 struct CrossOriginTests {
     private static let origin = "https://app.example"
@@ -40,7 +40,7 @@ struct CrossOriginTests {
         }
     }
 
-    @Test("XCO-02: every answer exposes the fields of the protocol, refusals included")
+    @Test("XCO-02: every response exposes the fields of the protocol, also a refusal")
     func exposed() throws {
         try withServer("--cors-origin", Self.origin) { server in
             let created = try server.exchange(
@@ -65,7 +65,7 @@ struct CrossOriginTests {
     }
 
     @Test(
-        "XCO-02: refusals of requests that cannot be read are for the page, too, if the origin could be read",
+        "XCO-02: a page can read refusals of malformed requests, too, if the origin could be read",
         arguments: [
             "Content-Length: +5\r\n\r\n", "folded\r\n line\r\n\r\n", "X: \u{1}\r\n\r\n", "X: a\0b\r\n\r\n",
             "Transfer-Encoding: gzip, chunked\r\n\r\n", "X: \(String(repeating: "a", count: 70_000))\r\n\r\n",
@@ -93,7 +93,7 @@ struct CrossOriginTests {
     }
 
     @Test(
-        "other origins get no permission, and may change nothing",
+        "other origins get no permission, and cannot change anything",
         arguments: ["https://evil.example", "null", "https://app.example.evil"])
     func foreignOrigin(origin: String) throws {
         try withServer("--cors-origin", Self.origin) { server in
@@ -107,7 +107,7 @@ struct CrossOriginTests {
         }
     }
 
-    @Test("without --cors-origin no page of another origin may write or see anything")
+    @Test("without --cors-origin no page of another origin can write or read anything")
     func withoutOrigins() throws {
         try withServer { server in
             let location = try server.begin()
@@ -123,7 +123,7 @@ struct CrossOriginTests {
                 #expect(!response.fields.contains("Access-Control-Allow-Origin"))
             }
             #expect(try server.retrieve(location).offset == 0)
-            // The server's own pages are no strangers.
+            // Pages of the server itself have its own origin.
             let own = Request.creation(.v8, "PUT", "/files/own", complete: true, .bytes([1])).with(
                 "Origin", "http://\(server.authority)")
             #expect(try server.exchange(own).status == 201)
@@ -131,7 +131,7 @@ struct CrossOriginTests {
     }
 
     @Test(
-        "anonymous access: only under the machine's own names",
+        "anonymous access: a request must name the machine by a loopback name",
         arguments: ["evil.example", "192.0.2.1", "localhost.evil.example", "127.0.0.1.nip.io:80"])
     func foreignHost(host: String) throws {
         try withServer { server in
@@ -148,7 +148,7 @@ struct CrossOriginTests {
     }
 
     @Test(
-        "anonymous access: all of the machine's own names",
+        "anonymous access: every loopback name is accepted",
         arguments: ["localhost", "127.0.0.1", "[::1]", "LOCALHOST:1234"])
     func ownHost(host: String) throws {
         try withServer { server in
@@ -158,7 +158,7 @@ struct CrossOriginTests {
     }
 
     @Test(
-        "anonymous access: nothing through a proxy",
+        "anonymous access: a request through a proxy is refused",
         arguments: [
             "Forwarded: for=192.0.2.1", "X-Forwarded-For: 192.0.2.1", "X-Forwarded-Host: x", "X-Forwarded-Proto: https",
             "X-Real-IP: 192.0.2.1",
@@ -172,7 +172,7 @@ struct CrossOriginTests {
         }
     }
 
-    @Test("anonymous access: --allow-anonymous lifts all of it")
+    @Test("anonymous access: --allow-anonymous removes all of these restrictions")
     func allowed() throws {
         try withServer("--allow-anonymous") { server in
             let request = Request.creation(.v8, complete: true, .bytes([1]))
@@ -183,7 +183,7 @@ struct CrossOriginTests {
         }
     }
 
-    @Test("anonymous access: without it no address is served that others can reach")
+    @Test("anonymous access: without --allow-anonymous the server refuses to listen on a public address")
     func beyondLoopback() throws {
         let directory = try TemporaryDirectory()
         let process = try ServerProcess.run(["--root", directory.path + "/data", "--listen", "0.0.0.0:0"])

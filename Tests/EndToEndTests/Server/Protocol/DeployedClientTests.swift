@@ -1,12 +1,12 @@
 import ConformanceKit
 import Testing
 
-/// What clients that are in use send, request for request.
+/// The requests of existing clients.
 @Suite("Deployed clients", .serialized, .blocking)
 struct DeployedClientTests {
     // MARK: The Go client of rufh-implementations
 
-    @Test("the Go client: chunked content without any length, cut and resumed")
+    @Test("the Go client: chunked content of unknown length, cut and resumed")
     func goClient() throws {
         try withServer { server in
             let content = Payload.bytes(200_000)
@@ -39,12 +39,12 @@ struct DeployedClientTests {
         }
     }
 
-    // MARK: URLSession, as the tests of swift-nio-extras play it
+    // MARK: URLSession, with the requests in the tests of swift-nio-extras
 
-    /// The versions that URLSession speaks, and their completing creation.
+    /// The versions that URLSession supports, and their completing creation.
     private static let apple: [Interop] = [.v3, .v5, .v6, .v8]
 
-    @Test("NIO: what is no upload passes through, on one connection")
+    @Test("NIO: requests that are not uploads are handled as usual, on one connection")
     func nonUploads() throws {
         try withServer { server in
             let connection = try server.connect()
@@ -80,7 +80,7 @@ struct DeployedClientTests {
     }
 
     @Test(
-        "NIO: interrupted after two bytes, then continued; the state may be asked in another version", arguments: apple,
+        "NIO: an upload is interrupted after two bytes and continued; any version can retrieve the offset", arguments: apple,
         [Interop.v3, .v8])
     func interrupted(version: Interop, retrieval: Interop) throws {
         try withServer { server in
@@ -103,7 +103,7 @@ struct DeployedClientTests {
         }
     }
 
-    @Test("NIO: two parts with a retrieval between them are one file", arguments: apple)
+    @Test("NIO: two parts with a retrieval between them form one file", arguments: apple)
     func parts(version: Interop) throws {
         try withServer { server in
             let length = version >= .v5 ? 5 : nil
@@ -123,7 +123,7 @@ struct DeployedClientTests {
     }
 
     @Test(
-        "NIO: parts of all sizes, each on a connection of its own, with the length in every request",
+        "NIO: parts of all sizes, each on a new connection, with the length in every request",
         arguments: [[10], [10, 10], [10, 7, 5, 3], [1, 3, 5, 7], [10, 10, 10, 6]])
     func partsAcrossConnections(sizes: [Int]) throws {
         try withServer { server in

@@ -2,12 +2,12 @@ import ConformanceKit
 import Digests
 import Testing
 
-/// Draft section 10, RFC 9530.
+/// Digests (draft section 10, RFC 9530).
 @Suite("Digests", .serialized, .blocking)
 struct DigestTests {
     private static let algorithms: [Algorithm] = [.sha256, .sha512]
 
-    @Test("DIG-01 DIG-09: Repr-Digest is compared at the end, over all requests", arguments: algorithms, [true, false])
+    @Test("DIG-01 DIG-09: Repr-Digest is compared at the end, over the content of all requests", arguments: algorithms, [true, false])
     func representation(algorithm: Algorithm, isRight: Bool) throws {
         try withServer { server in
             let content = Payload.bytes(300_000)
@@ -32,7 +32,7 @@ struct DigestTests {
         }
     }
 
-    @Test("DIG-01: and over a restart of the server")
+    @Test("DIG-01: Repr-Digest is compared after a restart of the server, too")
     func representationAfterRestart() throws {
         try withServer { server in
             let content = Payload.bytes(300_000)
@@ -46,7 +46,7 @@ struct DigestTests {
         }
     }
 
-    @Test("DIG-01: it is compared in one request, too", arguments: [true, false], [true, false])
+    @Test("DIG-01: Repr-Digest is compared for a single request, too", arguments: [true, false], [true, false])
     func representationAtOnce(isRight: Bool, isPlain: Bool) throws {
         try withServer { server in
             let content = Payload.bytes(1000)
@@ -59,7 +59,7 @@ struct DigestTests {
         }
     }
 
-    @Test("DIG-02: a creation's Content-Digest is compared, too", arguments: [true, false])
+    @Test("DIG-02: the Content-Digest of a creation is compared, too", arguments: [true, false])
     func contentOfCreation(isRight: Bool) throws {
         try withServer { server in
             let content = Payload.bytes(1000)
@@ -73,7 +73,7 @@ struct DigestTests {
         }
     }
 
-    @Test("DIG-02 DIG-07: bytes that were not compared yet count for nothing, even after an interruption")
+    @Test("DIG-02 DIG-07: bytes do not count before their Content-Digest is compared, not even after an interruption")
     func contentInterrupted() throws {
         try withServer { server in
             let content = Payload.bytes(32 << 20)
@@ -98,7 +98,7 @@ struct DigestTests {
     }
 
     @Test(
-        "DIG-03 DIG-08: a wanted digest is in the last response, by the best algorithm that is known",
+        "DIG-03 DIG-08: a requested digest is in the last response, by the preferred algorithm that is supported",
         arguments: [
             ("sha-512=3, sha-256=10", Algorithm.sha256), ("sha-512=7, sha-256=2", .sha512),
             ("sha-256=0, sha-512=1", .sha512),
@@ -118,7 +118,7 @@ struct DigestTests {
     }
 
     @Test(
-        "DIG-08: if no known algorithm is wanted, the response has no digest",
+        "DIG-08: if no supported algorithm is requested, the response has no digest",
         arguments: ["sha-256=0", "md5=10", "sha-256=0, sha-512=0", "sha-256"])
     func unwanted(preference: String) throws {
         try withServer { server in
@@ -130,7 +130,7 @@ struct DigestTests {
     }
 
     @Test(
-        "DIG-05: unknown algorithms are skipped, known ones are not",
+        "DIG-05: unknown algorithms are ignored, supported ones are compared",
         arguments: ["Repr-Digest", "Content-Digest"])
     func unknownBesideWrong(field: String) throws {
         try withServer { server in
@@ -146,7 +146,7 @@ struct DigestTests {
         }
     }
 
-    @Test("DIG-05: every known algorithm has to match")
+    @Test("DIG-05: every digest with a supported algorithm has to match")
     func oneOfTwoWrong() throws {
         try withServer { server in
             let content = Payload.bytes(10)
@@ -159,7 +159,7 @@ struct DigestTests {
     }
 
     @Test(
-        "DIG-06 DIG-09: what is no digest, or an insecure one, is as absent or refused, and matches nothing",
+        "DIG-06 DIG-09: a malformed digest is ignored or refused, and an insecure one is ignored",
         arguments: [
             "sha-256=abc", "sha-256", "sha-256=\"AA==\"", "nonsense,,", "md5=:AAAAAAAAAAAAAAAAAAAAAA==:",
             "SHA-256=:AAAA:",
@@ -186,7 +186,7 @@ struct DigestTests {
         }
     }
 
-    @Test("DIG-02: a digest in a trailer is not believed")
+    @Test("DIG-02: a digest in a trailer is ignored")
     func trailer() throws {
         try withServer { server in
             let connection = try server.connect()
@@ -197,7 +197,7 @@ struct DigestTests {
         }
     }
 
-    @Test("DIG-10: a digest in an incomplete response is that of the bytes so far")
+    @Test("DIG-10: a digest in an incomplete response is that of the bytes received so far")
     func running() throws {
         try withServer { server in
             let content = Payload.bytes(5000)

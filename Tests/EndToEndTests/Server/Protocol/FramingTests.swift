@@ -2,10 +2,10 @@ import ConformanceKit
 import Foundation
 import Testing
 
-/// RFC 9112: where a request begins and ends.
+/// The beginning and the end of requests (RFC 9112).
 @Suite("Framing", .serialized, .blocking)
 struct FramingTests {
-    /// A request that must not be served when it follows one whose end is in doubt. `X` is sent as content by some.
+    /// A request that must not be served after one with an ambiguous end. Some tests send `X` as content.
     private static let smuggled = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
     /// Sends raw bytes, then a request that must never be served; returns the first response.
@@ -14,7 +14,7 @@ struct FramingTests {
         sourceLocation: SourceLocation = #_sourceLocation
     ) throws -> Response {
         let connection = try server.connect()
-        // The server may have closed before the second one is sent.
+        // The server may have closed the connection before the second request is sent.
         if inPieces {
             _ = raw.utf8.allSatisfy { (try? connection.send([$0])) != nil }
         } else {
@@ -37,7 +37,7 @@ struct FramingTests {
     }
 
     @Test(
-        "H11-01 H11-02 H11-03 H11-04 H11-05 H11-06 H11-07 H11-08 H11-09 H11-21 H11-22: heads that are in doubt are refused, and the connection ends"
+        "H11-01 H11-02 H11-03 H11-04 H11-05 H11-06 H11-07 H11-08 H11-09 H11-21 H11-22: ambiguous or malformed heads are refused, and the connection ends"
     )
     func refusedHeads() throws {
         let cases: [(name: String, raw: String, statuses: Set<Int>)] = [
@@ -120,7 +120,7 @@ struct FramingTests {
     }
 
     @Test(
-        "H11-02: the same length twice is one length, or refused",
+        "H11-02: two equal lengths count as one length, or are refused",
         arguments: ["Content-Length: 5\r\nContent-Length: 5", "Content-Length: 5, 5"])
     func repeatedLength(lines: String) throws {
         try withServer { server in
@@ -159,7 +159,7 @@ struct FramingTests {
         }
     }
 
-    @Test("H11-03: a malformed length gets one answer, which is a problem document", arguments: ["+5", "5 5", "", "9"])
+    @Test("H11-03: a malformed length gets one response, which is a problem document", arguments: ["+5", "5 5", "", "9"])
     func answerToMalformedLength(value: String) throws {
         try withServer { server in
             let isTooLarge = value == "9"
@@ -172,7 +172,7 @@ struct FramingTests {
     }
 
     @Test(
-        "H11-03 H11-11: white space behind values and extensions of chunks change nothing, however they arrive",
+        "H11-03 H11-11: white space after values, and chunk extensions, change nothing, in one segment or in many",
         arguments: [
             "Content-Length: 5 \r\n\r\nhello", "content-length:5\t \t\r\n\r\nhello",
             "Transfer-Encoding: chunked \t\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
@@ -192,7 +192,7 @@ struct FramingTests {
     }
 
     @Test(
-        "H11-23: a bare LF in the place of CRLF is refused in chunks",
+        "H11-23: a bare LF instead of CRLF in chunks is refused",
         arguments: [
             "5\nhello\r\n0\r\n\r\n", "5\r\nhello\n0\r\n\r\n", "5\r\nhello\r\n0\n\r\n", "5\r\nhello\r\n0\r\n\n",
             "5\r\nhello\r\n0\r\nX: y\n\r\n", "5\nhello\n0\n\n",
@@ -206,7 +206,7 @@ struct FramingTests {
         }
     }
 
-    /// What one recipient takes for the end of a request, and another does not.
+    /// Texts that end a request for one recipient, and not for another.
     private static let disputedEnds = [
         "5\r\nhello\r\n0\r\n\0\r\n", "5\r\nhello\r\n0\r\n\0X: y\r\n\r\n", "5\r\nhello\r\n0\r\nX: y\r\n\0\r\n",
         "5\r\nhello\r\n0\r\nX: a\rb\r\n\r\n", "5\r\nhello\r\n0\0\r\n\r\n", "5\r\nhello\r\n0;\0\r\n\r\n",
@@ -215,7 +215,7 @@ struct FramingTests {
     ]
 
     @Test(
-        "H11-22: NUL and bare CR in trailers, chunk lines and between requests never move the beginning of a request",
+        "H11-22: NUL and bare CR in trailers, in chunk lines and between requests never shift the start of a request",
         arguments: disputedEnds, [true, false])
     func disputedEnd(content: String, inPieces: Bool) throws {
         try withServer { server in
@@ -237,7 +237,7 @@ struct FramingTests {
         }
     }
 
-    @Test("H11-23: an upload with a bare LF in its chunks may keep what was right before, and is not complete")
+    @Test("H11-23: an upload with a bare LF in its chunks may keep the bytes before it, and is not complete")
     func bareLineFeedOfUpload() throws {
         try withServer { server in
             let connection = try server.connect()
@@ -253,7 +253,7 @@ struct FramingTests {
         }
     }
 
-    @Test("H11-10: a resumable upload whose chunks are malformed keeps what was right, and is not complete")
+    @Test("H11-10: a resumable upload with malformed chunks keeps the bytes before them, and is not complete")
     func malformedChunksOfUpload() throws {
         try withServer { server in
             let connection = try server.connect()
@@ -282,7 +282,7 @@ struct FramingTests {
         }
     }
 
-    @Test("H11-11: but not without bound", arguments: [true, false])
+    @Test("H11-11: their size is limited", arguments: [true, false])
     func endlessExtension(inTrailer: Bool) throws {
         try withServer { server in
             let connection = try server.connect()
@@ -297,7 +297,7 @@ struct FramingTests {
         }
     }
 
-    @Test("H11-12: an end before the last chunk is an interruption", arguments: [true, false])
+    @Test("H11-12: a connection that ends before the last chunk interrupts the upload", arguments: [true, false])
     func endBeforeLastChunk(isUpload: Bool) throws {
         try withServer { server in
             let connection = try server.connect()
@@ -320,7 +320,7 @@ struct FramingTests {
         }
     }
 
-    @Test("H11-13: an end before Content-Length is an interruption")
+    @Test("H11-13: a connection that ends before Content-Length interrupts the upload")
     func endBeforeContentLength() throws {
         try withServer { server in
             let connection = try server.connect()
@@ -332,7 +332,7 @@ struct FramingTests {
         }
     }
 
-    @Test("H11-18: heads beyond any use are 414 or 431", arguments: [true, false])
+    @Test("H11-18: an oversized head gets 414 or 431", arguments: [true, false])
     func oversized(inTarget: Bool) throws {
         try withServer { server in
             let connection = try server.connect()
@@ -350,7 +350,7 @@ struct FramingTests {
         }
     }
 
-    @Test("empty lines without end before a request are 400; a few of them are nothing", arguments: [10, 40_000])
+    @Test("endless empty lines before a request get 400; a few of them are ignored", arguments: [10, 40_000])
     func emptyLines(count: Int) throws {
         try withServer { server in
             let connection = try server.connect()
@@ -362,7 +362,7 @@ struct FramingTests {
         }
     }
 
-    /// A request that is refused before its content, and how its content begins.
+    /// Requests that are refused before their content, with the start of their content.
     private static let refusedBeforeContent = [
         "PUT /files/f HTTP/1.1\r\nHost: localhost\r\nContent-Length: +45\r\n\r\n",
         "PATCH /files/f HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4000000000\r\n\r\n",
@@ -371,7 +371,7 @@ struct FramingTests {
     ]
 
     @Test(
-        "what is sent behind a refusal is read, so that the refusal arrives, but not without bound",
+        "content after a refusal is read, so that the refusal reaches the client, up to a limit",
         arguments: refusedBeforeContent)
     func discardedContent(head: String) throws {
         try withServer { server in
@@ -382,7 +382,7 @@ struct FramingTests {
             let piece = [UInt8](repeating: 0x61, count: 1 << 20)
             var sent = 0
             while sent < 400, (try? connection.send(piece, within: .seconds(5))) != nil { sent += 1 }
-            // A part of it may be in the buffers of the kernel.
+            // A part of the content may be in the buffers of the kernel.
             #expect(sent >= 256 && sent < 300, "\(sent) MiB")
         }
     }
@@ -393,7 +393,7 @@ struct FramingTests {
         return request
     }
 
-    @Test("a plain PUT of HTTP/1.0 without Content-Length replaces nothing: 411; what follows it is not served")
+    @Test("a plain PUT of HTTP/1.0 without Content-Length gets 411 and replaces nothing; the next request is not served")
     func lengthlessPut() throws {
         try withServer { server in
             #expect(try server.exchange(Request("PUT", "/files/f", [], .bytes([1, 2, 3]))).status == 201)
@@ -413,17 +413,17 @@ struct FramingTests {
         }
     }
 
-    @Test("requests of HTTP/1.0 and 1.1 that have no content on purpose are served as before")
+    @Test("other requests of HTTP/1.0 and 1.1 without content are served")
     func lengthlessOthers() throws {
         try withServer { (server) throws in
             for version in Interop.allCases {
-                // Proxies that speak HTTP/1.0 leave out the length of an empty content.
+                // HTTP/1.0 proxies omit the length of empty content.
                 let fields = Request.versionField(version) + [Request.completeness(version, false)]
                 #expect(try server.exchange(oldRequest("PUT", "/files/\(version)", fields)).status == 201)
                 #expect(try server.exchange(oldRequest("POST", "/files/", fields)).status == 201)
             }
             #expect(server.unfinished.count == 2 * Interop.allCases.count)
-            // What would be published could be a part: its end was meant to be that of the connection.
+            // These would be published, and without a length their content could be cut.
             for (method, target) in [("PUT", "/files/complete"), ("POST", "/files/")] {
                 let complete = oldRequest(method, target, [Request.completeness(.v8, true)])
                 #expect(try server.exchange(complete).status == 411)
@@ -445,7 +445,7 @@ struct FramingTests {
         }
     }
 
-    @Test("H11-18: heads within reason are served")
+    @Test("H11-18: heads of a usual size are served")
     func largeHead() throws {
         try withServer { server in
             var request = Request.creation(.v8, complete: true, .bytes([1]))

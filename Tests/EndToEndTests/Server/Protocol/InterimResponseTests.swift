@@ -2,11 +2,11 @@ import ConformanceKit
 import TestSupport
 import Testing
 
-/// Draft sections 4.2.2, 4.4.2 and 5; RFC 9110 section 15.2.
+/// Interim responses (draft sections 4.2.2, 4.4.2 and 5; RFC 9110 section 15.2).
 @Suite("Interim responses", .serialized, .blocking)
 struct InterimResponseTests {
     @Test(
-        "INT-01: an append is allowed to continue by 100, too; a plain upload by nothing else",
+        "INT-01: an append is also allowed to continue by 100; a plain upload gets no other interim response",
         arguments: [Interop.v3, .v5, .v8])
     func continued(version: Interop) throws {
         try withServer { server in
@@ -22,7 +22,7 @@ struct InterimResponseTests {
         }
     }
 
-    @Test("INT-03 INT-04 H11-16: under pipelining and with a slow reader, messages keep their order and their bytes")
+    @Test("INT-03 INT-04 H11-16: with pipelining and a slow reader, responses keep their order and their bytes")
     func pipelined() throws {
         try withServer { server in
             let file = Payload.bytes(8 << 20)
@@ -42,7 +42,8 @@ struct InterimResponseTests {
             let second = try connection.readResponse()
             #expect(second.status == 201)
             #expect(second.complete == true)
-            // The announcement carries what cannot be learned otherwise, so it waits for room.
+            // The announcement has information that the client cannot get otherwise, so the server waits for buffer
+            // space.
             #expect(second.interim.first?.location != nil)
             let third = try connection.readResponse()
             #expect(third.complete == false)
@@ -53,7 +54,7 @@ struct InterimResponseTests {
         }
     }
 
-    @Test("INT-06: a client that reads nothing can still upload")
+    @Test("INT-06: a client that does not read can still upload")
     func nobodyReads() throws {
         try withServer { server in
             let connection = try RawConnection(port: server.port, receiveBuffer: 4 << 10)
@@ -66,13 +67,13 @@ struct InterimResponseTests {
         }
     }
 
-    @Test("INT-07 CRE-21 APP-12: while content arrives, progress is reported again, at a bounded rate")
+    @Test("INT-07 CRE-21 APP-12: while content arrives, progress is reported repeatedly, at a limited rate")
     func rate() throws {
         try withServer { server in
             let connection = try server.connect()
             try connection.send(Request.creation(.v8, complete: false, .openChunks))
             try connection.requireInterim()
-            // Many small pieces for some seconds: their number must not matter.
+            // Many small pieces for some seconds: the number of reports must not grow with them.
             let begun = ContinuousClock.now
             var sent: Int64 = 0
             let patience = Deadline(in: .seconds(60))
@@ -93,7 +94,7 @@ struct InterimResponseTests {
         }
     }
 
-    @Test("INT-09: any other expectation is 417", arguments: ["foo", "100-continue, foo", "200-ok"])
+    @Test("INT-09: any other expectation gets 417", arguments: ["foo", "100-continue, foo", "200-ok"])
     func unknownExpectation(value: String) throws {
         try withServer { server in
             let connection = try server.connect()
@@ -105,7 +106,7 @@ struct InterimResponseTests {
         }
     }
 
-    @Test("VER-18 CRE-11: Location stands in the first 104 alone", arguments: [Interop.v5, .v6, .v7, .v8])
+    @Test("VER-18 CRE-11: only the first 104 has Location", arguments: [Interop.v5, .v6, .v7, .v8])
     func locationOnce(version: Interop) throws {
         try withServer { server in
             let connection = try server.connect()
@@ -119,7 +120,7 @@ struct InterimResponseTests {
         }
     }
 
-    @Test("versions 3 and 4 know no progress responses", arguments: [Interop.v3, .v4])
+    @Test("versions 3 and 4 have no progress responses", arguments: [Interop.v3, .v4])
     func noProgress(version: Interop) throws {
         try withServer { server in
             let connection = try server.connect()

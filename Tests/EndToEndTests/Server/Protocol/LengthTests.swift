@@ -1,7 +1,7 @@
 import ConformanceKit
 import Testing
 
-/// Draft section 4.1.3.
+/// Lengths (draft section 4.1.3).
 @Suite("Lengths", .serialized, .blocking)
 struct LengthTests {
     private func isInconsistent(_ response: Response) -> Bool {
@@ -11,7 +11,7 @@ struct LengthTests {
     }
 
     @Test(
-        "LEN-05 LEN-06: chunked content past the length is refused, and the upload is invalid for good",
+        "LEN-05 LEN-06: chunked content beyond the length is refused, and the upload is invalidated",
         arguments: [true, false])
     func overrun(completes: Bool) throws {
         try withServer { server in
@@ -34,7 +34,7 @@ struct LengthTests {
         }
     }
 
-    @Test("LEN-06: an overrun of a creation invalidates what it announced")
+    @Test("LEN-06: content beyond the length invalidates an announced creation")
     func overrunOfCreation() throws {
         try withServer { server in
             let response = try server.exchange(.creation(.v8, complete: true, length: 10, .chunks([Payload.bytes(11)])))
@@ -46,7 +46,7 @@ struct LengthTests {
         }
     }
 
-    @Test("LEN-07 SEC-11: an overrun is noticed while content still comes")
+    @Test("LEN-07 SEC-11: content beyond the length is noticed while content is still arriving")
     func endlessOverrun() throws {
         try withServer { server in
             let location = try server.begin(.v8, "/files/f", Payload.bytes(5), length: 10)
@@ -62,7 +62,7 @@ struct LengthTests {
         }
     }
 
-    @Test("LEN-08: ?1 with too few bytes does not complete", arguments: [true, false])
+    @Test("LEN-08: ?1 with too few bytes does not complete the upload", arguments: [true, false])
     func tooShort(isCreation: Bool) throws {
         try withServer { server in
             let response: Response
@@ -81,7 +81,7 @@ struct LengthTests {
         }
     }
 
-    @Test("LEN-09 CRE-18: the Content-Length of an interrupted last append has declared the length")
+    @Test("LEN-09 CRE-18: the Content-Length of an interrupted last append declares the length of the upload")
     func lengthOfInterrupted() throws {
         try withServer { server in
             let location = try server.begin(.v8, "/files/f", [1])
@@ -96,7 +96,7 @@ struct LengthTests {
         }
     }
 
-    @Test("CRE-10: with an invalid Upload-Complete, a truncated file is still noticed by its length")
+    @Test("CRE-10: with an invalid Upload-Complete, a truncated file is noticed by its length")
     func truncatedPlain() throws {
         try withServer { server in
             let request = Request.creation(.v8, complete: nil, length: 10, .bytes(Payload.bytes(5)))
@@ -108,7 +108,7 @@ struct LengthTests {
     }
 
     @Test(
-        "--require-length refuses chunked content that would complete a representation of unknown length: it may be cut"
+        "--require-length refuses chunked content that would complete an upload of unknown length: it may be cut"
     )
     func requiredLength() throws {
         try withServer("--require-length") { server in
@@ -120,7 +120,7 @@ struct LengthTests {
                 let response = try server.exchange(.append(version, location, at: 3, complete: true, chunks))
                 #expect(response.status == 411)
                 #expect(response.text.contains("length-required"))
-                // It continues: by parts and an empty end, or with a length.
+                // The upload continues in parts with an empty last append.
                 let part = try server.exchange(.append(version, location, at: 3, complete: false, chunks))
                 #expect(part.isSuccessful)
                 let end = try server.exchange(.append(version, location, at: 13, complete: true, .bytes([])))

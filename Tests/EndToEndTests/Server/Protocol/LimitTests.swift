@@ -3,11 +3,11 @@ import FoundationEssentials
 import TestSupport
 import Testing
 
-/// Draft section 4.1.4.
+/// Limits (draft section 4.1.4).
 @Suite("Limits", .serialized, .blocking)
 struct LimitTests {
     @Test(
-        "LIM-01 LIM-02 INT-05: what is too large is refused before any content, with the limits",
+        "LIM-01 LIM-02 INT-05: an upload that is too large is refused before any content, with the limits",
         arguments: [true, false])
     func tooLarge(byContentLength: Bool) throws {
         try withServer("--max-size", "100") { server in
@@ -27,7 +27,7 @@ struct LimitTests {
         }
     }
 
-    @Test("LIM-01: --max-size binds plain uploads, too", arguments: ["PUT", "POST"], [true, false])
+    @Test("LIM-01: --max-size applies to plain uploads, too", arguments: ["PUT", "POST"], [true, false])
     func plainTooLarge(method: String, chunked: Bool) throws {
         try withServer("--max-size", "100") { server in
             let target = method == "PUT" ? "/files/f" : "/files/"
@@ -57,7 +57,7 @@ struct LimitTests {
         }
     }
 
-    @Test("LIM-04 LIM-05: more content than one request may have is refused, and the upload continues")
+    @Test("LIM-04 LIM-05: content beyond --max-append-size is refused, and the upload can continue")
     func maxAppend() throws {
         try withServer("--max-append-size", "10") { server in
             let creation = try server.exchange(.creation(.v8, complete: false, .bytes(Payload.bytes(11))))
@@ -75,7 +75,7 @@ struct LimitTests {
         }
     }
 
-    @Test("LIM-04: chunked content is counted against it")
+    @Test("LIM-04: chunked content counts for --max-append-size")
     func maxAppendChunked() throws {
         try withServer("--max-append-size", "10") { server in
             let location = try server.begin()
@@ -92,7 +92,7 @@ struct LimitTests {
         }
     }
 
-    @Test("LIM-06 LIM-07 LIM-08: small content is refused where more follows, and only there")
+    @Test("LIM-06 LIM-07 LIM-08: content below --min-append-size is refused, except in the last append")
     func minAppend() throws {
         try withServer("--min-append-size", "10") { server in
             #expect(try server.exchange(.creation(.v8, complete: false, .bytes(Payload.bytes(9)))).status == 400)
@@ -110,7 +110,7 @@ struct LimitTests {
         }
     }
 
-    @Test("LIM-06: the bytes of an interrupted request are kept, however few")
+    @Test("LIM-06: the bytes of an interrupted request are kept, even below --min-append-size")
     func minAppendInterrupted() throws {
         try withServer("--min-append-size", "10") { server in
             let location = try server.begin()
@@ -123,7 +123,7 @@ struct LimitTests {
         }
     }
 
-    @Test("LIM-09: what is too small to be resumed is taken plainly, without 104")
+    @Test("LIM-09: an upload below --min-size is handled as a plain upload, without 104")
     func minSize() throws {
         try withServer("--min-size", "1000") { server in
             let small = try server.exchange(
@@ -137,7 +137,7 @@ struct LimitTests {
         }
     }
 
-    @Test("LIM-10 LIM-11: an upload keeps the limits of its creation")
+    @Test("LIM-10 LIM-11: an upload keeps the limits at its creation")
     func stable() throws {
         try withServer("--max-size", "1000", "--max-append-size", "500", "--min-append-size", "1") { server in
             let location = try server.begin(.v8, "/files/f", [1])
@@ -157,7 +157,7 @@ struct LimitTests {
     }
 
     @Test(
-        "LIM-13 LIM-14 LIM-18 LIM-20: the response to OPTIONS has the limits, and what else is supported",
+        "LIM-13 LIM-14 LIM-18 LIM-20: the response to OPTIONS has the limits and the supported features",
         arguments: ["/files/f", "/files/", "/files/a/b/"])
     func discovery(target: String) throws {
         try withServer { server in
@@ -186,7 +186,7 @@ struct LimitTests {
         }
     }
 
-    @Test("LIM-17: a resource without uploads announces none", arguments: ["/healthz", "/readyz", "/nothing"])
+    @Test("LIM-17: a resource without uploads announces no limits", arguments: ["/healthz", "/readyz", "/nothing"])
     func unsupported(target: String) throws {
         try withServer { server in
             let response = try server.exchange(Request("OPTIONS", target))

@@ -3,10 +3,10 @@ import FoundationEssentials
 import Glibc
 import Testing
 
-/// Paths and file names from strangers.
+/// Untrusted paths and file names.
 @Suite("Names and paths", .serialized, .blocking)
 struct NameTests {
-    /// Every path that names something outside, something else, or nothing.
+    /// Paths that lead outside of files/, are ambiguous, or are invalid.
     private static let badPaths: [String] = [
         "/files/../secret", "/files/..", "/files/../", "/files/%2e%2e/secret", "/files/%2E%2E/secret",
         "/files/.%2e/secret",
@@ -19,7 +19,7 @@ struct NameTests {
     ]
 
     @Test(
-        "SEC-04 SEC-14: no spelling of a path leaves the root or means two things",
+        "SEC-04 SEC-14: no spelling of a path leaves the root or is ambiguous",
         arguments: ["GET", "HEAD", "PUT", "DELETE", "POST"])
     func traversal(method: String) throws {
         try withServer { server in
@@ -38,7 +38,7 @@ struct NameTests {
         }
     }
 
-    @Test("SEC-14 OFF-12: no spelling of an upload's name reaches another file")
+    @Test("SEC-14 OFF-12: no spelling of an upload's name leads to another file")
     func uploadNames() throws {
         try withServer { server in
             let location = try server.begin(.v8, "/files/f", [1])
@@ -64,13 +64,13 @@ struct NameTests {
         }
     }
 
-    @Test("SEC-14: an upload's name in other letters is not the same", arguments: [true, false])
+    @Test("SEC-14: an upload's name is case-sensitive", arguments: [true, false])
     func uploadNameCase(percentEncoded: Bool) throws {
         try withServer { server in
             let location = try server.begin(.v8, "/files/f", [1])
             let name = try #require(location.split(separator: "/").last.map(String.init))
             if percentEncoded {
-                // The same name to every reader (RFC 3986 section 6.2.2.2).
+                // The percent-encoded name is equivalent (RFC 3986 section 6.2.2.2).
                 let first = try #require(name.utf8.first)
                 let response = try server.retrieve("/uploads/%" + String(first, radix: 16) + name.dropFirst())
                 #expect(response.offset == 1 || response.status == 404)
@@ -80,7 +80,7 @@ struct NameTests {
         }
     }
 
-    @Test("SEC-04: names of 255 bytes are stored, longer ones are refused", arguments: [255, 256, 5000])
+    @Test("SEC-04: file names of 255 bytes are stored, longer ones are refused", arguments: [255, 256, 5000])
     func longNames(count: Int) throws {
         try withServer { server in
             let name = String(repeating: "n", count: count)
@@ -90,7 +90,7 @@ struct NameTests {
         }
     }
 
-    @Test("a deep path makes its directories; a path through a file does not")
+    @Test("missing directories of a path are created; a path through a file is refused")
     func directories() throws {
         try withServer { server in
             #expect(
@@ -106,7 +106,7 @@ struct NameTests {
         }
     }
 
-    @Test("an upload below a file is refused before it is announced")
+    @Test("an upload to a path below a file is refused before it is announced")
     func belowFile() throws {
         try withServer { server in
             #expect(try server.exchange(Request("PUT", "/files/f", [], .bytes([1]))).status == 201)
@@ -118,7 +118,7 @@ struct NameTests {
         }
     }
 
-    @Test("names that differ in case, and names in other scripts, are different files")
+    @Test("file names that differ in case, or use other scripts, are different files")
     func otherScripts() throws {
         try withServer { server in
             let names = [
@@ -139,7 +139,7 @@ struct NameTests {
         }
     }
 
-    @Test("a browser's form is refused: what it sends is not the file")
+    @Test("the form of a browser is refused: its content is not a file")
     func form() throws {
         try withServer { server in
             let response = try server.exchange(
@@ -150,7 +150,7 @@ struct NameTests {
         }
     }
 
-    @Test("SEC-04: symbolic links in the data directory lead nowhere", arguments: ["GET", "HEAD", "PUT", "DELETE"])
+    @Test("SEC-04: symbolic links in the data directory are not followed", arguments: ["GET", "HEAD", "PUT", "DELETE"])
     func symbolicLinks(method: String) throws {
         try withServer { server in
             let outside = server.directory.path + "/outside"
@@ -179,7 +179,7 @@ struct NameTests {
     }
 
     @Test(
-        "SEC-04: a proposed name is made safe",
+        "SEC-04: a proposed file name is made safe",
         arguments: [
             "filename=\"../../etc/passwd\"", "filename=\"a\\\\b\"", "filename=\"C:x\"", "filename=\"C:\\\\a\\\\x\"",
             "filename=CON",
@@ -210,7 +210,7 @@ struct NameTests {
         }
     }
 
-    @Test("a name that is taken is made unique; nothing is overwritten")
+    @Test("a file name that is in use is made unique; no file is overwritten")
     func taken() throws {
         try withServer { server in
             var locations: Set<String> = []
@@ -226,7 +226,7 @@ struct NameTests {
         }
     }
 
-    @Test("a listing escapes names")
+    @Test("a listing escapes file names")
     func listing() throws {
         try withServer { server in
             let name = "%3Cimg%20src=x%20onerror=alert(1)%3E"
@@ -239,7 +239,7 @@ struct NameTests {
         }
     }
 
-    @Test("SEC-15: the log has no whole name of an upload")
+    @Test("SEC-15: the log does not contain the complete name of an upload")
     func log() throws {
         try withServer("--log-level", "debug") { server in
             let location = try server.begin(.v8, "/files/f", [1])

@@ -2,11 +2,11 @@ import ConformanceKit
 import FoundationEssentials
 import Testing
 
-/// RFC 9457, draft section 7.
+/// Problem documents (RFC 9457, draft section 7).
 @Suite("Problem documents", .serialized, .blocking)
 struct ProblemDocumentTests {
     @Test(
-        "PRB-03 PRB-05 STF-08: every refusal is a problem document with a stable word, and reveals nothing of the machine"
+        "PRB-03 PRB-05 STF-08: every refusal is a problem document with a stable code, and reveals nothing about the machine"
     )
     func everyRefusal() throws {
         try withServer("--max-size", "1000", "--max-append-size", "500") { server in
@@ -54,7 +54,7 @@ struct ProblemDocumentTests {
     }
 
     @Test(
-        "PRB-06: a refusal of HEAD has no content but the same fields",
+        "PRB-06: a refusal of HEAD has the same fields and no content",
         arguments: ["/uploads/none", "/files/none", "/files/..", "/nothing"])
     func headRefusals(target: String) throws {
         try withServer { server in
@@ -69,7 +69,7 @@ struct ProblemDocumentTests {
     }
 
     @Test(
-        "SEC-18: what a client sent does not split a response",
+        "SEC-18: a client's text cannot split a response",
         arguments: ["%0d%0aX-Injected:%201", "%E2%80%A8", "%0A"])
     func noSplitting(text: String) throws {
         try withServer { server in

@@ -2,10 +2,10 @@ import ConformanceKit
 import TestSupport
 import Testing
 
-/// What the server sends and stores goes out without waiting for more.
+/// The server sends and stores data without waiting for more.
 @Suite("Promptness", .serialized, .blocking)
 struct PromptnessTests {
-    @Test("A 104 is not held back on a connection on which a large file was sent")
+    @Test("A 104 is sent without a delay on a connection that has transferred a large file")
     func interimAfterDownload() throws {
         try withServer { server in
             let content = Payload.bytes((2 << 20) + 12_345)
@@ -22,7 +22,7 @@ struct PromptnessTests {
                 try connection.send("x")
                 #expect(try connection.readResponse(to: "PUT").status == 201)
             }
-            // A machine with much else to do may delay most of them, but not all.
+            // A busy machine may delay most of them, but not all.
             #expect(durations.contains { $0 < .milliseconds(100) }, "\(durations)")
         }
     }

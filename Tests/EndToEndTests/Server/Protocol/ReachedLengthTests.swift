@@ -11,7 +11,7 @@ struct ReachedLengthTests {
     private static let content = Payload.bytes(100_000)
 
     @Test(
-        "VER-24: a creation with ?0 and all content is answered as one with ?1", arguments: completing, [0, 1, 100_000])
+        "VER-24: a creation with ?0 and all content gets the response of one with ?1", arguments: completing, [0, 1, 100_000])
     func creation(version: Interop, size: Int) throws {
         try withServer { server in
             let content = Array(Self.content[..<size])
@@ -35,7 +35,7 @@ struct ReachedLengthTests {
     }
 
     @Test(
-        "VER-24 APP-20: the append that reaches the length completes, and a later empty ?1 gets the same answer",
+        "VER-24 APP-20: the append that reaches the length completes the upload, and a later empty ?1 gets the same response",
         arguments: completing, [true, false])
     func append(version: Interop, isDeclaredLate: Bool) throws {
         try withServer { server in
@@ -94,7 +94,7 @@ struct ReachedLengthTests {
         }
     }
 
-    @Test("VER-22 VER-24: the version of the request decides", arguments: completing, explicit)
+    @Test("VER-22 VER-24: the version of the request determines whether reaching the length completes the upload", arguments: completing, explicit)
     func mixed(completing: Interop, explicit: Interop) throws {
         try withServer { server in
             let content = Payload.bytes(10)
@@ -117,7 +117,7 @@ struct ReachedLengthTests {
         }
     }
 
-    @Test("LEN-05 LEN-06: content past the length is refused and the upload is gone", arguments: completing)
+    @Test("LEN-05 LEN-06: content beyond the length is refused, and the upload is gone", arguments: completing)
     func overrun(version: Interop) throws {
         try withServer { server in
             let location = try server.begin(version, "/files/f", [1, 2], length: 4)
@@ -133,7 +133,7 @@ struct ReachedLengthTests {
         }
     }
 
-    @Test("DIG-02: content that reaches the length with another digest completes nothing", arguments: completing)
+    @Test("DIG-02: content that reaches the length with a wrong digest completes nothing", arguments: completing)
     func digest(version: Interop) throws {
         try withServer { server in
             let location = try server.begin(version, "/files/f", [1, 2], length: 4)
@@ -160,7 +160,7 @@ struct ReachedLengthTests {
         }
     }
 
-    @Test("VER-24 APP-28: the target runs once, whoever asks at the same time", arguments: completing)
+    @Test("VER-24 APP-28: the target runs once, also with several requests at the same time", arguments: completing)
     func once(version: Interop) throws {
         let target = RecordingTarget()
         try withTarget(target) { host in
@@ -171,7 +171,7 @@ struct ReachedLengthTests {
             let last = try host.connect()
             try last.send(Request.append(version, location, at: 2, complete: false, .bytes(Payload.bytes(6))))
             try target.awaitCalls(1)
-            // All content is here: this one is not complete yet, and does not disturb the target.
+            // All content has arrived, but the target is still running; the retrieval does not affect it.
             let state = try host.exchange(.retrieval(version, location))
             #expect(state.offset == 8)
             #expect(state.complete == false)
@@ -194,10 +194,10 @@ struct ReachedLengthTests {
         }
     }
 
-    // MARK: Requests that were not answered
+    // MARK: Requests without a response
 
     @Test(
-        "VER-24 OFF-10: all content is here, and the server is killed before the request ends: retrieval completes it",
+        "VER-24 OFF-10: after a kill of the server with all content received, a retrieval completes the upload",
         arguments: completing, [true, false])
     func killed(version: Interop, namesVersion: Bool) throws {
         try withServer { server in
@@ -205,7 +205,7 @@ struct ReachedLengthTests {
             try server.crash()
             try server.restart()
             #expect(server.published("f") == nil)
-            // In the other versions it stays open.
+            // In the other versions the upload stays open.
             let open = try server.retrieve(location, .v8)
             #expect(open.offset == Int64(Self.content.count))
             #expect(open.complete == false)
@@ -223,12 +223,12 @@ struct ReachedLengthTests {
         }
     }
 
-    @Test("VER-24: all content is here, and the connection is lost: retrieval completes it", arguments: completing)
+    @Test("VER-24: after a lost connection with all content received, a retrieval completes the upload", arguments: completing)
     func cut(version: Interop) throws {
         try withServer { server in
             let location = try received(server, version, keepsConnection: false)
             try server.awaitInterruption("PATCH")
-            // Content of the retrieval itself is not the upload's.
+            // The content of the retrieval itself does not belong to the upload.
             let head = Request("HEAD", location, Request.versionField(version), .bytes([1, 2, 3]))
             let state = try server.exchange(head)
             #expect(state.status == 204)
@@ -237,11 +237,11 @@ struct ReachedLengthTests {
         }
     }
 
-    @Test("VER-24 APP-28: retrievals at the same time complete it once", arguments: completing)
+    @Test("VER-24 APP-28: several retrievals at the same time complete the upload once", arguments: completing)
     func retrievals(version: Interop) throws {
         let target = RecordingTarget()
         try withTarget(target) { host in
-            // Version 8 leaves it open.
+            // Version 8 leaves the upload open.
             let creation = Request.creation(.v8, "POST", "/inbox/doc", complete: false, length: 3, .bytes([1, 2, 3]))
             let location = try #require(try host.exchange(creation).location)
             let connections = try (0..<8).map { _ in try host.connect() }
@@ -257,7 +257,7 @@ struct ReachedLengthTests {
     }
 
     @Test(
-        "VER-24: a server that is killed around the last byte loses no file whose client reports success",
+        "VER-24: a server that is killed around the last byte loses no file of a client that reports success",
         arguments: completing)
     func killedAroundTheEnd(version: Interop) throws {
         try withServer { server in
@@ -271,7 +271,7 @@ struct ReachedLengthTests {
                 if !number.isMultiple(of: 2) { try connection.awaitAcknowledgment() }
                 try server.crash()
                 try server.restart()
-                // What tus-js-client does then: it asks, and sends what is missing, with ?0.
+                // As tus-js-client does: it retrieves the offset, and sends the remaining content with ?0.
                 var state = try server.retrieve(location, version)
                 if state.offset != Int64(Self.content.count) {
                     let offset = Int(try #require(state.offset))
@@ -286,7 +286,7 @@ struct ReachedLengthTests {
         }
     }
 
-    /// An upload to `f` whose content has been received, by a chunked append that does not end.
+    /// Creates an upload to `f` whose content has arrived, by a chunked append that does not end.
     private func received(
         _ server: ServerProcess, _ version: Interop, keepsConnection: Bool = true
     ) throws -> String {
@@ -299,7 +299,7 @@ struct ReachedLengthTests {
         }
         try #require(isReceived == true)
         if keepsConnection {
-            // A retrieval in version 8 makes durable what has arrived, and completes nothing.
+            // A retrieval in version 8 stores the bytes that have arrived, and completes nothing.
             #expect(try server.retrieve(location, .v8).offset == Int64(Self.content.count))
         } else {
             connection.close()

@@ -4,11 +4,11 @@ import Glibc
 import TestSupport
 import Testing
 
-/// Draft section 4.3.
+/// Offset retrievals (draft section 4.3).
 @Suite("Offset retrieval", .serialized, .blocking)
 struct RetrievalTests {
     @Test(
-        "OFF-02 CMP-04: the response to HEAD has ?1 after completion, with the final offset", arguments: [true, false])
+        "OFF-02 CMP-04: the response to HEAD after the completion has ?1 and the final offset", arguments: [true, false])
     func completed(inOneRequest: Bool) throws {
         try withServer { server in
             let content = Payload.bytes(25)
@@ -61,7 +61,7 @@ struct RetrievalTests {
         }
     }
 
-    @Test("OFF-15: an upload whose bytes are missing is gone, never smaller")
+    @Test("OFF-15: an upload whose bytes are missing is gone; its offset never decreases")
     func bytesLost() throws {
         try withServer { server in
             let location = try server.begin(.v8, "/files/f", Payload.bytes(5000))

@@ -1,11 +1,11 @@
 import ConformanceKit
 import Testing
 
-/// What a server has to survive: clients that continue to send, go away, or send nothing, and its own end.
+/// Clients that continue to send, disconnect or send nothing, and the stop of the server.
 @Suite("Robustness", .serialized, .blocking)
 struct RobustnessTests {
     @Test(
-        "H11-14 H11-15: a refusal reaches a client that continues to send, and its content is never a request",
+        "H11-14 H11-15: a refusal reaches a client that continues to send, and its content is never parsed as a request",
         arguments: ["409", "413", "404", "415", "405"])
     func refusedWhileSending(status: String) throws {
         try withServer("--max-size", "100M") { server in
@@ -41,7 +41,7 @@ struct RobustnessTests {
         }
     }
 
-    @Test("H11-15: a refusal in place of 100 reaches a client whose patience with it has ended, too")
+    @Test("H11-15: a refusal in place of 100 also reaches a client that sends without waiting for 100")
     func refusedWhileSendingUnasked() throws {
         try withServer { server in
             let size = 8 << 20
@@ -63,7 +63,7 @@ struct RobustnessTests {
         }
     }
 
-    @Test("H11-18: an expectation with white space behind it is met")
+    @Test("H11-18: an expectation with trailing white space is met")
     func expectationWithSpace() throws {
         try withServer { server in
             let connection = try server.connect()
@@ -74,7 +74,7 @@ struct RobustnessTests {
         }
     }
 
-    @Test("H11-14: after a refusal in place of 100 nothing on the connection is a request, or it is read as content")
+    @Test("H11-14: content after a refusal in place of 100 is never executed as a request")
     func contentAfterRefusal() throws {
         try withServer { server in
             #expect(try server.exchange(Request("PUT", "/files/victim", [], .bytes([1]))).status == 201)
@@ -90,7 +90,7 @@ struct RobustnessTests {
         }
     }
 
-    @Test("H11-16: a connection that uploads is kept, and continues with other requests")
+    @Test("H11-16: a connection with an upload is kept open for other requests")
     func keepAlive() throws {
         try withServer { server in
             let connection = try server.connect()
@@ -117,7 +117,7 @@ struct RobustnessTests {
         }
     }
 
-    @Test("H11-24: a large upload does not make the server large")
+    @Test("H11-24: a large upload does not increase the server's memory")
     func memory() throws {
         try withServer { server in
             let connection = try server.connect()
@@ -130,7 +130,7 @@ struct RobustnessTests {
         }
     }
 
-    @Test("H11-25: a stop makes what has arrived durable without waiting for clients, and the upload can be resumed")
+    @Test("H11-25: a stop stores the bytes that arrived without waiting for clients, and the upload can be resumed")
     func gracefulStop() throws {
         try withServer("--drain-timeout", "1h", "--idle-timeout", "1h") { server in
             let content = Payload.bytes(3 << 20)

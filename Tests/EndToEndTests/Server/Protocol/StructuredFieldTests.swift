@@ -2,10 +2,11 @@ import ConformanceKit
 import HTTPSemantics
 import Testing
 
-/// RFC 9651 as it shows on the wire; what single fields make of void values stands with the requests that carry them.
+/// Structured fields (RFC 9651) in requests and responses. The tests of the requests cover the handling of invalid
+/// values.
 @Suite("Structured fields", .serialized, .blocking)
 struct StructuredFieldTests {
-    @Test("STF-07: parameters of Upload-Complete mean nothing", arguments: ["?1;x", "?1;p=2", "?1;a=\"b, c\"", "  ?1"])
+    @Test("STF-07: parameters of Upload-Complete are ignored", arguments: ["?1;x", "?1;p=2", "?1;a=\"b, c\"", "  ?1"])
     func parameters(value: String) throws {
         try withServer { server in
             let request = Request.creation(.v8, complete: nil, .bytes([1])).with("Upload-Complete", value)
@@ -18,7 +19,7 @@ struct StructuredFieldTests {
         }
     }
 
-    @Test("STF-06: two lines of Upload-Complete are not one, whatever they say", arguments: ["?1", "?0"])
+    @Test("STF-06: two lines of Upload-Complete are an invalid value", arguments: ["?1", "?0"])
     func repeatedCompleteness(value: String) throws {
         try withServer { server in
             let location = try server.begin(.v8, "/files/f", [1])
@@ -33,12 +34,12 @@ struct StructuredFieldTests {
         }
     }
 
-    @Test("STF-05: 15 digits are an Integer, 16 are none")
+    @Test("STF-05: 15 digits are an Integer, 16 are not")
     func largestInteger() throws {
         try withServer { server in
             let huge = try server.exchange(
                 .creation(.v8, "PUT", "/files/a", complete: false, length: 999_999_999_999_999, .bytes([1])))
-            // Understood, and so refused where the disk is smaller.
+            // The length is accepted, or refused because the disk is smaller.
             #expect([201, 413, 507].contains(huge.status))
             if huge.status == 201 {
                 #expect(try server.retrieve(try #require(huge.location)).length == 999_999_999_999_999)
@@ -50,7 +51,7 @@ struct StructuredFieldTests {
         }
     }
 
-    @Test("STF-08 LIM-20: whatever is emitted is canonical", arguments: Interop.allCases)
+    @Test("STF-08 LIM-20: every field in a response is in canonical form", arguments: Interop.allCases)
     func canonical(version: Interop) throws {
         try withServer("--max-size", "999999999999999", "--max-append-size", "1000000") { server in
             var responses: [Response] = []

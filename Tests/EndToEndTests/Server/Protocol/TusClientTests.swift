@@ -1,8 +1,8 @@
 import ConformanceKit
 import Testing
 
-/// What tus-js-client sends, replayed byte for byte, and believed what it believes: an upload is done when the server's
-/// offset equals the size of the file.
+/// Requests of tus-js-client, replayed byte for byte. Like that client, the tests regard an upload as complete when the
+/// server's offset equals the size of the file.
 @Suite("tus-js-client", .serialized, .blocking)
 struct TusClientTests {
     private static let versions: [Interop] = [.v5, .v6]
@@ -14,7 +14,7 @@ struct TusClientTests {
         let head: String
         let content: ArraySlice<UInt8>
         let isChunked: Bool
-        /// The connection breaks after the content.
+        /// Whether the connection is cut after the content.
         let isCut: Bool
 
         init(_ block: String, version: Interop, upload: String?) throws {
@@ -45,7 +45,7 @@ struct TusClientTests {
         }
 
         func send(on connection: RawConnection) throws {
-            // Head and content come together, as Node sends them.
+            // The head and the content are sent together, as Node does.
             try connection.send(Array(head.utf8) + (isChunked ? [] : Array(content)))
             if isChunked {
                 if !content.isEmpty { try connection.sendChunk(Array(content)) }
@@ -63,7 +63,7 @@ struct TusClientTests {
     }
 
     @Test(
-        "VER-07 VER-23 VER-24: each of its uploads is published once, with its name and type",
+        "VER-07 VER-23 VER-24: each upload of tus-js-client is published once, with its name and type",
         arguments: TusRecording.uploads, versions)
     func upload(recording: TusRecording, version: Interop) throws {
         try withServer { server in
@@ -88,7 +88,7 @@ struct TusClientTests {
                 offset = response.offset
                 #expect(offset != nil)
             }
-            // Now it calls onSuccess.
+            // At this offset tus-js-client calls onSuccess.
             #expect(offset == Int64(recording.size))
             let names = server.publishedNames()
             #expect(names.count == 1)
@@ -99,7 +99,7 @@ struct TusClientTests {
             if let type = recording.type { #expect(served.value("Content-Type") == type) }
             let state = try server.retrieve(try #require(upload), version)
             #expect(state.complete == true)
-            // A client of the draft that sends the empty append in the end gets the same answer.
+            // A client of the draft that sends an empty append at the end gets the same response.
             let finish = try server.exchange(
                 .append(version, try #require(upload), at: recording.size, complete: true, .bytes([])))
             #expect(finish.status == 201)
@@ -112,7 +112,7 @@ struct TusClientTests {
         name.utf8.map { $0 < 0x80 ? String(UnicodeScalar($0)) : "%" + String($0, radix: 16) }.joined()
     }
 
-    @Test("parallelUploads is refused with what to change, and creates nothing", arguments: versions, 0..<3)
+    @Test("parallelUploads is refused with the setting to change, and creates nothing", arguments: versions, 0..<3)
     func parallel(version: Interop, number: Int) throws {
         try withServer { server in
             let upload = try server.begin(version, "/files/other", [1, 2])
@@ -132,12 +132,12 @@ struct TusClientTests {
     }
 
     @Test(
-        "tus 1.0 is refused with what to set, on every resource; nothing is created, taken over or published",
+        "tus 1.0 is refused with the setting to change, on every resource; nothing is created, taken over or published",
         arguments: 0..<9)
     func tus(number: Int) throws {
         try withServer { server in
             let upload = try server.begin(.v8, "/files/other", Payload.bytes(10))
-            // One that still sends is not disturbed.
+            // The running append of another client is not affected.
             let other = try server.connect()
             try other.send(Request.append(.v8, upload, at: 10, complete: true, .declared(5)))
             try other.send([1, 2])
@@ -165,7 +165,7 @@ struct TusClientTests {
     }
 
     @Test(
-        "tus 1.0 is refused wherever a file or an upload might be", arguments: ["/files/", "/files/f", "/uploads/none"])
+        "tus 1.0 is refused for every path of a file or an upload", arguments: ["/files/", "/files/f", "/uploads/none"])
     func tusEverywhere(target: String) throws {
         try withServer { server in
             for method in ["POST", "PUT", "PATCH", "HEAD", "GET", "DELETE", "OPTIONS"] {
@@ -179,7 +179,7 @@ struct TusClientTests {
         }
     }
 
-    @Test("A request that has a field of the draft, too, speaks the draft", arguments: Interop.allCases)
+    @Test("A request that has a field of the draft as well is handled by the draft", arguments: Interop.allCases)
     func both(version: Interop) throws {
         try withServer { server in
             let both = [("Tus-Resumable", "1.0.0")]
@@ -192,14 +192,14 @@ struct TusClientTests {
         }
     }
 
-    @Test("Who may not upload gets 401 first, and learns nothing")
+    @Test("A client without permission gets 401 first, and no information")
     func withoutToken() throws {
         let fixture = try TokenFixture("one first-token-first-token\n")
         let request = Request("POST", "/files/", [("Tus-Resumable", "1.0.0")], .bytes([1]))
         #expect(try fixture.server.exchange(request).status == 401)
     }
 
-    @Test("A page of an allowed origin may send its fields and read both refusals", arguments: ["tus", "parallel"])
+    @Test("A page of an allowed origin can send the fields of tus-js-client and read both refusals", arguments: ["tus", "parallel"])
     func page(mode: String) throws {
         let origin = "https://app.example"
         try withServer("--cors-origin", origin) { server in
@@ -252,7 +252,7 @@ struct TusClientTests {
     }
 
     @Test(
-        "Upload-Metadata: sanitized in the same way, used only where the usual fields are missing, ignored if malformed",
+        "Upload-Metadata is sanitized like the usual fields, used only if they are missing, and ignored if malformed",
         arguments: [
             // ../../etc/passwd and text/html
             ("filename Li4vLi4vZXRjL3Bhc3N3ZA==,filetype dGV4dC9odG1s", nil, "passwd", "text/html"),

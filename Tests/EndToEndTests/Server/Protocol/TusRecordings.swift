@@ -3,20 +3,20 @@ import Testing
 /// Requests as tus-js-client 4.3.1 sends them in Node, in its modes `ietf-draft-03` (interop 5) and `ietf-draft-05`
 /// (interop 6).
 ///
-/// Each block is one request: its head without `Host`, then what it sends as content. In a head, `{version}` is the
-/// interop version, `{upload}` the location of the upload, and a line that begins with `6|` is sent in interop 6 only.
-/// The last line of a block is `content A..<B` or `cut A..<B of N` (the connection breaks after B), both of the file
-/// named below, or `nothing`.
+/// Each block is one request: its head without `Host`, then its content. In a head, `{version}` is the interop version,
+/// `{upload}` the location of the upload, and a line that begins with `6|` is sent in interop 6 only. The last line of
+/// a block is `content A..<B`, or `cut A..<B of N` (the connection is cut after B), with offsets in the file below, or
+/// `nothing`.
 struct TusRecording: Sendable, CustomTestStringConvertible {
     let testDescription: String
-    /// Bytes of the file.
+    /// The size of the file in bytes.
     var size = 90_000
-    /// The name under which the server publishes it; `nil`: one that the server chooses.
+    /// The name under which the server publishes the file; `nil`: the server chooses one.
     var name: String?
     var type: String?
     let blocks: String
 
-    /// All that report success when the last offset equals the size of the file.
+    /// Uploads for which tus-js-client reports success when the last offset equals the size of the file.
     static let uploads = [
         TusRecording(
             testDescription: "one POST with metadata", name: "größe.png", type: "image/png",
@@ -140,7 +140,7 @@ struct TusRecording: Sendable, CustomTestStringConvertible {
                 """),
     ]
 
-    /// Parts of a parallel upload, and their concatenation.
+    /// The parts of a parallel upload, and their concatenation.
     static let parallel = [
         """
         POST /files/
@@ -171,7 +171,7 @@ struct TusRecording: Sendable, CustomTestStringConvertible {
         """,
     ]
 
-    /// The mode for tus 1.0, which is the default one.
+    /// Requests in the default mode of tus-js-client, which is tus 1.0.
     static let tus = [
         """
         POST /files/
@@ -258,7 +258,7 @@ struct TusRecording: Sendable, CustomTestStringConvertible {
 
         """
 
-    /// An append of a source that does not know that this is its end.
+    /// The last append of a source that did not know that it was at its end.
     private static func patch(_ start: Int, _ end: Int) -> String {
         """
         PATCH {upload}

@@ -1,13 +1,13 @@
 import ConformanceKit
 import Testing
 
-/// Draft appendix B, and what the versions do differently.
+/// Versions of the draft, and the differences between them (draft appendix B).
 @Suite("Versions", .serialized, .blocking)
 struct VersionTests {
     private static let old: [Interop] = [.v3, .v4, .v5, .v6]
 
     @Test(
-        "VER-01 VER-02 STF-10: without a version that is spoken there is no 104, and all else works",
+        "VER-01 VER-02 STF-10: without a supported version there is no 104, and everything else works",
         arguments: [nil, "99", "2", "9", "0", "-8", "abc", "8.0", "\"8\"", "8, 8", "?1", "", "1000000000000000"])
     func unusable(version: String?) throws {
         try withServer { server in
@@ -40,7 +40,7 @@ struct VersionTests {
     }
 
     @Test(
-        "VER-03 VER-10 VER-11 CRE-01: every version announces and answers in its own words", arguments: Interop.allCases
+        "VER-03 VER-10 VER-11 CRE-01: every version announces and responds with its own fields", arguments: Interop.allCases
     )
     func creation(version: Interop) throws {
         try withServer { server in
@@ -68,7 +68,7 @@ struct VersionTests {
         }
     }
 
-    @Test("VER-04: as the RFC will have it, 104 is sent without any version, and echoed where one is named")
+    @Test("VER-04: with --announce-without-version a 104 is sent without a version, and a version in the request is repeated")
     func publishedProtocol() throws {
         try withServer("--announce-without-version") { server in
             let response = try server.exchange(.creation(nil, complete: true, .bytes([1])))
@@ -81,7 +81,7 @@ struct VersionTests {
         }
     }
 
-    @Test("VER-02 VER-04: even then, who looks for another version gets no 104", arguments: ["9", "2", "abc"])
+    @Test("VER-02 VER-04: even then, a request with an unsupported version gets no 104", arguments: ["9", "2", "abc"])
     func publishedProtocolUnusable(version: String) throws {
         try withServer("--announce-without-version") { server in
             let request = Request.creation(nil, complete: true, .bytes([1])).with(
@@ -92,7 +92,7 @@ struct VersionTests {
         }
     }
 
-    @Test("VER-05: version 3 does not know Upload-Complete, later ones do not know Upload-Incomplete")
+    @Test("VER-05: version 3 ignores Upload-Complete, later versions ignore Upload-Incomplete")
     func otherField() throws {
         try withServer { server in
             let third = try server.exchange(
@@ -108,7 +108,7 @@ struct VersionTests {
         }
     }
 
-    @Test("VER-10 VER-12 VER-13: in versions 3 to 6 every response has the offset, 409 as well", arguments: old)
+    @Test("VER-10 VER-12 VER-13: in versions 3 to 6 every response has the offset, also 409", arguments: old)
     func offsets(version: Interop) throws {
         try withServer { server in
             let location = try server.begin(version, "/files/f", Payload.bytes(10))
@@ -131,7 +131,7 @@ struct VersionTests {
     }
 
     @Test(
-        "VER-14: up to version 6, HEAD and DELETE must not carry the state", arguments: old,
+        "VER-14: up to version 6, HEAD and DELETE with a field of the state are refused", arguments: old,
         ["Upload-Offset: 0", "Upload-Complete: ?0", "Upload-Incomplete: ?1"])
     func stateOnRetrieval(version: Interop, line: String) throws {
         try withServer { server in
@@ -146,7 +146,7 @@ struct VersionTests {
         }
     }
 
-    @Test("VER-14: later versions ignore it", arguments: [Interop.v7, .v8])
+    @Test("VER-14: later versions ignore such a field", arguments: [Interop.v7, .v8])
     func stateOnRetrievalIgnored(version: Interop) throws {
         try withServer { server in
             let location = try server.begin(version, "/files/f", [1])
@@ -157,7 +157,7 @@ struct VersionTests {
         }
     }
 
-    @Test("VER-15: up to version 6, what is inactive is 404", arguments: old)
+    @Test("VER-15: up to version 6, an inactive upload gets 404", arguments: old)
     func inactive(version: Interop) throws {
         try withServer { server in
             let cancelled = try server.begin(version, "/files/f", [1])
@@ -175,7 +175,7 @@ struct VersionTests {
         }
     }
 
-    @Test("VER-19: version 6 names the lifetime expires, later ones max-age")
+    @Test("VER-19: version 6 has the member expires for the lifetime, later versions max-age")
     func lifetime() throws {
         try withServer("--max-age", "1h") { server in
             let sixth = try server.exchange(.creation(.v6, "PUT", "/files/a", complete: false, .bytes([1])))
@@ -189,7 +189,7 @@ struct VersionTests {
         }
     }
 
-    @Test("VER-20: in version 7 every answer to an append states completeness")
+    @Test("VER-20: in version 7 every response to an append has Upload-Complete")
     func alwaysStated() throws {
         try withServer("--max-size", "100") { server in
             let location = try server.begin(.v7, "/files/f", [1])
@@ -204,7 +204,7 @@ struct VersionTests {
         }
     }
 
-    @Test("VER-22: an upload begun in one version is continued in any other", arguments: Interop.allCases)
+    @Test("VER-22: an upload created in one version can be continued in any other", arguments: Interop.allCases)
     func mixed(first: Interop) throws {
         try withServer { server in
             for second in Interop.allCases {
@@ -227,7 +227,7 @@ struct VersionTests {
         }
     }
 
-    @Test("VER-22: a request without a version speaks that of the upload's creation", arguments: Interop.allCases)
+    @Test("VER-22: a request without a version gets a response in the version of the creation", arguments: Interop.allCases)
     func storedVersion(version: Interop) throws {
         try withServer { server in
             let location = try server.begin(version, "/files/f", [1])

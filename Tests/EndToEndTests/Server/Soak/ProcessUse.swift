@@ -1,11 +1,11 @@
 import FoundationEssentials
 import Glibc
 
-/// What a process holds, by proc(5).
+/// The resources of a process, from proc(5).
 struct ProcessUse: CustomStringConvertible {
     let descriptors: Int
     let threads: Int
-    /// Kibibytes.
+    /// The resident memory in KiB.
     let resident: Int
 
     init(of process: pid_t) throws {

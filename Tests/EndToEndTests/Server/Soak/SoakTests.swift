@@ -5,8 +5,9 @@ import SystemCalls
 import TestSupport
 import Testing
 
-/// Work of all kinds at once, with restarts; then the same once more under a look at what the server holds.
-/// `make soak` has two hundred clients and ten minutes.
+/// Requests of all kinds at the same time, with restarts; then the same again while the server's resources are
+/// measured.
+/// `make soak` uses two hundred clients for ten minutes.
 @Suite("Soak", .blocking(limit: .seconds(30 * 60)))
 struct SoakTests {
     private static func number(_ name: String, _ standard: Int) -> Int {
@@ -15,12 +16,12 @@ struct SoakTests {
 
     private static let seconds = number("ONWARD_SOAK_SECONDS", 6)
     private static let clients = number("ONWARD_SOAK_CLIENTS", 12)
-    /// Long enough for what was abandoned to expire meanwhile.
+    /// Whether the run is long enough for abandoned uploads to expire.
     fileprivate static let isLong = seconds >= 180
     fileprivate static let life = 60
 
     @Test(
-        "SEC-07 OFF-10: uploads, cuts, take-overs, cancellations, downloads and restarts leave whole files and nothing else"
+        "SEC-07 OFF-10: uploads, cuts, take-overs, cancellations, downloads and restarts leave only complete files"
     )
     func soak() throws {
         let life = Self.isLong ? ["--max-age", "\(Self.life)s", "--keep-completed", "20s"] : []
@@ -36,7 +37,7 @@ struct SoakTests {
                 try restart(server, first.world, gracefully: part % 2 == 0)
             }
             try first.end()
-            // From here on it is one process.
+            // From here on the server process stays the same.
             let second = try Day(server, number: 1, clients: Self.clients, &random)
             Deadline.pause(.milliseconds(Self.seconds * 150))
             try second.end()
@@ -44,7 +45,7 @@ struct SoakTests {
             let third = try Day(server, number: 2, clients: Self.clients, &random)
             Deadline.pause(.milliseconds(Self.seconds * 350))
             try third.end()
-            // What it still puts away, or opens for a moment, is no leak.
+            // Resources that the server is still releasing, or uses for a moment, are not a leak.
             var after = try use(of: server)
             let settled = Deadline(in: .seconds(60))
             while after.descriptors > before.descriptors || after.threads > before.threads, !settled.isOver {
@@ -79,14 +80,14 @@ struct SoakTests {
         try server.restart()
     }
 
-    /// The resources of the server without any client.
+    /// The resources of the server when no client is connected.
     private func use(of server: ServerProcess) throws -> ProcessUse {
         let isIdle: Bool? = pollUntil(within: .seconds(60)) { server.connectionThreads == 0 ? true : nil }
         #expect(isIdle == true)
         return try ProcessUse(of: server.process.identifier)
     }
 
-    /// Clients at work, and what they did.
+    /// A number of clients that run at the same time.
     private struct Day {
         let world: CrashWorld
         private let threads: [ClientThread]
@@ -110,7 +111,7 @@ struct SoakTests {
             }
         }
 
-        /// Lets everybody finish, and looks at what is there.
+        /// Waits until all clients have finished, and checks the files.
         func end() throws {
             world.end()
             for thread in threads { for error in thread.awaitEnd() { throw error } }

@@ -3,11 +3,11 @@ import FoundationEssentials
 import Glibc
 import TestSupport
 
-/// One of those who make a server's day: it downloads, leaves in the middle, holds connections, asks for what is not there.
+/// A client that downloads, disconnects in the middle, holds connections open, and requests missing files.
 struct SoakVisitor {
     private let world: CrashWorld
     private var random: SeededGenerator
-    /// Connections that it holds open.
+    /// The connections that the client holds open.
     private var held: [RawConnection] = []
 
     init(world: CrashWorld, random: SeededGenerator) {
@@ -62,7 +62,7 @@ struct SoakVisitor {
     private mutating func abandonUpload(bytes: Int) throws {
         let connection = try connect()
         let target = "/files/abandoned-\(random.next())"
-        // Whether or not the client knows it: the server may end right after the creation.
+        // Counted before the response: the server may be killed right after the creation.
         world.countAbandoned()
         try connection.send(Request.creation(.v8, "PUT", target, complete: true, .declared(5_000_000)))
         guard try connection.requireInterim(within: .seconds(60)).location != nil else {

@@ -6,7 +6,7 @@ import Testing
 import TransferServer
 import UploadStorage
 
-/// A server in this process, as a program that embeds it would run it: files below `/files`, and targets of the test's own.
+/// A server in this process, as in a program that embeds it: files below `/files`, and the targets of the test.
 final class EmbeddedServer {
     let directory: TemporaryDirectory
     let store: UploadStore
@@ -20,7 +20,7 @@ final class EmbeddedServer {
         directory = try TemporaryDirectory()
         self.store =
             try store ?? UploadStore.open(root: directory.path + "/data", configuration: StoreConfiguration(minFree: 0))
-        // Tests start another server at the same address.
+        // Tests start another server with the same address.
         let configuration = try ServerConfiguration(
             listeners: [.tcp(host: "127.0.0.1", port: FixedPort.next())], limits: limits,
             announcesWithoutVersion: announcesWithoutVersion, logLevel: .error)
@@ -39,13 +39,13 @@ final class EmbeddedServer {
 
     func connect() throws -> RawConnection { try RawConnection(port: port) }
 
-    /// One request on a connection of its own.
+    /// Sends one request on a new connection.
     func exchange(_ request: Request, within limit: Duration = .seconds(60)) throws -> Response {
         let connection = try connect()
         return try connection.exchange(request, within: limit)
     }
 
-    /// Creates an upload of a part and returns its location.
+    /// Creates an upload with a part of its content, and returns its location.
     func begin(
         _ version: Interop, _ method: String, _ target: String, _ content: [UInt8], _ fields: [(String, String)] = []
     ) throws -> String {
@@ -56,11 +56,11 @@ final class EmbeddedServer {
         return try #require(response.location)
     }
 
-    /// The same with the newest version and `POST`.
+    /// The same with version 8 and `POST`.
     func begin(_ content: [UInt8]) throws -> String { try begin(.v8, "POST", "/inbox/doc", content) }
 }
 
-/// Runs `body` with a server in this process that has `target` below `/inbox`.
+/// Runs `body` with a server in this process whose target below `/inbox` is `target`.
 func withTarget(
     _ target: RecordingTarget, limits: UploadLimits = UploadLimits(maxAge: 604_800),
     _ body: (EmbeddedServer) throws -> Void

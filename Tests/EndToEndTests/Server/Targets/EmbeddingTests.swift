@@ -7,10 +7,10 @@ import Testing
 import TransferServer
 import UploadStorage
 
-/// Starting and stopping a server in a process that does other things, too.
+/// Starting and stopping a server in a process with other tasks.
 @Suite("Embedding", .blocking)
 struct EmbeddingTests {
-    /// Publishes what it gets under a name of its own choice.
+    /// Publishes uploads under a name that the handler chooses.
     private struct Publisher: TargetHandler {
         func methods(of target: Target) -> [HTTPSemantics.Method] { [.post] }
         func accept(_ proposal: UploadProposal) -> Acceptance { .accept }
@@ -28,9 +28,9 @@ struct EmbeddingTests {
         func respond(to request: TargetRequest) -> HTTPSemantics.Response { HTTPSemantics.Response(status: 404) }
     }
 
-    /// Publishes under the name of its target, which may be that of a directory.
+    /// Publishes under the name of the target, which may be a directory.
     private struct NamedPublisher: TargetHandler {
-        /// What the handler does about an error, and after a publication.
+        /// The behavior of the handler after an error or a publication.
         enum Manner: CaseIterable { case throwsIt, answers, answersAnyway, publishesTwice, failsAfterwards }
 
         let manner: Manner
@@ -73,7 +73,7 @@ struct EmbeddingTests {
         }
     }
 
-    @Test("A target of one's own may publish its bytes as a file in one step")
+    @Test("A target of an embedding program can publish its bytes as a file in one step")
     func publishing() throws {
         let host = try EmbeddedServer(targets: [("publish", Publisher())])
         let location = try host.begin(.v8, "POST", "/publish/x", [1, 2, 3])
@@ -83,7 +83,7 @@ struct EmbeddingTests {
         #expect(try host.exchange(.get("/files/inbox/5.bin")).content == [1, 2, 3, 4, 5])
     }
 
-    @Test("Requests go to the handler with the longest prefix; what none has is 404")
+    @Test("Requests go to the handler with the longest matching prefix; other paths get 404")
     func routing() throws {
         let outer = RecordingTarget()
         let inner = RecordingTarget()
@@ -98,7 +98,7 @@ struct EmbeddingTests {
         #expect(try host.exchange(.get("/")).status == 404)
     }
 
-    @Test("CRE-01: announcing without a version, as the RFC will have it, is a switch")
+    @Test("CRE-01: announcesWithoutVersion announces uploads without a version")
     func announcing() throws {
         let host = try EmbeddedServer(announcesWithoutVersion: true, targets: [("inbox", RecordingTarget())])
         let response = try host.exchange(.creation(nil, "POST", "/inbox/x", complete: true, .bytes([1])))
@@ -107,7 +107,7 @@ struct EmbeddingTests {
         #expect(!announcement.fields.contains("Upload-Draft-Interop-Version"))
     }
 
-    @Test("A server starts once, says why it cannot, and gives its address back when it stops")
+    @Test("A server starts once, reports why it cannot start, and releases its address when it stops")
     func starting() throws {
         let host = try EmbeddedServer(targets: [])
         #expect(throws: Server.StartError.self) { try host.server.start() }
@@ -148,7 +148,7 @@ struct EmbeddingTests {
         next.stop()
     }
 
-    @Test("Two servers in one process, each with its store, do not know each other; one directory has one store")
+    @Test("Two servers in one process, each with its store, are independent; a directory has one store at a time")
     func two() throws {
         let first = try EmbeddedServer(targets: [])
         let second = try EmbeddedServer(targets: [])
@@ -159,7 +159,7 @@ struct EmbeddingTests {
         #expect(throws: StoreError.inUse) { try UploadStore.open(root: first.directory.path + "/data") }
     }
 
-    @Test("H11-25: a stopped server's uploads continue in the next one of the same process")
+    @Test("H11-25: the uploads of a stopped server can be continued in the next server of the same process")
     func again() throws {
         let target = RecordingTarget()
         let host = try EmbeddedServer(targets: [("inbox", target)])

@@ -4,11 +4,11 @@ import ResumableUpload
 import Testing
 import TransferServer
 
-/// The server as a library, with a target resource of one's own.
+/// The server as a library, with a target resource of the embedding program.
 @Suite("Targets of an embedding program", .blocking)
 struct OwnTargetTests {
     @Test(
-        "CRE-08 CRE-19: uploads are created by every method with content; the target gets method, metadata and all bytes",
+        "CRE-08 CRE-19: every method with content creates an upload; the target gets the method, the metadata and all bytes",
         arguments: ["POST", "PUT", "PATCH"], Interop.allCases)
     func methods(method: String, version: Interop) throws {
         let target = RecordingTarget()
@@ -35,7 +35,7 @@ struct OwnTargetTests {
         }
     }
 
-    @Test("APP-23: a content coding of the creation reaches the target with the coded bytes")
+    @Test("APP-23: the target gets the content coding of the creation and the coded bytes")
     func coding() throws {
         let target = RecordingTarget()
         let coded: [UInt8] = [0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 3, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0]
@@ -50,7 +50,7 @@ struct OwnTargetTests {
         }
     }
 
-    @Test("CRE-12: from version 7 on the Location of a whole creation is the target's, beside ?1")
+    @Test("CRE-12: from version 7 on, Location in a response with ?1 is the Location of the target")
     func ownLocation() throws {
         for version in [Interop.v7, .v8] {
             let target = RecordingTarget { _ in HTTPSemantics.Response(status: 201, fields: ["Location": "/doc/1"]) }
@@ -62,7 +62,7 @@ struct OwnTargetTests {
                 #expect(response.location == "/doc/1")
                 #expect(response.complete == true)
                 #expect(response.interim.first?.location?.hasPrefix("/uploads/") == true)
-                // And so does that of the last append.
+                // The same applies to the last append.
                 let location = try host.begin(version, "POST", "/inbox/", [1])
                 let appended = try host.exchange(.append(version, location, at: 1, complete: true, .bytes([2])))
                 #expect(appended.location == "/doc/1")
@@ -71,7 +71,7 @@ struct OwnTargetTests {
     }
 
     @Test(
-        "VER-11: up to version 6 Location stays the upload's, and the target's own becomes Content-Location",
+        "VER-11: up to version 6 Location is that of the upload, and the target's own becomes Content-Location",
         arguments: [Interop.v3, .v4, .v5, .v6])
     func locationClash(version: Interop) throws {
         let target = RecordingTarget { _ in HTTPSemantics.Response(status: 201, fields: ["Location": "/doc/1"]) }
@@ -89,7 +89,7 @@ struct OwnTargetTests {
         }
     }
 
-    @Test("CRE-20: what is smaller than min-size goes to the target without an upload resource")
+    @Test("CRE-20: content below min-size goes to the target without an upload resource")
     func declined() throws {
         let target = RecordingTarget()
         try withTarget(target, limits: UploadLimits(minSize: 1000)) { host in
@@ -104,7 +104,7 @@ struct OwnTargetTests {
         }
     }
 
-    @Test("CRE-20 LIM-17: a method that the target does not know is refused with Allow, and nothing is created")
+    @Test("CRE-20 LIM-17: a method that the target does not support is refused with Allow, and nothing is created")
     func unknownMethods() throws {
         let target = RecordingTarget(methods: [.post])
         try withTarget(target) { host in
@@ -122,7 +122,7 @@ struct OwnTargetTests {
         }
     }
 
-    @Test("CRE-22: a target that refuses before the content ends the upload with its own answer and ?1")
+    @Test("CRE-22: a target that refuses before the content ends the upload with its own response and ?1")
     func earlyAnswer() throws {
         let target = RecordingTarget(
             acceptance: { _ in .refuse(HTTPSemantics.Response(status: 422, content: Array("not this\n".utf8))) })
@@ -145,7 +145,7 @@ struct OwnTargetTests {
     }
 
     @Test(
-        "CMP-03 APP-28: a failing target gives 500 and ?1, for good: it is not run again", arguments: Interop.allCases)
+        "CMP-03 APP-28: a failing target gives 500 and ?1, and does not run again", arguments: Interop.allCases)
     func failing(version: Interop) throws {
         let target = RecordingTarget { _ in throw RecordingTarget.Failure() }
         try withTarget(target) { host in
@@ -165,7 +165,7 @@ struct OwnTargetTests {
     }
 
     @Test(
-        "APP-04: the answer to the last append is that of one whole request: status, fields and content",
+        "APP-04: the response to the last append is that of a single request: status, fields and content",
         arguments: Interop.allCases)
     func sameAnswer(version: Interop) throws {
         let target = RecordingTarget { call in
@@ -194,7 +194,7 @@ struct OwnTargetTests {
         }
     }
 
-    @Test("SEC-12: a target that scans sees the assembled representation, however it was cut", arguments: [1, 5, 11])
+    @Test("SEC-12: a scanning target gets the assembled content, however the upload was cut", arguments: [1, 5, 11])
     func scanning(cut: Int) throws {
         let pattern = Array("FORBIDDEN-CONTENT".utf8)
         let target = RecordingTarget { call in

@@ -5,9 +5,9 @@ import SystemCalls
 import TransferServer
 import UploadStorage
 
-/// A target resource of a test: it remembers every representation that it got, and may be held at work.
+/// A target resource of a test: it records every upload that it receives, and can be held while it works.
 final class RecordingTarget: TargetHandler {
-    /// One whole representation.
+    /// A completed upload.
     struct Call: Sendable {
         let method: String
         let path: String
@@ -15,7 +15,7 @@ final class RecordingTarget: TargetHandler {
         let content: [UInt8]
     }
 
-    /// What a target does when something goes wrong in it.
+    /// The error of a target that fails.
     struct Failure: Error {}
 
     private struct Standing {
@@ -30,8 +30,8 @@ final class RecordingTarget: TargetHandler {
     private let answer: @Sendable (Call) throws -> HTTPSemantics.Response
 
     /// - Parameters:
-    ///   - answer: gives the final answer.
-    ///   - acceptance: says what becomes of a representation before its content arrives.
+    ///   - answer: returns the final response.
+    ///   - acceptance: accepts or refuses an upload before its content arrives.
     init(
         methods: [Method] = [.get, .post, .put, .patch],
         answer: @escaping @Sendable (Call) throws -> HTTPSemantics.Response = RecordingTarget.summary,
@@ -42,7 +42,7 @@ final class RecordingTarget: TargetHandler {
         self.answer = answer
     }
 
-    /// Status, a field of its own, and content that describes what arrived.
+    /// A response with an unusual status, a field of its own, and content that describes the received content.
     @Sendable static func summary(_ call: Call) -> HTTPSemantics.Response {
         HTTPSemantics.Response(
             status: 203, fields: ["Content-Type": "text/x-summary", "X-Length": "\(call.content.count)"],
@@ -50,10 +50,10 @@ final class RecordingTarget: TargetHandler {
     }
 
     var calls: [Call] { standing.withLock { $0.calls } }
-    /// How often it was asked whether it accepts.
+    /// The number of proposals that the target was asked to accept.
     var proposals: Int { standing.withLock { $0.proposals } }
 
-    /// From now on it stays at work until it is released.
+    /// From now on the target works until it is released.
     func hold() { standing.withLock { $0.isHeld = true } }
 
     func release() {
@@ -61,7 +61,7 @@ final class RecordingTarget: TargetHandler {
         standing.notifyAll()
     }
 
-    /// Waits until it has been called so often.
+    /// Waits until the target has been called this often.
     func awaitCalls(_ count: Int) throws {
         let reached: Bool? = standing.wait(until: Deadline(in: .seconds(60)).nanoseconds) {
             $0.calls.count >= count ? true : nil

@@ -6,10 +6,10 @@ import Testing
 import TransferServer
 import UploadStorage
 
-/// A target of one's own whose answers are produced while they are sent.
+/// A target of an embedding program that produces its response while the response is sent.
 @Suite("Streaming targets", .blocking)
 struct StreamingTargetTests {
-    /// Lines with numbers, a few bytes at a time.
+    /// A line for each number, a few bytes at a time.
     private final class Numbers: ContentStream {
         private struct State {
             var next = 0
@@ -47,7 +47,7 @@ struct StreamingTargetTests {
         }
     }
 
-    /// Ends after half of its length.
+    /// Content that ends after half of its length.
     private final class Half: ContentStream {
         let length: Int64? = 100
 
@@ -82,7 +82,7 @@ struct StreamingTargetTests {
         }
     }
 
-    @Test("Its content arrives as it was produced, on a connection that stays open, and is released")
+    @Test("Streamed content arrives complete, the connection stays open, and the stream is released")
     func streaming() throws {
         let target = Counting()
         let host = try EmbeddedServer(targets: [("count", target)])
@@ -101,7 +101,7 @@ struct StreamingTargetTests {
         #expect(released == true)
     }
 
-    @Test("Its failure breaks the message, whatever was sent before")
+    @Test("A stream that fails breaks the message, however much was sent before")
     func failing() throws {
         let target = Counting()
         let host = try EmbeddedServer(targets: [("count", target)])
@@ -133,7 +133,7 @@ struct StreamingTargetTests {
         #expect(target.released.withLock { $0 } == 1)
     }
 
-    @Test("Content that is too long to be stored, or fails, is a failure of the target: 500, and again")
+    @Test("A stream that fails, or is too long to be stored, is a failure of the target: 500, also for repeats")
     func notStored() throws {
         for path in ["/count/1000000", "/count/5?fail"] {
             let host = try EmbeddedServer(targets: [("count", Counting())])
@@ -146,7 +146,7 @@ struct StreamingTargetTests {
         }
     }
 
-    @Test("Content that ends before its length closes the connection, and the response to an upload is 500")
+    @Test("A stream that ends before its length closes the connection, and the response to an upload is 500")
     func half() throws {
         let host = try EmbeddedServer(targets: [("count", Counting())])
         let connection = try host.connect()

@@ -4,7 +4,7 @@ import ResumableUpload
 import Testing
 import UploadStorage
 
-/// What others see while a target works on an upload, and how often it works.
+/// The responses to other requests while a target works on an upload, and the number of its runs.
 @Suite("A target at work", .blocking)
 struct TargetAtWorkTests {
     /// Completes an upload of the bytes 1, 2, 3 by an append whose target is held while it works on the upload.
@@ -19,7 +19,7 @@ struct TargetAtWorkTests {
         return (location, completing)
     }
 
-    @Test("OFF-14 CON-09: meanwhile HEAD says ?0 at the full offset; the client that completed it gets its answer")
+    @Test("OFF-14 CON-09: while the target works HEAD reports ?0 at the full offset; the completing client gets the response")
     func retrieval() throws {
         let target = RecordingTarget()
         try withTarget(target) { host in
@@ -42,7 +42,7 @@ struct TargetAtWorkTests {
         }
     }
 
-    @Test("APP-28: a target that has worked does not work again where its answer could not be stored")
+    @Test("APP-28: a target does not run again if its response could not be stored")
     func unstoredAnswer() throws {
         let plan = FaultPlan()
         let store = try UploadStore(
@@ -64,7 +64,7 @@ struct TargetAtWorkTests {
         #expect(target.calls.count == 1)
     }
 
-    @Test("OFF-14: the same for a creation that is whole in one request, from the announcement on")
+    @Test("OFF-14: HEAD reports the same for a creation in one request, as soon as it is announced")
     func creation() throws {
         let target = RecordingTarget()
         try withTarget(target) { host in
@@ -82,7 +82,7 @@ struct TargetAtWorkTests {
         }
     }
 
-    @Test("APP-28: of many that complete at the same time, the target sees one; all get its answer or a refusal")
+    @Test("APP-28: of several simultaneous completions the target runs once; each gets its response or a refusal")
     func simultaneous() throws {
         let target = RecordingTarget()
         try withTarget(target) { host in
@@ -106,7 +106,7 @@ struct TargetAtWorkTests {
                             #expect(response.status >= 400)
                         }
                     } catch WireFailure.closed, WireFailure.reset {
-                        // Taken over by another one before the target began.
+                        // Another append took the upload over before the target began.
                     }
                 }
                 #expect(answers >= 1)
@@ -116,17 +116,17 @@ struct TargetAtWorkTests {
         }
     }
 
-    @Test("APP-20 APP-28: a repeat of the completing append waits for the target and gets the same answer")
+    @Test("APP-20 APP-28: a repeat of the completing append waits for the target and gets the same response")
     func joining() throws {
         let target = RecordingTarget()
         try withTarget(target) { host in
             let (location, first) = try beginCompletion(host, target)
-            // Its client is gone before the answer.
+            // The first client disconnects before the response.
             first.reset()
             let second = try host.connect()
             try second.send(.append(.v8, location, at: 4, complete: true, .bytes([])))
             #expect(second.staysSilent(for: .milliseconds(100)))
-            // What is no repeat is refused at once.
+            // A request that is not a repeat is refused without waiting.
             let wrong = try host.exchange(.append(.v8, location, at: 3, complete: true, .bytes([4])))
             #expect(wrong.status == 409)
             #expect(wrong.complete == false)
@@ -142,7 +142,7 @@ struct TargetAtWorkTests {
         }
     }
 
-    @Test("CAN-07 CMP-04: cancelling while the target works undoes nothing and runs it no second time")
+    @Test("CAN-07 CMP-04: a cancellation while the target works neither undoes its work nor runs it again")
     func cancelling() throws {
         let target = RecordingTarget()
         try withTarget(target) { host in
@@ -159,7 +159,7 @@ struct TargetAtWorkTests {
         }
     }
 
-    @Test("CON-10: another upload continues meanwhile, and so do downloads")
+    @Test("CON-10: while the target works, other uploads and downloads continue")
     func others() throws {
         let target = RecordingTarget()
         try withTarget(target) { host in

@@ -7,7 +7,7 @@ import Testing
 import TransferServer
 import UploadStorage
 
-/// A target that works until the test ends it, and counts how often the server called it.
+/// A target that works until the test opens it, and counts its calls.
 private final class GatedTarget: TargetHandler {
     struct TargetFailure: Error {}
 
@@ -54,7 +54,7 @@ private final class GatedTarget: TargetHandler {
     }
 }
 
-/// What only shows with a target that takes its time: the server is embedded, as its library allows.
+/// Tests with a target that works for some time, in an embedded server.
 @Suite("Targets at work", .serialized, .blocking)
 struct TargetTests {
     private func withTarget(_ body: (GatedTarget, UInt16) throws -> Void) throws {
@@ -84,7 +84,7 @@ struct TargetTests {
     }
 
     @Test(
-        "OFF-14 CON-09: while the target works the state is ?0 at the full offset, and its client still gets the answer"
+        "OFF-14 CON-09: while the target works the state is ?0 at the full offset, and its client still gets the response"
     )
     func processing() throws {
         try withTarget { target, port in
@@ -109,7 +109,7 @@ struct TargetTests {
         }
     }
 
-    @Test("APP-28 APP-20 CON-09: repeats wait for the target, get its answer, and do not run it again")
+    @Test("APP-28 APP-20 CON-09: repeats wait for the target, get its response, and do not run it again")
     func joined() throws {
         try withTarget { target, port in
             let location = try begin(port, [1, 2])
@@ -118,7 +118,7 @@ struct TargetTests {
             try target.awaitBegin()
             let others = try (0..<4).map { _ in try RawConnection(port: port) }
             for (number, other) in others.enumerated() {
-                // Through a proxy the empty content may come in chunks.
+                // Behind a proxy the empty content may be sent in chunks.
                 let content: Request.Content = number % 2 == 0 ? .bytes([]) : .chunks([])
                 try other.send(Request.append(.v8, location, at: 2, complete: true, content))
             }
@@ -136,7 +136,7 @@ struct TargetTests {
         }
     }
 
-    @Test("CMP-03: a target that fails has answered, with ?1, and is not asked again")
+    @Test("CMP-03: a failing target gives a response with ?1, and does not run again")
     func failing() throws {
         try withTarget { target, port in
             target.open(fails: true)
@@ -151,7 +151,7 @@ struct TargetTests {
         }
     }
 
-    @Test("APP-23 CRE-19 DIG-04: the target sees the creation's method and metadata, and the coded bytes as they came")
+    @Test("APP-23 CRE-19 DIG-04: the target gets the method and metadata of the creation, and the coded bytes unchanged")
     func metadata() throws {
         try withTarget { target, port in
             target.open()
@@ -165,7 +165,7 @@ struct TargetTests {
     }
 
     @Test(
-        "CRE-13 APP-04 VER-11: the target's answer is the same in one request and in parts, in any version",
+        "CRE-13 APP-04 VER-11: the response of the target is the same for one request and for parts, in any version",
         arguments: Interop.allCases)
     func sameAnswer(version: Interop) throws {
         try withTarget { target, port in
