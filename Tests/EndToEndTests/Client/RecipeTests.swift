@@ -95,7 +95,9 @@ struct RecipeTests {
         }
     }
 
-    @Test("a run that resumes is killed at each point, and run again: the transfer completes", arguments: ["upload", "download"])
+    @Test(
+        "a run that resumes is killed at each point, and run again: the transfer completes",
+        arguments: ["upload", "download"])
     func resumedRun(kind: String) throws {
         try withPlaces(kind) { server, url in
             for point in 1...60 {

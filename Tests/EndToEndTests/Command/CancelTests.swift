@@ -75,7 +75,9 @@ struct CancelTests {
         #expect(fixture.server.unfinished.isEmpty)
     }
 
-    @Test("cancel of an upload that is gone reports that the server does not have it, and not that it was deleted", arguments: [404, 410])
+    @Test(
+        "cancel of an upload that is gone reports that the server does not have it, and not that it was deleted",
+        arguments: [404, 410])
     func gone(_ status: Int) throws {
         let server = try ScriptedServer { request, reply in
             if request.method == "DELETE" { return try reply.respond(status) }

@@ -131,7 +131,9 @@ struct FileNameTests {
         #expect(server.requests.map(\.target) == ["/e%CC%81/%F6"])
     }
 
-    @Test("An interrupted upload of such a file is continued by its command and by resume, and removed by cancel", arguments: names)
+    @Test(
+        "An interrupted upload of such a file is continued by its command and by resume, and removed by cancel",
+        arguments: names)
     func resumed(name: FilePath) throws {
         try withServer { server in
             let home = try CommandHome()
@@ -161,7 +163,9 @@ struct FileNameTests {
         }
     }
 
-    @Test("An interrupted download to such a file is continued, and its partial file has such a name, too", arguments: names)
+    @Test(
+        "An interrupted download to such a file is continued, and its partial file has such a name, too",
+        arguments: names)
     func resumedDownload(name: FilePath) throws {
         try withServer { server in
             let bytes = Payload.bytes(3_000_000)
@@ -181,7 +185,9 @@ struct FileNameTests {
         }
     }
 
-    @Test("A replacement that is cut is kept together with the bytes it replaces, under such a name, too", arguments: names)
+    @Test(
+        "A replacement that is cut is kept together with the bytes it replaces, under such a name, too",
+        arguments: names)
     func replacement(name: FilePath) throws {
         let file = ScriptedFile(bytes: Payload.bytes(400_000), fields: ["ETag": "\"one\"", "Content-Type": "a/b"])
         let other = ScriptedFile(

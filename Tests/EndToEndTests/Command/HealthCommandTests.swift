@@ -37,7 +37,7 @@ struct HealthCommandTests {
             #expect(try health(variables, nil, expect: 0).contains("http://\(server.authority)/readyz answers 200"))
             #expect(try health(variables, "/healthz", expect: 0).contains("/healthz answers 200"))
             let refused = try health(variables, "/files/nothing", expect: 69)
-            #expect(refused.contains("404: "), "with its reason: \(refused)")
+            #expect(refused.contains("404: "), "the reason is missing: \(refused)")
             // 0.0.0.0 stands for all addresses; health uses the loopback address.
             #expect(try health(["ONWARD_LISTEN": "0.0.0.0:\(server.port)"], nil, expect: 0).contains("200"))
             _ = try health(variables, "/a b", expect: 64)
@@ -46,7 +46,7 @@ struct HealthCommandTests {
         _ = try health(["ONWARD_LISTEN": "nowhere"], nil, expect: 64)
     }
 
-    @Test("so does health with TLS, for any name in the certificate, and on a Unix socket")
+    @Test("without a URL, health connects with TLS, for any name in the certificate, and to a Unix socket")
     func ownServerOtherwise() throws {
         let fixture = try TLSFixture()
         let variables = [

@@ -6,7 +6,7 @@ import Testing
 struct ProgressTerminalTests {
     /// Runs a slow upload on a new terminal, and returns what was written to the terminal.
     /// - Parameters:
-    ///   - commands: run by a shell on that terminal. `$UPLOAD` is the upload, `$WRITTEN` a file with the output so far.
+    ///   - commands: run by a shell on the terminal. `$UPLOAD` is the upload, `$WRITTEN` a file with the output.
     ///   - size: the size of the uploaded file. The upload sends a megabyte per second.
     private func written(_ commands: String, size: Int = 3_000_000) throws -> String {
         var text = ""
@@ -33,7 +33,8 @@ struct ProgressTerminalTests {
             .map(String.init).filter { $0.contains(" %") }
     }
 
-    @Test("The progress is one line with share, bytes, rate and time left, within the columns", arguments: [40, 80, 200])
+    @Test(
+        "The progress is one line with share, bytes, rate and time left, within the columns", arguments: [40, 80, 200])
     func columns(columns: Int) throws {
         let text = try written("stty cols \(columns); $UPLOAD")
         let lines = lines(text)

@@ -71,7 +71,9 @@ struct PutInterruptionTests {
         }
     }
 
-    @Test("SIGINT, SIGTERM and SIGHUP pause an upload: 75, and the same command continues", arguments: [SIGINT, SIGTERM, SIGHUP])
+    @Test(
+        "SIGINT, SIGTERM and SIGHUP pause an upload: 75, and the same command continues",
+        arguments: [SIGINT, SIGTERM, SIGHUP])
     func paused(signal: Int32) throws {
         try withServer { server in
             let home = try CommandHome()

@@ -31,7 +31,9 @@ struct SeveralFilesTests {
         try run.objects().filter { $0.name == event }.compactMap { $0.text("file") }
     }
 
-    @Test("A command that completes the last file completes the list: the same put later sends all files again", arguments: ["resume", "put"])
+    @Test(
+        "A command that completes the last file completes the list: the same put later sends all files again",
+        arguments: ["resume", "put"])
     func ended(by what: String) throws {
         try withServer { server in
             let home = try CommandHome()

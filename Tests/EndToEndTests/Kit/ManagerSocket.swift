@@ -37,7 +37,7 @@ final class ManagerSocket {
             messages.append(message)
             if let found = message[name], value == nil || found == value { return message }
         }
-        throw WireFailure.timedOut("\(name) was not told; this was: \(messages)")
+        throw WireFailure.timedOut("no message has \(name); the messages: \(messages)")
     }
 
     /// Reads the messages that have arrived, without waiting.

@@ -27,7 +27,9 @@ struct DownloadChangeTests {
         }
     }
 
-    @Test("RNG-27 RNG-29: a response with another representation is received from its first byte, without another request")
+    @Test(
+        "RNG-27 RNG-29: a response with another representation is received from its first byte, without another request"
+    )
     func changed() async throws {
         let other = ScriptedFile(bytes: Payload.bytes(700_000, seed: 2), fields: ["ETag": "\"two\""])
         let server = try server { try other.serve($0, $1) }
@@ -133,7 +135,7 @@ struct DownloadChangeTests {
     }
 
     @Test(
-        "RNG-30: 416 completes the download if the size is the received one and the validator matches, here or in a part"
+        "RNG-30: 416 completes the download if the size matches, and the validator of the 416 or of a part"
     )
     func unsatisfied() async throws {
         let file = file

@@ -50,7 +50,9 @@ struct DownloadDestinationTests {
         #expect(try FileManager.default.contentsOfDirectory(atPath: root).allSatisfy { !$0.hasSuffix(".part") })
     }
 
-    @Test("a directory without write permission is an unusable destination", .enabled(if: geteuid() != 0, "root may write everywhere"))
+    @Test(
+        "a directory without write permission is an unusable destination",
+        .enabled(if: geteuid() != 0, "root may write to every directory"))
     func unwritable() async throws {
         let server = try ScriptedServer { try $1.respond(200, [:], "x") }
         let fixture = try UploadFixture()

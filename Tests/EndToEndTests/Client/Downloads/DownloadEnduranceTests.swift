@@ -11,7 +11,7 @@ struct DownloadEnduranceTests {
     private static let restarts = 6
 
     @Test(
-        "a large file, 50 resets and stalls, and crashes of the server: every byte is right, and only lost bytes come twice"
+        "a large file arrives unchanged despite 50 resets, stalls and crashes, and only lost bytes come twice"
     )
     func disturbed() async throws {
         let seed = SeededGenerator.runSeed

@@ -32,7 +32,9 @@ struct DownloadPublicationTests {
         #expect(fixture.downloads == ["result.bin"])
     }
 
-    @Test("another file at the destination does not count as the download's", arguments: ["end", "longer", "copy", "gone", "link"])
+    @Test(
+        "another file at the destination does not count as the download's",
+        arguments: ["end", "longer", "copy", "gone", "link"])
     func others(kind: String) async throws {
         let file = ScriptedFile(bytes: bytes)
         let server = try ScriptedServer { try file.serve($0, $1) }

@@ -171,7 +171,9 @@ struct DownloadRefusalTests {
         #expect(fixture.downloads.isEmpty)
     }
 
-    @Test("a redirection without a usable Location ends the download", arguments: [[:], ["Location": "ftp://127.0.0.1/"]] as [Fields])
+    @Test(
+        "a redirection without a usable Location ends the download",
+        arguments: [[:], ["Location": "ftp://127.0.0.1/"]] as [Fields])
     func nowhere(fields: Fields) async throws {
         let server = try ScriptedServer { _, reply in try reply.respond(302, fields) }
         let fixture = try UploadFixture()

@@ -60,7 +60,9 @@ struct DownloadReplacementTests {
         Answer(status: 304, fields: [:], content: ""),
     ]
 
-    @Test("RNG-27: they are interruptions, and every received byte is kept", arguments: strangers)
+    @Test(
+        "RNG-27: a response that does not continue the download is an interruption, and every received byte is kept",
+        arguments: strangers)
     func stranger(answer: Answer) async throws {
         let file = file
         let isStrange = Monitor(true)
@@ -139,7 +141,9 @@ struct DownloadReplacementTests {
         #expect(fixture.downloads == ["result.bin"])
     }
 
-    @Test("if the server has the earlier representation again, the bytes of it that were kept are used", arguments: [false, true])
+    @Test(
+        "if the server has the earlier representation again, the bytes of it that were kept are used",
+        arguments: [false, true])
     func back(isOtherProcess: Bool) async throws {
         let file = file
         let other = other
@@ -187,7 +191,8 @@ struct DownloadReplacementTests {
         #expect(fixture.downloads == ["result.bin"])
     }
 
-    @Test("a replacement with another digest than the server's is removed, and the bytes that it was to replace are kept")
+    @Test(
+        "a replacement with another digest than the server's is removed, and the bytes that it was to replace are kept")
     func wrongReplacement() async throws {
         let server = try cuttingServer { _, _, reply in
             let fields: Fields = [

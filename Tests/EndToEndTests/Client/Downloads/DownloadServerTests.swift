@@ -44,7 +44,9 @@ struct DownloadServerTests {
         }
     }
 
-    @Test("RNG-27 RNG-28 RNG-32: a download over connections that break at random places is complete", arguments: [UInt64](1...6))
+    @Test(
+        "RNG-27 RNG-28 RNG-32: a download over connections that break at random places is complete",
+        arguments: [UInt64](1...6))
     func broken(seed: UInt64) async throws {
         try await withServer { server in
             let bytes = Payload.bytes(8_000_000, seed: seed)
@@ -64,7 +66,9 @@ struct DownloadServerTests {
         }
     }
 
-    @Test("RNG-27: a download with pauses, other clients and broken connections, one after the other, is complete", arguments: [UInt64](1...3))
+    @Test(
+        "RNG-27: a download with pauses, other clients and broken connections, one after the other, is complete",
+        arguments: [UInt64](1...3))
     func pauses(seed: UInt64) async throws {
         try await withServer { server in
             let bytes = Payload.bytes(20_000_000, seed: seed)

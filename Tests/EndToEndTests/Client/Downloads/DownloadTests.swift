@@ -210,7 +210,9 @@ struct DownloadTests {
         #expect(history.resumptions == [500_000])
     }
 
-    @Test("RNG-32: Repr-Digest is verified over the complete file, with and without a cut", arguments: [true, false], [true, false])
+    @Test(
+        "RNG-32: Repr-Digest is verified over the complete file, with and without a cut", arguments: [true, false],
+        [true, false])
     func digest(isRight: Bool, isCut: Bool) async throws {
         let told = isRight ? bytes : Payload.bytes(10)
         for algorithm in ["sha-256", "sha-512"] {

@@ -29,7 +29,9 @@ struct StalledDownloadTests {
         }
     }
 
-    @Test("get: if it is killed when its state has the last byte, the same command continues from there", arguments: [true, false])
+    @Test(
+        "get: if it is killed when its state has the last byte, the same command continues from there",
+        arguments: [true, false])
     func command(staysOpen: Bool) throws {
         let server = try server(staysOpen: staysOpen)
         let home = try CommandHome()

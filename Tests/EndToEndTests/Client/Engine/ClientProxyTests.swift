@@ -37,7 +37,8 @@ struct ClientProxyTests {
         #expect(failed.number("status") == Int64(statuses.0))
     }
 
-    @Test("A CONNECT that fails with 502 to 504 is sent again as often as --retries permits", arguments: [502, 503, 504])
+    @Test(
+        "A CONNECT that fails with 502 to 504 is sent again as often as --retries permits", arguments: [502, 503, 504])
     func unavailable(status: Int) throws {
         let proxy = try ScriptedServer { _, reply in try reply.respond(status) }
         let home = try CommandHome()
@@ -98,7 +99,8 @@ struct ClientProxyTests {
     }
 
     @Test(
-        "A proxy that answers CONNECT byte by byte is a timeout, and the message names the proxy", arguments: ["put", "get"], [false, true])
+        "A proxy that answers CONNECT byte by byte is a timeout, and the message names the proxy",
+        arguments: ["put", "get"], [false, true])
     func trickling(command: String, isHeadBegun: Bool) throws {
         let proxy = try ScriptedServer { _, reply in
             if isHeadBegun { try reply.send(raw: "HTTP/1.1 200 OK\r\n") }

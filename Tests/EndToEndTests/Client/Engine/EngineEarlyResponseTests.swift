@@ -35,7 +35,9 @@ struct EngineEarlyResponseTests {
         #expect(.now - start < EngineFixture.patience)
     }
 
-    @Test("CLI-36: so is one whose content is chunked", arguments: [200, 409], [false, true])
+    @Test(
+        "CLI-36: a chunked final response while the content is being sent is delivered, too", arguments: [200, 409],
+        [false, true])
     func chunked(status: Int, closes: Bool) async throws {
         let server = try ScriptedServer { _, reply in
             _ = try reply.readBody(atMost: 300_000)
@@ -53,7 +55,7 @@ struct EngineEarlyResponseTests {
         #expect(result.failure == nil && result.sent < 40_000_000, "\(result)")
     }
 
-    @Test("CLI-36: so is one from a server that does not read the bytes in libcurl's buffer")
+    @Test("CLI-36: a final response of a server that does not read the bytes in libcurl's buffer is delivered, too")
     func stuck() async throws {
         let server = try ScriptedServer { _, reply in
             _ = try reply.readBody(atMost: 300_000)
@@ -71,7 +73,7 @@ struct EngineEarlyResponseTests {
         #expect(.now - start < EngineFixture.patience)
     }
 
-    @Test("CLI-36: so is one that arrives while the content is held at the gate", arguments: [200, 409])
+    @Test("CLI-36: a final response while the content is held at the gate is delivered, too", arguments: [200, 409])
     func gated(status: Int) async throws {
         let server = try ScriptedServer { _, reply in try reply.respond(status, [:], "no") }
         var request = fixture.request("PUT", server.url, [:], source.whole)

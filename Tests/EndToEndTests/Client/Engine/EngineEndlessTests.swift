@@ -21,7 +21,9 @@ struct EngineEndlessTests {
         }
     }
 
-    @Test("after a head that decides the result, the engine does not wait for the end of the content", arguments: [true, false])
+    @Test(
+        "after a head that decides the result, the engine does not wait for the end of the content",
+        arguments: [true, false])
     func refusal(isFlood: Bool) async throws {
         let server = try server(500, pause: isFlood ? .zero : .milliseconds(100))
         let start = ContinuousClock.now

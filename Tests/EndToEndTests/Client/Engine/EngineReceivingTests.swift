@@ -44,7 +44,8 @@ struct EngineReceivingTests {
 
     enum Ending: CaseIterable, Sendable { case closed, reset }
 
-    @Test("content that is shorter than its framing says is a lost connection", arguments: Ending.allCases, [false, true])
+    @Test(
+        "content that is shorter than its framing says is a lost connection", arguments: Ending.allCases, [false, true])
     func short(ending: Ending, isChunked: Bool) async throws {
         let server = try ScriptedServer { _, reply in
             try reply.begin(200, isChunked ? ["Transfer-Encoding": "chunked"] : ["Content-Length": "1000"])

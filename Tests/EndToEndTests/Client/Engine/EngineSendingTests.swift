@@ -34,7 +34,9 @@ struct EngineSendingTests {
         #expect(!request.fields.contains("Transfer-Encoding") && !request.fields.contains("Accept-Encoding"))
     }
 
-    @Test("requests without content, with empty content, and HEAD are sent", arguments: ["POST", "DELETE", "OPTIONS", "HEAD"])
+    @Test(
+        "requests without content, with empty content, and HEAD are sent",
+        arguments: ["POST", "DELETE", "OPTIONS", "HEAD"])
     func withoutContent(method: String) async throws {
         let server = try ScriptedServer { _, reply in
             try reply.respond(200, method == "HEAD" ? ["Content-Length": "77"] : [:], "")

@@ -34,7 +34,9 @@ struct HandshakeTests {
         }
     }
 
-    @Test("a handshake that trickles does not extend the timeout, and the message names the server", arguments: [true, false])
+    @Test(
+        "a handshake that trickles does not extend the timeout, and the message names the server",
+        arguments: [true, false])
     func trickle(isUpload: Bool) async throws {
         let connections = UploadInventory()
         let server = try tricklingServer(connections)

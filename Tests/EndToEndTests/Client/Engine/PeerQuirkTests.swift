@@ -86,7 +86,8 @@ struct PeerQuirkTests {
     }
 
     @Test(
-        "an upload that the server removed with its 409 ends with the code gone, without resume data", arguments: dialects)
+        "an upload that the server removed with its 409 ends with the code gone, without resume data",
+        arguments: dialects)
     func destroyed(dialect: Dialect) async throws {
         let inventory = UploadInventory()
         let turns = UploadInventory()
@@ -111,7 +112,9 @@ struct PeerQuirkTests {
         #expect(error.code == .gone && error.resumeData == nil)
     }
 
-    @Test("an upload that the server removed at its end, before the response arrived, ends with the code gone", arguments: dialects)
+    @Test(
+        "an upload that the server removed at its end, before the response arrived, ends with the code gone",
+        arguments: dialects)
     func forgotten(dialect: Dialect) async throws {
         let inventory = UploadInventory()
         let server = try ScriptedServer { request, reply in

@@ -144,7 +144,8 @@ struct SlowResolverCommandTests {
     }
 
     @Test(
-        "SIGTERM ends put and get without waiting", .enabled(if: access("/usr/bin/cc", X_OK) == 0, "needs a C compiler"),
+        "SIGTERM ends put and get without waiting",
+        .enabled(if: access("/usr/bin/cc", X_OK) == 0, "needs a C compiler"),
         arguments: ["put", "get"])
     func stopped(command: String) throws {
         let home = try CommandHome()

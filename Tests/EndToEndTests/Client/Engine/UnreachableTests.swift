@@ -19,7 +19,7 @@ struct UnreachableTests {
         #expect(!run.errors.contains("secret"))
     }
 
-    @Test("Every interruption is reported with them, in text and in JSON", arguments: [[], ["--json"]])
+    @Test("Every interruption names host, port and the reason, in text and in JSON", arguments: [[], ["--json"]])
     func interrupted(_ options: [String]) throws {
         let home = try CommandHome()
         let run = try home.run(

@@ -125,7 +125,7 @@ final class SessionRecorder: NSObject, URLSessionDataDelegate, URLSessionDownloa
     /// Waits until the task ends, and returns its error.
     func error(of task: URLSessionTask) throws -> URLError {
         let ending = ending(of: task)
-        return try #require(ending?.error, "no error, or no end")
+        return try #require(ending?.error, "the task did not end with an error")
     }
 
     private struct Ending {

@@ -154,7 +154,7 @@ private final class SearchViewController: NSObject, URLSessionDownloadDelegate, 
     }
 }
 
-@Suite("Session: the tutorial "URLSession Tutorial: Getting Started"", .blocking)
+@Suite("Session: the URLSession tutorial", .blocking)
 struct SessionTutorialTests {
     @Test("several tracks are downloaded at the same time, paused, resumed and canceled, with progress")
     func tracks() async throws {

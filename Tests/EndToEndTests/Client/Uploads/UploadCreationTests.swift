@@ -246,7 +246,9 @@ struct UploadCreationTests {
         #expect(upload.checkpoint == nil)
     }
 
-    @Test("a request that cannot be sent is an invalid request, and no connection is made", arguments: ["/relative", "ftp://h/x", ""])
+    @Test(
+        "a request that cannot be sent is an invalid request, and no connection is made",
+        arguments: ["/relative", "ftp://h/x", ""])
     func invalidURI(uri: String) async throws {
         let fixture = try UploadFixture()
         let upload = fixture.client.upload(TransferRequest(uri), from: DataSource(Data(bytes)))

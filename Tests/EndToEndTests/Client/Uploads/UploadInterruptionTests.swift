@@ -17,7 +17,8 @@ struct UploadInterruptionTests {
     }
 
     @Test(
-        "CLI-06 CLI-07 CLI-08 CLI-12: after every cut the next append starts at the offset that HEAD reports, one request at a time")
+        "CLI-06 CLI-07 CLI-08 CLI-12: every append starts at the offset of HEAD, one request at a time"
+    )
     func cuts() async throws {
         let model = ScriptedUpload()
         let turns = UploadInventory()
@@ -124,7 +125,9 @@ struct UploadInterruptionTests {
         #expect(interruptions == [.timedOut])
     }
 
-    @Test("CLI-32: the client continues at the offset of a 409, from its field or its problem document", arguments: [false, true])
+    @Test(
+        "CLI-32: the client continues at the offset of a 409, from its field or its problem document",
+        arguments: [false, true])
     func conflict(fromProblem: Bool) async throws {
         let model = ScriptedUpload()
         let turns = UploadInventory()
@@ -229,7 +232,7 @@ struct UploadInterruptionTests {
         #expect(error?.code == .gone && error?.resumeData == nil && error?.status?.rawValue == status)
     }
 
-    @Test("a pause during a wait between two tries takes effect at once")
+    @Test("a pause during the wait between two tries takes effect without a delay")
     func pauseWhileWaiting() async throws {
         let model = ScriptedUpload()
         let server = try ScriptedServer { request, reply in

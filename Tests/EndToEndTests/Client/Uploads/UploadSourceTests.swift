@@ -111,7 +111,9 @@ struct UploadSourceTests {
         #expect(model.inventory.count == 200_000)
     }
 
-    @Test("a file that changes while it is sent ends the upload, and the upload is deleted", arguments: ["shrink", "touch"])
+    @Test(
+        "a file that changes while it is sent ends the upload, and the upload is deleted",
+        arguments: ["shrink", "touch"])
     func changing(kind: String) async throws {
         let model = ScriptedUpload()
         let fixture = try UploadFixture()

@@ -33,7 +33,7 @@ struct SlowAttackTests {
         "transfers from another address continue, and a long one is not interrupted",
         .enabled(
             if: AttackNetwork.mayBePossible,
-            "this needs root and `ip` (iproute2): only attacks from this machine, a trusted peer, are tried"),
+            "needs root and `ip` (iproute2); without them only attacks from this machine, a trusted peer, are tested"),
         arguments: Mode.allCases)
     func attackFromAnotherAddress(mode: Mode) throws {
         let network = try AttackNetwork()
@@ -51,7 +51,9 @@ struct SlowAttackTests {
         withExtendedLifetime(network) {}
     }
 
-    @Test("an attack from this machine, a trusted peer, leaves the server usable for its other clients", arguments: Mode.allCases)
+    @Test(
+        "an attack from this machine, a trusted peer, leaves the server usable for its other clients",
+        arguments: Mode.allCases)
     func attackFromThisMachine(mode: Mode) throws {
         let (port, other) = (try FixedPort.next(), try FixedPort.next())
         try withServer("--listen", "127.0.0.1:\(port)", "--listen", "[::1]:\(other)") { server in
@@ -84,7 +86,7 @@ struct SlowAttackTests {
         defer { attack.kill(SIGKILL) }
         let limit = mode.holdsConnections ? 950 : 100
         let begun: Bool? = pollUntil(within: .seconds(30)) { server.connectionThreads > limit ? true : nil }
-        #expect(begun == true, "the attack has all of its connections")
+        #expect(begun == true, "the attack has opened all of its connections")
         let clock = ContinuousClock()
         for round in 0..<5 {
             let start = clock.now

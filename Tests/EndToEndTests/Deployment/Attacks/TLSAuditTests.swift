@@ -24,7 +24,9 @@ struct TLSAuditTests {
         "cert_revocation": "the certificate is self-signed",
     ]
 
-    @Test("testssl.sh finds nothing but what the test certificate causes", arguments: SelfSignedCertificate.Algorithm.allCases)
+    @Test(
+        "testssl.sh finds nothing but what the test certificate causes",
+        arguments: SelfSignedCertificate.Algorithm.allCases)
     func audit(algorithm: SelfSignedCertificate.Algorithm) throws {
         let fixture = try TLSFixture("--hsts", "365d", identity: SelfSignedCertificate(algorithm, days: 90))
         let report = fixture.path("report.json")

@@ -60,7 +60,7 @@ struct BrowserTests {
     }
 
     @Test(
-        "XCO-01 XCO-02: a page of another origin uploads a file through cuts, a pause and a reload, and downloads it unchanged",
+        "XCO-01 XCO-02: a page of another origin uploads a file despite cuts, a pause and a reload, and downloads it",
         arguments: [["--max-size", "1G"], ["--max-append-size", "3M"]])
     func journey(options: [String]) throws {
         let size = 24 << 20

@@ -47,7 +47,7 @@ final class PageServer {
     /// Waits for the result that a page posts.
     func awaitResult<Result: Decodable>(_ type: Result.Type, within limit: Duration) throws -> Result {
         guard let content = result.wait(until: Deadline(in: limit).nanoseconds, { $0 }) else {
-            throw WireFailure.timedOut("the page posted nothing")
+            throw WireFailure.timedOut("the page posted no result")
         }
         return try JSONDecoder().decode(type, from: Data(content))
     }

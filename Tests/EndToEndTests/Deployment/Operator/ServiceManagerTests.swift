@@ -55,7 +55,7 @@ struct ServiceManagerTests {
                 $0.hasPrefix("flags:")
             }
             let value = flags.flatMap { Int($0.drop { !$0.isNumber }, radix: 8) }
-            #expect(value.map { $0 & 0o2000000 } == 0o2000000, "closed on exec")
+            #expect(value.map { $0 & 0o2000000 } == 0o2000000, "the descriptor must be closed on exec")
         }
 
         // The manager keeps the sockets open: a client that connects during the restart waits.

@@ -28,7 +28,7 @@ struct DangerousProxyTests {
                 // nginx adds its own name to final responses only. Everything after this head is relayed as its
                 // content.
                 #expect(first["Server"] == "nginx/1.22.1")
-                #expect(request.final?["Server"] == nil, "the server's final response went through as it was")
+                #expect(request.final?["Server"] == nil, "the proxy relayed the server's final response unchanged")
             case .http2:
                 #expect(request.process.ending == .exited(92), "\(request.process.errorOutput)")
                 #expect(request.final == nil)
@@ -81,7 +81,7 @@ struct DangerousProxyTests {
                     try request.finish()
                     let published = pollUntil(within: .seconds(60)) { proxied.server.published("a.bin") }
                     let bytes = try #require(published).count
-                    #expect(bytes >= 1_000_000 && bytes < Self.size, "a part was published as the whole")
+                    #expect(bytes >= 1_000_000 && bytes < Self.size, "the published file is incomplete")
                 }
             }
         }

@@ -40,7 +40,7 @@ struct ProxyTests {
             let count = upload.interims.count
             let seen: ProxyConduct.Interims = count == 0 ? .none : live == 0 ? .late : .all
             print(
-                "\(proxy) \(version.rawValue): \(seen.rawValue); \(live) of \(count) interim responses came while it sent"
+                "\(proxy) \(version.rawValue): \(seen.rawValue); \(live) of \(count) interim responses came during the content"
             )
             let expected = try conduct(of: proxy).interims
             #expect(seen == expected, "\(live) of \(count) came while it sent")

@@ -115,7 +115,7 @@ struct FloodTests {
             return nil
         }
         let each = (most - before.resident) / connections.count
-        print("a head of \(size) bytes makes \(each) KiB resident")
+        print("a head of \(size) bytes uses \(each) KiB of memory")
         // A sanitizer uses as much memory again, and more.
         let environment = ProcessInfo.processInfo.environment
         let isSanitized = environment["TSAN_OPTIONS"] != nil || environment["ASAN_OPTIONS"] != nil
@@ -137,7 +137,7 @@ struct FloodTests {
                     break
                 }
             }
-            #expect(!isOpen, "each byte must not buy more time")
+            #expect(!isOpen, "bytes must not extend the timeout")
             #expect(clock.now - begun > .milliseconds(1950))
             _ = try connection.awaitClosing(within: .seconds(60))
             _ = try server.process.awaitErrorOutput { $0.contains("listening") ? true : nil }

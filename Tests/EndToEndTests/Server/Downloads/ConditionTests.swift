@@ -95,7 +95,9 @@ struct ConditionTests {
         }
     }
 
-    @Test("RNG-15 RNG-16 RNG-24: conditions are evaluated in the order of RFC 9110, with strong or weak comparison of tags")
+    @Test(
+        "RNG-15 RNG-16 RNG-24: conditions are evaluated in the order and with the comparison of RFC 9110"
+    )
     func order() throws {
         try withFile { connection, tag in
             let range = ("Range", "bytes=2-4")

@@ -96,7 +96,7 @@ struct RepresentationTests {
         }
     }
 
-    @Test("SEC-13: with --cors-origin * pages of any origin may embed files and listings, otherwise only pages of this origin")
+    @Test("SEC-13: with --cors-origin * any page may embed files and listings, otherwise only pages of this origin")
     func embedding() throws {
         for (origin, policy) in [("*", "cross-origin"), ("https://app.example", "same-origin")] {
             try withServer("--cors-origin", origin) { server in

@@ -95,7 +95,7 @@ struct ToolTests {
             #expect(unlink(copy) == 0)
             let compare = ["-f", "--etag-compare", tags, url]
             #expect(try Tool.curl.run(compare, output: copy) == .exited(0))
-            #expect(content(of: copy).isEmpty, "304: nothing is downloaded again")
+            #expect(content(of: copy).isEmpty, "304: the file is not downloaded again")
         }
     }
 
@@ -139,7 +139,7 @@ struct ToolTests {
     }
 
     @Test(
-        "RNG-03: aria2c downloads over several connections, is interrupted, and continues, also after a crash of the server",
+        "RNG-03: aria2c downloads over several connections, and continues after a kill and a crash of the server",
         .enabled(if: Tool.aria2c.isInstalled, "aria2c is not installed"))
     func aria2() throws {
         try withServer { server in
@@ -225,7 +225,7 @@ struct ToolTests {
             let whole = try server.download("film.mp4", [("Range", "bytes=0-")])
             #expect(areEqual(whole.content, Self.content))
             let gone: Bool? = pollUntil(within: .seconds(60)) { server.connectionThreads <= 1 ? true : nil }
-            #expect(gone == true, "no thread serves a client that went away")
+            #expect(gone == true, "a thread still serves a client that has disconnected")
         }
     }
 }

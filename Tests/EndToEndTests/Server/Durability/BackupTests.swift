@@ -91,7 +91,7 @@ struct BackupTests {
     }
 
     @Test(
-        "OFF-09 OFF-10 OFF-15: a copy made under load has complete files, and its uploads continue at correct offsets or are gone"
+        "OFF-09 OFF-10 OFF-15: a copy made under load has complete files, and uploads that continue or are gone"
     )
     func underLoad() throws {
         print("BackupTests: ONWARD_SEED=\(SeededGenerator.runSeed)")
@@ -129,7 +129,7 @@ struct BackupTests {
         var resumed = 0
         var gone = 0
         for name in server.publishedNames() where name != "shared" {
-            #expect(server.published(name) == after[name]?.content, "\(name) is not whole")
+            #expect(server.published(name) == after[name]?.content, "\(name) is incomplete")
         }
         if let shared = server.published("shared") {
             #expect(shared.count == 200_000 && Set(shared).count == 1)
@@ -170,7 +170,7 @@ struct BackupTests {
 
     @Test(
         "a copy made by root belongs to the server's user, who can use it",
-        .enabled(if: geteuid() == 0, "only root can give files away"))
+        .enabled(if: geteuid() == 0, "only root can change the owner of files"))
     func owners() throws {
         try withServer { server in
             #expect(try server.exchange(Request("PUT", "/files/whole", [], .bytes([1, 2, 3]))).status == 201)

@@ -134,7 +134,7 @@ struct CrashClient {
     private func failure(_ what: String, _ upload: Upload) -> TestFailure {
         TestFailure(
             "client \(number), \(upload.name), \(upload.dialect) \(upload.method) \(upload.beginning), "
-                + "told \(upload.told), sent \(upload.sent) of \(upload.content.count): \(what)")
+                + "reported \(upload.told), sent \(upload.sent) of \(upload.content.count): \(what)")
     }
 
     // MARK: - One step
@@ -225,7 +225,7 @@ struct CrashClient {
         let response = try connect().exchange(.cancellation(upload.dialect, location))
         guard response.status == 204 else { throw failure("cancellation: \(response)", upload) }
         _ = try retrieve(&upload, location)
-        guard upload.isComplete else { throw failure("the upload is there again", upload) }
+        guard upload.isComplete else { throw failure("the canceled upload exists again", upload) }
     }
 
     private mutating func appendAtWrongOffset(_ upload: inout Upload, _ location: String, _ offset: Int) throws {
@@ -338,7 +338,7 @@ struct CrashClient {
         guard let offset = carrier.offset.map({ Int($0) }) else { return }
         world.countOffset()
         guard offset >= upload.told else { throw failure("offset \(offset) after \(upload.told)", upload) }
-        guard offset <= upload.sent else { throw failure("offset \(offset) of bytes never sent", upload) }
+        guard offset <= upload.sent else { throw failure("offset \(offset) exceeds the sent bytes", upload) }
         upload.told = offset
     }
 

@@ -117,7 +117,7 @@ final class CrashWorld: Sendable {
                 throw TestFailure("\(name) vanished")
             }
             guard isWhole(data, name) else {
-                throw TestFailure("\(name) has \(data.count) bytes, and is none of those that were sent")
+                throw TestFailure("\(name) has \(data.count) bytes, and a content that no client sent")
             }
             standing.withLock { _ = $0.verified.insert(name) }
         }
@@ -126,7 +126,7 @@ final class CrashWorld: Sendable {
     /// Requires that a file has exactly this content.
     func require(_ name: String, _ content: Range<Int>) throws {
         guard FileManager.default.contents(atPath: "\(files)/\(name)") == Data(BytePool.bytes[content]) else {
-            throw TestFailure("\(name) was told to be complete, but is not")
+            throw TestFailure("\(name) was reported as complete, and is not")
         }
     }
 }

@@ -133,7 +133,7 @@ struct FaultTests {
     }
 
     @Test(
-        "OFF-18: a publication that could not be synchronized fails permanently; the file that it was to replace is kept",
+        "OFF-18: a publication that could not be synchronized fails permanently, and the earlier file is kept",
         arguments: [
             Fault(calls: "fsync", place: .file, occasions: "1"), Fault(calls: "fsync", place: .file),
             Fault(calls: "fsync", place: .files, occasions: "1"), Fault(calls: "fsync", place: .files),

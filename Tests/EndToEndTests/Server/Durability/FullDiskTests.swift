@@ -90,7 +90,9 @@ struct FullDiskTests {
         }
     }
 
-    @Test("SEC-17: an upload of unknown length leaves room for the catalog, so that its offset can be stored and reported")
+    @Test(
+        "SEC-17: an upload of unknown length leaves room for the catalog, so that its offset can be stored and reported"
+    )
     func room() throws {
         try withSmallDisk(["--min-free", "2M"]) { server in
             let connection = try server.connect()
@@ -133,7 +135,8 @@ struct FullDiskTests {
         return Int(offset)
     }
 
-    @Test("SEC-17 OFF-10: an offset that was reported before the disk was full is correct after a crash with a full disk")
+    @Test(
+        "SEC-17 OFF-10: an offset that was reported before the disk was full is correct after a crash with a full disk")
     func crashOnFullDisk() throws {
         try withSmallDisk { server in
             let location = try server.begin(.v8, "/files/file.bin", BytePool.repeated(0..<2_000_000))

@@ -125,7 +125,7 @@ struct InterruptionTests {
         }
     }
 
-    @Test("INT-08 OFF-10 CRE-21: no offset in a 104 exceeds that of a later HEAD, at whichever byte the connection breaks")
+    @Test("INT-08 OFF-10 CRE-21: no offset in a 104 exceeds that of a later HEAD, after a cut at any byte")
     func progress() throws {
         var random = SeededGenerator.part(50)
         try withServer { server in

@@ -75,7 +75,7 @@ struct ManyUploadsTests {
                 let usage = try Usage(server.process.identifier)
                 return usage.threads <= before.threads + 4 && usage.descriptors <= before.descriptors + 8 ? usage : nil
             }
-            #expect(after != nil, "threads or descriptors stay behind")
+            #expect(after != nil, "threads or descriptors were not released")
             #expect(server.unfinished.count == 100)
         }
     }

@@ -54,10 +54,10 @@ struct RaceTests {
             for attempt in attempts where attempt.isConfirmed {
                 #expect(
                     Array(content[attempt.start..<attempt.start + attempt.count]) == attempt.bytes,
-                    "append \(attempt.number) was confirmed and is not there, \(seed)")
+                    "append \(attempt.number) was confirmed, and its bytes are missing, \(seed)")
             }
             #expect(Self.isChain(content, of: attempts), "\(seed)")
-            print("\(seed): \(attempts.count) appends, \(attempts.count { $0.isConfirmed }) of them whole")
+            print("\(seed): \(attempts.count) appends, \(attempts.count { $0.isConfirmed }) of them complete")
         }
     }
 
@@ -120,7 +120,7 @@ struct RaceTests {
         return reachable.contains(content.count)
     }
 
-    @Test("CON-08 OFF-11 OFF-09: at whichever byte an append is cut, the next one is accepted at HEAD's offset")
+    @Test("CON-08 OFF-11 OFF-09: after a cut at any byte the next append is accepted at HEAD's offset")
     func randomCuts() throws {
         let history = SeededGenerator.part(21)
         try withServer { server in

@@ -40,7 +40,8 @@ struct SynchronizationTests {
         return String(decoding: text, as: UTF8.self).split(separator: " ").first.flatMap { pid_t($0) }
     }
 
-    @Test("OFF-09 OFF-18: bytes, their directory entry and their row are on stable storage before an offset is reported")
+    @Test(
+        "OFF-09 OFF-18: bytes, their directory entry and their row are on stable storage before an offset is reported")
     func acknowledgment() throws {
         let trace = try trace { port, _ in
             func exchange(_ request: Request) throws -> Response { try RawConnection(port: port).exchange(request) }
@@ -71,7 +72,7 @@ struct SynchronizationTests {
     }
 
     @Test(
-        "OFF-09 OFF-10 OFF-18: the bytes of a running append are on stable storage before they are reported to other requests",
+        "OFF-09 OFF-10 OFF-18: bytes of a running append are synchronized before other requests get their offset",
         arguments: Teller.allCases)
     func running(_ teller: Teller) throws {
         var held: RawConnection?
@@ -160,7 +161,8 @@ struct SynchronizationTests {
     }
 
     @Test(
-        "CRE-16 OFF-18: decision, directories, rename and names are on stable storage, in this order, before the response")
+        "CRE-16 OFF-18: decision, directories, rename and names are synchronized, in this order, before the response"
+    )
     func publication() throws {
         let trace = try trace { port, _ in
             let response = try RawConnection(port: port).exchange(

@@ -54,7 +54,7 @@ struct TakeOverTests {
     private func awaitEnd(_ old: RawConnection) throws { _ = try old.awaitClosing(within: .seconds(60)) }
 
     @Test(
-        "CON-01 CON-07 OFF-11 CON-04: HEAD on an upload that hangs after 200 MB responds without a delay, and its offset is correct")
+        "CON-01 CON-07 OFF-11 CON-04: HEAD on an upload stuck after 200 MB responds soon, with a correct offset")
     func head() throws {
         try withPatientServer { server in
             let length = 210_000_000

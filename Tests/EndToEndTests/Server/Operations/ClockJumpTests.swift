@@ -101,7 +101,9 @@ struct ClockJumpTests {
         }
     }
 
-    @Test("LIM-19: after a downtime that seems longer than a lifetime, nothing expires for an hour", arguments: [false, true])
+    @Test(
+        "LIM-19: after a downtime that seems longer than a lifetime, nothing expires for an hour",
+        arguments: [false, true])
     func longDowntime(isCrash: Bool) throws {
         try withShiftedServer([]) { server, clock in
             let location = try begin(server)

@@ -47,7 +47,8 @@ struct CrossOriginWireTests {
         }
     }
 
-    @Test("XCO-01 XCO-02: an upload from a page: preflights, creation, offset, append and cancellation are all readable")
+    @Test(
+        "XCO-01 XCO-02: an upload from a page: preflights, creation, offset, append and cancellation are all readable")
     func upload() throws {
         try withServer("--cors-origin", Self.origin, "--cors-origin", "https://other.example") { server in
             func expectReadable(_ response: Response) {

@@ -16,7 +16,7 @@ struct DataDirectoryTests {
     }
 
     @Test(
-        "The server creates what is missing, with parents: the directory 0700, the database 0600, files by their own names"
+        "The server creates a missing directory with its parents: directory 0700, database 0600, files by name"
     )
     func made() throws {
         let directory = try TemporaryDirectory()
@@ -33,7 +33,7 @@ struct DataDirectoryTests {
             try server.publish(Payload.bytes(100), as: "dir/my file.txt".addingEscapes)
             #expect(server.fileContent("dir/my file.txt") == Payload.bytes(100))
             let mode = try #require(permissions(server.path(of: "dir/my file.txt")))
-            #expect(mode & 0o400 != 0 && mode & 0o133 == 0, "a person may read it; nobody runs it")
+            #expect(mode & 0o400 != 0 && mode & 0o133 == 0, "the owner may read it, and nobody may execute it")
         }
     }
 
@@ -73,7 +73,7 @@ struct DataDirectoryTests {
 
     @Test(
         "A root without permissions ends with 74",
-        .enabled(if: geteuid() != 0 || Dropped.isPossible, "root is refused nothing, and setpriv is missing"))
+        .enabled(if: geteuid() != 0 || Dropped.isPossible, "needs a user other than root, or setpriv"))
     func permissionless() throws {
         let directory = try TemporaryDirectory()
         let root = directory.path + "/data"
@@ -87,7 +87,7 @@ struct DataDirectoryTests {
 
     @Test(
         "A root on a read-only file system ends with 74",
-        .enabled(if: ReadOnlyMount.isPossible, "it takes root and a mount namespace of one's own"))
+        .enabled(if: ReadOnlyMount.isPossible, "needs root and a mount namespace"))
     func readOnly() throws {
         let directory = try TemporaryDirectory()
         let root = directory.path + "/data"

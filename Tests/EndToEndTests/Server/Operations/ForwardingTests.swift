@@ -75,7 +75,7 @@ struct ForwardingTests {
 
     @Test(
         "The proxy fields of an untrusted client are neither used nor logged; with --trust-proxy they are used",
-        .enabled(if: ownAddress != nil, "there is no address but the loopback one"))
+        .enabled(if: ownAddress != nil, "needs an address other than the loopback one"))
     func stranger() throws {
         let address = try #require(Self.ownAddress)
         for isTrusted in [false, true] {

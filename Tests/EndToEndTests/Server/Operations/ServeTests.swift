@@ -102,7 +102,7 @@ struct ServeTests {
         }
     }
 
-    @Test("it listens on a Unix socket, and replaces the socket file of an earlier server")
+    @Test("serve listens on a Unix socket, and replaces the socket file of an earlier server")
     func unixSocket() throws {
         let directory = try TemporaryDirectory()
         let path = directory.path + "/socket"
@@ -118,7 +118,7 @@ struct ServeTests {
         }
     }
 
-    @Test("it listens on several addresses")
+    @Test("serve listens on several addresses")
     func severalAddresses() throws {
         let directory = try TemporaryDirectory()
         let path = directory.path + "/socket"

@@ -44,7 +44,7 @@ struct StoppingTests {
 
             try server.restart()
             let state = try server.exchange(.retrieval(.v8, location))
-            #expect(state.offset == 1_500_000, "everything that had arrived")
+            #expect(state.offset == 1_500_000, "all bytes that had arrived")
             #expect(state.complete == false)
             let rest = Array(Self.content[1_500_000...])
             let response = try server.exchange(.append(.v8, location, at: 1_500_000, complete: true, .bytes(rest)))
@@ -94,7 +94,7 @@ struct StoppingTests {
             #expect(areEqual(server.fileContent("file.bin") ?? [], Self.content))
             #expect(try server.download("plain.bin").status == 404)
             let names = try FileManager.default.contentsOfDirectory(atPath: server.root + "/uploads")
-            #expect(names.isEmpty, "no bytes without an owner")
+            #expect(names.isEmpty, "files without an upload are left")
         }
     }
 

@@ -30,10 +30,12 @@ struct TimeLimitTests {
             }
             guard isInTime == true else { continue }
             // Both sides read their clocks at different moments.
-            #expect(clock.now - begun > limit - .milliseconds(50), "it ends early", sourceLocation: sourceLocation)
+            #expect(
+                clock.now - begun > limit - .milliseconds(50), "the connection ends early",
+                sourceLocation: sourceLocation)
             return
         }
-        Issue.record("it ends late", sourceLocation: sourceLocation)
+        Issue.record("the connection ends late", sourceLocation: sourceLocation)
     }
 
     @Test(
@@ -160,7 +162,7 @@ struct TimeLimitTests {
     }
 
     @Test(
-        "SEC-07: below --min-rate an upload is cut and its content kept; above it, or while the server works, it is not cut"
+        "SEC-07: below --min-rate an upload is cut and its content kept; above it, or while the server works, it is not"
     )
     func minimumRate() throws {
         try withServer("--min-rate", "1000", "--idle-timeout", "60") { server in

@@ -26,7 +26,9 @@ struct AppendTests {
         }
     }
 
-    @Test("APP-13 APP-14: an interrupted append keeps the bytes that arrived, and does not complete the upload", arguments: [true, false])
+    @Test(
+        "APP-13 APP-14: an interrupted append keeps the bytes that arrived, and does not complete the upload",
+        arguments: [true, false])
     func interrupted(byReset: Bool) throws {
         try withServer { server in
             let content = Payload.bytes(100_000)

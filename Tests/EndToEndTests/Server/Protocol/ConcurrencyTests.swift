@@ -58,7 +58,7 @@ struct ConcurrencyTests {
     }
 
     @Test(
-        "CON-04 CON-08 OFF-11: at whichever byte an append is cut, the reported offset is accepted, and no byte is stored twice")
+        "CON-04 CON-08 OFF-11: after a cut at any byte the reported offset is accepted, and no byte is stored twice")
     func cuts() throws {
         try withServer { server in
             let content = Payload.bytes(400_000)
@@ -135,7 +135,7 @@ struct ConcurrencyTests {
         }
     }
 
-    @Test("CON-09: so does a client that has sent all content with a Content-Digest, while the digest is compared")
+    @Test("CON-09: a client that has sent all content gets a response, also if its Content-Digest is being compared")
     func comparingIsNotKilled() throws {
         try withServer { server in
             let content = Payload.bytes(4 << 20)

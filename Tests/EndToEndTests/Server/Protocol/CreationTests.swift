@@ -17,7 +17,7 @@ struct CreationTests {
     }
 
     @Test(
-        "CRE-15 CRE-16 CRE-18 H11-13: an interrupted creation keeps the bytes that arrived and its length, and is not complete",
+        "CRE-15 CRE-16 CRE-18 H11-13: an interrupted creation keeps its bytes and its length, and is not complete",
         arguments: [true, false])
     func interrupted(byReset: Bool) throws {
         try withServer { server in

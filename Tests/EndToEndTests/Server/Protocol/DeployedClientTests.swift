@@ -80,7 +80,8 @@ struct DeployedClientTests {
     }
 
     @Test(
-        "NIO: an upload is interrupted after two bytes and continued; any version can retrieve the offset", arguments: apple,
+        "NIO: an upload is interrupted after two bytes and continued; any version can retrieve the offset",
+        arguments: apple,
         [Interop.v3, .v8])
     func interrupted(version: Interop, retrieval: Interop) throws {
         try withServer { server in

@@ -7,7 +7,9 @@ import Testing
 struct DigestTests {
     private static let algorithms: [Algorithm] = [.sha256, .sha512]
 
-    @Test("DIG-01 DIG-09: Repr-Digest is compared at the end, over the content of all requests", arguments: algorithms, [true, false])
+    @Test(
+        "DIG-01 DIG-09: Repr-Digest is compared at the end, over the content of all requests", arguments: algorithms,
+        [true, false])
     func representation(algorithm: Algorithm, isRight: Bool) throws {
         try withServer { server in
             let content = Payload.bytes(300_000)

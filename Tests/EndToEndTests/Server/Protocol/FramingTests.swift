@@ -159,7 +159,8 @@ struct FramingTests {
         }
     }
 
-    @Test("H11-03: a malformed length gets one response, which is a problem document", arguments: ["+5", "5 5", "", "9"])
+    @Test(
+        "H11-03: a malformed length gets one response, which is a problem document", arguments: ["+5", "5 5", "", "9"])
     func answerToMalformedLength(value: String) throws {
         try withServer { server in
             let isTooLarge = value == "9"
@@ -282,7 +283,7 @@ struct FramingTests {
         }
     }
 
-    @Test("H11-11: their size is limited", arguments: [true, false])
+    @Test("H11-11: the size of chunk extensions and trailers is limited", arguments: [true, false])
     func endlessExtension(inTrailer: Bool) throws {
         try withServer { server in
             let connection = try server.connect()
@@ -393,7 +394,8 @@ struct FramingTests {
         return request
     }
 
-    @Test("a plain PUT of HTTP/1.0 without Content-Length gets 411 and replaces nothing; the next request is not served")
+    @Test(
+        "a plain PUT of HTTP/1.0 without Content-Length gets 411 and replaces nothing; the next request is not served")
     func lengthlessPut() throws {
         try withServer { server in
             #expect(try server.exchange(Request("PUT", "/files/f", [], .bytes([1, 2, 3]))).status == 201)

@@ -88,7 +88,7 @@ struct LimitTests {
             #expect(response.status == 413)
             let offset = try #require(try server.retrieve(location).offset)
             #expect(offset <= 10)
-            #expect(response.offset == offset, "the refusal tells where to go on")
+            #expect(response.offset == offset, "the refusal has the offset at which the upload continues")
         }
     }
 

@@ -6,7 +6,7 @@ import Testing
 @Suite("Problem documents", .serialized, .blocking)
 struct ProblemDocumentTests {
     @Test(
-        "PRB-03 PRB-05 STF-08: every refusal is a problem document with a stable code, and reveals nothing about the machine"
+        "PRB-03 PRB-05 STF-08: every refusal is a problem document with a stable code, and reveals no internals"
     )
     func everyRefusal() throws {
         try withServer("--max-size", "1000", "--max-append-size", "500") { server in

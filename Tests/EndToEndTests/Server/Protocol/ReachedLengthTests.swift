@@ -11,7 +11,8 @@ struct ReachedLengthTests {
     private static let content = Payload.bytes(100_000)
 
     @Test(
-        "VER-24: a creation with ?0 and all content gets the response of one with ?1", arguments: completing, [0, 1, 100_000])
+        "VER-24: a creation with ?0 and all content gets the response of one with ?1", arguments: completing,
+        [0, 1, 100_000])
     func creation(version: Interop, size: Int) throws {
         try withServer { server in
             let content = Array(Self.content[..<size])
@@ -35,7 +36,7 @@ struct ReachedLengthTests {
     }
 
     @Test(
-        "VER-24 APP-20: the append that reaches the length completes the upload, and a later empty ?1 gets the same response",
+        "VER-24 APP-20: an append that reaches the length completes the upload; an empty ?1 gets the same response",
         arguments: completing, [true, false])
     func append(version: Interop, isDeclaredLate: Bool) throws {
         try withServer { server in
@@ -73,7 +74,9 @@ struct ReachedLengthTests {
         }
     }
 
-    @Test("CMP-01 CMP-02: in other versions the upload stays open until ?1", arguments: explicit, [0, 10])
+    @Test(
+        "CMP-01 CMP-02: in other versions an upload that reaches its length stays open until ?1", arguments: explicit,
+        [0, 10])
     func others(version: Interop, size: Int) throws {
         try withServer { server in
             let content = Payload.bytes(size)
@@ -94,7 +97,9 @@ struct ReachedLengthTests {
         }
     }
 
-    @Test("VER-22 VER-24: the version of the request determines whether reaching the length completes the upload", arguments: completing, explicit)
+    @Test(
+        "VER-22 VER-24: the version of the request determines whether reaching the length completes the upload",
+        arguments: completing, explicit)
     func mixed(completing: Interop, explicit: Interop) throws {
         try withServer { server in
             let content = Payload.bytes(10)
@@ -223,7 +228,9 @@ struct ReachedLengthTests {
         }
     }
 
-    @Test("VER-24: after a lost connection with all content received, a retrieval completes the upload", arguments: completing)
+    @Test(
+        "VER-24: after a lost connection with all content received, a retrieval completes the upload",
+        arguments: completing)
     func cut(version: Interop) throws {
         try withServer { server in
             let location = try received(server, version, keepsConnection: false)

@@ -8,7 +8,8 @@ import Testing
 @Suite("Offset retrieval", .serialized, .blocking)
 struct RetrievalTests {
     @Test(
-        "OFF-02 CMP-04: the response to HEAD after the completion has ?1 and the final offset", arguments: [true, false])
+        "OFF-02 CMP-04: the response to HEAD after the completion has ?1 and the final offset",
+        arguments: [true, false])
     func completed(inOneRequest: Bool) throws {
         try withServer { server in
             let content = Payload.bytes(25)

@@ -5,7 +5,7 @@ import Testing
 @Suite("Robustness", .serialized, .blocking)
 struct RobustnessTests {
     @Test(
-        "H11-14 H11-15: a refusal reaches a client that continues to send, and its content is never parsed as a request",
+        "H11-14 H11-15: a refusal reaches a client that continues to send; its content is never a request",
         arguments: ["409", "413", "404", "415", "405"])
     func refusedWhileSending(status: String) throws {
         try withServer("--max-size", "100M") { server in
@@ -56,7 +56,7 @@ struct RobustnessTests {
                 sent += count
                 if count == 0 { break }
             }
-            #expect(sent == size, "a reset would have ended it")
+            #expect(sent == size, "the connection was reset")
             #expect(try connection.readResponse().status == 404)
             connection.endOutput()
             connection.expectClosed()

@@ -127,7 +127,7 @@ struct TusClientTests {
             #expect(!response.fields.contains("Location"))
             #expect(response.interim.isEmpty)
             #expect(server.publishedNames().isEmpty)
-            #expect(server.unfinished.count == 1, "the one that was there")
+            #expect(server.unfinished.count == 1, "only the upload from before")
         }
     }
 
@@ -199,7 +199,9 @@ struct TusClientTests {
         #expect(try fixture.server.exchange(request).status == 401)
     }
 
-    @Test("A page of an allowed origin can send the fields of tus-js-client and read both refusals", arguments: ["tus", "parallel"])
+    @Test(
+        "A page of an allowed origin can send the fields of tus-js-client and read both refusals",
+        arguments: ["tus", "parallel"])
     func page(mode: String) throws {
         let origin = "https://app.example"
         try withServer("--cors-origin", origin) { server in

@@ -40,7 +40,8 @@ struct VersionTests {
     }
 
     @Test(
-        "VER-03 VER-10 VER-11 CRE-01: every version announces and responds with its own fields", arguments: Interop.allCases
+        "VER-03 VER-10 VER-11 CRE-01: every version announces and responds with its own fields",
+        arguments: Interop.allCases
     )
     func creation(version: Interop) throws {
         try withServer { server in
@@ -68,7 +69,7 @@ struct VersionTests {
         }
     }
 
-    @Test("VER-04: with --announce-without-version a 104 is sent without a version, and a version in the request is repeated")
+    @Test("VER-04: --announce-without-version sends 104 without a version, and repeats a version of the request")
     func publishedProtocol() throws {
         try withServer("--announce-without-version") { server in
             let response = try server.exchange(.creation(nil, complete: true, .bytes([1])))
@@ -81,7 +82,9 @@ struct VersionTests {
         }
     }
 
-    @Test("VER-02 VER-04: even then, a request with an unsupported version gets no 104", arguments: ["9", "2", "abc"])
+    @Test(
+        "VER-02 VER-04: with --announce-without-version a request with an unsupported version gets no 104",
+        arguments: ["9", "2", "abc"])
     func publishedProtocolUnusable(version: String) throws {
         try withServer("--announce-without-version") { server in
             let request = Request.creation(nil, complete: true, .bytes([1])).with(
@@ -146,7 +149,7 @@ struct VersionTests {
         }
     }
 
-    @Test("VER-14: later versions ignore such a field", arguments: [Interop.v7, .v8])
+    @Test("VER-14: from version 7 on, HEAD and DELETE ignore a field of the state", arguments: [Interop.v7, .v8])
     func stateOnRetrievalIgnored(version: Interop) throws {
         try withServer { server in
             let location = try server.begin(version, "/files/f", [1])
@@ -227,7 +230,9 @@ struct VersionTests {
         }
     }
 
-    @Test("VER-22: a request without a version gets a response in the version of the creation", arguments: Interop.allCases)
+    @Test(
+        "VER-22: a request without a version gets a response in the version of the creation",
+        arguments: Interop.allCases)
     func storedVersion(version: Interop) throws {
         try withServer { server in
             let location = try server.begin(version, "/files/f", [1])

@@ -73,7 +73,7 @@ struct SoakTests {
         world.willCrash()
         defer { world.didRestart() }
         if gracefully {
-            guard try server.stop() == .exited(0) else { throw TestFailure("it did not stop: \(server.log)") }
+            guard try server.stop() == .exited(0) else { throw TestFailure("the server did not stop: \(server.log)") }
         } else {
             try server.crash()
         }

@@ -52,7 +52,7 @@ struct SoakVisitor {
         switch response.status {
         case 206:
             guard world.isPart(response.content, of: name, from: first) else {
-                throw TestFailure("\(name), bytes \(first)-\(last): \(response.content.count) wrong ones")
+                throw TestFailure("\(name), bytes \(first)-\(last): \(response.content.count) bytes that are wrong")
             }
         case 404, 416: break
         default: throw TestFailure("GET \(name): \(response)")
@@ -84,7 +84,7 @@ struct SoakVisitor {
         let digits = String(random.next(), radix: 16)
         let id = String(repeating: "0", count: 32 - digits.count) + digits
         let response = try connect().exchange(.retrieval(.v8, "/uploads/\(id)"), within: .seconds(60))
-        guard response.status == 404 else { throw TestFailure("HEAD of no upload: \(response)") }
+        guard response.status == 404 else { throw TestFailure("HEAD of an unknown upload: \(response)") }
     }
 
     private mutating func sendNonsense() throws {

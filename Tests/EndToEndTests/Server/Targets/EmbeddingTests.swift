@@ -116,7 +116,7 @@ struct EmbeddingTests {
             store: host.store, handlers: [])
         do {
             try busy.start()
-            Issue.record("two servers on one address")
+            Issue.record("two servers listen on one address")
         } catch {
             guard case .cannotListen(let address, let reason) = error else {
                 Issue.record(error)
@@ -130,7 +130,7 @@ struct EmbeddingTests {
             store: host.store, handlers: [])
         do {
             try open.start()
-            Issue.record("anonymous beyond loopback")
+            Issue.record("a server without tokens listens on a public address")
         } catch {
             guard case .anonymousBeyondLoopback = error else {
                 Issue.record(error)
@@ -169,7 +169,7 @@ struct EmbeddingTests {
         try connection.send([1, 2, 3, 4])
         let begun = ContinuousClock.now
         host.server.stop()
-        #expect(ContinuousClock.now - begun < .seconds(30), "it waits for answers under way alone")
+        #expect(ContinuousClock.now - begun < .seconds(30), "a stop waits for running responses only")
         host.store.close()
         let store = try UploadStore.open(
             root: host.directory.path + "/data", configuration: StoreConfiguration(minFree: 0))

@@ -8,7 +8,7 @@ import TransferServer
 @Suite("Targets of an embedding program", .blocking)
 struct OwnTargetTests {
     @Test(
-        "CRE-08 CRE-19: every method with content creates an upload; the target gets the method, the metadata and all bytes",
+        "CRE-08 CRE-19: every method with content creates an upload; the target gets method, metadata and content",
         arguments: ["POST", "PUT", "PATCH"], Interop.allCases)
     func methods(method: String, version: Interop) throws {
         let target = RecordingTarget()

@@ -19,7 +19,9 @@ struct TargetAtWorkTests {
         return (location, completing)
     }
 
-    @Test("OFF-14 CON-09: while the target works HEAD reports ?0 at the full offset; the completing client gets the response")
+    @Test(
+        "OFF-14 CON-09: while the target works HEAD has ?0 and the full offset; the completing client gets the response"
+    )
     func retrieval() throws {
         let target = RecordingTarget()
         try withTarget(target) { host in
@@ -64,7 +66,7 @@ struct TargetAtWorkTests {
         #expect(target.calls.count == 1)
     }
 
-    @Test("OFF-14: HEAD reports the same for a creation in one request, as soon as it is announced")
+    @Test("OFF-14: while the target works on a creation in one request, HEAD has ?0 and the full offset")
     func creation() throws {
         let target = RecordingTarget()
         try withTarget(target) { host in

@@ -49,7 +49,7 @@ private final class GatedTarget: TargetHandler {
 
     func awaitBegin() throws {
         guard standing.wait(until: Deadline(in: .seconds(60)).nanoseconds, { $0.begun > 0 ? true : nil }) == true else {
-            throw WireFailure.timedOut("the target was not asked")
+            throw WireFailure.timedOut("the target was not called")
         }
     }
 }
@@ -84,7 +84,7 @@ struct TargetTests {
     }
 
     @Test(
-        "OFF-14 CON-09: while the target works the state is ?0 at the full offset, and its client still gets the response"
+        "OFF-14 CON-09: while the target works HEAD has ?0 and the full offset, and its client gets the response"
     )
     func processing() throws {
         try withTarget { target, port in
@@ -151,7 +151,8 @@ struct TargetTests {
         }
     }
 
-    @Test("APP-23 CRE-19 DIG-04: the target gets the method and metadata of the creation, and the coded bytes unchanged")
+    @Test(
+        "APP-23 CRE-19 DIG-04: the target gets the method and metadata of the creation, and the coded bytes unchanged")
     func metadata() throws {
         try withTarget { target, port in
             target.open()
