@@ -40,11 +40,11 @@ struct ProxyTests {
             let count = upload.interims.count
             let seen: ProxyConduct.Interims = count == 0 ? .none : live == 0 ? .late : .all
             print(
-                "\(proxy) \(version.rawValue): \(seen.rawValue); \(live) of \(count) interim responses came during the content"
+                "\(proxy) \(version.rawValue): \(seen.rawValue); \(live) of \(count) interim responses during the content"
             )
             let expected = try conduct(of: proxy).interims
-            #expect(seen == expected, "\(live) of \(count) came while it sent")
-            if seen == .all { #expect(live == count, "\(live) of \(count) came while it sent") }
+            #expect(seen == expected, "\(live) of \(count) came during the content")
+            if seen == .all { #expect(live == count, "\(live) of \(count) came during the content") }
 
             #expect(final.status == 201)
             let base = proxy == .nghttpx ? proxied.url : ""

@@ -155,7 +155,7 @@ struct BackupTests {
                 continue
             }
             let offset = Int(try #require(head.offset))
-            #expect(offset >= told.offset && offset <= told.size, "\(name): \(head), told \(told.offset)")
+            #expect(offset >= told.offset && offset <= told.size, "\(name): \(head), reported \(told.offset)")
             let last = try server.exchange(
                 .append(.v8, told.location, at: offset, complete: true, .bytes(Array(told.content[offset...]))))
             #expect([200, 201, 204].contains(last.status), "\(last)")
