@@ -123,7 +123,7 @@ struct RecipeTests {
         }
     }
 
-    @Test("a checkpoint of a first run is resumed by one process at a time", arguments: ["upload", "download"])
+    @Test("a checkpoint can be resumed by one process at a time", arguments: ["upload", "download"])
     func secondProcess(kind: String) throws {
         try withPlaces(kind) { server, url in
             // The proxy holds the upload back. The recipe limits the rate of a download, which is therefore slow

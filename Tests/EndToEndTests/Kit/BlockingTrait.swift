@@ -20,7 +20,7 @@ struct BlockingTrait: SuiteTrait, TestTrait, TestScoping {
     ) async throws {
         // A suite has no body: its scope would occupy a thread while its tests wait for one.
         guard testCase != nil, !Self.isAdmitted else { return try await function() }
-        // The trait of a test comes after that of its suite.
+        // The list has the trait of the test after that of its suite, so the limit of the test counts.
         let limit = test.traits.reduce(limit) { ($1 as? Self)?.limit ?? $0 }
         await Admission.shared.enter()
         defer { Admission.shared.leave() }

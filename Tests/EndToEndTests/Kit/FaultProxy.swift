@@ -46,7 +46,7 @@ final class FaultProxy: Sendable {
         }
     }
 
-    /// Breaks every connection after a number of bytes drawn from `bytes`, in a direction drawn with it.
+    /// Breaks every connection after a random number of bytes in the range `bytes`, in a random direction.
     convenience init(
         to server: UInt16, seed: UInt64, bytes: ClosedRange<Int> = 1...(4 << 20), kinds: [Fault.Kind] = [.reset],
         directions: [Direction] = [.toServer]

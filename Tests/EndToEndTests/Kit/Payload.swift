@@ -3,7 +3,7 @@ import TestSupport
 
 /// Bytes that look random, are the same in every run, and differ at every offset.
 enum Payload {
-    /// - Parameter seed: another seed gives other bytes everywhere.
+    /// - Parameter seed: determines all of the bytes.
     static func bytes(_ count: Int, seed: UInt64 = 1) -> [UInt8] {
         var result: [UInt8] = []
         result.reserveCapacity(count + 8)

@@ -46,7 +46,7 @@ extension RawConnection {
         prepare()
     }
 
-    /// Connects to a socket in the file system.
+    /// Connects to a Unix socket.
     convenience init(unixPath path: String, authority: String = "localhost") throws {
         var endpoint = try #require(Endpoint("unix:\(path):/"))
         endpoint.authority = authority
@@ -147,7 +147,7 @@ extension RawConnection {
     }
 
     /// Reads the next interim response.
-    /// - Throws: ``UnexpectedFinalResponse`` if a final one comes instead.
+    /// - Throws: ``UnexpectedFinalResponse`` if a final response arrives instead.
     @discardableResult
     func requireInterim(within limit: Duration? = nil) throws -> InterimResponse {
         if let interim = try readInterim(within: limit) { return interim }

@@ -1,7 +1,7 @@
 import ConformanceKit
 import Testing
 
-/// A version of the draft that a request names.
+/// A version of the draft, as in `Upload-Draft-Interop-Version`.
 enum Interop: Int, CaseIterable, Sendable, CustomTestStringConvertible {
     case v3 = 3
     case v4, v5, v6, v7, v8
@@ -16,7 +16,7 @@ extension Request {
     /// - Parameters:
     ///   - version: the version in the request; `nil`: none.
     ///   - isComplete: whether its content is the complete representation; `nil` omits the field.
-    ///   - length: `Upload-Length`.
+    ///   - length: the value of `Upload-Length`.
     static func creation(
         _ version: Interop? = .v8, _ method: String = "PUT", _ target: String = "/files/file.bin", complete: Bool?,
         length: Int? = nil, _ content: Content

@@ -1,7 +1,7 @@
 import ConformanceKit
 import FoundationEssentials
 
-/// A response as the wire kit received it. HTTPSemantics has another type of this name.
+/// A response as ConformanceKit received it. HTTPSemantics has another type of this name.
 typealias Response = ConformanceKit.Response
 
 // MARK: - The fields of the draft, parsed strictly

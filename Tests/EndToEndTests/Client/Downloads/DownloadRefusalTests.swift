@@ -117,7 +117,8 @@ struct DownloadRefusalTests {
     // MARK: Redirections
 
     @Test(
-        "RED-02: every redirection of a GET is followed, again for every request", arguments: [301, 302, 303, 307, 308])
+        "RED-02: every redirection of a GET is followed, and every request starts at the original URI",
+        arguments: [301, 302, 303, 307, 308])
     func redirection(status: Int) async throws {
         let file = file
         let server = try ScriptedServer { request, reply in

@@ -16,7 +16,7 @@ struct DownloadReplacementTests {
     }
 
     /// A server that cuts its first response after 400,000 bytes.
-    /// - Parameter next: answers the request with this number, from 2.
+    /// - Parameter next: answers each later request; it gets the number of the request, from 2.
     private func cuttingServer(
         _ next: @escaping @Sendable (_ number: Int, ReceivedRequest, Reply) throws -> Void
     ) throws -> ScriptedServer {

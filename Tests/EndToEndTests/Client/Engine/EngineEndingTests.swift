@@ -6,7 +6,7 @@ import Testing
 
 @testable import ResumableTransfer
 
-@Suite("Client: how an exchange ends", .blocking)
+@Suite("Client: the end of an exchange", .blocking)
 struct EngineEndingTests {
     private let fixture = EngineFixture()
     private let source = MemorySource(EngineFixture.muchContent)

@@ -5,7 +5,7 @@ import Testing
 
 @testable import ResumableTransfer
 
-@Suite("Client: the engine receives", .blocking)
+@Suite("Client: receiving with the engine", .blocking)
 struct EngineReceivingTests {
     private let fixture = EngineFixture()
     private static let bytes = Payload.bytes(3_000_000)

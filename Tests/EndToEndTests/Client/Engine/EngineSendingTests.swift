@@ -6,7 +6,7 @@ import Testing
 
 @testable import ResumableTransfer
 
-@Suite("Client: the engine sends", .blocking)
+@Suite("Client: sending with the engine", .blocking)
 struct EngineSendingTests {
     private let fixture = EngineFixture()
     private static let bytes = Payload.bytes(3_000_000)

@@ -15,7 +15,7 @@ final class HoldingProxy: Sendable {
     private let listener: FileDescriptor
     private let state: Monitor<State>
 
-    /// - Parameter limit: bytes that each connection passes on until ``release()``.
+    /// - Parameter limit: the number of bytes that are passed on for each connection until ``release()``.
     init(upstream: UInt16, limit: Int) throws {
         let socket = try ListeningSocket(.tcp(host: "127.0.0.1", port: 0))
         guard case .tcp(_, let port) = socket.address else { throw TestFailure("no port") }

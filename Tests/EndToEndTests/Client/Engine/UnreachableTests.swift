@@ -30,7 +30,7 @@ struct UnreachableTests {
         #expect(lines.count >= 2, "\(text)")
     }
 
-    @Test("A host whose address cannot be found is named")
+    @Test("A message about an unknown host names the host")
     func unknownHost() throws {
         let home = try CommandHome()
         let run = try home.run("get", "--retries", "0", "-o", home.path + "/x", "http://nowhere.invalid/files/x")

@@ -153,7 +153,7 @@ struct SessionUploadPauseTests {
         #expect(server.requests.last?.fields["Authorization"] == "Bearer new")
     }
 
-    @Test("progress pauses, resumes and cancels its task")
+    @Test("the progress of a task can pause, resume and cancel the task")
     func progress() async throws {
         try await holding { server, proxy, fixture in
             let recorder = SessionRecorder()

@@ -189,7 +189,7 @@ struct UploadCreationTests {
         #expect(server.requests.map(\.method) == ["POST"])
     }
 
-    @Test("CLI-02: a 104 without the version or with another one is not used", arguments: ["", "7", "08.0"])
+    @Test("CLI-02: a 104 without a version or with another version is ignored", arguments: ["", "7", "08.0"])
     func otherVersion(version: String) async throws {
         let model = ScriptedUpload()
         let server = try ScriptedServer { request, reply in
@@ -219,7 +219,7 @@ struct UploadCreationTests {
         #expect(result.content.count == 1 << 20)
     }
 
-    @Test("the first stream of events has all events of an upload in order, and the progress ends at the total")
+    @Test("the first stream of events has all events in order, and the progress ends at the total")
     func events() async throws {
         let model = ScriptedUpload()
         let server = try ScriptedServer { try model.serve($0, $1) }

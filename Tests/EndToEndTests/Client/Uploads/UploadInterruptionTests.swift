@@ -174,7 +174,7 @@ struct UploadInterruptionTests {
         #expect(server.requests.count < 30)
     }
 
-    @Test("CLI-33: an offset below one that was reported before ends the upload, and the resource is deleted")
+    @Test("CLI-33: an offset below an earlier one ends the upload, and the resource is deleted")
     func lostBytes() async throws {
         let model = ScriptedUpload()
         let server = try ScriptedServer { request, reply in

@@ -87,7 +87,7 @@ struct UploadRefusalTests {
         #expect(Set(refused).count == refused.count)
     }
 
-    @Test("CLI-17: an upload larger than max-size stops and is deleted")
+    @Test("CLI-17: an upload larger than max-size ends and is deleted")
     func tooLarge() async throws {
         let model = ScriptedUpload(limits: "max-size=1000")
         let server = try ScriptedServer { try model.serve($0, $1) }

@@ -55,7 +55,7 @@ struct UploadServerTests {
         }
     }
 
-    @Test("CLI-05 CLI-16: appends of a bounded size add up to the file")
+    @Test("CLI-05 CLI-16: appends of a limited size form the complete file")
     func bounded() async throws {
         try await withServer { server in
             let fixture = try UploadFixture { $0.maximumContent = 100_000 }

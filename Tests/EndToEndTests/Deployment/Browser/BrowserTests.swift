@@ -101,7 +101,7 @@ struct BrowserTests {
     func stranger() throws {
         let directory = try TemporaryDirectory()
         let pages = try pages()
-        // By its other name the same address is another origin.
+        // With another name for the same address the origin differs.
         let server = try ServerProcess(["--cors-origin", "http://localhost:\(pages.port)"])
         try server.publish(Array("secret".utf8), as: "secret.txt")
         let browser = try open(

@@ -18,8 +18,8 @@ final class ProxiedServer {
     private let process: ChildProcess
 
     /// - Parameters:
-    ///   - changes: of the proxy's configuration.
-    ///   - options: of `serve`.
+    ///   - changes: replacements in the configuration of the proxy.
+    ///   - options: the options of `serve`.
     init(
         _ proxy: ReverseProxy, _ version: WireVersion, changes: [(String, String)] = [], options: [String] = []
     ) throws {

@@ -40,7 +40,7 @@ struct ProxyTests {
             let count = upload.interims.count
             let seen: ProxyConduct.Interims = count == 0 ? .none : live == 0 ? .late : .all
             print(
-                "\(proxy) \(version.rawValue): \(seen.rawValue); \(live) of \(count) interim responses during the content"
+                "\(proxy) \(version.rawValue): \(seen.rawValue); \(live) of \(count) 104s during the content"
             )
             let expected = try conduct(of: proxy).interims
             #expect(seen == expected, "\(live) of \(count) came during the content")

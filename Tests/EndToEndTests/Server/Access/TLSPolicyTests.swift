@@ -82,7 +82,7 @@ struct TLSPolicyTests {
             try handshake(fixture, "-tls1_3", "-ciphersuites", newer).contains("Cipher is TLS_AES_256_GCM_SHA384"))
     }
 
-    @Test("a session is resumed by its ticket, without early data", arguments: ["-tls1_2", "-tls1_3"])
+    @Test("a ticket resumes a session, without early data", arguments: ["-tls1_2", "-tls1_3"])
     func resumption(version: String) throws {
         let fixture = try TLSFixture()
         let session = fixture.path("session")

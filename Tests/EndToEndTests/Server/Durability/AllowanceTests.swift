@@ -57,7 +57,7 @@ struct AllowanceTests {
 
     // MARK: Quota
 
-    @Test("SEC-06 CAN-02: a quota counts files and announced lengths; DELETE of either gives it back")
+    @Test("SEC-06 CAN-02: a quota counts files and announced lengths; DELETE of either releases its bytes")
     func quota() throws {
         try withServer("--quota", "100K") { server in
             let first = try #require(try create(server, "a", length: 60_000, sending: 100).location)

@@ -58,7 +58,7 @@ struct CrashClient {
         self.random = random
     }
 
-    /// Uploads until the history ends.
+    /// Uploads files until the test ends the history.
     mutating func run() throws {
         while !world.isEnding { try uploadOne() }
     }

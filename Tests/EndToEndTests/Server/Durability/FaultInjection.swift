@@ -10,7 +10,7 @@ final class FaultInjection {
     /// - Parameters:
     ///   - calls: names of system calls, separated by commas.
     ///   - path: the file or directory; only calls that concern it fail.
-    ///   - error: "EIO" and the like.
+    ///   - error: the error of these calls, such as "EIO".
     ///   - occasions: the calls that fail, in strace's notation: "1" for the first one, "1+" for all.
     init(
         _ calls: String, of server: ServerProcess, on path: String?, error: String, occasions: String = "1+"

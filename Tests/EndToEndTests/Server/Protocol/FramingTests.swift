@@ -8,7 +8,7 @@ struct FramingTests {
     /// A request that must not be served after one with an ambiguous end. Some tests send `X` as content.
     private static let smuggled = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
-    /// Sends raw bytes, then a request that must never be served; returns the first response.
+    /// Sends raw bytes and then a request that must not be served, and returns the first response.
     private func refusal(
         _ raw: String, _ server: ServerProcess, inPieces: Bool = false,
         sourceLocation: SourceLocation = #_sourceLocation

@@ -238,7 +238,7 @@ struct TusClientTests {
         }
     }
 
-    @Test("A page of another origin is not allowed any field")
+    @Test("A page of an origin that is not allowed may send no field")
     func foreignPage() throws {
         try withServer("--cors-origin", "https://app.example") { server in
             let preflight = try server.exchange(
