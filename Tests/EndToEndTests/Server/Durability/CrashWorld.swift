@@ -69,7 +69,7 @@ final class CrashWorld: Sendable {
     var summary: String {
         standing.withLock {
             "\($0.completed) uploads completed, \($0.cancelled) canceled, \($0.resumptions) resumptions, "
-                + "\($0.offsets) offsets told"
+                + "\($0.offsets) offsets reported"
         }
     }
 
