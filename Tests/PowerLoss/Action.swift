@@ -1,24 +1,24 @@
-/// What a client, or the server, does next. Uploads are counted in the order of their creation, modulo how many there are, so that
-/// a history from which actions were taken is still one.
+/// One step of a client or of the server. An upload is named by the number of its creation, modulo the count of
+/// uploads, so that a script stays valid when actions are removed from it.
 enum Action {
-    case create(size: Int, name: Int, tellsLength: Bool, expires: Bool)
+    case create(size: Int, name: Int, declaresLength: Bool, expires: Bool)
     case append(Int, count: Int)
     case acknowledge(Int)
     case startAcknowledging(Int)
     case takeOver(Int)
     case release(Int)
     case stage(Int, commits: Bool)
-    /// Sends the rest and publishes.
+    /// Sends the remaining content and publishes the file.
     case publish(Int)
-    /// Sends the rest and has a target run that must not run twice.
+    /// Sends the remaining content and runs a target that must not run twice.
     case process(Int)
-    /// Gives the final response before everything is here.
+    /// Sends the final response before the content is complete.
     case refuse(Int)
     case invalidate(Int)
     case cancel(Int)
     case removeFile(name: Int)
     case sweep(seconds: Int)
-    /// Ends the store as asked and starts another one.
+    /// Closes the store and opens it again.
     case restart
 
     static func random(using generator: inout some RandomNumberGenerator) -> Action {
@@ -33,7 +33,8 @@ enum Action {
                 }
             return .create(
                 size: size, name: Int.random(in: 0..<4, using: &generator),
-                tellsLength: Bool.random(using: &generator), expires: Int.random(in: 0..<4, using: &generator) == 0)
+                declaresLength: Bool.random(using: &generator),
+                expires: Int.random(in: 0..<4, using: &generator) == 0)
         case 7..<15: return .append(upload, count: Int.random(in: 0...3000, using: &generator))
         case 15..<19: return .acknowledge(upload)
         case 19, 20: return .startAcknowledging(upload)

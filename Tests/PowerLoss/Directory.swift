@@ -1,9 +1,9 @@
 import Glibc
 import SystemCalls
 
-/// Whole trees of files.
+/// Reads and removes directory trees.
 enum Directory {
-    /// Every file's content, by its path.
+    /// The content of every file below `root`, keyed by the path relative to `root`.
     static func contents(_ root: String, _ prefix: String = "") throws(Errno) -> [String: [UInt8]] {
         var result: [String: [UInt8]] = [:]
         let directory = try FileDescriptor.open(root + "/" + prefix, [.readOnly, .directory])

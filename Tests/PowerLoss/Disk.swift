@@ -1,11 +1,12 @@
-/// A disk with a cache that loses its power: what was synchronized is there afterwards, of the rest any part.
+/// A disk with a write cache that loses its power. What was synchronized is there afterwards; of everything else, any
+/// part may be.
 ///
 /// - Of the bytes that were written and not synchronized, any sectors may have reached the disk, in any order. A file may have
 ///   grown without its bytes.
-/// - Each name stands for itself: where a directory was not synchronized, it may be as it was after any of its changes. But
-///   nothing loses its last name by a rename: the old name goes only if the new one is there, for which the directory of the
-///   new one has to be synchronized.
-/// - `fdatasync` says nothing of names and times.
+/// - Names are independent of each other: in a directory that was not synchronized, each name may be in the state after
+///   any of its changes. But a rename never loses a file: the old name disappears only if the new name is durable, and
+///   for that the directory of the new name has to be synchronized.
+/// - `fdatasync` makes neither names nor times durable.
 struct Disk {
     enum Node: Hashable {
         case directory
@@ -26,7 +27,7 @@ struct Disk {
         let number: Int
         let path: String
         let node: Node?
-        /// What has to be durable if this is.
+        /// The number of the change that has to be durable if this one is.
         let required: Int?
     }
 
@@ -74,7 +75,7 @@ struct Disk {
         }
     }
 
-    /// A name that a rename took away is gone for good only once the new one is there for good.
+    /// The removal of a name by a rename becomes durable only after the new name is durable.
     private mutating func synchronizeDirectory(_ path: String) {
         let pending = Set(pendingNames.map(\.number))
         var chosen: Set<Int> = []
@@ -116,7 +117,8 @@ struct Disk {
         pendingNames.removeAll { all.contains($0.number) }
     }
 
-    /// These changes with all that they presuppose: the earlier ones of the same name, and the arrival before a departure.
+    /// These changes and all changes that they require: the earlier changes of the same name, and for the removal of an
+    /// old name the creation of the new one.
     private func closed(_ chosen: Set<Int>) -> Set<Int> {
         var result = chosen
         var isSettled = false
@@ -164,7 +166,7 @@ struct Disk {
 
     // MARK: The crash
 
-    /// The image with everything in it: what is there without a crash.
+    /// The image with all changes applied, as a process finds it without a crash.
     var complete: DiskImage {
         var copy = self
         copy.makeDurable(Set(pendingNames.map(\.number)))
@@ -172,7 +174,7 @@ struct Disk {
         return copy.image(copy.files)
     }
 
-    /// One of the images that may be found.
+    /// One of the images that a process may find after a crash.
     func afterCrash(using generator: inout some RandomNumberGenerator) -> DiskImage {
         var copy = self
         copy.makeDurable(survivingNames(using: &generator))
@@ -188,7 +190,7 @@ struct Disk {
         var last: [String: Bool] = [:]
         var result: Set<Int> = []
         for change in pendingNames {
-            // Of one name's changes, a first part.
+            // The changes of one name survive up to some point.
             if last[change.path] == false { continue }
             let survives = Int.random(in: 0..<100, using: &generator) < share
             last[change.path] = survives
@@ -207,12 +209,12 @@ struct Disk {
         case 1:
             for change in changes { Self.apply(change, to: &result) }
         case 2:
-            // In order, the last one torn.
+            // The first changes survive in order, the last of them in part.
             let count = Int.random(in: 0..<changes.count, using: &generator)
             for change in changes[..<count] { Self.apply(change, to: &result) }
             tear(changes[count], &result, share: 50, using: &generator)
         case 3:
-            // The last ones without the first ones.
+            // The last changes survive without the first ones.
             for change in changes[Int.random(in: 0..<changes.count, using: &generator)...] {
                 Self.apply(change, to: &result)
             }
@@ -223,7 +225,7 @@ struct Disk {
         return result
     }
 
-    /// Some sectors of a write, or the whole of another change, or nothing.
+    /// Applies some sectors of a write. Another change is applied completely or not at all.
     private func tear(
         _ change: Change, _ file: inout DiskImage.File, share: Int, using generator: inout some RandomNumberGenerator
     ) {
@@ -234,7 +236,7 @@ struct Disk {
         }
         let oldSize = file.content.count
         if Int.random(in: 0..<4, using: &generator) == 0, oldSize < offset + bytes.count {
-            // Grown, and what was on the disk there shows.
+            // The file has grown, and the new part may hold old content of the disk.
             Self.resize(&file.content, to: offset + bytes.count)
             if Bool.random(using: &generator) {
                 let start = max(oldSize, offset)
@@ -242,7 +244,7 @@ struct Disk {
                 Self.write(refuse[...], at: start, to: &file.content)
             }
         }
-        // Pages, or single sectors.
+        // A write is torn between pages or between single sectors.
         let unit = Bool.random(using: &generator) ? Self.sector : 8 * Self.sector
         var start = offset
         while start < offset + bytes.count {
@@ -254,7 +256,7 @@ struct Disk {
 
     private func image(_ files: [Int: DiskImage.File]) -> DiskImage {
         var image = DiskImage(nodes: nodes, files: [:], nextFile: nextFile)
-        // The content of a directory that was lost is lost with it.
+        // If a directory was lost, everything in it was lost, too.
         for path in nodes.keys.sorted() where !path.isEmpty && image.nodes[Self.parent(of: path)] != .directory {
             image.nodes[path] = nil
         }

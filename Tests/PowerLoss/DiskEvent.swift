@@ -1,11 +1,11 @@
-/// One change that a process requested of the file system, or a request that changes become durable. Files bear numbers, which they
-/// keep under every name; directories are known by their paths.
+/// One change that a process made to the file system, or one request to make changes durable. A file is identified by a
+/// number, which stays the same under every name; a directory is identified by its path.
 enum DiskEvent {
     case create(String, file: Int)
     case makeDirectory(String)
     case write(file: Int, offset: Int, bytes: [UInt8])
     case truncate(file: Int, size: Int)
-    /// Nanoseconds since 1970.
+    /// The time is in nanoseconds since 1970.
     case setModified(file: Int, Int64)
     case link(String, file: Int)
     case remove(String)

@@ -1,21 +1,21 @@
 import Glibc
 import SystemCalls
 
-/// The content of a directory: the part of a disk that a process finds after a crash.
+/// The content of a directory tree, as a process finds it after a crash.
 struct DiskImage {
     struct File {
         var content: [UInt8] = []
-        /// Nanoseconds since 1970.
+        /// The time of the last modification in nanoseconds since 1970.
         var modified: Int64 = 1_000_000_000_000_000_000
     }
 
-    /// By path; the root has the empty one.
+    /// Keyed by path; the path of the root is empty.
     var nodes: [String: Disk.Node] = ["": .directory]
     var files: [Int: File] = [:]
     /// The number that the next new file gets.
     var nextFile = 1
 
-    /// Makes a directory of this content, which must not exist.
+    /// Creates the directory `root`, which must not exist, with this content.
     func write(to root: String) throws(Errno) {
         try FileDescriptor.makeDirectory(root)
         for (path, node) in nodes.sorted(by: { $0.key < $1.key }) where !path.isEmpty {
@@ -34,7 +34,7 @@ struct DiskImage {
         }
     }
 
-    /// The content of every file below a path, by the rest of its path.
+    /// The content of every file below `directory`, keyed by the path relative to `directory`.
     func contents(below directory: String) -> [String: [UInt8]] {
         var result: [String: [UInt8]] = [:]
         for case (let path, .file(let number)) in nodes where path.hasPrefix(directory + "/") {

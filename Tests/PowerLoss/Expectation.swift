@@ -1,7 +1,7 @@
 import HTTPSemantics
 import ResumableUpload
 
-/// What must be found after a crash at one point of a history, from what had been noted by then.
+/// The state that the store must have after a crash at one point of a history, derived from the notes up to that point.
 struct Expectation {
     struct Upload {
         var isKnown = false
@@ -15,9 +15,9 @@ struct Expectation {
 
     private(set) var now = History.begin
     private(set) var uploads: [Upload]
-    /// By name: the uploads whose content may be found, nil for no file.
+    /// For each name, the uploads whose content the file may have; nil: the file may be absent.
     private(set) var contents: [Set<Int?>]
-    /// Of these, those that had begun and were not reported, so that they may become true at any time.
+    /// For each name, the changes that had begun and were not yet reported: each may take effect at any time.
     private var underWay: [Set<Int?>]
 
     init(_ history: History, at position: Int) {

@@ -4,7 +4,7 @@ import SystemCalls
 import TestSupport
 import UploadStorage
 
-/// One life of a store: a script runs, and its responses are recorded beside the requests to the disk.
+/// Runs a script on a store and records its responses, ordered with the events of the disk.
 final class History {
     struct Upload {
         let id: UploadID
@@ -18,7 +18,7 @@ final class History {
         PublishedName(segments: $0)
     }
     static let principal = "alice"
-    /// Seconds since 1970.
+    /// The time at which every history begins, in seconds since 1970.
     static let begin: Int64 = 1_000_000
 
     private let root: String
@@ -26,7 +26,7 @@ final class History {
     private let clock = Monitor(History.begin)
     private var store: UploadStore?
     private(set) var uploads: [Upload] = []
-    /// Each with the count of events before it.
+    /// The notes, each with the number of disk events before it.
     private(set) var notes: [(position: Int, note: Note)] = []
 
     init(seed: UInt64, root: String) {
@@ -46,7 +46,7 @@ final class History {
     func run(_ script: [Action]) throws(StoreError) {
         try open()
         for action in script {
-            // Refusals are part of life: a lease that was lost, an upload that is over.
+            // A script may cause refusals, for example by a lost lease or an upload that has ended.
             do throws(StoreError) { try perform(action) } catch { if error.concernsOperator { throw error } }
         }
         shut()
@@ -68,8 +68,8 @@ final class History {
     private func perform(_ action: Action) throws(StoreError) {
         guard let store else { return }
         switch action {
-        case .create(let size, let name, let tellsLength, let expires):
-            try create(size, name, tellsLength, expires, on: store)
+        case .create(let size, let name, let declaresLength, let expires):
+            try create(size, name, declaresLength, expires, on: store)
         case .append(let number, let count): try append(number, count, store)
         case .acknowledge(let number):
             guard let index = index(number) else { return }
@@ -118,7 +118,7 @@ final class History {
     private func index(_ number: Int) -> Int? { uploads.isEmpty ? nil : number % uploads.count }
 
     private func create(
-        _ size: Int, _ name: Int, _ tellsLength: Bool, _ expires: Bool, on store: UploadStore
+        _ size: Int, _ name: Int, _ declaresLength: Bool, _ expires: Bool, on store: UploadStore
     ) throws(StoreError) {
         var generator = SeededGenerator(seed: seed &+ UInt64(uploads.count) &* 7919)
         let content = (0..<size).map { _ in UInt8.random(in: 1...255, using: &generator) }
@@ -126,7 +126,7 @@ final class History {
         let lease = try store.create(
             NewUpload(
                 principal: Self.principal, method: .put, target: "/files/x",
-                length: tellsLength ? Int64(size) : nil, digests: [.sha256], expiresAt: expiresAt))
+                length: declaresLength ? Int64(size) : nil, digests: [.sha256], expiresAt: expiresAt))
         guard let id = lease.id else { return }
         uploads.append(Upload(id: id, content: content, name: name, expiresAt: expiresAt, lease: lease))
         note(.created(upload: uploads.count - 1))
@@ -169,7 +169,7 @@ final class History {
         guard let index = index(number) else { return }
         let lease = try lease(index, store)
         let rest = uploads[index].content[Int(lease.received)...].prefix(700)
-        // What does not count may be longer than the upload ever becomes.
+        // Staged bytes that are discarded may go beyond the end of the upload.
         let refuse = ArraySlice<UInt8>(repeating: 0, count: lease.record.length == nil ? 700 : rest.count)
         try lease.beginStaging()
         try lease.append(commits ? rest : refuse)
@@ -205,7 +205,7 @@ final class History {
         for (index, upload) in uploads.enumerated() where upload.expiresAt.map({ $0 <= now }) ?? false {
             note(.expired(upload: index))
         }
-        // What was answered is forgotten some time later.
+        // The record of an answered upload is removed some time later.
         if seconds > 0 {
             for index in uploads.indices where isAnswered(index) { note(.expired(upload: index)) }
         }

@@ -1,20 +1,20 @@
 import HTTPSemantics
 import ResumableUpload
 
-/// What was reported to a client, or what had begun and may therefore be found, reported or not.
+/// A result that was reported to a client, or an operation that has begun and may therefore have taken effect.
 enum Note {
-    /// The name of the upload was reported.
+    /// The URL of the upload was reported.
     case created(upload: Int)
     case acknowledged(upload: Int, offset: Int64)
-    /// A final response, a deactivation or a removal may be on its way.
+    /// A final response, a deactivation or a removal has begun.
     case endBegan(upload: Int)
     /// The target resource got the upload, and must never get it again.
     case targetRan(upload: Int)
     case answered(upload: Int, Response)
     case gone(upload: Int)
-    /// Seconds since 1970 from here on.
+    /// The clock shows this time from here on, in seconds since 1970.
     case time(Int64)
-    /// The clock has come so far that it may be swept.
+    /// The clock has reached a time at which a sweep may delete the upload.
     case expired(upload: Int)
     case publicationBegan(upload: Int)
     case published(upload: Int)

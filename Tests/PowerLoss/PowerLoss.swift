@@ -3,9 +3,10 @@ import SystemCalls
 import TestSupport
 import UploadStorage
 
-/// Has a store work on a recorded disk, takes the power away at every point, and checks what the next store finds.
+/// Runs a store on a recorded disk, simulates power losses at random points, and checks what the next store finds.
 ///
-/// `ONWARD_HISTORIES` says how many, `ONWARD_SEED` with which it begins. Exits with 1 where a promise was broken.
+/// `ONWARD_HISTORIES` is the number of histories, `ONWARD_SEED` the seed of the first one. The exit status is 1 if
+/// acknowledged state was lost.
 @main
 enum PowerLoss {
     private static let crashesOfOne = 12
@@ -13,7 +14,7 @@ enum PowerLoss {
     static func main() {
         let count = environment("ONWARD_HISTORIES").flatMap { Int($0) } ?? 100
         let first = environment("ONWARD_SEED").flatMap { UInt64($0) } ?? UInt64.random(in: 1...999_999_999)
-        print("power loss: \(count) histories from ONWARD_SEED=\(first) on")
+        print("power loss: \(count) histories, the first with ONWARD_SEED=\(first)")
         let begin = SystemClock.monotonicNanoseconds()
         var crashes = 0
         do {
@@ -38,7 +39,7 @@ enum PowerLoss {
 
     private static func environment(_ name: String) -> String? { getenv(name).map { String(cString: $0) } }
 
-    /// In memory where that is possible: what synchronization costs does not matter here.
+    /// A directory in memory if possible, because the cost of synchronization does not matter here.
     private static func makePlace() throws(Errno) -> String {
         let name = "/onward-power-loss-\(getpid())"
         for parent in ["/dev/shm", "/tmp"] {
@@ -57,7 +58,8 @@ enum PowerLoss {
 
     // MARK: Shrinking
 
-    /// Takes away what the failure does not need. Threads run as they like, so each attempt gets many crashes.
+    /// Removes the actions that the failure does not need. The order of threads varies, so each attempt simulates many
+    /// crashes.
     private static func shrink(_ failure: Trial.Failure, _ seed: UInt64, _ place: String) throws -> Trial.Failure {
         var smallest = failure
         var step = max(1, failure.script.count / 2)
@@ -75,10 +77,10 @@ enum PowerLoss {
     }
 
     private static func report(_ failure: Trial.Failure, _ seed: UInt64) {
-        print("power loss: FAILED with ONWARD_SEED=\(seed). After")
+        print("power loss: FAILED with ONWARD_SEED=\(seed). After these actions")
         for action in failure.script { print("    \(action)") }
-        print("and a crash behind the last of")
+        print("and a crash after the last of these events")
         for event in failure.events { print("    \(event)") }
-        for complaint in failure.complaints { print("  - \(complaint)") }
+        for problem in failure.problems { print("  - \(problem)") }
     }
 }

@@ -4,10 +4,10 @@ import SystemCalls
 /// The recorder of this process.
 let recorder = Recorder()
 
-/// Notes, in one order, what this process changes below one directory.
+/// Records all changes that this process makes below one directory, in one order.
 ///
-/// A call is made and noted in one step, so that the order of the notes is that of the effects. Synchronizations are noted
-/// and not made: what they are for is what the crash decides.
+/// A call is made and recorded under one lock, so that the events have the order of their effects. Synchronizations are
+/// recorded and not made: `Disk` simulates what they achieve.
 final class Recorder: Sendable {
     fileprivate enum Opened {
         case directory(String)
@@ -24,7 +24,7 @@ final class Recorder: Sendable {
 
     private let state = Monitor(State())
 
-    /// Begins to note what happens below `root`, which holds exactly this image.
+    /// Begins to record the changes below `root`, whose content is exactly this image.
     func begin(root: String, image: DiskImage) {
         state.withLock { state in
             state.root = root
@@ -35,7 +35,7 @@ final class Recorder: Sendable {
         }
     }
 
-    /// Ends the recording and returns what happened.
+    /// Ends the recording and returns the events.
     func end() -> [DiskEvent] {
         state.withLock { state in
             defer { state = State() }
@@ -43,7 +43,7 @@ final class Recorder: Sendable {
         }
     }
 
-    /// How many events there have been.
+    /// The number of events so far.
     var position: Int { state.withLock { $0.events.count } }
 
     // MARK: Calls
@@ -102,7 +102,7 @@ final class Recorder: Sendable {
             case .file(let file):
                 var status = stat()
                 if withAttributes && Real.fstat(descriptor, &status) == 0 {
-                    // Every write has set it, too.
+                    // Writes have changed the time, too.
                     let time = Int64(status.st_mtim.tv_sec) * 1_000_000_000 + Int64(status.st_mtim.tv_nsec)
                     state.events.append(.setModified(file: file, time))
                 }
@@ -183,7 +183,8 @@ final class Recorder: Sendable {
         }
     }
 
-    /// A file keeps its number in every image, and the time of its last change, which no program can set, is none.
+    /// Replaces the inode number by the file's number, which is the same in every image, and the change time, which no
+    /// program can set, by the modification time.
     func disguise(_ descriptor: CInt, _ path: UnsafePointer<CChar>?, _ status: inout stat) {
         state.withLock { state in
             guard state.root != nil else { return }

@@ -1,7 +1,7 @@
 import Glibc
 
-// These functions take the place of the C library's in this process, for our own code and for SQLite alike: each does what it
-// is asked for and has the recorder note it. Nothing of this is known to the code under test.
+// These functions replace those of the C library in this process, both for Onward's code and for SQLite. Each makes the
+// real call and records it. The code under test is not changed for this.
 
 /// Replaces open(2) and records the call.
 @_cdecl("open")

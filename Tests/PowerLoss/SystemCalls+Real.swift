@@ -1,6 +1,6 @@
 import Glibc
 
-/// The C library's own functions, under the names that this executable takes over.
+/// The functions of the C library that this executable replaces.
 enum Real {
     typealias Open = @convention(c) (UnsafePointer<CChar>, CInt, mode_t) -> CInt
     typealias OpenAt = @convention(c) (CInt, UnsafePointer<CChar>, CInt, mode_t) -> CInt

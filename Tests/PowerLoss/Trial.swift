@@ -3,17 +3,17 @@ import SystemCalls
 import TestSupport
 import UploadStorage
 
-/// One script, carried out and cut off at many points.
+/// Runs one script and simulates a power loss at many points of the run.
 struct Trial {
     struct Failure {
         var script: [Action]
-        var complaints: [String]
-        /// The last events before the crash, and those of the recovery that was cut off as well.
+        var problems: [String]
+        /// The last events before the crash, followed by those of the interrupted recoveries.
         var events: [DiskEvent]
     }
 
     let seed: UInt64
-    /// A directory for this trial alone.
+    /// A directory that only this trial uses.
     let place: String
     private var generator: SeededGenerator
     private(set) var crashes = 0
@@ -24,7 +24,7 @@ struct Trial {
         generator = SeededGenerator(seed: seed ^ 0xC0FFEE)
     }
 
-    /// - Parameter count: of crashes that are tried.
+    /// - Parameter count: the number of crashes to simulate.
     mutating func run(_ script: [Action], crashes count: Int) throws -> Failure? {
         let root = place + "/run"
         let history = History(seed: seed, root: root + "/data")
@@ -39,21 +39,21 @@ struct Trial {
                 done += 1
             }
             crashes += 1
-            if let failure = try judge(disk.afterCrash(using: &generator), history, at: point) {
+            if let failure = try verify(disk.afterCrash(using: &generator), history, at: point) {
                 return Failure(
-                    script: script, complaints: failure.complaints,
+                    script: script, problems: failure.problems,
                     events: events[max(0, point - 25)..<point] + failure.events)
             }
         }
         return nil
     }
 
-    private mutating func judge(
+    private mutating func verify(
         _ image: DiskImage, _ history: History, at point: Int
-    ) throws -> (complaints: [String], events: [DiskEvent])? {
+    ) throws -> (problems: [String], events: [DiskEvent])? {
         var image = image
         var recovery: [DiskEvent] = []
-        // Recovery may be cut off, too, more than once.
+        // A power loss may interrupt the recovery, too, more than once.
         while Int.random(in: 0..<3, using: &generator) == 0 {
             let root = place + "/recovery"
             let now = Expectation(history, at: point).now
@@ -70,14 +70,15 @@ struct Trial {
             image = disk.afterCrash(using: &generator)
         }
         let root = place + "/after"
-        var judgment = Judgment(history, at: point, root: root + "/data")
-        _ = try Self.recording(image, at: root) { () throws(StoreError) in judgment.run() }
-        return judgment.complaints.isEmpty ? nil : (judgment.complaints, recovery)
+        var check = RecoveryCheck(history, at: point, root: root + "/data")
+        _ = try Self.recording(image, at: root) { () throws(StoreError) in check.run() }
+        return check.problems.isEmpty ? nil : (check.problems, recovery)
     }
 
-    /// What `body` does to a directory of this content, which is removed afterwards.
+    /// Runs `body` on a directory with the content of `image` and returns the events. The directory is removed
+    /// afterwards.
     ///
-    /// Shows that nothing was overlooked: the recorded events result in the directory as it is in the end.
+    /// Throws if an event was missed: the recorded events must result in the final content of the directory.
     private static func recording(
         _ image: DiskImage, at root: String, _ body: () throws(StoreError) -> Void
     ) throws -> [DiskEvent] {

@@ -6,7 +6,7 @@ import ResumableUpload
 extension DownloadMachine {
     static let now: Int64 = 1_800_000_000
 
-    /// One with bytes of a representation of 100 bytes at hand, if not said otherwise.
+    /// The state machine of a download that has 40 of 100 bytes, unless the parameters differ.
     static func sample(
         position: Int64 = 40, entityTag: String? = "\"a\"", lastModified: Int64? = nil, total: Int64? = 100,
         contentCoding: String? = nil, digest: String? = nil, change: (inout RetryPolicy) -> Void = { _ in }
@@ -22,12 +22,12 @@ extension DownloadMachine {
         return DownloadMachine(representation, position: position, retry: retry, random: { 1 })
     }
 
-    /// The next request; `nil` where something else comes next.
+    /// The next request; `nil` if the next step is not a request.
     mutating func nextRequest() -> ClientRequest? {
         if case .send(let request) = next() { request } else { nil }
     }
 
-    /// Asks for the next request and gives the answer to it.
+    /// Moves to the next request and receives this answer to it.
     mutating func answer(
         _ status: Status, _ fields: Fields, position: Int64? = nil, ending: ContentEnding = .complete,
         location: ResolvedLocation? = nil
@@ -38,7 +38,7 @@ extension DownloadMachine {
             position: position ?? self.position, ending: ending, now: Self.now)
     }
 
-    /// What an answer to the next request would be.
+    /// How the machine would receive this answer to the next request.
     mutating func reception(_ status: Status, _ fields: Fields) -> DownloadReception {
         _ = next()
         return reception(of: ClientResponseHead(status: status, fields: fields))
@@ -50,7 +50,7 @@ extension DownloadMachine {
         return nil
     }
 
-    /// The wait that comes next, in seconds.
+    /// The length of the wait in seconds if the next step is a wait.
     var wait: Double? {
         var ahead = self
         guard case .wait(let duration, _) = ahead.next() else { return nil }
@@ -59,7 +59,7 @@ extension DownloadMachine {
 }
 
 extension ClientRequest {
-    /// The offset of the first byte that a download asks for; 0: everything.
+    /// The offset of the first byte that a download requests; 0: everything.
     var start: Int64 {
         fields["Range"].flatMap { Int64($0.dropFirst("bytes=".count).dropLast()) } ?? 0
     }

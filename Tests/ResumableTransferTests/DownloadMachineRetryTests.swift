@@ -21,7 +21,7 @@ struct DownloadMachineRetryTests {
     }
 
     @Test(
-        "a redirection that cannot be followed interrupts a download, and refuses one of which nothing is at hand",
+        "a redirection that cannot be followed interrupts a download that has bytes, and ends one that has none",
         arguments: [300, 302, 304, 305] as [Status])
     func unusableRedirection(status: Status) {
         var machine = DownloadMachine.sample()
@@ -33,7 +33,7 @@ struct DownloadMachineRetryTests {
         #expect(fresh.failure == .refused(status))
     }
 
-    @Test("401, 403 and 407 are refusals of their own", arguments: [401, 403, 407] as [Status])
+    @Test("401, 403 and 407 fail with the code of missing authorization", arguments: [401, 403, 407] as [Status])
     func unauthorized(status: Status) {
         var machine = DownloadMachine.sample()
         machine.answer(status, [:])
@@ -42,7 +42,9 @@ struct DownloadMachineRetryTests {
 
     // MARK: Further tries
 
-    @Test("a status that may pass is waited for", arguments: [408, 425, 429, 500, 502, 503, 504] as [Status])
+    @Test(
+        "after the status of a temporary failure the download waits and tries again",
+        arguments: [408, 425, 429, 500, 502, 503, 504] as [Status])
     func transient(status: Status) {
         var machine = DownloadMachine.sample { $0.delays = [3] }
         machine.answer(status, [:])
@@ -51,7 +53,7 @@ struct DownloadMachineRetryTests {
         #expect(machine.nextRequest()?.start == 40)
     }
 
-    @Test("a server that says not now is not asked again at once; one whose connection was lost is")
+    @Test("a retry after a 503 waits first; a retry after a lost connection does not")
     func refusedWait() {
         var refused = DownloadMachine.sample { $0.delays = [0, 3] }
         refused.answer(503, [:])
@@ -62,7 +64,7 @@ struct DownloadMachineRetryTests {
         #expect(lost.wait == 0)
     }
 
-    @Test("Retry-After is followed, up to the bound", arguments: [("7", 7.0), ("100000", 600), ("x", 3)])
+    @Test("the wait is that of Retry-After, up to the maximum", arguments: [("7", 7.0), ("100000", 600), ("x", 3)])
     func retryAfter(value: String, seconds: Double) {
         var machine = DownloadMachine.sample { $0.delays = [3] }
         machine.answer(503, ["Retry-After": value])
@@ -89,21 +91,21 @@ struct DownloadMachineRetryTests {
         #expect(machine.failure == .exhausted(lastReason: .stall))
     }
 
-    @Test("bytes that come again are no progress")
+    @Test("bytes that were received before are no progress")
     func noProgress() {
         var machine = DownloadMachine(retry: RetryPolicy(), random: { 0 })
         var tries = 0
         while machine.failure == nil, tries < 100 {
             tries += 1
             if machine.wait != nil { _ = machine.next() }
-            // Without a validator every try starts at zero, and is cut at the same place.
+            // Without a validator every attempt starts at zero; each is cut at the same offset.
             machine.answer(200, ["Content-Length": "100"], position: 60, ending: .cut(.connection))
         }
         #expect(tries == 1 + RetryPolicy().triesWithoutProgress)
         #expect(machine.representation == nil && machine.position == 0)
     }
 
-    @Test("parts that never fit end the download")
+    @Test("a server that never sends the requested part ends the download")
     func neverFits() {
         var machine = DownloadMachine.sample()
         var requests = 0
@@ -120,7 +122,7 @@ struct DownloadMachineRetryTests {
         #expect(requests < 20)
     }
 
-    @Test("an other side that cannot be trusted is not asked again")
+    @Test("a connection that must not be used again ends the download without a retry")
     func unusable() {
         var machine = DownloadMachine.sample()
         _ = machine.nextRequest()
@@ -144,7 +146,7 @@ struct DownloadMachineRetryTests {
         #expect(request?.carriesCredentials == true)
     }
 
-    @Test("RED-03: credentials never go elsewhere, nor back again from there")
+    @Test("RED-03: a redirection to another origin drops the credentials, also when it leads back")
     func credentials() {
         var machine = DownloadMachine.sample()
         machine.answer(302, [:], location: location("http://other/b", .otherOrigin))
@@ -153,7 +155,7 @@ struct DownloadMachineRetryTests {
         #expect(machine.nextRequest()?.carriesCredentials == false)
         machine.answer(302, [:], location: location("http://h/d"))
         #expect(machine.nextRequest()?.carriesCredentials == false)
-        // A further try begins at the target.
+        // A new attempt begins at the target, with credentials.
         machine.interrupted(.connection)
         _ = machine.next()
         let again = machine.nextRequest()

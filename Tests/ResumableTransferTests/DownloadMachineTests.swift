@@ -25,14 +25,14 @@ struct DownloadMachineTests {
         #expect(machine.nextRequest()?.fields == ["Range": "bytes=40-", "If-Range": "\"a\""])
     }
 
-    @Test("RNG-31: nothing at hand needs no range, whatever the validator is")
+    @Test("RNG-31: a download without received bytes requests no range, whatever the validator is")
     func emptyPartial() {
         var machine = DownloadMachine.sample(position: 0)
         #expect(machine.nextRequest()?.fields.isEmpty == true)
     }
 
     @Test(
-        "RNG-27 RNG-31: a date is a validator only where it is a minute older than the response; a weak tag never is",
+        "RNG-27 RNG-31: a date is a validator only if it is a minute older than the response; a weak tag never is",
         arguments: [(3600, true), (60, true), (59, false), (0, false), (-10, false)])
     func date(age: Int64, isValidator: Bool) {
         for tag in [nil, "W/\"a\""] {
@@ -46,14 +46,14 @@ struct DownloadMachineTests {
         }
     }
 
-    @Test("RNG-27: without a validator everything is asked for again")
+    @Test("RNG-27: without a validator everything is requested again")
     func noValidator() {
         var machine = DownloadMachine.sample(entityTag: nil)
         #expect(machine.nextRequest()?.start == 0)
         #expect(machine.representation == nil)
     }
 
-    @Test("RNG-27: content in a coding is continued only under a strong tag")
+    @Test("RNG-27: content with a content coding is continued only with a strong tag")
     func contentCoding() {
         var dated = DownloadMachine.sample(
             entityTag: nil, lastModified: DownloadMachine.now - 3600, contentCoding: "gzip")
@@ -62,7 +62,7 @@ struct DownloadMachineTests {
         #expect(tagged.nextRequest()?.start == 40)
         #expect(tagged.reception(206, part.merging(["Content-Encoding": "br"])) == .unfit)
         guard case .resume = tagged.reception(206, part) else {
-            Issue.record("a part need not have the coding")
+            Issue.record("a part without Content-Encoding was not accepted")
             return
         }
     }
@@ -94,7 +94,7 @@ struct DownloadMachineTests {
         #expect(machine.reception(206, fields) == .unfit)
         machine.answer(206, fields)
         #expect(machine.nextRequest()?.fields.isEmpty == true)
-        // What is at hand is kept until its replacement is complete.
+        // The received bytes are kept until their replacement is complete.
         #expect(machine.position == 40 && machine.hasBytes)
     }
 
@@ -106,7 +106,7 @@ struct DownloadMachineTests {
         #expect(machine.reception(206, fields.merging(["Content-Range": "bytes 40-99/100"])) == .unfit)
     }
 
-    @Test("RNG-27: two tags are none")
+    @Test("RNG-27: a response with two entity tags counts as one without a tag")
     func twoTags() {
         var machine = DownloadMachine.sample()
         var fields: Fields = ["ETag": "\"a\"", "Content-Range": "bytes 40-99/100"]
@@ -160,12 +160,12 @@ struct DownloadMachineTests {
         #expect(machine.reception(206, part.merging(["Content-Length": length])) == .unfit)
     }
 
-    @Test("content that is longer than its part is not believed, and everything is asked for")
+    @Test("content that is longer than its part is rejected, and everything is requested again")
     func overrun() {
         var machine = DownloadMachine.sample()
         machine.answer(206, part, position: 100, ending: .overrun)
         #expect(machine.nextRequest()?.start == 0)
-        // What came before that response is kept until its replacement is complete.
+        // The bytes received before that response are kept until their replacement is complete.
         #expect(machine.position == 40)
     }
 
@@ -179,7 +179,7 @@ struct DownloadMachineTests {
         }
     }
 
-    @Test("RNG-32: a part that is shorter than the rest is followed by the next one, without a wait")
+    @Test("RNG-32: after a part that does not reach the end the next part is requested without a wait")
     func shortPart() {
         var machine = DownloadMachine.sample()
         machine.answer(206, ["ETag": "\"a\"", "Content-Range": "bytes 40-49/100"], position: 50)
@@ -233,18 +233,18 @@ struct DownloadMachineTests {
             var machine = DownloadMachine.sample()
             #expect(machine.reception(200, ["ETag": "\"a\"", "Content-Length": length]) == .unexpected)
         }
-        // Without a length its end is known all the same.
+        // The length is known from before, so the end of the content is known without Content-Length.
         var machine = DownloadMachine.sample()
         machine.answer(200, ["ETag": "\"a\""], position: 15)
         #expect(!machine.isFinished)
         _ = machine.next()
-        // What was there before is longer.
+        // The bytes from before reach further, so the download continues after them.
         #expect(machine.nextRequest()?.start == 40)
         machine.answer(206, part, position: 100)
         #expect(machine.isFinished)
     }
 
-    @Test("A length that no number can hold is no length")
+    @Test("a Content-Length that exceeds the largest integer is a violation")
     func overflowingLength() {
         for status in [200, 206] as [Status] {
             var machine = DownloadMachine.sample()
@@ -252,7 +252,7 @@ struct DownloadMachineTests {
                 case .violation = machine.reception(
                     status, part.merging(["Content-Length": "9223372036854775808"]))
             else {
-                Issue.record("taken")
+                Issue.record("accepted")
                 return
             }
         }
@@ -290,7 +290,7 @@ struct DownloadMachineTests {
         #expect(machine.representation?.total == 75)
     }
 
-    @Test("no content is a representation of no bytes")
+    @Test("a response without content is an empty representation")
     func empty() {
         var machine = DownloadMachine(retry: RetryPolicy(), random: { 0 })
         machine.answer(200, ["Content-Length": "0"], position: 0)
@@ -298,7 +298,7 @@ struct DownloadMachineTests {
     }
 
     @Test(
-        "a success that is not 200 or 203 brings no representation",
+        "a 2xx status other than 200 and 203 is not accepted as the representation",
         arguments: [201, 202, 204, 205, 207, 226] as [Status])
     func otherSuccess(status: Status) {
         var machine = DownloadMachine(retry: RetryPolicy(), random: { 0 })
@@ -312,7 +312,8 @@ struct DownloadMachineTests {
 
     // MARK: Replacements
 
-    @Test("a replacement that ends early is resumed; what it replaces comes back with its validator")
+    @Test(
+        "a replacement that ends early is resumed; if the earlier representation returns, its bytes are used again")
     func replacement() {
         var machine = DownloadMachine.sample()
         machine.answer(200, ["ETag": "\"b\"", "Content-Length": "90"], position: 10, ending: .cut(.connection))
@@ -339,7 +340,8 @@ struct DownloadMachineTests {
         Issue.record("it continues")
     }
 
-    @Test("the same representation from its beginning, cut before the bytes at hand: these stay")
+    @Test(
+        "the received bytes are kept if the representation is sent again from its beginning and cut before their end")
     func shorterRepetition() {
         var machine = DownloadMachine.sample()
         machine.answer(200, ["ETag": "\"a\"", "Content-Length": "100"], position: 30, ending: .cut(.connection))
@@ -350,7 +352,7 @@ struct DownloadMachineTests {
         #expect(machine.nextRequest()?.start == 50)
     }
 
-    @Test("a transfer coding that is not chunked, and two lengths, cannot be understood")
+    @Test("a transfer coding other than chunked and two different lengths are violations")
     func framing() {
         var machine = DownloadMachine.sample()
         var lengths: Fields = ["Content-Length": "10"]
@@ -369,7 +371,7 @@ struct DownloadMachineTests {
 
     // MARK: 416
 
-    @Test("RNG-30: 416 with the size that is at hand is the end, if the validator is the same")
+    @Test("RNG-30: a 416 whose size is the count of received bytes completes the download if the validator is the same")
     func unsatisfiedAtEnd() {
         var machine = DownloadMachine.sample(position: 100)
         #expect(machine.nextRequest()?.fields["Range"] == "bytes=100-")
@@ -385,7 +387,7 @@ struct DownloadMachineTests {
         var again = machine
         machine.answer(206, ["ETag": "\"a\"", "Content-Range": "bytes 99-99/100"], position: 100)
         #expect(machine.isFinished)
-        // A server that continues like that has another representation.
+        // A server that answers 416 here has another representation.
         again.answer(416, ["Content-Range": "bytes */100"])
         #expect(again.nextRequest()?.start == 0)
     }

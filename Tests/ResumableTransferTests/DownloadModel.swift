@@ -4,20 +4,21 @@ import TestSupport
 
 @testable import ResumableTransfer
 
-/// A download from a server that cuts, changes its representation and sends wrong responses, in every way that a client can notice.
+/// A download from a server that cuts connections, changes its representation and sends wrong responses, all in ways
+/// that a client can detect.
 struct DownloadModel {
     private struct Version {
         var bytes: [UInt8]
         var fields: Fields
     }
 
-    /// A response: its head, all of its content, and of which version that is.
+    /// A response: its head, its complete content, and the version of the representation that the content belongs to.
     private struct Answer {
         var status: Status
         var fields = Fields()
         var content: [UInt8] = []
         var version = 0
-        /// Whether its content comes to the end.
+        /// Whether the content is never cut.
         var isUncut = false
     }
 
@@ -25,9 +26,9 @@ struct DownloadModel {
     private var machine: DownloadMachine
     private var versions: [Version] = []
     private var file: [UInt8] = []
-    /// Of which the bytes in the file are.
+    /// The version that the bytes in the file belong to.
     private var inFile = 0
-    /// The file that is kept until its replacement is complete, and of which version it is.
+    /// The file that is kept until its replacement is complete, and its version.
     private var earlier: (bytes: [UInt8], version: Int)?
     private(set) var problems: [String] = []
 
@@ -41,7 +42,7 @@ struct DownloadModel {
 
     private mutating func chance(_ percent: Int) -> Bool { Int.random(in: 0..<100, using: &generator) < percent }
 
-    /// Another representation, which has much in common with the one before.
+    /// Replaces the representation by one that differs from it in few bytes.
     private mutating func change() {
         var bytes = versions.last?.bytes ?? (0..<Int.random(in: 0...300, using: &generator)).map { UInt8($0 % 251) }
         if !versions.isEmpty {
@@ -77,10 +78,10 @@ struct DownloadModel {
             case .failed: return false
             }
             let known = Int(machine.position)
-            check(known <= file.count, "bytes are believed that never came")
+            check(known <= file.count, "the position is beyond the received bytes")
             check(
-                file.prefix(known) == versions[inFile].bytes.prefix(known), "a wrong byte is among those at hand")
-            if machine.representation == nil { check(machine.position == 0, "bytes of nothing") }
+                file.prefix(known) == versions[inFile].bytes.prefix(known), "a byte before the position is wrong")
+            if machine.representation == nil { check(machine.position == 0, "a position without a representation") }
         }
         return false
     }
@@ -90,9 +91,9 @@ struct DownloadModel {
     }
 
     private mutating func exchange(_ request: ClientRequest) {
-        check((request.start > 0) == request.fields.contains("Range"), "the range is not the start")
-        check(request.fields.contains("Range") == request.fields.contains("If-Range"), "one without the other")
-        check(request.fields["If-Range"]?.hasPrefix("W/") != true, "a weak tag in If-Range")
+        check((request.start > 0) == request.fields.contains("Range"), "Range does not fit the start")
+        check(request.fields.contains("Range") == request.fields.contains("If-Range"), "one range field is missing")
+        check(request.fields["If-Range"]?.hasPrefix("W/") != true, "If-Range has a weak tag")
         if chance(10) { change() }
         if chance(10) { return machine.interrupted(.connection) }
         let answer = answer(to: request)
@@ -135,7 +136,7 @@ struct DownloadModel {
             fields: version.fields.merging(chance(70) ? ["Content-Length": "\(version.bytes.count)"] : [:]),
             content: version.bytes, version: current)
         let start = Int(request.start)
-        // A careless server gives parts of whatever it has.
+        // A careless server ignores If-Range and sends a part of its current representation.
         let isSame = request.fields["If-Range"].map { value in
             [version.fields["ETag"], version.fields["Last-Modified"]].contains(value)
         }

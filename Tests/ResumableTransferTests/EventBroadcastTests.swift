@@ -25,7 +25,7 @@ import Testing
         return names
     }
 
-    @Test("every stream gets all events, of progress that was not received only the last")
+    @Test("every stream gets all events, except that unread progress events are merged into the last one")
     func coalescing() async {
         let broadcast = EventBroadcast()
         let streams = [broadcast.stream(), broadcast.stream()]
@@ -55,7 +55,7 @@ import Testing
         #expect(await names(of: broadcast.stream()) == ["started", "progress 3", "failed"])
     }
 
-    @Test("a reader that waits is woken, and one that is canceled stops", .timeLimit(.minutes(15)))
+    @Test("a waiting reader gets the next event, and a canceled reader stops", .timeLimit(.minutes(15)))
     func waiting() async {
         let broadcast = EventBroadcast()
         let stream = broadcast.stream()

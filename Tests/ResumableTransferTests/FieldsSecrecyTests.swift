@@ -21,7 +21,7 @@ import Testing
         #expect(!Fields.isSecret(name))
     }
 
-    @Test("what is not known is not given away")
+    @Test("only fields on the list of known ones are sent to another origin")
     func allowed() {
         let fields: Fields = [
             "Accept": "*/*", "accept-language": "de", "User-Agent": "x", "Content-Type": "text/plain",
@@ -36,7 +36,7 @@ import Testing
             ])
     }
 
-    @Test("what describes the representation goes with the creation alone")
+    @Test("fields that describe the representation are sent with the creation only")
     func partition() {
         let fields: Fields = [
             "Content-Type": "text/plain", "Content-Disposition": "inline", "If-None-Match": "*", "X-Tenant": "7",
@@ -46,7 +46,7 @@ import Testing
         #expect(fields.creationFields.count == 4)
     }
 
-    @Test("later fields replace earlier ones of the same name, all their lines kept")
+    @Test("later fields replace earlier ones of the same name and keep all their own lines")
     func merging() {
         let merged = (["A": "1", "B": "2"] as Fields).merging(["a": "3", "C": "4", "A": "5"])
         #expect(merged.values("A") == ["3", "5"])

@@ -58,7 +58,8 @@ import Testing
         #expect(throws: SourceError.self) { try read(source, at: 0) }
     }
 
-    @Test("another file under its name changes nothing for an open one, and is noticed when it is opened again")
+    @Test(
+        "a replacement of the file does not affect an open source, and is detected when the source is opened again")
     func replacement() throws {
         let source = try FileSource(path: path)
         let record = try source.record()
@@ -72,7 +73,7 @@ import Testing
         #expect(record.differences(from: try FileSource(path: path).record()) == ["inode"])
     }
 
-    @Test("what has changed is named", arguments: ["grow", "touch"])
+    @Test("the error names the property that has changed", arguments: ["grow", "touch"])
     func differences(kind: String) throws {
         let record = try FileSource(path: path).record()
         let writer = try FileDescriptor.open(path, [.readWrite])
@@ -83,7 +84,8 @@ import Testing
         #expect(record.differences(from: try FileSource(path: path).record()) == expected)
     }
 
-    @Test("the same size and times with other bytes at either end are noticed", arguments: [0, 150_000, 199_999])
+    @Test(
+        "other bytes at either end are detected although size and times are the same", arguments: [0, 150_000, 199_999])
     func sample(place: Int) throws {
         let record = try FileSource(path: path).record()
         let writer = try FileDescriptor.open(path, [.readWrite])
@@ -94,7 +96,7 @@ import Testing
         #expect(record.differences(from: try FileSource(path: path).record()) == ["content"])
     }
 
-    @Test("data in memory is known by its bytes, in large amounts by blocks spread over it")
+    @Test("data in memory is identified by its bytes, large data by blocks spread over it")
     func memory() throws {
         var large = Data(count: 20 << 20)
         let record = try DataSource(large).record()
@@ -108,7 +110,7 @@ import Testing
         #expect(smallRecord.differences(from: try DataSource(small).record()) == ["content"])
     }
 
-    @Test("a link is followed when the caller names it, and not when resume data does")
+    @Test("a link is followed if the caller names it, but not if resume data names it")
     func links() throws {
         let link = directory.path + "/link"
         #expect(symlink(path, link) == 0)
@@ -123,7 +125,7 @@ import Testing
         #expect(code { () throws(TransferError) in _ = try FileSource(recorded: file) } == .sourceChanged)
     }
 
-    @Test("what is no regular file is no source", arguments: ["absent", "directory", "fifo", "", "file/below"])
+    @Test("only a regular file is accepted as a source", arguments: ["absent", "directory", "fifo", "", "file/below"])
     func noSource(kind: String) throws {
         let name = directory.path + "/it"
         if kind == "directory" { try FileDescriptor.makeDirectory(name) }
@@ -132,7 +134,7 @@ import Testing
         #expect(code { () throws(TransferError) in _ = try FileSource(path: path) } == .noSuchSource)
     }
 
-    @Test("an empty file is a source")
+    @Test("an empty file is accepted as a source")
     func empty() throws {
         let source = try FileSource(path: try directory.file("empty", []))
         #expect(source.length == 0)

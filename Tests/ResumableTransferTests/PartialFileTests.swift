@@ -18,8 +18,8 @@ struct PartialFileTests {
         place = try #require(try PartialPlace.open(.file(directory.path + "/result.bin"), storage: storage))
     }
 
-    /// The record of a partial file with bytes in it, which is closed afterwards.
-    /// - Parameter synchronized: how many of them are on stable storage; all the others are known by their digest.
+    /// Writes a partial file, closes it and returns its record.
+    /// - Parameter synchronized: the count of bytes on stable storage; all the others are covered by a digest.
     private func leave(_ count: Int = 150_000, synchronized: Int = 150_000) throws -> DownloadCheckpoint {
         let partial = try PartialFile.create(in: place)
         try partial.begin()
@@ -54,12 +54,12 @@ struct PartialFileTests {
 
     private var names: [String] { (try? FileManager.default.contentsOfDirectory(atPath: directory.path)) ?? [] }
 
-    @Test("it has no name before it appears, and becomes the result all the same")
+    @Test("a partial file that never got a name can become the result")
     func nameless() throws {
         let partial = try PartialFile.create(in: place)
         try partial.begin()
         try bytes.withUnsafeBytes { try partial.write($0) }
-        // The server sends another one.
+        // The server sends another representation.
         try partial.begin()
         try bytes.withUnsafeBytes { try partial.write($0) }
         #expect(names.isEmpty)
@@ -75,21 +75,21 @@ struct PartialFileTests {
 
     // MARK: Resuming
 
-    @Test("what was left is continued, and the record is one that resume data may hold")
+    @Test("a partial file is continued from its record, and resume data can contain that record")
     func goOn() throws {
         let record = try leave()
         #expect(record.isValid)
         #expect(try position(record) == 150_000)
     }
 
-    @Test("bytes of which the record says nothing do not count, in the same run of the system either")
+    @Test("bytes that the record does not cover are not used, not even before a restart of the system")
     func longer() throws {
         let record = try leave()
         try change(record) { file in try bytes[150_000..<160_000].withUnsafeBytes { try file.write($0, at: 150_000) } }
         #expect(try position(record) == 150_000)
     }
 
-    @Test("after a restart of the system only what was synchronized counts")
+    @Test("after a restart of the system only synchronized bytes are used")
     func otherRun() throws {
         var record = try leave()
         record.bootID = "another"
@@ -102,7 +102,7 @@ struct PartialFileTests {
         #expect(try position(record) == 90_000)
     }
 
-    @Test("in the same run of the system all that the digest covers counts, however little is on stable storage")
+    @Test("before a restart of the system all bytes that the digest covers are used, however few are on stable storage")
     func unsynchronized() throws {
         for synchronized in [0, 90_000] {
             let record = try leave(synchronized: synchronized)
@@ -111,7 +111,7 @@ struct PartialFileTests {
         }
     }
 
-    @Test("of bytes that are not on stable storage none counts where one of them has changed", arguments: 0..<4)
+    @Test("if one of the bytes that are not on stable storage has changed, none of them is used", arguments: 0..<4)
     func garbledSpan(damage: Int) throws {
         for synchronized in [0, 20_000] {
             var record = try leave(synchronized: synchronized)
@@ -127,7 +127,7 @@ struct PartialFileTests {
         }
     }
 
-    @Test("a digest covers all bytes behind the mark, each part read once; a new mark resets it")
+    @Test("the digest covers all bytes after the mark and reads each of them once; a new mark resets it")
     func longestSpan() throws {
         let partial = try PartialFile.create(in: place)
         try partial.begin()
@@ -146,7 +146,7 @@ struct PartialFileTests {
         #expect(partial.mark.span == nil)
     }
 
-    @Test("bytes that are not those that were left are not continued, and are removed")
+    @Test("a partial file whose bytes have changed is removed and not continued")
     func garbled() throws {
         for damage in 0..<3 {
             let record = try leave()
@@ -192,7 +192,7 @@ struct PartialFileTests {
         #expect(names == [record.partialName.repairedText])
     }
 
-    @Test("one that a transfer writes is neither used nor removed")
+    @Test("a partial file that a transfer is writing is neither used nor removed")
     func busy() throws {
         let record = try leave()
         guard case .usable(let partial) = try PartialFile.open(record, in: place) else {
@@ -207,7 +207,7 @@ struct PartialFileTests {
         #expect(names == [partial.name.repairedText])
     }
 
-    @Test("one that is gone is no error")
+    @Test("a missing partial file is no error")
     func gone() throws {
         let record = try leave()
         #expect(try PartialFile.discard(record, in: place))
@@ -218,7 +218,7 @@ struct PartialFileTests {
 
     // MARK: Content
 
-    @Test("another representation comes under another name, so that an older record finds nothing")
+    @Test("another representation gets a file with another name, so that an older record finds no file")
     func otherName() throws {
         let record = try leave()
         guard case .usable(let partial) = try PartialFile.open(record, in: place) else {
@@ -244,7 +244,7 @@ struct PartialFileTests {
             try FileDescriptor.open(directory.path + "/" + partial.name.repairedText, .readOnly).status().size == 10)
     }
 
-    @Test("32 MiB are as much as is left unsynchronized; the mark follows")
+    @Test("at most 32 MiB are left unsynchronized, and the mark moves after a synchronization")
     func synchronization() throws {
         let partial = try PartialFile.create(in: place)
         try partial.begin()
@@ -287,7 +287,7 @@ struct PartialFileTests {
         #expect(try FileDescriptor.open(path, .readOnly).status().permissions == 0o640)
     }
 
-    @Test("a file that was put in its place does not become the result")
+    @Test("a file that replaced the partial file does not become the result")
     func replaced() throws {
         let partial = try PartialFile.create(in: place)
         try partial.appear()
@@ -301,7 +301,7 @@ struct PartialFileTests {
     // MARK: Names
 
     @Test(
-        "names fit into a directory and are recognized",
+        "names of partial files are short enough for a directory entry and are recognized",
         arguments: [
             "a", "r.bin", FilePath(String(repeating: "ä", count: 127)), "\u{301}x", FilePath([0x61, 0xF6]),
             FilePath([UInt8](repeating: 0xBF, count: 255)),
@@ -316,7 +316,7 @@ struct PartialFileTests {
         #expect(!PartialFile.isName(destination, for: destination))
     }
 
-    @Test("a long name that an earlier version cut at another place is recognized, and no other one")
+    @Test("a long name that an earlier version shortened differently is recognized, and no other name")
     func earlierNames() {
         let long = FilePath(String(repeating: "e\u{301}", count: 80))
         func name(_ stem: FilePath) -> FilePath { "." + stem + "." + FilePath(UUID().uuidString) + ".part" }

@@ -37,18 +37,18 @@ import Testing
     }
 
     @Test(
-        "what cannot be asked over HTTP is no location",
+        "a URI that is not http or https is not accepted as a location",
         arguments: ["ftp://host.example/u", "", "mailto:a@b.example"])
     func unusable(reference: String) throws {
         #expect(try #require(RequestURI("http://host.example/")).location(reference) == nil)
     }
 
-    @Test("only absolute http and https URIs are requests", arguments: ["", "/a", "host", "file:///a", "http:///a"])
+    @Test("only absolute http and https URIs are accepted", arguments: ["", "/a", "host", "file:///a", "http:///a"])
     func invalid(text: String) {
         #expect(RequestURI(text) == nil)
     }
 
-    @Test("userinfo becomes credentials of its own, and never stays in the URI")
+    @Test("userinfo is removed from the URI and becomes Basic credentials")
     func userinfo() throws {
         let uri = try #require(RequestURI("http://me:p%40ss@host.example/a#b"))
         #expect(uri.text == "http://host.example/a")
@@ -56,7 +56,7 @@ import Testing
         #expect(RequestURI("http://host.example/")?.basicCredentials == nil)
     }
 
-    @Test("CLI-31: what is shown has neither query nor the path of an upload resource")
+    @Test("CLI-31: the description hides the query and the path of an upload resource")
     func shown() throws {
         let uri = try #require(RequestURI("http://host.example:81/u/secret?key=private"))
         #expect(uri.description(hidingPath: false) == "http://host.example:81/u/secret?(hidden)")

@@ -35,7 +35,7 @@ import Testing
         #expect(final.location == ResolvedLocation(uri: "http://host/x", relation: .sameOrigin))
     }
 
-    @Test("a line that is folded belongs to the one before (RFC 9112 section 5.2)")
+    @Test("a folded line continues the line before it (RFC 9112 section 5.2)")
     func folded() {
         let outcomes = read("HTTP/1.1 200 OK\r\nA: b\r\n  c\r\n\td\r\nB: e\n\r\n")
         guard case .final(let head)? = outcomes.first else {

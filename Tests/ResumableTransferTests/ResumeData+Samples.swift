@@ -6,7 +6,7 @@ import SystemCalls
 @testable import ResumableTransfer
 
 extension ResumeRecord {
-    /// That of an upload with everything that can be in it.
+    /// The record of an upload, with every field set.
     static func uploadSample(
         request: TransferRequest = TransferRequest(
             "https://host.example/files/?key=private", method: .post,

@@ -7,7 +7,7 @@ import Testing
 @testable import ResumableTransfer
 
 @Suite struct ResumeDataTests {
-    @Test("what is written is read again", arguments: [ResumeRecord.uploadSample(), .downloadSample()])
+    @Test("a written record is read back unchanged", arguments: [ResumeRecord.uploadSample(), .downloadSample()])
     func roundTrip(record: ResumeRecord) throws {
         let data = try ResumeData(record)
         let again = try ResumeData(data.data)
@@ -24,7 +24,7 @@ import Testing
         #expect(try ResumeData(longer.dropFirst(3)) == data)
     }
 
-    @Test("callers can read what it contains")
+    @Test("callers can read the content of resume data")
     func accessors() throws {
         let data = try ResumeData(.uploadSample())
         #expect(data.kind == .upload)
@@ -35,7 +35,7 @@ import Testing
         #expect(data.request.fields["Prefer"] == "seven")
     }
 
-    @Test("CLI-31: credentials are not in it, and its description names neither query nor upload resource")
+    @Test("CLI-31: resume data has no credentials, and its description names neither query nor upload resource")
     func secrets() throws {
         let request = TransferRequest(
             "https://me:pass@host.example/files/?key=private#part", method: .put,
@@ -55,7 +55,7 @@ import Testing
         }
     }
 
-    @Test("what is too large for it is not issued")
+    @Test("a record that is too large is not issued as resume data")
     func tooLarge() {
         let request = TransferRequest(
             "http://host.example/", fields: ["Accept": String(repeating: "a", count: 65_000)])
@@ -73,7 +73,7 @@ import Testing
         expectInvalid(data)
     }
 
-    /// Changes of the text that leave it JSON and make it wrong.
+    /// Changes that make the record invalid while its text stays valid JSON.
     @Test(
         "values that contradict each other give a typed error",
         arguments: [
@@ -94,7 +94,7 @@ import Testing
         expectInvalid(Data(text.replacingOccurrences(of: change.0, with: change.1).utf8))
     }
 
-    @Test("the partial file's name cannot lead elsewhere", arguments: ["../x.part", "/x.part", "a/b.part", "x"])
+    @Test("the name of the partial file cannot be a path", arguments: ["../x.part", "/x.part", "a/b.part", "x"])
     func partialName(name: FilePath) {
         var record = ResumeRecord.downloadSample()
         guard case .download(var download) = record.content else { return }

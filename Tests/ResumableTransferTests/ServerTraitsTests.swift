@@ -3,11 +3,11 @@ import Testing
 
 @testable import ResumableTransfer
 
-@Suite("What uploads learn of servers")
+@Suite("Traits of servers that earlier uploads observed")
 struct ServerTraitsTests {
     private func uri(_ text: String) throws -> RequestURI { try #require(RequestURI(text)) }
 
-    @Test("After a creation without 104 small content waits no more, at this origin alone, until a 104 comes")
+    @Test("After a creation without 104 small content to this origin does not wait, until a 104 arrives")
     func silence() throws {
         let traits = ServerTraits()
         let (here, beside, elsewhere) = (try uri("http://h/a"), try uri("http://h:80/b?x"), try uri("https://h/a"))
@@ -20,7 +20,7 @@ struct ServerTraitsTests {
         #expect(traits.awaitsInterim(here, length: 1))
     }
 
-    @Test("What a target answered is known for this target alone")
+    @Test("The answer of a target is remembered for this target only")
     func targets() throws {
         let traits = ServerTraits()
         let (here, beside) = (try uri("http://h/a"), try uri("http://h/b"))
@@ -33,7 +33,7 @@ struct ServerTraitsTests {
         #expect(traits.maximumAppend(here) == nil)
     }
 
-    @Test("What is known does not grow without bound")
+    @Test("The number of remembered targets is bounded")
     func bound() throws {
         let traits = ServerTraits()
         for number in 0..<5000 { traits.noteSupport(try uri("http://h/\(number)"), false) }

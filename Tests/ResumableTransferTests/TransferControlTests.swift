@@ -17,7 +17,7 @@ import Testing
         #expect(try await control.value() == 7)
     }
 
-    @Test("a stop request interrupts what the work waits for, whether it came before or after")
+    @Test("a stop request interrupts a wait of the work, whether it was made before or during the wait")
     func interruption() async {
         for isEarly in [true, false] {
             let control = Control()
@@ -28,14 +28,14 @@ import Testing
             }
             if !isEarly { control.requestStop(.pause) }
             guard case .failure(let error) = await control.awaitEnd() else {
-                Issue.record("it continued")
+                Issue.record("the work was not interrupted")
                 return
             }
             #expect(error.code == .paused)
         }
     }
 
-    @Test("cancelling the task that waits pauses the transfer")
+    @Test("canceling the waiting task pauses the transfer")
     func cancellation() async {
         let control = Control()
         control.run {
@@ -55,7 +55,7 @@ import Testing
         #expect(await waiter.value == .paused)
     }
 
-    @Test("a cancellation takes the place of a pause, not the reverse")
+    @Test("a cancellation replaces a pause, but a pause does not replace a cancellation")
     func precedence() {
         let control = Control()
         control.requestStop(.pause)

@@ -8,7 +8,7 @@ import Testing
 struct TransferProgressTests {
     private static let numbers: [Int64] = [.min, -2, -1, 0, 1, 2, 40, 99, 100, 1 << 30, 1 << 62, .max - 1, .max]
 
-    @Test("counts fit together, whatever they are updated with", arguments: [UInt64](1...20))
+    @Test("the counts stay consistent, whatever values they are updated with", arguments: [UInt64](1...20))
     func counts(seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
         var counts = ByteCounts(total: nil)
@@ -23,7 +23,7 @@ struct TransferProgressTests {
     }
 
     @Test(
-        "a total that becomes 0, unknown or smaller is no trap, for the progress and its parent",
+        "a total that becomes 0, unknown or smaller stops neither the progress nor its parent",
         arguments: [UInt64](1...20))
     func progress(seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
@@ -46,7 +46,7 @@ struct TransferProgressTests {
         #expect(parent.isFinished && parent.fractionCompleted == 1)
     }
 
-    @Test("the size of an empty file is known, and it is finished at its end")
+    @Test("the progress of an empty file is determinate and finished at the end")
     func empty() {
         let progress = TransferProgress(total: nil)
         #expect(progress.isIndeterminate && progress.totalUnitCount == -1)

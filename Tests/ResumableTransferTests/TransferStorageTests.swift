@@ -22,7 +22,7 @@ import Testing
         return try ResumeData(record)
     }
 
-    @Test("the directory is made for its owner alone, whatever the mask")
+    @Test("only the owner can access the created directory, whatever the umask")
     func mode() throws {
         let opened = try storage.open()
         #expect(try opened.status().permissions == 0o700)
@@ -44,7 +44,7 @@ import Testing
         }
     }
 
-    /// The data of a later pause.
+    /// The resume data that a later pause of the same transfer issues.
     private func next(_ data: ResumeData) throws -> ResumeData {
         var record = data.record
         let ticket = try #require(storage.issueTicket(for: record.id, generation: record.generation + 1))
@@ -53,19 +53,19 @@ import Testing
         return try ResumeData(record)
     }
 
-    @Test("data is good for one transfer at a time, and again after that transfer was interrupted")
+    @Test("only one transfer at a time can use resume data; after its interruption another one can")
     func oneAtATime() throws {
         let data = try ticketed()
         var first = try claim(data)
         #expect(first != nil)
         expectUsed(data)
-        // Looking at it uses nothing up.
+        // Examining the data does not use it.
         try storage.examine(data)
         first = nil
         #expect(try claim(data) != nil)
     }
 
-    @Test("data stays good until later data of the same transfer is used")
+    @Test("resume data stays valid until later data of the same transfer is used")
     func succession() throws {
         let first = try ticketed()
         let second = try next(first)
@@ -74,13 +74,13 @@ import Testing
         #expect(try claim(second) != nil)
         expectUsed(first)
         #expect(throws: TransferError.self) { try storage.examine(first) }
-        // What an old process issues after that is not born useless.
+        // Data that an old process issues after that is valid.
         let third = try next(first)
         #expect(third.record.generation >= second.record.generation)
         #expect(try claim(third) != nil)
     }
 
-    @Test("no data is good any more once the transfer has ended")
+    @Test("resume data is invalid after the end of its transfer")
     func end() throws {
         let first = try ticketed()
         let second = try next(first)
@@ -90,7 +90,7 @@ import Testing
         #expect(throws: TransferError.self) { try storage.examine(second) }
     }
 
-    @Test("of many that claim a transfer at once one wins")
+    @Test("if many claim a transfer at the same time, exactly one succeeds")
     func race() throws {
         for _ in 0..<20 {
             let data = try ticketed()
@@ -108,7 +108,8 @@ import Testing
         }
     }
 
-    @Test("data without a ticket may be used again and again, for one transfer at a time, and not beside data with one")
+    @Test(
+        "resume data without a ticket can be used repeatedly, but not by two transfers or beside data with a ticket")
     func withoutTicket() throws {
         let data = try ResumeData(.uploadSample())
         var claimed = try claim(data)
@@ -133,7 +134,7 @@ import Testing
         expectUsed(try ResumeData(record))
     }
 
-    @Test("of many that claim a transfer without a ticket at once one wins, while others end it")
+    @Test("if many claim a transfer without a ticket while others end it, exactly one succeeds")
     func raceWithoutTicket() throws {
         let data = try ResumeData(.uploadSample())
         let ticket = ResumeTicket(id: data.record.id, generation: data.record.generation)
@@ -158,7 +159,7 @@ import Testing
         #expect(counts.withLock { $0.most } == 1)
     }
 
-    @Test("data without a ticket is good although no file can be created")
+    @Test("resume data without a ticket is valid even if no file can be created")
     func noFile() throws {
         let storage = TransferStorage(path: "/proc/none")
         let data = try ResumeData(.uploadSample())
@@ -166,13 +167,13 @@ import Testing
             try storage.claim(
                 ResumeTicket(id: data.record.id, generation: data.record.generation), hasTicket: false,
                 createsFile: true) == nil)
-        // Nor is one created for a download.
+        // No file is created for a download either.
         let ticket = ResumeTicket(id: data.record.id, generation: data.record.generation)
         #expect(try self.storage.claim(ticket, hasTicket: false, createsFile: false) == nil)
         #expect((try? FileManager.default.contentsOfDirectory(atPath: self.storage.path.repairedText))?.isEmpty == true)
     }
 
-    @Test("a ticket file that holds no number refuses nothing", arguments: ["", "x", "99999999999999999999999"])
+    @Test("a ticket file without a number invalidates no resume data", arguments: ["", "x", "99999999999999999999999"])
     func damagedTicket(text: String) throws {
         let data = try ticketed()
         let path = storage.path.repairedText + "/" + (try #require(data.record.ticket)).fileName
@@ -180,7 +181,7 @@ import Testing
         #expect(try claim(data) != nil)
     }
 
-    @Test("a directory that others may write in, a link and a file are refused")
+    @Test("a directory that others can write to, a link and a file are rejected")
     func unusable() throws {
         let open = directory.path + "/open"
         try FileDescriptor.makeDirectory(open)

@@ -3,8 +3,8 @@ import FoundationNetworking
 import ResumableURLSession
 import Testing
 
-/// What has to compile without ambiguity, whatever the type of the session. None of it is sent.
-@Suite("The methods beside FoundationNetworking's own")
+/// Calls that have to compile without ambiguity, whatever the type of the session. No request is sent.
+@Suite("Methods with the names of those in FoundationNetworking")
 struct OverloadTests {
     private func asynchronous(
         _ session: URLSession, _ request: URLRequest, _ delegate: some URLSessionTaskDelegate,
@@ -78,7 +78,7 @@ struct OverloadTests {
         download.cancel()
     }
 
-    @Test("every factory of a task gives one of ours, with an identifier of its own, suspended")
+    @Test("every method that creates a task returns a suspended task of this module with a unique identifier")
     func factories() throws {
         let session = ResumableURLSession(configuration: .ephemeral)
         let url = try #require(URL(string: "http://127.0.0.1:9/"))
@@ -94,7 +94,7 @@ struct OverloadTests {
         session.invalidateAndCancel()
     }
 
-    @Test("the shared session is one, cannot be invalidated, and is resumable")
+    @Test("the shared session is always the same object, cannot be invalidated, and is resumable")
     func shared() throws {
         let session = ResumableURLSession.shared
         #expect(session === ResumableURLSession.shared && session is ResumableURLSession)

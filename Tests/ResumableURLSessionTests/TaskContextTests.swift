@@ -4,9 +4,9 @@ import Testing
 
 @testable import ResumableURLSession
 
-@Suite("What resume data leaves out")
+@Suite("The context of a task, which resume data does not contain")
 struct TaskContextTests {
-    /// Resume data of downloads that never were.
+    /// Resume data of downloads that never ran.
     private func samples(_ count: Int) throws -> [ResumeData] {
         try (0..<count).map { number in
             let text = """
@@ -18,7 +18,7 @@ struct TaskContextTests {
         }
     }
 
-    @Test("a context is there until the data is used, and the oldest go first")
+    @Test("a context is kept until its resume data is used, and the oldest contexts are removed first")
     func bounded() throws {
         let contexts = TaskContexts(limit: 3)
         let data = try samples(4)

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("The states of a task")
 struct TaskMachineTests {
-    @Test("a task begins suspended, runs once it is resumed, and is complete when its end was reported")
+    @Test("a task begins suspended, runs after it is resumed, and is complete after its end was reported")
     func ordinary() {
         var machine = TaskMachine()
         #expect(machine.state == .suspended)
@@ -21,7 +21,7 @@ struct TaskMachineTests {
         #expect(machine.cancelKeepingData() == .nothing && machine.abort() == .nothing)
     }
 
-    @Test("suspending and resuming nest")
+    @Test("a task runs after as many resumes as suspensions")
     func nesting() {
         var machine = TaskMachine()
         #expect(machine.suspend() == .nothing)
@@ -36,7 +36,7 @@ struct TaskMachineTests {
         #expect(machine.resume() == .start)
     }
 
-    @Test("a task that is resumed while its run stops continues when it has stopped")
+    @Test("a task that is resumed while its run is stopping starts again after the run has stopped")
     func hasty() {
         var machine = TaskMachine()
         _ = machine.resume()
@@ -47,7 +47,7 @@ struct TaskMachineTests {
         #expect(machine.runEnded(isPaused: true) == .start)
     }
 
-    @Test("a run that ended by itself while it was suspended ends the task")
+    @Test("a run that ends without a pause while the task is suspended ends the task")
     func late() {
         var machine = TaskMachine()
         _ = machine.resume()
@@ -62,7 +62,7 @@ struct TaskMachineTests {
         #expect(machine.runEnded(isPaused: true) == .end)
     }
 
-    @Test("cancelling ends a task at once, in every state", arguments: [0, 1, 2])
+    @Test("canceling ends a task immediately in every state", arguments: [0, 1, 2])
     func cancelling(state: Int) {
         var machine = TaskMachine()
         if state > 0 { _ = machine.resume() }
@@ -75,7 +75,7 @@ struct TaskMachineTests {
         #expect(machine.cancelKeepingData() == .nothing)
     }
 
-    @Test("cancelling for resume data waits for the run, and a plain cancellation does not take the data away")
+    @Test("canceling with resume data waits for the run, and a later plain cancellation does not discard the data")
     func keeping() {
         var machine = TaskMachine()
         _ = machine.resume()
@@ -88,7 +88,7 @@ struct TaskMachineTests {
         #expect(idle.cancelKeepingData() == .end)
     }
 
-    @Test("an interruption that is not waited out stops the run; who cancels meanwhile is obeyed")
+    @Test("an interruption without a retry stops the run, and a cancellation in the meantime takes effect")
     func givingUp() {
         var machine = TaskMachine()
         _ = machine.resume()

@@ -6,7 +6,7 @@ import Testing
 
 @testable import ResumableURLSession
 
-@Suite("What a session's configuration means")
+@Suite("Transfer settings from a session's configuration")
 struct TransferSettingsTests {
     private func request(_ url: String = "http://example.org/", timeout: TimeInterval? = nil) throws -> URLRequest {
         var request = URLRequest(url: try #require(URL(string: url)))
@@ -14,7 +14,7 @@ struct TransferSettingsTests {
         return request
     }
 
-    @Test("a request's timeout goes before the session's, and that before the transfers'")
+    @Test("a request's timeout overrides the session's, and that overrides the transfers'")
     func timeouts() throws {
         let configuration = URLSessionConfiguration.default
         var transfers = TransferClient.Configuration()
@@ -31,7 +31,7 @@ struct TransferSettingsTests {
         #expect(own.choice(for: try request(timeout: .infinity)).stallTimeout == nil)
     }
 
-    @Test("additional header fields go with every request, after those of the transfers")
+    @Test("additional header fields are sent with every request, after those of the transfers")
     func fields() {
         let configuration = URLSessionConfiguration.default
         configuration.httpAdditionalHeaders = ["X-Session": "1", "x-shared": 2]
@@ -42,7 +42,7 @@ struct TransferSettingsTests {
         #expect(fields.count == 3)
     }
 
-    @Test("proxies are those of CFNetwork's dictionary, each for its scheme")
+    @Test("the proxy of each scheme comes from CFNetwork's dictionary")
     func proxies() throws {
         let configuration = URLSessionConfiguration.default
         configuration.connectionProxyDictionary = [
@@ -58,7 +58,7 @@ struct TransferSettingsTests {
         #expect(TransferSettings.proxies(["HTTPSProxy": "p"]) == ["https": "http://p:80"])
     }
 
-    @Test("requests become transfers' requests and back")
+    @Test("a URL request is converted to a transfer request and back")
     func requests() throws {
         var request = try request("http://example.org/a?b")
         request.httpMethod = "PUT"
@@ -71,7 +71,7 @@ struct TransferSettingsTests {
         #expect(back.value(forHTTPHeaderField: "content-type") == "text/plain")
     }
 
-    @Test("what a session leaves to FoundationNetworking")
+    @Test("a session leaves some requests to FoundationNetworking")
     func carried() throws {
         let session = ResumableURLSession(configuration: .default)
         #expect(session.canTransfer(try request()))
@@ -92,7 +92,7 @@ struct TransferSettingsTests {
     }
 }
 
-/// Wants one host's requests.
+/// Handles the requests to one host.
 private final class OwnProtocol: URLProtocol {
     override class func canInit(with request: URLRequest) -> Bool { request.url?.host == "own.example" }
 }

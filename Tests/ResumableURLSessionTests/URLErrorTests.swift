@@ -8,14 +8,14 @@ import Testing
 
 @Suite("Errors in Foundation's form")
 struct URLErrorTests {
-    @Test("the keys are Apple's")
+    @Test("the keys of the user info are those of Apple")
     func keys() {
         #expect(NSURLSessionDownloadTaskResumeData == "NSURLSessionDownloadTaskResumeData")
         #expect(NSURLSessionDownloadTaskResumeData == URLSessionDownloadTaskResumeData)
         #expect(NSURLSessionUploadTaskResumeData == "NSURLSessionUploadTaskResumeData")
     }
 
-    @Test("resume data of any URLError")
+    @Test("resume data can be read from any URLError")
     func properties() {
         let data = Data("resume".utf8)
         let download = URLError(.networkConnectionLost, userInfo: [NSURLSessionDownloadTaskResumeData: data])
@@ -26,7 +26,7 @@ struct URLErrorTests {
         #expect(URLError(.timedOut).uploadTaskResumeData == nil)
     }
 
-    @Test("an error says what failed, where, and why")
+    @Test("an error contains what failed, the URL and the cause")
     func content() throws {
         let url = try #require(URL(string: "http://example.org/a"))
         let error: any Error = URLError(
@@ -51,7 +51,7 @@ struct URLErrorTests {
         #expect(URLError.downloadCode(forStatus: status) == code)
     }
 
-    @Test("no error for a status below 400")
+    @Test("a status below 400 is no error")
     func success() {
         #expect(URLError.downloadCode(forStatus: 200) == nil && URLError.downloadCode(forStatus: 304) == nil)
     }
@@ -64,7 +64,7 @@ struct URLErrorTests {
         }
     }
 
-    @Test("an interruption is bridged where there is something to resume, but no silence")
+    @Test("a lost connection is bridged if the transfer can resume, but a timeout never is")
     func policy() {
         let lost = TransferError(.connectionLost, "")
         #expect(InterruptionPolicy.bridges(lost, canResume: true))
