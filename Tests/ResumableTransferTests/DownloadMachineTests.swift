@@ -312,8 +312,7 @@ struct DownloadMachineTests {
 
     // MARK: Replacements
 
-    @Test(
-        "a replacement that ends early is resumed; if the earlier representation returns, its bytes are used again")
+    @Test("a replacement that ends early is resumed; if the earlier representation returns, its bytes are used again")
     func replacement() {
         var machine = DownloadMachine.sample()
         machine.answer(200, ["ETag": "\"b\"", "Content-Length": "90"], position: 10, ending: .cut(.connection))
@@ -340,8 +339,7 @@ struct DownloadMachineTests {
         Issue.record("it continues")
     }
 
-    @Test(
-        "the received bytes are kept if the representation is sent again from its beginning and cut before their end")
+    @Test("the received bytes are kept if the representation is sent again from its beginning and cut before their end")
     func shorterRepetition() {
         var machine = DownloadMachine.sample()
         machine.answer(200, ["ETag": "\"a\"", "Content-Length": "100"], position: 30, ending: .cut(.connection))

@@ -58,8 +58,7 @@ import Testing
         #expect(throws: SourceError.self) { try read(source, at: 0) }
     }
 
-    @Test(
-        "a replacement of the file does not affect an open source, and is detected when the source is opened again")
+    @Test("a replacement of the file does not affect an open source, and is detected when the source is opened again")
     func replacement() throws {
         let source = try FileSource(path: path)
         let record = try source.record()

@@ -108,8 +108,7 @@ import Testing
         }
     }
 
-    @Test(
-        "resume data without a ticket can be used repeatedly, but not by two transfers or beside data with a ticket")
+    @Test("resume data without a ticket can be used repeatedly, but not by two transfers or beside data with a ticket")
     func withoutTicket() throws {
         let data = try ResumeData(.uploadSample())
         var claimed = try claim(data)

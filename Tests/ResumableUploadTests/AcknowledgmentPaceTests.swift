@@ -6,7 +6,8 @@ import Testing
     private static let second: Int64 = 1_000_000_000
 
     @Test(
-        "INT-07: however fast content comes, interim responses keep their distance", arguments: 0..<50 as Range<UInt64>)
+        "INT-07: interim responses have a minimum interval, however fast content arrives",
+        arguments: 0..<50 as Range<UInt64>)
     func bounded(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         var now = Int64.random(in: 0...(.max / 2), using: &random)
@@ -27,7 +28,7 @@ import Testing
         #expect(told.count > 1, "seed \(seed)")
     }
 
-    @Test("INT-07: an offset is reported once, and the offset of the start never")
+    @Test("INT-07: each offset is reported once, and the initial offset is never reported")
     func onlyNews() {
         var pace = AcknowledgmentPace(start: 100, now: 0)
         let told = [(100, 1), (101, 1), (101, 9), (50, 10)].map { offset, seconds in
@@ -36,21 +37,21 @@ import Testing
         #expect(told == [false, true, false, false])
     }
 
-    @Test("CRE-21 APP-12: the first new offset is reported at once")
+    @Test("CRE-21 APP-12: the first new offset is reported immediately")
     func first() {
         var pace = AcknowledgmentPace(start: 0, now: 5)
         let told = [(1, 5), (2, 6), (2, 5 + pace.spacing)].map { pace.shouldReport(durable: $0, now: $1) }
         #expect(told == [true, false, true])
     }
 
-    @Test("INT-07: where few interim responses are taken they come in growing distances, and then no more")
+    @Test("INT-07: a limited number of interim responses is sent at growing intervals")
     func few() {
         var pace = AcknowledgmentPace(start: 0, now: 0, spacing: 10, maxReports: 3)
         let told = (1...2000 as ClosedRange<Int64>).filter { pace.shouldReport(durable: $0, now: $0) }
         #expect(told == [1, 81, 721])
     }
 
-    @Test("Bytes are made durable after a step of them, or after a while")
+    @Test("Bytes are made durable after a number of bytes or an interval")
     func durability() {
         var pace = AcknowledgmentPace(start: 1000, now: 0, step: 100, interval: 10)
         let begun = [(1000, 50), (1099, 9), (1100, 9), (1101, 18), (1101, 19), (1101, 90)].map {
@@ -59,7 +60,7 @@ import Testing
         #expect(begun == [false, false, true, false, true, false])
     }
 
-    @Test("A slow sender costs one sync an interval at most")
+    @Test("A slow sender causes at most one synchronization per interval")
     func slowSender() {
         var pace = AcknowledgmentPace(start: 0, now: 0)
         var acknowledgments = 0

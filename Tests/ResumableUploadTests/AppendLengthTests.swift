@@ -17,7 +17,8 @@ import Testing
         #expect(same.plan?.learnsLength == false)
     }
 
-    @Test("LEN-03: what completes has to end at the recorded length, in every version", arguments: Dialect.allCases)
+    @Test(
+        "LEN-03: a completing append has to end at the recorded length, in every version", arguments: Dialect.allCases)
     func completing(dialect: Dialect) {
         for content in [0, 59, 61] as [Int64] {
             let decision = dialect.decide(dialect.append(complete: true, offset: 40), .length(content), on: known)
@@ -70,7 +71,7 @@ import Testing
         #expect(counter.end() == .short(length: 10, received: 8))
     }
 
-    @Test("LEN-09: the length may come with an append", arguments: Dialect.allCases)
+    @Test("LEN-09: an append may declare the length", arguments: Dialect.allCases)
     func late(dialect: Dialect) {
         let state = UploadState(offset: 40)
         let declared = dialect.decide(dialect.append(complete: false, offset: 40, length: 50), .length(1), on: state)
@@ -111,7 +112,7 @@ import Testing
         #expect(decision.refusal?.status(in: dialect) == 409)
     }
 
-    @Test("LEN-14: a void Upload-Length of an append indicates nothing", arguments: Dialect.allCases)
+    @Test("LEN-14: an invalid Upload-Length of an append counts as absent", arguments: Dialect.allCases)
     func void(dialect: Dialect) {
         var fields = dialect.append(complete: false, offset: 40)
         fields.append("Upload-Length", "-7")
@@ -127,7 +128,7 @@ import Testing
         #expect(derived.refusal == .uploadTooLarge(limit: 100))
     }
 
-    @Test("VER-25: version 4 records the length of an interrupted whole, and keeps to it")
+    @Test("VER-25: version 4 records the length of an interrupted complete creation and enforces it")
     func version4() throws {
         let plan = try #require(
             Dialect.interop4.creation(complete: true, framing: .length(10)).decide(limits: UploadLimits()).createdPlan)

@@ -25,7 +25,7 @@ import Testing
         }
     }
 
-    @Test("APP-09: an append without content finishes", arguments: Dialect.allCases)
+    @Test("APP-09: an append without content can complete the upload", arguments: Dialect.allCases)
     func finishesEmpty(dialect: Dialect) throws {
         for length in [nil, 40] as [Int64?] {
             for framing in [MessageFraming.none, .length(0), .chunked] {
@@ -53,7 +53,9 @@ import Testing
         #expect(UploadError.missingOffset.status(in: dialect) == 400)
     }
 
-    @Test("APP-16 VER-06 VER-07: what an append without a completeness field means", arguments: Dialect.allCases)
+    @Test(
+        "APP-16 VER-06 VER-07: the version decides what an append without a completeness field means",
+        arguments: Dialect.allCases)
     func missingCompleteness(dialect: Dialect) {
         let decision = dialect.decide(dialect.append(offset: 40), .length(1), on: UploadState(offset: 40))
         switch dialect {
@@ -65,7 +67,7 @@ import Testing
         #expect(UploadError.missingCompleteness.status(in: dialect) == 400)
     }
 
-    @Test("APP-16: a void completeness field never completes", arguments: Dialect.allCases)
+    @Test("APP-16: an invalid completeness field never completes the upload", arguments: Dialect.allCases)
     func voidCompleteness(dialect: Dialect) {
         for value in ["1", "true", "?2", "?1, ?1", ""] {
             var fields = dialect.append(offset: 40)
@@ -96,7 +98,7 @@ import Testing
         #expect(response.fields["Accept-Patch"] == "application/partial-upload")
     }
 
-    @Test("APP-18: the media type has no case, and parameters do not matter", arguments: Dialect.allCases)
+    @Test("APP-18: the media type is case-insensitive, and its parameters are ignored", arguments: Dialect.allCases)
     func mediaTypeForms(dialect: Dialect) {
         for type in ["Application/Partial-Upload; x=y", "application/partial-upload;charset=\"a b\""] {
             let fields = dialect.request(complete: false, offset: 40, mediaType: type)
@@ -104,7 +106,7 @@ import Testing
         }
     }
 
-    @Test("APP-22: an append has no content coding", arguments: Dialect.allCases)
+    @Test("APP-22: an append with a content coding is refused", arguments: Dialect.allCases)
     func contentCoding(dialect: Dialect) {
         var fields = dialect.append(complete: false, offset: 40)
         fields.append("Content-Encoding", "gzip")

@@ -31,7 +31,7 @@ import Testing
     @Test("APP-19 APP-21: everything else is refused, as not complete", arguments: Dialect.allCases)
     func refused(dialect: Dialect) {
         for (complete, framing) in [(false, MessageFraming.length(5)), (true, .length(5)), (false, .length(0))] {
-            // Without content `?0` repeats what completed the upload if the length did.
+            // If the length completed the upload, `?0` without content is a repeat, too.
             if framing == .length(0), dialect.lengthCompletes { continue }
             for state in [self.complete, processing] {
                 let decision = dialect.decide(dialect.append(complete: complete, offset: 40), framing, on: state)
@@ -43,7 +43,7 @@ import Testing
         #expect(response.fields.completeness(in: dialect) == false)
     }
 
-    @Test("APP-07 VER-17: another offset is 409 but in versions 6 and 7, which have 400", arguments: Dialect.allCases)
+    @Test("APP-07 VER-17: another offset is 409, except 400 in versions 6 and 7", arguments: Dialect.allCases)
     func mismatch(dialect: Dialect) throws {
         let decision = dialect.decide(dialect.append(complete: true, offset: 39), .length(1), on: complete)
         let error = try #require(decision.refusal)
@@ -51,14 +51,14 @@ import Testing
         #expect(dialect.responses.refused(error).fields.completeness(in: dialect) == false)
     }
 
-    @Test("APP-28 CON-09: while the target works a repeat waits for its answer", arguments: Dialect.allCases)
+    @Test("APP-28 CON-09: a repeat during processing waits for the target's answer", arguments: Dialect.allCases)
     func join(dialect: Dialect) {
         #expect(dialect.decide(dialect.append(complete: true, offset: 40), .none, on: processing) == .join)
         let elsewhere = dialect.decide(dialect.append(complete: true, offset: 30), .length(10), on: processing)
         #expect(elsewhere.refusal == .mismatchingOffset(expected: 40, provided: 30))
     }
 
-    @Test("OFF-14: while the target works retrieval says incomplete", arguments: Dialect.allCases)
+    @Test("OFF-14: a retrieval during processing reports the upload as incomplete", arguments: Dialect.allCases)
     func retrievalWhileProcessing(dialect: Dialect) {
         let response = dialect.responses.retrieved(state: processing)
         #expect(response.fields["Upload-Offset"] == "40")
@@ -81,7 +81,9 @@ import Testing
         }
     }
 
-    @Test("DIG-01: a representation with another digest ends the upload as its answer", arguments: Dialect.allCases)
+    @Test(
+        "DIG-01: a digest mismatch of the representation is the final response of the upload",
+        arguments: Dialect.allCases)
     func digestOfRepresentation(dialect: Dialect) {
         let error = UploadError.digestMismatch(field: "Repr-Digest", algorithm: "sha-256")
         let response = dialect.responses.finished(
@@ -91,7 +93,7 @@ import Testing
         #expect(response.fields["Content-Type"] == "application/problem+json")
     }
 
-    @Test("DIG-02: content with another digest leaves the upload as it was", arguments: Dialect.allCases)
+    @Test("DIG-02: a digest mismatch of the content does not change the upload", arguments: Dialect.allCases)
     func digestOfContent(dialect: Dialect) {
         let response = dialect.responses.refused(
             .digestMismatch(field: "Content-Digest", algorithm: "sha-512"), offset: 10)

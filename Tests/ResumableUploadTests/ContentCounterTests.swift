@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 @Suite struct ContentCounterTests {
-    @Test("LEN-12 APP-25: counting does not overflow, whatever the plan says")
+    @Test("LEN-12 APP-25: the counter does not overflow, whatever the plan is")
     func overflow() {
         var counter = ContentCounter(ContentPlan(start: .max - 5, completion: .atEnd, maxSize: .max))
         #expect(counter.receive(5) == .accept)
@@ -27,14 +27,15 @@ import Testing
         #expect(small.receive(6) == .exceedsMaxContent(5))
     }
 
-    @Test("APP-10 CRE-14: nothing received is a part of nothing")
+    @Test("APP-10 CRE-14: a part may be empty")
     func empty() {
         var counter = ContentCounter(ContentPlan(start: 5, completion: .never, length: 5))
         #expect(counter.receive(0) == .accept)
         #expect(counter.end() == .part)
     }
 
-    @Test("LEN-05 LEN-07: however content is cut, the verdict is the same", arguments: 0..<200 as Range<UInt64>)
+    @Test(
+        "LEN-05 LEN-07: the verdict does not depend on how the content is divided", arguments: 0..<200 as Range<UInt64>)
     func cuts(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         let start = Int64.random(in: 0...50, using: &random)

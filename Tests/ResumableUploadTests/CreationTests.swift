@@ -16,7 +16,9 @@ import Testing
         }
     }
 
-    @Test("CRE-09: without one it is plain, and its content is the whole", arguments: Dialect.allCases)
+    @Test(
+        "CRE-09: a request without a completeness field is plain, and its content is complete",
+        arguments: Dialect.allCases)
     func plain(dialect: Dialect) {
         let sized = dialect.creation(complete: nil, framing: .length(10)).decide(limits: unlimited).plainPlan
         #expect(sized?.completion == .atEnd)
@@ -31,7 +33,7 @@ import Testing
     func truncated(dialect: Dialect) throws {
         let sized = dialect.creation(complete: nil, framing: .length(9), length: 10).decide(limits: unlimited)
         #expect(sized.refusal?.isInconsistentLength == true)
-        // Chunked, it is seen at the end.
+        // With chunked framing the difference is detected at the end.
         let plan = try #require(
             dialect.creation(complete: nil, framing: .chunked, length: 10).decide(limits: unlimited).plainPlan)
         var counter = ContentCounter(plan)
@@ -39,7 +41,7 @@ import Testing
         #expect(counter.end() == .short(length: 10, received: 9))
     }
 
-    @Test("CRE-13 LEN-11: empty content that is the whole", arguments: Dialect.allCases)
+    @Test("CRE-13 LEN-11: empty content can be a complete representation", arguments: Dialect.allCases)
     func emptyWhole(dialect: Dialect) throws {
         for length in [nil, 0] as [Int64?] {
             for framing in [MessageFraming.none, .length(0), .chunked] {
@@ -51,9 +53,7 @@ import Testing
         }
     }
 
-    @Test(
-        "CRE-14 LIM-08: empty content that is a part, whatever the least size of an append", arguments: Dialect.allCases
-    )
+    @Test("CRE-14 LIM-08: empty content can be a part, whatever min-append-size is", arguments: Dialect.allCases)
     func emptyPart(dialect: Dialect) throws {
         let decision = dialect.creation(complete: false, framing: .length(0))
             .decide(limits: UploadLimits(minSize: 10, minAppendSize: 10))
@@ -70,7 +70,8 @@ import Testing
         #expect(plan?.learnsLength == (dialect >= .interop5))
     }
 
-    @Test("CRE-18 VER-25: Content-Length of the whole is recorded from version 4 on", arguments: Dialect.allCases)
+    @Test(
+        "CRE-18 VER-25: Content-Length of complete content is recorded from version 4 on", arguments: Dialect.allCases)
     func recordsContentLength(dialect: Dialect) {
         let plan = dialect.creation(complete: true, framing: .length(100)).decide(limits: unlimited).createdPlan
         #expect(plan?.length == (dialect >= .interop4 ? 100 : nil))
@@ -80,7 +81,8 @@ import Testing
     }
 
     @Test(
-        "CRE-20 VER-01: a whole whose client will not learn the location needs no resource", arguments: Dialect.allCases
+        "CRE-20 VER-01: complete content needs no upload resource if the client will not get its location",
+        arguments: Dialect.allCases
     )
     func unannounced(dialect: Dialect) {
         let whole = dialect.creation(complete: true, framing: .length(10)).decide(limits: unlimited, announces: false)
@@ -91,14 +93,14 @@ import Testing
         #expect(part.createdPlan != nil)
     }
 
-    @Test("CRE-28: Upload-Offset has no meaning at creation", arguments: Dialect.allCases)
+    @Test("CRE-28: Upload-Offset is ignored in a creation", arguments: Dialect.allCases)
     func offsetIgnored(dialect: Dialect) {
         let fields = dialect.request(complete: false, offset: 7)
         let creation = Creation(dialect: dialect, isComplete: false, framing: .length(3), fields: fields)
         #expect(creation.decide(limits: unlimited).createdPlan?.start == 0)
     }
 
-    @Test("CRE-29: chunked content of unknown length is whole at its end", arguments: Dialect.allCases)
+    @Test("CRE-29: chunked content of unknown length is complete at its end", arguments: Dialect.allCases)
     func chunkedWhole(dialect: Dialect) throws {
         let plan = try #require(
             dialect.creation(complete: true, framing: .chunked).decide(limits: unlimited).createdPlan)
@@ -107,7 +109,7 @@ import Testing
         #expect(counter.end() == .complete(length: 15))
     }
 
-    @Test("LEN-01: Content-Length of the whole and Upload-Length have to agree", arguments: Dialect.allCases)
+    @Test("LEN-01: Content-Length of complete content and Upload-Length have to agree", arguments: Dialect.allCases)
     func disagreeing(dialect: Dialect) {
         for length in [9, 11] as [Int64] {
             let decision = dialect.creation(complete: true, framing: .length(10), length: length)
@@ -126,7 +128,7 @@ import Testing
         #expect(equal.createdPlan?.completion == dialect.expectedCompletion(false))
     }
 
-    @Test("LEN-14: a void Upload-Length indicates nothing", arguments: Dialect.allCases)
+    @Test("LEN-14: an invalid Upload-Length counts as absent", arguments: Dialect.allCases)
     func voidLength(dialect: Dialect) {
         var fields = dialect.request(complete: true)
         fields.append("Upload-Length", "\"10\"")

@@ -8,7 +8,7 @@ extension Dialect {
     /// Interop 7, 8 and the published protocol.
     static let late = allCases.filter { $0 >= .interop7 }
 
-    /// The fields of a request as a client of this version writes them; what is `nil` is left out.
+    /// The fields of a request as a client of this version writes them; arguments that are `nil` are omitted.
     func request(
         complete: Bool? = nil, offset: Int64? = nil, length: Int64? = nil, mediaType: String? = nil
     ) -> Fields {
@@ -27,15 +27,15 @@ extension Dialect {
         return fields
     }
 
-    /// The fields of an append, with the media type that every version takes.
+    /// The fields of an append, with the media type that every version accepts.
     func append(complete: Bool? = nil, offset: Int64?, length: Int64? = nil) -> Fields {
         request(complete: complete, offset: offset, length: length, mediaType: "application/partial-upload")
     }
 
-    /// Whether reaching the declared length completes an upload in this version: written out, not asked of the code.
+    /// Whether reaching the declared length completes an upload in this version; independent of the tested code.
     var lengthCompletes: Bool { self == .interop5 || self == .interop6 }
 
-    /// What the end of content means in this version.
+    /// The completion that the tests expect at the end of content in this version.
     func expectedCompletion(_ isComplete: Bool) -> ContentPlan.Completion {
         isComplete ? .atEnd : lengthCompletes ? .atLength : .never
     }
@@ -58,7 +58,7 @@ extension Dialect {
 }
 
 extension Fields {
-    /// What these response fields say of completeness to a client of `dialect`, read by their text alone.
+    /// The completeness that a client of `dialect` reads in these response fields; independent of the tested code.
     func completeness(in dialect: Dialect) -> Bool? {
         switch dialect == .interop3 ? self["Upload-Incomplete"] : self["Upload-Complete"] {
         case "?1": dialect != .interop3

@@ -20,7 +20,9 @@ import Testing
         #expect(Dialect(announcedBy: fields) == nil)
     }
 
-    @Test("VER-03: a named version is answered in it, with its number and 104", arguments: Dialect.drafts)
+    @Test(
+        "VER-03: the response to a request that names a version uses that version, with its number and 104",
+        arguments: Dialect.drafts)
     func named(dialect: Dialect) {
         for announcesWithoutVersion in [false, true] {
             let responses = UploadResponses(
@@ -36,7 +38,7 @@ import Testing
         }
     }
 
-    @Test("VER-01: without a version no 104, and the newest dialect or that of the creation")
+    @Test("VER-01: a request without a version gets no 104, and the newest dialect or that of the creation applies")
     func unnamed() {
         let plain = UploadResponses(answering: [:])
         #expect(plain.dialect == .rfc)
@@ -74,7 +76,7 @@ import Testing
         #expect(!responses.allowsInterimResponses)
     }
 
-    @Test("VER-05: version 3 has the inverse field and knows no other")
+    @Test("VER-05: version 3 uses only the inverse field")
     func inverse() {
         #expect(Dialect.interop3.completeness(of: ["Upload-Incomplete": "?1"]) == false)
         #expect(Dialect.interop3.completeness(of: ["Upload-Incomplete": "?0"]) == true)
@@ -89,7 +91,7 @@ import Testing
         var fields = dialect.request()
         #expect(dialect.retrievalRefusal(fields: fields) == nil)
         fields.append(name, "0")
-        // Before version 6 there is no Upload-Length, so it is a field like any other.
+        // Version 6 is the first that forbids Upload-Length here.
         let isForbidden = name == "Upload-Length" ? dialect == .interop6 : dialect < .interop7
         #expect(dialect.retrievalRefusal(fields: fields) == (isForbidden ? .stateFieldsOnRetrieval : nil))
         #expect(UploadError.stateFieldsOnRetrieval.status(in: dialect) == 400)

@@ -2,7 +2,7 @@ import HTTPSemantics
 import ResumableUpload
 import Testing
 
-@Suite("Whether 104 may be sent, and why not")
+@Suite("Permission to send 104, and the reasons against it")
 struct InterimPermissionTests {
     private func permission(
         _ fields: Fields, version: ProtocolVersion = .http11, announcesWithoutVersion: Bool = false,
@@ -14,7 +14,7 @@ struct InterimPermissionTests {
         ).interim
     }
 
-    @Test("INT-02 VER-01 VER-02: version of HTTP, version of the draft, and the server's configuration")
+    @Test("INT-02 VER-01 VER-02: 104 depends on the HTTP version, the draft version and the server's configuration")
     func reasons() {
         let named: Fields = ["Upload-Draft-Interop-Version": "8"]
         #expect(permission(named) == .allowed)
@@ -31,7 +31,7 @@ struct InterimPermissionTests {
         #expect(permission(named, version: .http10, withholding: .turnedOff) == .withheld(.oldHTTP))
     }
 
-    @Test("Why a request gets no upload resource", arguments: Dialect.allCases)
+    @Test("The decision names the reason why a request gets no upload resource", arguments: Dialect.allCases)
     func plain(dialect: Dialect) {
         func decide(
             _ isComplete: Bool?, _ fields: Fields = [:], announces: Bool = true

@@ -56,7 +56,7 @@ import Testing
         }
     }
 
-    @Test("LIM-05: it binds creations, too", arguments: Dialect.allCases)
+    @Test("LIM-05: max-append-size limits creations, too", arguments: Dialect.allCases)
     func maxAppendSizeAtCreation(dialect: Dialect) throws {
         let limits = UploadLimits(maxAppendSize: 10)
         for complete in [true, false] {
@@ -67,7 +67,7 @@ import Testing
         }
     }
 
-    @Test("LIM-06: content below min-append-size that does not complete is refused", arguments: Dialect.allCases)
+    @Test("LIM-06: an incomplete part below min-append-size is refused", arguments: Dialect.allCases)
     func minAppendSize(dialect: Dialect) {
         let limits = UploadLimits(minAppendSize: 10)
         let state = UploadState(offset: 5, limits: limits)
@@ -81,7 +81,7 @@ import Testing
         #expect(UploadError.appendTooSmall(limit: 10).status(in: dialect) == 400)
     }
 
-    @Test("LIM-07: min-append-size does not bind what completes", arguments: Dialect.allCases)
+    @Test("LIM-07: a completing part may be below min-append-size", arguments: Dialect.allCases)
     func minAppendSizeExemption(dialect: Dialect) {
         let state = UploadState(offset: 5, limits: UploadLimits(minAppendSize: 10))
         for framing in [MessageFraming.none, .length(0), .length(1), .chunked] {
@@ -93,7 +93,7 @@ import Testing
         #expect(creation.createdPlan != nil)
     }
 
-    @Test("LIM-09: what is smaller than min-size is taken without resumption", arguments: Dialect.allCases)
+    @Test("LIM-09: content below min-size is accepted without resumption", arguments: Dialect.allCases)
     func minSize(dialect: Dialect) {
         let limits = UploadLimits(minSize: 1000, maxAppendSize: 5)
         #expect(dialect.creation(complete: true, framing: .length(10)).decide(limits: limits).plainPlan != nil)
@@ -122,7 +122,7 @@ import Testing
         #expect(UploadLimits().fieldValue(for: dialect) == "min-size=0")
     }
 
-    @Test("LIM-20 STF-08: every value is a Dictionary of Integers of 15 digits at most", arguments: Dialect.allCases)
+    @Test("LIM-20 STF-08: every value is a Dictionary of Integers of at most 15 digits", arguments: Dialect.allCases)
     func canonical(dialect: Dialect) throws {
         var random = SeededGenerator(seed: 20)
         func number() -> Int64? {
@@ -153,7 +153,7 @@ import Testing
         #expect(value == (dialect == .interop6 ? "expires=60, max-age=60" : "max-age=60"))
     }
 
-    @Test("OFF-16: the remaining life counts down to zero and no further")
+    @Test("OFF-16: the remaining lifetime counts down to zero")
     func remaining() {
         let limits = UploadLimits(maxSize: 1, maxAge: 60)
         #expect(limits.remaining(58).fieldValue(for: .interop8) == "max-size=1, max-age=58")

@@ -3,14 +3,14 @@ import ResumableUpload
 import TestSupport
 import Testing
 
-/// A client that sends at random, and the rules that hold whatever it sends.
+/// A client that sends random requests, and the rules that hold for all of them.
 struct ModelRun {
     let seed: UInt64
     private var random: SeededGenerator
-    /// What the client has to send.
+    /// The complete content of the upload.
     let source: [UInt8]
     private(set) var server: ModelServer
-    /// Whether offsets, lengths and content are always right; connections break all the same.
+    /// Whether the client sends only correct offsets, lengths and content; connections break even then.
     var isHonest = false
     /// The largest offset that a response has reported.
     private var published: Int64 = 0
@@ -36,7 +36,7 @@ struct ModelRun {
     mutating func create() {
         let request = request(offset: nil)
         check(request, isCreation: true) { $0.create(request) }
-        // Where nothing was created a careful creation follows.
+        // If the creation made no upload, a careful creation follows.
         guard !server.exists else { return }
         let dialect = Dialect.interop8
         let careful = ModelServer.Request(
@@ -54,7 +54,7 @@ struct ModelRun {
         check(request, isCreation: false) { $0.append(request) }
     }
 
-    // MARK: What the client sends
+    // MARK: Requests
 
     private mutating func request(offset: Int64?) -> ModelServer.Request {
         let dialect = Dialect.allCases.randomElement(using: &random) ?? .rfc
@@ -86,7 +86,7 @@ struct ModelRun {
         return request
     }
 
-    // MARK: What must hold
+    // MARK: Rules
 
     private mutating func check(
         _ request: ModelServer.Request, isCreation: Bool, _ act: (inout ModelServer) -> Response?
@@ -97,7 +97,7 @@ struct ModelRun {
         let hasChanged = server.state != before.state || server.isInvalid != before.isInvalid
         #expect(server.stored.starts(with: before.stored), comment)
 
-        // After the end nothing changes.
+        // A completed upload does not change any more.
         if before.answer != nil || before.isProcessing {
             #expect(grown == 0 && server.length == before.length && !server.isInvalid, comment)
             #expect(server.answer == before.answer || before.isProcessing, comment)
@@ -107,7 +107,8 @@ struct ModelRun {
             #expect(request.fields["Upload-Offset"] == "\(before.stored.count)", comment)
         }
 
-        // Nothing completes but by saying so, or in versions 5 and 6 by reaching the declared length; and then always.
+        // An upload completes if the request says so, in versions 5 and 6 also at the declared length, and in no other
+        // case.
         if server.isProcessing, !before.isProcessing {
             #expect(completes(request, isCreation: isCreation), comment)
             #expect(!request.isInterrupted, comment)
@@ -118,7 +119,7 @@ struct ModelRun {
             #expect(server.isProcessing || isDone || server.length != Int64(server.stored.count), comment)
         }
 
-        // Indications of the length agree, and are kept to.
+        // All indications of the length agree, and the content does not exceed it.
         if let known = before.length { #expect(server.length == known, comment) }
         if let length = server.length { #expect(Int64(server.stored.count) <= length, comment) }
         #expect(Int64(server.stored.count) <= server.limits.effectiveMaxSize, comment)
@@ -133,7 +134,7 @@ struct ModelRun {
         }
     }
 
-    /// Whether the request completes the upload, read from its text and what is stored, without the decisions' help.
+    /// Whether the request completes the upload; computed from its fields and the stored bytes, not by the tested code.
     private func completes(_ request: ModelServer.Request, isCreation: Bool) -> Bool {
         if request.dialect == .interop3 {
             let value = request.fields["Upload-Incomplete"]
@@ -170,7 +171,7 @@ struct ModelRun {
         observe(response)
     }
 
-    /// Reported offsets never decrease.
+    /// Checks that reported offsets never decrease.
     private mutating func observe(_ response: Response) {
         guard let text = response.fields["Upload-Offset"], let offset = Int64(text) else { return }
         #expect(offset >= published, comment)

@@ -1,17 +1,17 @@
 import HTTPSemantics
 import ResumableUpload
 
-/// One upload on a server without sockets and disk: it does what the decisions say and nothing else.
+/// A server with one upload and without sockets and disk. It does exactly what the tested decisions demand.
 struct ModelServer {
-    /// A request with the content that really comes.
+    /// A request with the content that actually arrives.
     struct Request {
         var dialect: Dialect
         var fields: Fields
         var framing: MessageFraming
         var content: [UInt8]
-        /// Whether the connection breaks after `content`, before the framing's end.
+        /// Whether the connection breaks after `content`, before the end of the framing.
         var isInterrupted = false
-        /// Into how many bytes at most the content is cut when it arrives.
+        /// The maximum number of bytes that arrive in one piece.
         var piece = 7
     }
 
@@ -19,7 +19,7 @@ struct ModelServer {
     private(set) var stored: [UInt8] = []
     private(set) var length: Int64?
     private(set) var answer: Response?
-    /// The target works; its answer is still to come.
+    /// Whether the target is processing the upload and has not answered yet.
     private(set) var isProcessing = false
     private(set) var isInvalid = false
     private(set) var exists = false
@@ -75,7 +75,7 @@ struct ModelServer {
         return dialect.responses.retrieved(state: state)
     }
 
-    /// The target answers, if it is at work.
+    /// Ends the processing, if there is one, with the target's answer.
     mutating func process() {
         guard isProcessing else { return }
         timesProcessed += 1
@@ -83,7 +83,7 @@ struct ModelServer {
         answer = Response(status: 201, content: stored)
     }
 
-    /// The response; nil if no client is left to read it.
+    /// Receives the content and returns the response; nil if the client has disconnected or the target processes.
     private mutating func take(
         _ request: Request, _ plan: ContentPlan, _ responses: UploadResponses, isCreation: Bool
     ) -> Response? {

@@ -2,10 +2,10 @@ import HTTPSemantics
 import ResumableUpload
 import Testing
 
-/// Random requests in random versions against one upload, checked by rules that know none of the decisions.
+/// Sends random requests in random versions to one upload. The rules that check them do not use the tested decisions.
 @Suite struct ModelTests {
     @Test(
-        "OFF-09 OFF-11 CRE-15 CRE-16 APP-08 APP-13 APP-14 APP-19 APP-28 CMP-01 CMP-02 LEN-02 LEN-05 LEN-06 LIM-03 VER-22: any sequence",
+        "OFF-09 OFF-11 CRE-15 CRE-16 APP-08 APP-13 APP-14 APP-19 APP-28 CMP-01 CMP-02 LEN-02 LEN-05 LEN-06 LIM-03 VER-22: all rules hold for random sequences",
         arguments: 0..<1500 as Range<UInt64>)
     func anySequence(seed: UInt64) {
         var run = ModelRun(seed: seed)
@@ -14,7 +14,8 @@ import Testing
     }
 
     @Test(
-        "APP-01 APP-09 OFF-11 VER-22: an honest client gets through all the same", arguments: 0..<500 as Range<UInt64>)
+        "APP-01 APP-09 OFF-11 VER-22: a correct client completes its upload despite breaks",
+        arguments: 0..<500 as Range<UInt64>)
     func honest(seed: UInt64) {
         var run = ModelRun(seed: seed)
         run.isHonest = true

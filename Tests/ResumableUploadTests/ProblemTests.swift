@@ -5,7 +5,7 @@ import Testing
 @Suite struct ProblemTests {
     private let registry = "https://iana.org/assignments/http-problem-types#"
 
-    @Test("PRB-01 PRB-02 APP-06 APP-07: a mismatching offset", arguments: Dialect.allCases)
+    @Test("PRB-01 PRB-02 APP-06 APP-07: a mismatching offset is a 409 with both offsets", arguments: Dialect.allCases)
     func mismatchingOffset(dialect: Dialect) {
         let error = UploadError.mismatchingOffset(expected: 40, provided: 41)
         let response = dialect.responses.refused(error, offset: 7)
@@ -17,7 +17,7 @@ import Testing
         #expect(json.contains("\"expected-offset\":40,\"provided-offset\":41"))
     }
 
-    @Test("LEN-04: an inconsistent length", arguments: Dialect.allCases)
+    @Test("LEN-04: an inconsistent length is a 400 with the draft's problem type", arguments: Dialect.allCases)
     func inconsistentLength(dialect: Dialect) {
         let response = dialect.responses.refused(.inconsistentLength(detail: "It differs."), offset: 40)
         #expect(response.status == 400)
@@ -47,7 +47,7 @@ import Testing
         }
     }
 
-    @Test("PRB-03: codes are distinct words")
+    @Test("PRB-03: all codes are distinct, of lowercase letters and hyphens")
     func codes() {
         let codes = UploadError.samples.map(\.code)
         #expect(Set(codes).count == codes.count)

@@ -2,7 +2,7 @@ import HTTPSemantics
 import ResumableUpload
 import Testing
 
-/// What it means that content reaches the declared length while the request says `Upload-Complete: ?0`.
+/// Content that reaches the declared length although the request says `Upload-Complete: ?0`.
 @Suite struct ReachedLengthTests {
     private let answer = Response(status: 201, fields: ["Location": "/doc/1"], content: Array("made".utf8))
 
@@ -40,7 +40,7 @@ import Testing
         for offset in 0...8 {
             for count in 0...8 - offset {
                 for framing in [MessageFraming.length(Int64(count)), .chunked] {
-                    // Known before, declared by this append only, or by both.
+                    // The length was declared before, by this append only, or by both.
                     for (known, declared) in [(8, nil), (nil, 8), (8, 8), (nil, nil)] as [(Int64?, Int64?)] {
                         let fields = dialect.append(complete: false, offset: Int64(offset), length: declared)
                         let state = UploadState(offset: Int64(offset), length: known)
@@ -83,7 +83,9 @@ import Testing
         #expect((end(part, after: 0) == .complete(length: 100)) == dialect.lengthCompletes)
     }
 
-    @Test("LEN-03 LEN-05: content past the length stays an error, announced or counted", arguments: Dialect.allCases)
+    @Test(
+        "LEN-03 LEN-05: content beyond the length is an error, with Content-Length and with chunked framing",
+        arguments: Dialect.allCases)
     func pastLength(dialect: Dialect) throws {
         let state = UploadState(offset: 5, length: 10)
         let announced = dialect.decide(dialect.append(complete: false, offset: 5), .length(6), on: state)
@@ -97,7 +99,7 @@ import Testing
         #expect(creation.decide(limits: UploadLimits()).refusal?.isInconsistentLength == true)
     }
 
-    @Test("LEN-03: ?1 before the length stays an error", arguments: Dialect.allCases)
+    @Test("LEN-03: ?1 before the length is an error", arguments: Dialect.allCases)
     func shortEnd(dialect: Dialect) throws {
         let state = UploadState(offset: 5, length: 10)
         let plan = try #require(dialect.decide(dialect.append(complete: true, offset: 5), .chunked, on: state).plan)
@@ -105,7 +107,8 @@ import Testing
     }
 
     @Test(
-        "LIM-07: min-append-size and min-size do not bind content that reaches the length", arguments: Dialect.allCases)
+        "LIM-07: min-append-size and min-size do not apply to content that reaches the length",
+        arguments: Dialect.allCases)
     func limits(dialect: Dialect) {
         let limits = UploadLimits(minSize: 100, minAppendSize: 10)
         let state = UploadState(offset: 5, length: 7, limits: limits)
@@ -113,7 +116,7 @@ import Testing
         #expect((last.plan != nil) == dialect.lengthCompletes)
         let part = dialect.decide(dialect.append(complete: false, offset: 5), .length(1), on: state)
         #expect(part.refusal == .appendTooSmall(limit: 10))
-        // The client needs the location: no plain request.
+        // The client needs the location, so the request is not plain.
         let creation = dialect.creation(complete: false, framing: .length(3), length: 3).decide(limits: limits)
         #expect((creation.createdPlan != nil) == dialect.lengthCompletes)
         let partial = dialect.creation(complete: false, framing: .length(3), length: 4).decide(limits: limits)
@@ -121,7 +124,7 @@ import Testing
     }
 
     @Test(
-        "APP-20 VER-24: after it, an empty append at the final offset gets the stored answer",
+        "APP-20 VER-24: an empty append at the final offset gets the stored answer",
         arguments: Dialect.allCases)
     func repeats(dialect: Dialect) {
         for (phase, expected) in [
@@ -139,7 +142,7 @@ import Testing
     }
 
     @Test(
-        "VER-17: in versions 6 and 7 everything else is refused as completed, before the offset",
+        "VER-17: versions 6 and 7 refuse all other appends as completed, before the offset is checked",
         arguments: Dialect.allCases)
     func refusals(dialect: Dialect) {
         let state = UploadState(offset: 40, length: 40, phase: .complete(answer))

@@ -8,7 +8,7 @@ import Testing
         RequestKind(method: method, addressesUpload: upload, fields: fields, dialect: dialect)
     }
 
-    @Test("CRE-08: every method that brings a representation creates", arguments: Dialect.allCases)
+    @Test("CRE-08: every method that has a representation creates an upload", arguments: Dialect.allCases)
     func creation(dialect: Dialect) {
         for method in [Method.post, .put, .patch, Method(rawValue: "STORE")] {
             for complete in [true, false] {
@@ -25,14 +25,16 @@ import Testing
         }
     }
 
-    @Test("CRE-09: methods without a representation stay plain whatever they carry", arguments: Dialect.allCases)
+    @Test(
+        "CRE-09: requests of methods without a representation are plain, whatever fields they have",
+        arguments: Dialect.allCases)
     func withoutContent(dialect: Dialect) {
         for method in [Method.get, .head, .delete, .connect, .trace] {
             #expect(kind(method, dialect.request(complete: true), dialect) == .plain)
         }
     }
 
-    @Test("CRE-10: a void completeness field is none", arguments: ["1", "true", "?2", "", "?1, ?1"])
+    @Test("CRE-10: an invalid completeness field counts as absent", arguments: ["1", "true", "?2", "", "?1, ?1"])
     func void(value: String) {
         for dialect in Dialect.allCases {
             let fields: Fields = ["Upload-Complete": value, "Upload-Incomplete": value]
@@ -40,7 +42,7 @@ import Testing
         }
     }
 
-    @Test("VER-05: version 3 ignores Upload-Complete, the others Upload-Incomplete")
+    @Test("VER-05: version 3 ignores Upload-Complete, all others ignore Upload-Incomplete")
     func otherField() {
         #expect(kind(.post, ["Upload-Complete": "?1"], .interop3) == .plain)
         for dialect in Dialect.allCases where dialect != .interop3 {
@@ -48,7 +50,9 @@ import Testing
         }
     }
 
-    @Test("APP-27 OFF-07: methods of an upload resource", arguments: Dialect.allCases)
+    @Test(
+        "APP-27 OFF-07: an upload resource accepts HEAD, GET, PATCH, DELETE and OPTIONS only",
+        arguments: Dialect.allCases)
     func uploadResource(dialect: Dialect) {
         let fields = dialect.request(complete: true)
         #expect(kind(.head, fields, upload: true, dialect) == .retrieval)

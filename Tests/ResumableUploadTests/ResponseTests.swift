@@ -28,7 +28,7 @@ import Testing
         #expect(!head.fields.contains("Location"))
     }
 
-    @Test("INT-04: interim responses have nothing of content", arguments: Dialect.allCases)
+    @Test("INT-04: interim responses have no fields about content", arguments: Dialect.allCases)
     func interim(dialect: Dialect) {
         let heads = [
             dialect.responses.announcement(location: "/u/1", limits: state.limits),
@@ -39,8 +39,7 @@ import Testing
         }
     }
 
-    @Test(
-        "CRE-04 CRE-05 CRE-06 CRE-07 VER-10 VER-23: the answer to a created part", arguments: Dialect.allCases)
+    @Test("CRE-04 CRE-05 CRE-06 CRE-07 VER-10 VER-23: the answer to a created part", arguments: Dialect.allCases)
     func created(dialect: Dialect) {
         let response = dialect.responses.created(location: "/u/1", state: state)
         #expect(response.status == 201)
@@ -66,7 +65,9 @@ import Testing
         #expect(!response.fields.contains("Location"))
     }
 
-    @Test("CRE-12 VER-11 VER-23: whose location the complete creation has", arguments: Dialect.allCases)
+    @Test(
+        "CRE-12 VER-11 VER-23: the version decides which Location a complete creation returns",
+        arguments: Dialect.allCases)
     func location(dialect: Dialect) {
         let answer = Response(status: 201, fields: ["location": "/doc/1"], content: [1])
         let response = dialect.responses.finished(answer, state: state, uploadLocation: "/u/1")
@@ -88,7 +89,7 @@ import Testing
         #expect(redirected.fields["Location"] == "/doc/1")
     }
 
-    @Test("APP-03 APP-04: a completing append gives the target's answer as it is", arguments: Dialect.allCases)
+    @Test("APP-03 APP-04: a completing append returns the target's answer unchanged", arguments: Dialect.allCases)
     func finishedAppend(dialect: Dialect) {
         let answer = Response(
             status: 200, fields: ["Location": "/doc/1", "ETag": "\"a\"", "Upload-Offset": "3"], content: [7, 8])
@@ -175,12 +176,12 @@ import Testing
         }
     }
 
-    @Test("RED-01 OFF-13: nothing redirects", arguments: Dialect.allCases)
+    @Test("RED-01 OFF-13: no response redirects", arguments: Dialect.allCases)
     func noRedirection(dialect: Dialect) {
         for response in Self.finalResponses(dialect, state) { #expect(!response.status.isRedirection) }
     }
 
-    @Test("VER-20: whatever does not complete is marked so", arguments: Dialect.allCases)
+    @Test("VER-20: every response that does not complete the upload says so", arguments: Dialect.allCases)
     func marked(dialect: Dialect) {
         for error in UploadError.samples {
             #expect(dialect.responses.refused(error, offset: 1).fields.completeness(in: dialect) == false)

@@ -1,7 +1,7 @@
 import ResumableUpload
 
 extension UploadError {
-    /// One of each kind.
+    /// One error of each case.
     static let samples: [UploadError] = [
         .mismatchingOffset(expected: 40, provided: 41), .inconsistentLength(detail: "It differs."),
         .lengthExceeded(length: 10), .completed, .notFound, .deactivated(reason: "its length was exceeded"),

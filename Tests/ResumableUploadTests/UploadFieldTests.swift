@@ -4,7 +4,7 @@ import Testing
 
 @Suite struct UploadFieldTests {
     @Test(
-        "STF-01: leading zeros, -0, white space and parameters",
+        "STF-01: Integers may have leading zeros, -0, white space and parameters",
         arguments: [
             ("5", 5), ("05", 5), ("005;a=b", 5), ("5;x", 5), ("0", 0), ("-0", 0), ("  5", 5), ("5 ", 5),
             ("999999999999999", 999_999_999_999_999),
@@ -15,7 +15,7 @@ import Testing
     }
 
     @Test(
-        "STF-02 STF-03 STF-04 STF-05: what is no non-negative Integer of 15 digits counts as absent",
+        "STF-02 STF-03 STF-04 STF-05: a value other than a non-negative Integer of 15 digits counts as absent",
         arguments: [
             "+5", "5.0", "\"5\"", "?1", "five", ":NQ==:", "@5", "%\"5\"", "-5", "-1", "1000000000000000", "5 5", "5,5",
             "5;", "5;A=1", "0x5", "", "5abc", "(5)", "99999999999999999999",
@@ -55,13 +55,13 @@ import Testing
         }
     }
 
-    @Test("STF-11: names of fields have no case")
+    @Test("STF-11: field names are case-insensitive")
     func caseInsensitive() {
         #expect((["upload-OFFSET": "7"] as Fields).uploadInteger("Upload-Offset") == 7)
         #expect(Dialect(announcedBy: ["UPLOAD-draft-interop-VERSION": "6"]) == .interop6)
     }
 
-    @Test("XCO-01 XCO-02 VER-27: the fields that browsers have to be allowed and shown")
+    @Test("XCO-01 XCO-02 VER-27: browsers may send the fields of requests and read those of responses")
     func crossOrigin() {
         #expect(
             Set(UploadFieldName.requestFields).isSuperset(of: [

@@ -2,7 +2,7 @@ import HTTPSemantics
 import ResumableUpload
 import Testing
 
-/// Uploads that find out by themselves how to begin.
+/// Uploads that choose the style of the creation by themselves.
 @Suite struct ClientAutomaticTests {
     private static let large: Int64 = 5 << 20
     private static let versions: [Dialect] = [.interop5, .interop6, .interop7, .interop8, .rfc]
@@ -15,14 +15,16 @@ import Testing
         return upload
     }
 
-    /// The fields by which a target says that it takes resumable uploads.
+    /// The fields by which a target announces support for resumable uploads.
     private func support(_ dialect: Dialect, limits: String = "max-age=60") -> Fields {
         var fields: Fields = ["Upload-Limit": limits]
         if let version = dialect.interopVersion { fields.append("Upload-Draft-Interop-Version", "\(version)") }
         return fields
     }
 
-    @Test("what is small, or of unknown length, is sent at once", arguments: [0, 1, 4 << 20, nil] as [Int64?])
+    @Test(
+        "small content and content of unknown length are sent with the first request",
+        arguments: [0, 1, 4 << 20, nil] as [Int64?])
     func unasked(length: Int64?) throws {
         var upload = ClientUpload.fresh(style: .automatic, length: length)
         let request = try upload.request()
@@ -30,7 +32,7 @@ import Testing
         #expect(request.fields["Upload-Complete"] == "?1")
     }
 
-    @Test("CLI-26: of much content nothing is sent before there is a place for it", arguments: versions)
+    @Test("CLI-26: large content is sent only after the upload resource was created", arguments: versions)
     func supported(dialect: Dialect) throws {
         var upload = try asked(dialect)
         upload.answer(204, support(dialect))
@@ -43,7 +45,8 @@ import Testing
         #expect(try upload.request().kind == .retrieve)
     }
 
-    @Test("a target that does not say so gets everything in one request: what is empty could be the whole file to it")
+    @Test(
+        "a target that does not announce support gets all content in one request, because it could store an empty one")
     func unsupported() throws {
         let answers: [(Status, Fields)] = [
             (204, [:]), (405, [:]), (404, support(.interop8)), (200, support(.interop7)),
@@ -58,14 +61,16 @@ import Testing
         }
     }
 
-    @Test("a question without an answer keeps nothing back", arguments: [ClientInterruption.connection, .stall])
+    @Test(
+        "the content is sent even if the request for discovery gets no response",
+        arguments: [ClientInterruption.connection, .stall])
     func unanswered(reason: ClientInterruption) throws {
         var upload = try asked()
         upload.cut(reason)
         #expect(try upload.request().content == .range(from: 0, count: Self.large))
     }
 
-    @Test("CLI-17: what is too large is known before anything was sent; parts are as small as they have to be")
+    @Test("CLI-17: content above max-size is rejected before anything is sent; parts are at most max-append-size")
     func limits() throws {
         var upload = try asked()
         upload.answer(204, support(.interop8, limits: "max-size=1000"))

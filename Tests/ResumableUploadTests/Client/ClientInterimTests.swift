@@ -2,7 +2,7 @@ import HTTPSemantics
 import ResumableUpload
 import Testing
 
-/// What interim responses do to the client's side of an upload.
+/// The effect of interim responses on the state machine of a client.
 @Suite struct ClientInterimTests {
     @Test("CLI-21: a 104 with an upload resource opens the gate and makes the upload resumable")
     func opens() throws {
@@ -32,7 +32,7 @@ import Testing
         #expect(upload.announce("/u/1", .sameOrigin, fields) == .openGate)
     }
 
-    @Test("CLI-22: any number of other interim responses mean nothing")
+    @Test("CLI-22: other interim responses are ignored, however many there are")
     func others() throws {
         var upload = ClientUpload.fresh()
         _ = try upload.request()
@@ -72,7 +72,7 @@ import Testing
         #expect(upload.failed() == .tooLarge(limit: 99))
     }
 
-    @Test("CLI-16: content beyond max-append-size is broken off, and parts of that size follow")
+    @Test("CLI-16: a request with content beyond max-append-size is aborted, and parts of that size follow")
     func maxAppendSize() throws {
         var upload = ClientUpload.fresh()
         _ = try upload.request()
@@ -84,7 +84,7 @@ import Testing
         #expect(request.fields["Upload-Complete"] == "?0")
     }
 
-    @Test("CLI-16: where some of it was sent already, the offset is asked for first")
+    @Test("CLI-16: if some content was sent before the abort, the offset is retrieved first")
     func maxAppendSizeLate() throws {
         var upload = ClientUpload.fresh()
         _ = try upload.request()
@@ -93,7 +93,7 @@ import Testing
         #expect(try upload.request().kind == .retrieve)
     }
 
-    @Test("CLI-07 CLI-33: offsets are taken from interim responses, and one that goes down ends the upload")
+    @Test("CLI-07 CLI-33: the client accepts offsets from interim responses, and a decreasing one ends the upload")
     func offsets() throws {
         var upload = ClientUpload.fresh()
         _ = try upload.request()
@@ -119,7 +119,7 @@ import Testing
         #expect(upload.failed() == .offsetImpossible(101))
     }
 
-    @Test("STF-13: void offsets in interim responses are none", arguments: ["5.0", "-5", "\"5\"", "5, 6", ""])
+    @Test("STF-13: invalid offsets in interim responses are ignored", arguments: ["5.0", "-5", "\"5\"", "5, 6", ""])
     func void(value: String) throws {
         var upload = ClientUpload.fresh()
         _ = try upload.request()
@@ -131,7 +131,7 @@ import Testing
     }
 
     @Test(
-        "an upload resource that must not be used is as good as none: the upload can still end well",
+        "an upload resource that must not be used is ignored, and the upload can still succeed",
         arguments: [ResolvedLocation.Relation.insecure, .otherOrigin])
     func unusable(relation: ResolvedLocation.Relation) throws {
         var upload = ClientUpload.fresh()
@@ -142,7 +142,7 @@ import Testing
         #expect(upload.outcome()?.response.status == 200)
     }
 
-    @Test("RED-03: one of another origin is used where that is allowed, without credentials")
+    @Test("RED-03: an upload resource of another origin is used if that is allowed, without credentials")
     func otherOrigin() throws {
         var upload = ClientUpload.fresh(allowsOtherOrigin: true)
         #expect(try upload.request().carriesCredentials)
@@ -153,7 +153,7 @@ import Testing
         #expect(!request.carriesCredentials)
     }
 
-    @Test("a 104 with an append names no other upload resource")
+    @Test("the Location of a 104 to an append is ignored")
     func appending() throws {
         var upload = try ClientUpload.appending()
         _ = try upload.request()

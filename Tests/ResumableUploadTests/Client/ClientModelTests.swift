@@ -3,10 +3,10 @@ import ResumableUpload
 import TestSupport
 import Testing
 
-/// Clients against the server's decisions, over connections that break anywhere.
+/// Runs clients against a model of the server, over connections that break anywhere.
 @Suite struct ClientModelTests {
     @Test(
-        "CLI-05 CLI-06 CLI-08 CLI-10 CLI-12 CLI-16 OFF-11: whatever breaks, the bytes arrive, once",
+        "CLI-05 CLI-06 CLI-08 CLI-10 CLI-12 CLI-16 OFF-11: all bytes arrive exactly once, whatever breaks",
         arguments: 0..<3000 as Range<UInt64>)
     func gets(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
@@ -39,7 +39,7 @@ import Testing
                     #expect(count >= limits.minAppendSize ?? 0, "seed \(seed)")
                 }
                 link.carry(request, of: &upload)
-                // Another process continues.
+                // Another process continues the upload.
                 if link.chance(10), let resumption = upload.resumption {
                     upload = ClientUpload(resuming: resumption, intent: intent, retry: retry, random: { 0 })
                 }
@@ -53,11 +53,11 @@ import Testing
                 return
             }
         }
-        Issue.record("seed \(seed): no end")
+        Issue.record("seed \(seed): the upload does not end")
     }
 }
 
-/// Carries the requests of one client to the model of a server, and breaks at random.
+/// A connection that carries the requests of one client to the model of a server and breaks at random.
 struct ModelLink {
     var server: ModelServer
     let source: [UInt8]
@@ -104,7 +104,7 @@ struct ModelLink {
         }
         var incoming = ModelServer.Request(dialect: dialect, fields: request.fields, framing: framing, content: content)
         if request.kind == .create {
-            // A creation that is repeated makes another upload; the one before is never used again.
+            // A repeated creation makes another upload; the earlier one is never used again.
             if !server.exists || !server.isProcessing, server.answer == nil {
                 server = ModelServer(limits: server.limits)
                 uri += 1

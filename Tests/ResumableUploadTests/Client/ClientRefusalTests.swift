@@ -2,7 +2,7 @@ import HTTPSemantics
 import ResumableUpload
 import Testing
 
-/// Refusals that a client can do something about: of the offset, of the size, of the place.
+/// Refusals to which a client can react: a wrong offset, a size above a limit, a redirection.
 @Suite struct ClientRefusalTests {
     private let v8 = Dialect.interop8
 
@@ -20,7 +20,7 @@ import Testing
         #expect(try upload.request().content == .range(from: 10, count: 90))
     }
 
-    @Test("a 409 with the flag of a complete upload and another offset is a refusal of the offset all the same")
+    @Test("a 409 with another offset is a conflict of offsets, even if it says that the upload is complete")
     func flagged() throws {
         var upload = try ClientUpload.appending()
         _ = try upload.request()
@@ -29,7 +29,7 @@ import Testing
         #expect(try upload.request().content == .empty)
     }
 
-    @Test("CLI-32: without an offset the client retrieves it once; if the server never agrees, the upload ends")
+    @Test("CLI-32: after a 409 without an offset the client retrieves it; if the conflict persists, the upload ends")
     func endless() throws {
         var upload = try ClientUpload.appending()
         var kinds: [ClientRequest.Kind] = []
@@ -47,7 +47,7 @@ import Testing
         #expect(upload.failed() == .exhausted(lastReason: .offsetConflict))
     }
 
-    @Test("an upload that a 409 destroyed is gone")
+    @Test("an upload that no longer exists after a 409 fails as gone")
     func destroyed() throws {
         var upload = try ClientUpload.appending(.interop6)
         _ = try upload.request()
@@ -79,7 +79,7 @@ import Testing
 
     // MARK: 413
 
-    @Test("CLI-15 CLI-14: after a 413 the limits are asked for, and the same amount is never sent again")
+    @Test("CLI-15 CLI-14: after a 413 the client requests the limits and never sends the same amount again")
     func tooLarge() throws {
         var upload = ClientUpload.fresh(length: 1000)
         #expect(try upload.request().content == .range(from: 0, count: 1000))
@@ -115,7 +115,7 @@ import Testing
         #expect(try upload.request().content == .range(from: 0, count: 30))
     }
 
-    @Test("CLI-14: a 413 for what is not above the minimum, or for nothing, is the end")
+    @Test("CLI-14: a 413 for a part of the minimum size, or for no content, ends the upload")
     func smallest() throws {
         var upload = try ClientUpload.appending(limit: "min-append-size=60")
         _ = try upload.request()
@@ -171,7 +171,7 @@ import Testing
         retrieval.answer(status, location: "/u/2")
         let head = try retrieval.request()
         #expect(head.resource == .upload("/u/2") && head.method == .head)
-        // Only a permanent one is remembered.
+        // Only a permanent redirection is remembered.
         #expect(retrieval.resumption?.uri == (status == 308 ? "/u/2" : "/u/1"))
 
         var append = try ClientUpload.appending()
@@ -193,7 +193,7 @@ import Testing
         #expect(try upload.request().carriesCredentials == false)
     }
 
-    @Test("an upload resource does not move to another origin unasked, nor to a less secure one")
+    @Test("a redirection of an upload resource to another origin is not followed by default")
     func uploadMoves() throws {
         for relation in [ResolvedLocation.Relation.otherOrigin, .insecure] {
             var upload = ClientUpload.resumed()
@@ -204,7 +204,7 @@ import Testing
         }
     }
 
-    @Test("redirections without end, or without a location, end the upload")
+    @Test("endless redirections and a redirection without Location end the upload")
     func endlessRedirections() throws {
         var upload = ClientUpload.fresh()
         for _ in 0..<6 {

@@ -2,7 +2,7 @@ import HTTPSemantics
 import ResumableUpload
 import Testing
 
-/// What the client's side of an upload sends.
+/// The requests that a client sends for an upload.
 @Suite struct ClientRequestTests {
     @Test(
         "CLI-01: every request of a draft's client names the version, those of the published protocol name none",
@@ -35,7 +35,7 @@ import Testing
         #expect(!request.awaitsInterim)
     }
 
-    @Test("CLI-04: a known length goes with the creation, from version 5 on", arguments: Dialect.allCases)
+    @Test("CLI-04: the creation declares a known length from version 5 on", arguments: Dialect.allCases)
     func creation(dialect: Dialect) throws {
         var upload = ClientUpload.fresh(dialect, method: .put, fields: ["Content-Type": "text/plain"])
         let request = try upload.request()
@@ -81,7 +81,7 @@ import Testing
         #expect(upload.outcome()?.isResponseLost == false)
     }
 
-    @Test("CLI-04 CLI-27: a source that ends at the edge of an append is completed without content")
+    @Test("CLI-04 CLI-27: if the source ends where an append ended, an append without content completes the upload")
     func streamEnds() throws {
         var upload = try ClientUpload.appending(length: nil, maximumContent: 50)
         let first = try upload.request()
@@ -98,7 +98,7 @@ import Testing
         #expect(last.fields["Upload-Length"] == "50")
     }
 
-    @Test("CLI-27: what was sent in incomplete parts up to the end is completed without content")
+    @Test("CLI-27: if all content was sent in incomplete parts, an append without content completes the upload")
     func allSent() throws {
         var upload = ClientUpload.resumed()
         _ = try upload.request()
@@ -110,7 +110,7 @@ import Testing
     }
 
     @Test(
-        "CLI-05: the parts add up to the length, and every request that declares it declares the same",
+        "CLI-05: the parts add up to the length, and every request declares the same length",
         arguments: 1...30)
     func parts(bound: Int64) throws {
         var upload = try ClientUpload.appending(maximumContent: bound)
@@ -128,7 +128,7 @@ import Testing
         #expect(upload.outcome()?.response.status == 204)
     }
 
-    @Test("CLI-16: parts keep to the server's bounds, and what is left may be less")
+    @Test("CLI-16: parts keep the server's limits, and only the last one may be below the minimum")
     func bounds() throws {
         var upload = try ClientUpload.appending(
             length: 33, maximumContent: 2, limit: "min-append-size=5, max-append-size=10")
@@ -140,7 +140,7 @@ import Testing
         #expect(try upload.request().content == .range(from: 30, count: 3))
     }
 
-    @Test("CLI-16: after a cut within a part every incomplete one is again not below the minimum")
+    @Test("CLI-16: after a cut within a part the next incomplete part is not below the minimum")
     func afterCut() throws {
         var upload = ClientUpload.resumed(length: 33, limits: UploadLimits(maxAppendSize: 10, minAppendSize: 5))
         _ = try upload.request()
@@ -148,7 +148,7 @@ import Testing
         #expect(try upload.request().content == .range(from: 7, count: 10))
     }
 
-    @Test("a bound of the caller's makes the creation careful")
+    @Test("a maximum size of parts that the caller sets makes the creation careful")
     func ownBound() throws {
         var upload = ClientUpload.fresh(maximumContent: 99)
         let request = try upload.request()

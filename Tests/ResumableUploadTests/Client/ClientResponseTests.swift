@@ -2,13 +2,15 @@ import HTTPSemantics
 import ResumableUpload
 import Testing
 
-/// How the client's side of an upload takes final responses.
+/// The effect of final responses on the state machine of a client.
 @Suite struct ClientResponseTests {
     private let v8 = Dialect.interop8
 
     // MARK: The target's answer
 
-    @Test("CLI-11: a response that completes is the end, whatever its status", arguments: [200, 400, 409, 500, 503])
+    @Test(
+        "CLI-11: a final response that says complete ends the upload, whatever its status",
+        arguments: [200, 400, 409, 500, 503])
     func final(status: Int) throws {
         var upload = ClientUpload.fresh()
         _ = try upload.request()
@@ -18,7 +20,7 @@ import Testing
         #expect(upload.outcome()?.isResponseLost == false)
     }
 
-    @Test("CLI-20: the final response's Location is the application's own")
+    @Test("CLI-20: the Location of the final response is passed to the caller")
     func ownLocation() throws {
         var upload = ClientUpload.fresh()
         _ = try upload.request()
@@ -27,7 +29,8 @@ import Testing
         #expect(upload.outcome()?.response.location?.uri == "/doc/1")
     }
 
-    @Test("CLI-34 CLI-23: success without the field, or with another version's, completes", arguments: Dialect.allCases)
+    @Test(
+        "CLI-34 CLI-23: a success without the completeness field of the version completes", arguments: Dialect.allCases)
     func bare(dialect: Dialect) throws {
         for fields: Fields in [
             [:], dialect == .interop3 ? ["Upload-Complete": "?1"] : ["Upload-Incomplete": "?0"],
@@ -55,7 +58,7 @@ import Testing
         }
     }
 
-    @Test("CLI-23: without an upload resource an error is the end", arguments: [400, 404, 500, 502, 504])
+    @Test("CLI-23: without an upload resource an error status ends the upload", arguments: [400, 404, 500, 502, 504])
     func plainServer(status: Int) throws {
         var upload = ClientUpload.fresh()
         _ = try upload.request()
@@ -64,7 +67,7 @@ import Testing
         #expect(upload.resumption == nil)
     }
 
-    @Test("a creation that made no upload resource cannot continue")
+    @Test("a careful creation that got no upload resource ends the upload")
     func noResource() throws {
         var upload = ClientUpload.fresh(style: .careful)
         _ = try upload.request()
@@ -72,7 +75,7 @@ import Testing
         #expect(upload.failed() == .resumptionUnsupported(201))
     }
 
-    @Test("a success without a word of the protocol ends an upload in parts: the server knows nothing of it")
+    @Test("a success without fields of the protocol ends an upload in parts, because the server does not support them")
     func withoutResumption() throws {
         for (style, most) in [(CreationStyle.careful, nil), (.optimistic, 40 as Int64?)] {
             var upload = ClientUpload.fresh(style: style, maximumContent: most)
@@ -105,7 +108,7 @@ import Testing
     // MARK: Interruptions
 
     @Test(
-        "CLI-12: what another try may change is asked about first, then appended to",
+        "CLI-12: after the status of a temporary failure the client retrieves the offset, then appends",
         arguments: [408, 423, 425, 429, 500, 502, 503, 504])
     func transient(status: Int) throws {
         var upload = ClientUpload.fresh()
@@ -120,7 +123,9 @@ import Testing
         #expect(append.fields["Upload-Offset"] == "40")
     }
 
-    @Test("CLI-08 CLI-10: the offset is the server's, be it less or more than what was sent", arguments: [40, 50, 60])
+    @Test(
+        "CLI-08 CLI-10: the client continues at the server's offset, below or above the amount sent",
+        arguments: [40, 50, 60])
     func offset(told: Int64) throws {
         var upload = ClientUpload.fresh()
         _ = try upload.request()
@@ -139,7 +144,7 @@ import Testing
         #expect(upload.failed() == .refused(Status(rawValue: status)))
     }
 
-    @Test("refusals for want of rights leave the upload to be resumed", arguments: [401, 403, 407])
+    @Test("an upload can be resumed after a refusal for missing authorization", arguments: [401, 403, 407])
     func unauthorized(status: Int) throws {
         for kind in [ClientRequest.Kind.append, .retrieve] {
             var upload = kind == .append ? try ClientUpload.appending() : ClientUpload.resumed()
@@ -150,7 +155,7 @@ import Testing
         }
     }
 
-    @Test("an upload that is gone leaves nothing to resume", arguments: [404, 410])
+    @Test("an upload that is gone has no resume data", arguments: [404, 410])
     func gone(status: Int) throws {
         for kind in [ClientRequest.Kind.append, .retrieve] {
             var upload = kind == .append ? try ClientUpload.appending() : ClientUpload.resumed()
@@ -161,7 +166,7 @@ import Testing
         }
     }
 
-    @Test("CLI-13: Retry-After is waited for in place of the policy's wait")
+    @Test("CLI-13: the client waits for Retry-After instead of the policy's delay")
     func retryAfter() throws {
         var upload = ClientUpload.resumed()
         _ = try upload.request()
@@ -172,7 +177,7 @@ import Testing
         #expect(try upload.wait() == 1)
     }
 
-    @Test("CLI-35: so many further tries without progress and no more; progress resets the count")
+    @Test("CLI-35: the number of retries without progress is limited, and progress resets the count")
     func attempts() throws {
         var retry = RetryPolicy()
         retry.triesWithoutProgress = 2
@@ -196,7 +201,7 @@ import Testing
         #expect(upload.resumption?.acknowledged == 1)
     }
 
-    @Test("a creation of which nothing is known is repeated only if it had no effect")
+    @Test("a creation without a response is repeated only if the repetition is safe")
     func repeated() throws {
         for (method, reason, sent, isRepeated) in [
             (Method.post, ClientInterruption.connection, Int64(10), false), (.post, .connection, 0, true),
@@ -223,7 +228,9 @@ import Testing
 
     // MARK: Retrieval
 
-    @Test("STF-13: a retrieval without a usable offset is nothing to continue from", arguments: ["5.0", "-1", "x", ""])
+    @Test(
+        "STF-13: the client does not continue after a retrieval without a valid offset",
+        arguments: ["5.0", "-1", "x", ""])
     func voidOffset(value: String) throws {
         var upload = ClientUpload.resumed()
         _ = try upload.request()
@@ -243,7 +250,7 @@ import Testing
         #expect(upload.resumption == nil)
     }
 
-    @Test("CLI-05: another length than the source's is another source")
+    @Test("CLI-05: an upload whose length differs from the source's fails as a changed source")
     func otherLength() throws {
         var upload = ClientUpload.resumed()
         _ = try upload.request()
@@ -251,7 +258,7 @@ import Testing
         #expect(upload.failed() == .sourceChanged)
     }
 
-    @Test("CLI-38: a lost final response is asked for once, by the completing append without content")
+    @Test("CLI-38: a lost final response is requested once, by a completing append without content")
     func replay() throws {
         for dialect in [Dialect.interop8, .rfc] {
             var upload = ClientUpload.resumed(dialect)
@@ -268,7 +275,7 @@ import Testing
         }
     }
 
-    @Test("CLI-38: versions before 8 have no such thing; the answer is lost", arguments: Dialect.allCases)
+    @Test("CLI-38: a lost final response is not requested in versions before 8", arguments: Dialect.allCases)
     func lostAnswer(dialect: Dialect) throws {
         guard dialect < .interop8 else { return }
         var upload = ClientUpload.resumed(dialect)
@@ -277,7 +284,7 @@ import Testing
         #expect(upload.outcome()?.isResponseLost == true)
     }
 
-    @Test("an upload that ended before its end, with a lost answer, is no success")
+    @Test("an upload that the server ended before its last byte, with a lost response, fails")
     func endedEarly() throws {
         var upload = ClientUpload.resumed()
         _ = try upload.request()
@@ -291,7 +298,7 @@ import Testing
         #expect(upload.failed() == .answerLost)
     }
 
-    @Test("CLI-09: bytes that cannot be had any more end the upload, and it is deleted")
+    @Test("CLI-09: bytes that the source can no longer read end the upload, and it is deleted")
     func sourceFailed() throws {
         var upload = ClientUpload.resumed()
         _ = try upload.request()
@@ -303,7 +310,7 @@ import Testing
         #expect(upload.failed() == .sourceUnavailable(at: 40))
     }
 
-    @Test("a deletion that was not confirmed leaves the upload to be deleted later")
+    @Test("resume data remains after an unconfirmed deletion, so that the upload can be deleted later")
     func cancelled() throws {
         for isConfirmed in [true, false] {
             var upload = ClientUpload.resumed()
@@ -318,7 +325,7 @@ import Testing
         #expect(nothing.failed() == .cancelled)
     }
 
-    @Test("CLI-18: an upload of this run whose lifetime has passed is not retrieved, but created again")
+    @Test("CLI-18: an upload of this run that has expired is not retrieved, but created again")
     func ownExpiry() throws {
         var upload = ClientUpload.fresh()
         _ = try upload.request(now: 0)
@@ -331,7 +338,8 @@ import Testing
         #expect(later.resumption == nil)
     }
 
-    @Test("an upload of an earlier run is asked for before it is forgotten: the local clock may have been wrong")
+    @Test(
+        "an expired upload of an earlier run is retrieved before it fails, because the local clock may have been wrong")
     func expiry() throws {
         var gone = ClientUpload.resumed(expires: 99)
         #expect(try gone.request(now: 100).kind == .retrieve)
@@ -340,19 +348,19 @@ import Testing
         #expect(gone.failed(now: 100) == .expired && gone.resumption == nil)
         var again = alive
 
-        // The server sends no other lifetime.
+        // The server sends no new lifetime.
         alive.answer(204, v8.head(complete: false, offset: 40), now: 100)
         #expect(try alive.request(now: 500).kind == .append)
         #expect(alive.resumption != nil)
 
-        // One of 0 with every answer: the offset is asked for once before each append.
+        // With a lifetime of 0 in every response the offset is retrieved once before each append.
         again.answer(204, v8.head(complete: false, offset: 5, limit: "max-age=0"), now: 112)
         #expect(try again.request(now: 114).kind == .append)
         again.answer(204, v8.head(complete: false, offset: 50, limit: "max-age=0"), now: 115)
         #expect(try again.request(now: 116).kind == .retrieve)
     }
 
-    @Test("a server that cannot be reached after the lifetime leaves the upload as it was")
+    @Test("an expired upload can still be resumed if the server cannot be reached")
     func expiredAndUnreachable() throws {
         var upload = ClientUpload.resumed(expires: 99)
         for _ in 0...RetryPolicy().triesWithoutProgress {

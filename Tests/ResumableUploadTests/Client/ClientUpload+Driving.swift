@@ -15,7 +15,7 @@ extension ClientUpload {
                 fields: fields, allowsOtherOrigin: allowsOtherOrigin), retry: retry, random: { 1 })
     }
 
-    /// The rest of an upload whose resource is `/u/1`.
+    /// A resumed upload with the resource `/u/1`.
     static func resumed(
         _ dialect: Dialect = .interop8, acknowledged: Int64 = 0, length: Int64? = 100, expires: Int64? = nil,
         limits: UploadLimits = UploadLimits()
@@ -26,7 +26,7 @@ extension ClientUpload {
                 expires: expires), intent: UploadIntent(length: length), retry: RetryPolicy(), random: { 1 })
     }
 
-    /// One that has been created carefully and is about to append from the beginning.
+    /// An upload after its careful creation; the next request appends from the beginning.
     static func appending(
         _ dialect: Dialect = .interop8, length: Int64? = 100, maximumContent: Int64? = nil, limit: String? = nil
     ) throws -> ClientUpload {
@@ -36,7 +36,7 @@ extension ClientUpload {
         return upload
     }
 
-    /// The request that comes next, after waits.
+    /// The next request; waits before it are skipped.
     mutating func request(
         now: Int64 = 0, sourceLocation: SourceLocation = #_sourceLocation
     ) throws -> ClientRequest {
@@ -51,7 +51,7 @@ extension ClientUpload {
         }
     }
 
-    /// The wait that comes next, in seconds.
+    /// The length of the next wait in seconds.
     mutating func wait(sourceLocation: SourceLocation = #_sourceLocation) throws -> Double {
         guard case .wait(let duration, _) = next(now: 0) else {
             Issue.record("no wait", sourceLocation: sourceLocation)
@@ -60,7 +60,7 @@ extension ClientUpload {
         return Double(duration.components.seconds) + Double(duration.components.attoseconds) / 1e18
     }
 
-    /// Why it failed; waits are passed over. `nil`: it did not.
+    /// The failure of the upload, `nil` if it did not fail; waits are skipped.
     mutating func failed(now: Int64 = 0) -> ClientFailure? {
         while true {
             switch next(now: now) {
@@ -71,7 +71,7 @@ extension ClientUpload {
         }
     }
 
-    /// How it ended; `nil`: it did not.
+    /// The outcome of the upload, `nil` if it did not end.
     mutating func outcome() -> UploadOutcome? {
         if case .finished(let outcome) = next(now: 0) { outcome } else { nil }
     }
@@ -106,7 +106,7 @@ extension ClientUpload {
 struct Unexpected: Error {}
 
 extension Dialect {
-    /// Fields of a 104.
+    /// The fields of a 104.
     func interim(offset: Int64? = nil, limit: String? = nil) -> Fields {
         var fields = Fields()
         if let interopVersion { fields.append("Upload-Draft-Interop-Version", "\(interopVersion)") }
@@ -115,7 +115,7 @@ extension Dialect {
         return fields
     }
 
-    /// Fields of a final response.
+    /// The fields of a final response.
     func head(
         complete: Bool? = nil, offset: Int64? = nil, length: Int64? = nil, limit: String? = nil
     ) -> Fields {

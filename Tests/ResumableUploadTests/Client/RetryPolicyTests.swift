@@ -3,7 +3,7 @@ import ResumableUpload
 import Testing
 
 @Suite struct RetryPolicyTests {
-    @Test("CLI-35: waits grow, a random part of each is taken, and the last one stays")
+    @Test("CLI-35: delays grow up to the last one, and each is multiplied by a random factor")
     func delays() {
         let policy = RetryPolicy()
         #expect(
@@ -12,7 +12,7 @@ import Testing
         #expect(policy.delay(before: 4, random: 0) == .zero)
     }
 
-    @Test("a server that says not now is not asked again at once, but after half of a wait at least")
+    @Test("a retry after a refusal waits for at least half of a delay")
     func refused() {
         let policy = RetryPolicy()
         let all = (1...8).map { policy.delay(before: $0, random: 1, isRefused: true) }
@@ -20,7 +20,7 @@ import Testing
         #expect(policy.delay(before: 1, random: 0, isRefused: true) == .milliseconds(500))
     }
 
-    @Test("no waits at all are no waits")
+    @Test("a policy without delays never waits")
     func none() {
         var policy = RetryPolicy()
         policy.delays = []
@@ -29,13 +29,13 @@ import Testing
     }
 
     @Test(
-        "Retry-After is seconds or a date, and bounded",
+        "Retry-After is a number of seconds or a date, and has a maximum",
         arguments: [
             ("5", 5), ("0", 0), ("100000", 600), ("99999999999999999999", 600), ("-1", nil), ("1.5", nil), ("", nil),
             ("soon", nil), ("Sun, 06 Nov 1994 08:49:37 GMT", 37), ("Sun, 06 Nov 1994 08:48:37 GMT", 0),
         ])
     func retryAfter(value: String, expected: Double?) {
-        // 1994-11-06 08:49:00
+        // The time is 1994-11-06 08:49:00.
         let told = RetryPolicy().retryAfter(["Retry-After": value], now: 784_111_740)
         #expect(told == expected.map { .seconds($0) })
     }

@@ -4,7 +4,7 @@ import Testing
 
 @Suite struct UploadLimitParsingTests {
     @Test(
-        "STF-14 STF-15 STF-16: unknown keys are nothing, a known key of a wrong type voids everything, the last one counts",
+        "STF-14 STF-15 STF-16: unknown keys are ignored, a wrong type invalidates all keys, the last one counts",
         arguments: [
             ("max-size=10, foo=(1 2)", UploadLimits(maxSize: 10)),
             ("max-size=10, max-age=1.5", nil),
@@ -30,7 +30,7 @@ import Testing
         #expect(UploadLimits(parsing: [:], dialect: .interop8) == nil)
     }
 
-    @Test("version 6 calls the lifetime expires, too")
+    @Test("in version 6 the key expires is accepted for the lifetime, too")
     func expires() {
         #expect(
             UploadLimits(parsing: ["Upload-Limit": "expires=5"], dialect: .interop6) == UploadLimits(maxAge: 5))
