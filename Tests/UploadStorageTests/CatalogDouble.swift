@@ -2,7 +2,7 @@ import SystemCalls
 
 @testable import UploadStorage
 
-/// A catalog in memory whose count takes until the test lets it end, and that calls the test after every removal.
+/// A catalog in memory. The test decides when its count ends, and is called after every removal.
 final class CatalogDouble: UploadCatalog {
     private struct State {
         var outcomes: [Result<Void, StoreError>] = []
@@ -28,19 +28,19 @@ final class CatalogDouble: UploadCatalog {
         set { state.withLock { $0.afterRemoval = newValue } }
     }
 
-    /// Called when the uploads in processing were listed.
+    /// Called after the uploads in processing were listed.
     var afterProcessing: (@Sendable () -> Void)? {
         get { state.withLock { $0.afterProcessing } }
         set { state.withLock { $0.afterProcessing = newValue } }
     }
 
-    /// What ``close(saving:)`` was given.
+    /// The totals that ``close(saving:)`` received.
     var closingTotals: CatalogTotals? { state.withLock { $0.closingTotals } }
 
-    /// How often a count was begun.
+    /// The number of counts that were begun.
     var counts: Int { state.withLock { $0.counts } }
 
-    /// Lets the count that waits end, or the next one.
+    /// Ends the waiting count, or the next one if none waits.
     func endCount(_ error: StoreError? = nil) {
         state.withLock { $0.outcomes.append(error.map { .failure($0) } ?? .success(())) }
         state.notifyAll()

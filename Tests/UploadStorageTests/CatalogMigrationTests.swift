@@ -8,7 +8,7 @@ import Testing
 @testable import UploadStorage
 
 @Suite struct CatalogMigrationTests {
-    /// A catalog as the first version of the schema had it, in a real file with a log, as a killed server left it.
+    /// A catalog with the first version of the schema, in a file with a write-ahead log, as a killed server leaves it.
     private struct OldCatalog {
         static let secret = "OLD-SECRET-VALUE"
 
@@ -28,7 +28,7 @@ import Testing
             for number in 0..<count {
                 var row = Self.row(number)
                 try connection.run(CatalogSQL.insertUpload, row.columns + [.text("anna")])
-                // Pages that were freed without being overwritten.
+                // These pages are freed without being overwritten.
                 if number % 3 == 0 {
                     try connection.run(CatalogSQL.delete, [.blob(row.id.bytes), .integer(9)])
                     continue
@@ -64,7 +64,7 @@ import Testing
         func filesWithSecrets(_ directory: String? = nil) throws -> [String] {
             let directory = directory ?? self.directory
             return try FileManager.default.contentsOfDirectory(atPath: directory).filter { name in
-                // Directories have no contents.
+                // `contents` returns nil for a directory.
                 let data = FileManager.default.contents(atPath: directory + "/" + name) ?? Data()
                 return data.range(of: Data(Self.secret.utf8)) != nil
             }.sorted()
@@ -74,7 +74,7 @@ import Testing
             let directory = directory ?? self.directory
             let catalog = try SQLiteCatalog(
                 path: directory + "/" + DataDirectory.catalogName, durability: .acknowledged)
-            // While it is open, with its log.
+            // The catalog is open here, so its log exists.
             #expect(try filesWithSecrets(directory) == [], sourceLocation: sourceLocation)
             for row in rows { #expect(try catalog.row(row.id) == row, sourceLocation: sourceLocation) }
             catalog.close()
@@ -82,16 +82,16 @@ import Testing
         }
     }
 
-    @Test("a catalog of the first version keeps only what uploads need, and no byte of the rest is left in any file")
+    @Test("the migration of a catalog of the first version removes all values that uploads do not need from every file")
     func cleaned() throws {
         let old = try OldCatalog(rows: 700)
         #expect(try old.filesWithSecrets() == ["onward.sqlite", "onward.sqlite-wal"])
         try old.expectMigrated()
-        // Again, as it is.
+        // The migrated catalog is opened once more.
         try old.expectMigrated()
     }
 
-    @Test("a migration that is cut off behind any step is repeated by the next start")
+    @Test("a migration that is interrupted after any step is repeated by the next start")
     func cutOff() throws {
         let old = try OldCatalog(rows: 500)
         var copies: [String] = []
@@ -111,7 +111,7 @@ import Testing
         #expect(try old.filesWithSecrets() == [])
     }
 
-    @Test("without the space for it the start fails with the numbers, changes nothing, and succeeds later")
+    @Test("without space for the migration the start fails with both numbers, changes nothing, and succeeds later")
     func noSpace() throws {
         let old = try OldCatalog(rows: 60)
         do {
@@ -126,7 +126,7 @@ import Testing
         try old.expectMigrated()
     }
 
-    @Test("a check of an older directory names what the next start will do, and changes nothing")
+    @Test("a check of an older directory reports the pending migration and changes nothing")
     func check() throws {
         let old = try OldCatalog(rows: 60)
         for name in ["files", "uploads"] {
@@ -151,7 +151,7 @@ import Testing
         #expect(try findings() == [])
     }
 
-    @Test("a catalog that another program reads is not taken for clean")
+    @Test("a catalog that another program is reading is not marked as clean")
     func otherReader() throws {
         let old = try OldCatalog(rows: 60)
         let reader = try SQLiteConnection(path: old.path, readOnly: true)

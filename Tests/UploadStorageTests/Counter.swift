@@ -2,14 +2,14 @@ import Digests
 import HTTPSemantics
 import Synchronization
 
-/// Counts from any thread.
+/// A counter that any thread can increase.
 final class Counter: Sendable {
     private let count = Atomic(0)
     func add() { count.add(1, ordering: .sequentiallyConsistent) }
     var value: Int { count.load(ordering: .sequentiallyConsistent) }
 }
 
-/// Whether a condition comes true, for which a minute is enough everywhere.
+/// Whether a condition becomes true within a minute.
 func happens(_ condition: () -> Bool) async throws -> Bool {
     let end = ContinuousClock.now + .seconds(60)
     while !condition() {
@@ -19,7 +19,7 @@ func happens(_ condition: () -> Bool) async throws -> Bool {
     return true
 }
 
-/// The digest in one go.
+/// The digest of all bytes.
 func digest(_ bytes: [UInt8], _ algorithm: Algorithm = .sha256) -> [UInt8] {
     var digest = RunningDigest(algorithm)
     bytes.withUnsafeBytes { digest.update($0) }

@@ -4,12 +4,12 @@ import Testing
 
 @testable import UploadStorage
 
-/// What happens while the store still counts what an unclean stop left.
+/// The store while it counts the uploads after an unclean stop.
 @Suite struct CountingTests {
     private struct Fixture {
         let catalog: CatalogDouble
         let store: UploadStore
-        /// Of known and of unknown length.
+        /// One upload of known and one of unknown length.
         let ids: [UploadID]
 
         init(quota: Int64?) throws {
@@ -36,7 +36,7 @@ import Testing
 
     private func finished(_ thread: Counter) async throws { #expect(try await happens { thread.value == 1 }) }
 
-    @Test("statistics do not wait for the count, and leave out what depends on it")
+    @Test("statistics do not wait for the count, and omit the numbers that depend on it")
     func statistics() async throws {
         let fixture = try Fixture(quota: 1000)
         let found = Monitor<StoreStatistics?>(nil)
@@ -71,12 +71,12 @@ import Testing
             appended.add()
         }
         #expect(try await happens { hasBegun.value == 1 })
-        // Bytes of known length need not wait.
+        // Appends to an upload of known length need not wait.
         let known = try fixture.store.lease(fixture.ids[0])
         try known.append("defg")
         known.release()
         let reader = try WorkerThread(name: "reader") {
-            // Long enough for the writer to come to where it waits.
+            // This is long enough for the writer to begin to wait.
             for _ in 0..<200 {
                 _ = try? fixture.store.record(fixture.ids[1])
                 SystemClock.pause(nanoseconds: 1_000_000)
@@ -89,13 +89,13 @@ import Testing
         try await finished(appended)
         writer.join()
         reader.join()
-        // Length 10 and three bytes are counted, so that 11 are too many.
+        // The length 10 and three bytes are counted, so 11 bytes are too many.
         #expect(error.withLock { $0 } == (isAppend ? nil : .quotaExceeded(limit: 20)))
         lease.release()
         fixture.store.close()
     }
 
-    @Test("a count that failed for another reason than damage is repeated, and nothing is damaged")
+    @Test("a count that failed for another reason than damage is repeated, and the store reports no damage")
     func repetition() async throws {
         let fixture = try Fixture(quota: 20)
         let reports = Counter()
@@ -109,7 +109,7 @@ import Testing
         fixture.store.close()
     }
 
-    @Test("closing ends the count, and what waits for it")
+    @Test("closing ends the count and the requests that wait for it")
     func closing() async throws {
         let fixture = try Fixture(quota: 1000)
         let lease = try fixture.store.lease(fixture.ids[1])

@@ -5,21 +5,22 @@ import TestSupport
 
 @testable import UploadStorage
 
-/// One client's life with a store that crashes: what it did, what it was promised, and whether the promises were kept.
+/// The actions of one client on a store that crashes, the results that were reported to it, and a check that none of
+/// them was lost.
 struct CrashHistory {
     enum Action: CaseIterable {
         case create, append, acknowledge, takeOver, release, publish, complete, cancel, stage, startAcknowledging
     }
 
-    /// What the client knows of one upload.
+    /// The state of one upload as the client knows it.
     private struct Known {
         var id: UploadID
         var content: [UInt8]
-        /// The largest offset that was reported to it.
+        /// The largest offset that was reported to the client.
         var promised: Int64 = 0
         var lease: UploadLease?
         var name: PublishedName
-        /// The final response, once it was sent.
+        /// The final response after it was sent.
         var answer: Response?
         var mayBeGone = false
     }
@@ -31,7 +32,7 @@ struct CrashHistory {
     private let withFaults: Bool
     private var uploads: [Known] = []
     private(set) var complaints: [String] = []
-    /// What the store did before the first crash, each step that failed with its error.
+    /// The steps of the store before the first crash, with the error of each failed one.
     private(set) var steps: [String] = []
 
     init(seed: UInt64, crashStep: Int? = nil, withFaults: Bool = false, script: [Action]? = nil) {
@@ -66,12 +67,12 @@ struct CrashHistory {
             }
             store.close()
         } catch {
-            // Crashed before it had begun.
+            // The store crashed during its start.
         }
         steps = plan.history.enumerated().map { index, operation in
             failures[index + 1].map { "\(operation) (\($0))" } ?? "\(operation)"
         }
-        // Recovery may be cut off, too, any number of times.
+        // Recovery may crash, too, more than once.
         for attempt in 0..<3 {
             let last = attempt == 2
             let plan = FaultPlan(crashStep: last ? nil : Int.random(in: 1...30, using: &generator))
@@ -93,7 +94,7 @@ struct CrashHistory {
 
     private mutating func complain(_ text: String) { complaints.append(text) }
 
-    // MARK: Acting
+    // MARK: Actions
 
     private mutating func perform(_ action: Action, on store: UploadStore) throws {
         if action == .create || uploads.isEmpty { return try create(on: store) }
@@ -167,12 +168,12 @@ struct CrashHistory {
         uploads[index].promised = max(uploads[index].promised, offset)
     }
 
-    // MARK: Judging
+    // MARK: Checks
 
     private mutating func judge(_ store: UploadStore, _ area: MemoryBlobArea) throws {
         let contents = Set(uploads.map(\.content))
         for (path, bytes) in area.publishedContents where !contents.contains(bytes) {
-            complain("the file \(path) is no upload's content")
+            complain("the file \(path) has the content of no upload")
         }
         for index in uploads.indices { try judge(index, store) }
         var expected = Usage()
@@ -184,12 +185,12 @@ struct CrashHistory {
         if store.usage(of: "alice") != expected { complain("usage is \(store.usage(of: "alice")), not \(expected)") }
         let onDisk = area.publishedContents.values.reduce(0) { $0 + Int64($1.count) }
         if onDisk != expected.publishedBytes {
-            complain("files of \(onDisk) bytes, counted \(expected.publishedBytes)")
+            complain("the files have \(onDisk) bytes, but \(expected.publishedBytes) were counted")
         }
         let first = store.sweep()
         if !first.failures.isEmpty || first.expired > 0 { complain("the first sweep found \(first)") }
         let sweep = store.sweep()
-        if sweep != SweepReport() { complain("the sweep found \(sweep)") }
+        if sweep != SweepReport() { complain("the second sweep found \(sweep)") }
     }
 
     private mutating func judge(_ index: Int, _ store: UploadStore) throws {
@@ -205,13 +206,13 @@ struct CrashHistory {
             return
         }
         switch taken {
-        case .processing: complain("upload \(index) is stuck")
+        case .processing: complain("upload \(index) is still being processed")
         case .complete(let record):
-            guard case .complete(let answer) = record.phase else { return complain("complete without an answer") }
-            if let told = known.answer, told != answer { complain("upload \(index) answers otherwise") }
+            guard case .complete(let answer) = record.phase else { return complain("complete, no response") }
+            if let sent = known.answer, sent != answer { complain("upload \(index) has another response") }
             if ![200, 201, 400].contains(answer.status) { complain("upload \(index) was answered \(answer.status)") }
         case .lease(let lease):
-            if known.answer != nil { complain("upload \(index) has forgotten its answer") }
+            if known.answer != nil { complain("upload \(index) lost its stored response") }
             if lease.acknowledged < known.promised {
                 complain("upload \(index): \(lease.acknowledged) < \(known.promised)")
             }

@@ -3,10 +3,11 @@ import Testing
 
 @testable import UploadStorage
 
-/// Seeded histories over the in-memory implementation that are cut off at any step, recovered (and cut off there again), and checked.
+/// Seeded histories over the in-memory implementation. Each crashes at some step, is recovered with further crashes,
+/// and is checked.
 @Suite struct CrashTests {
-    /// Seeds of ten histories each. `ONWARD_CRASH_HISTORIES` asks for more than the share of every run, `ONWARD_SEED` for one
-    /// history alone.
+    /// Ranges of ten seeds each. `ONWARD_CRASH_HISTORIES` sets the number of histories (default: 400), `ONWARD_SEED` selects
+    /// a single one.
     private static let blocks: [ClosedRange<UInt64>] = {
         let environment = ProcessInfo.processInfo.environment
         if let seed = environment["ONWARD_SEED"].flatMap({ UInt64($0) }) { return [seed...seed] }
@@ -15,7 +16,7 @@ import Testing
     }()
 
     @Test(
-        "OFF-10 OFF-18: no crash takes an acknowledged offset back, halves a file or repeats a publication",
+        "OFF-10 OFF-18: no crash decreases an acknowledged offset, truncates a file or repeats a publication",
         arguments: blocks)
     func crashes(_ seeds: ClosedRange<UInt64>) throws {
         for seed in seeds {
@@ -25,7 +26,7 @@ import Testing
         }
     }
 
-    @Test("every single step of one publication may be the last", arguments: [0 as UInt64, 1])
+    @Test("a crash at any step of a publication loses no acknowledged state", arguments: [0 as UInt64, 1])
     func everyStep(_ seed: UInt64) throws {
         for step in 1...60 {
             var history = CrashHistory(

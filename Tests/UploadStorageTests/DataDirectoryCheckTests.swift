@@ -7,7 +7,7 @@ import Testing
 
 @testable import UploadStorage
 
-/// A data directory that was tampered with while no server used it.
+/// Checks of data directories that were changed while no server used them.
 @Suite struct DataDirectoryCheckTests {
     /// A directory with one finished file, one unfinished upload of four bytes and one finished upload.
     private struct Fixture {
@@ -42,7 +42,7 @@ import Testing
         return findings
     }
 
-    /// Every file with content, permissions and times.
+    /// The content, permissions and times of every file.
     private func snapshot(_ path: String) throws -> [String: String] {
         var result: [String: String] = [:]
         for name in try FileManager.default.subpathsOfDirectory(atPath: path) {
@@ -54,7 +54,7 @@ import Testing
     }
 
     @Test(
-        "Names whose first character combines with the slash before it are names", arguments: ["\u{301}x", "\u{200D}"])
+        "Names whose first character combines with the slash before it are valid", arguments: ["\u{301}x", "\u{200D}"])
     func combining(segment: String) throws {
         let directory = try TemporaryDirectory()
         let path = directory.path + "/data"
@@ -110,7 +110,7 @@ import Testing
             try descriptor.setModified(time)
         case .row: try fixture.sql("UPDATE uploads SET creation = x'0102' WHERE phase = 0")
         case .page:
-            // An entry of an index that its table does not have.
+            // The index gets an entry that its table does not have.
             try fixture.sql(
                 """
                 PRAGMA writable_schema = ON;
@@ -123,7 +123,7 @@ import Testing
         }
     }
 
-    @Test("each harm is found and named, and a check changes nothing", arguments: Harm.allCases)
+    @Test("each kind of damage is found and named, and a check changes nothing", arguments: Harm.allCases)
     func harms(_ harm: Harm) throws {
         let fixture = try Fixture()
         try inflict(harm, on: fixture)
@@ -133,7 +133,7 @@ import Testing
         #expect(try snapshot(fixture.path) == before)
     }
 
-    @Test("the directory of a killed server is checked as it is, with its log")
+    @Test("the directory of a killed server is checked together with its write-ahead log")
     func unclean() throws {
         let fixture = try Fixture()
         let store = try UploadStore.open(root: fixture.path, configuration: StoreConfiguration(minFree: 0))
@@ -147,7 +147,7 @@ import Testing
         let names = try FileManager.default.contentsOfDirectory(atPath: copy + "/uploads")
         truncate(copy + "/uploads/" + (try #require(names.first { $0 != fixture.blob })), 5)
         let before = try snapshot(copy)
-        // FileManager's copies have other times.
+        // Copies by FileManager have other times.
         let found = try findings(copy).filter { $0.kind != .fileChanged }
         #expect(found.map(\.kind) == [.bytesShort], "\(found)")
         #expect(try snapshot(copy) == before)
@@ -156,7 +156,7 @@ import Testing
         #expect(try findings(fixture.path) == [])
     }
 
-    @Test("directories and databases that are not ours are refused, and stay as they are")
+    @Test("directories and databases of other programs are refused and not changed")
     func refusals() throws {
         let fixture = try Fixture()
         #expect { try DataDirectoryCheck(root: fixture.path + "/files") } throws: {
@@ -182,12 +182,12 @@ import Testing
     @Test("digests are those of the published files, at any depth")
     func digests() throws {
         let fixture = try Fixture()
-        // No URL names this one.
+        // No URL can name this file.
         try Data("abc".utf8).write(to: URL(filePath: fixture.path + "/files/B\\c"))
         var found: [String] = []
         try Data("abc".utf8).write(to: URL(filePath: fixture.path + "/files/a"))
         let check = try DataDirectoryCheck(root: fixture.path)
-        // A page each.
+        // Each row fills a page.
         check.namesAtOnce = 1
         let summary = try check.forEachDigest(
             { name, digest in found.append(name.path + " " + digest.hexadecimal) },

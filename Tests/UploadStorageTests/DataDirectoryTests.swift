@@ -16,7 +16,7 @@ import Testing
         try FileDescriptor.open(path, .readOnly).status().permissions
     }
 
-    @Test("a data directory is made with everything above it, for its owner alone")
+    @Test("a data directory is created with its parent directories, accessible only to its owner")
     func making() throws {
         try withPath { path in
             let store = try UploadStore.open(root: path + "/a/b")
@@ -29,7 +29,7 @@ import Testing
         }
     }
 
-    @Test("a directory that holds other things is refused, and is left as it was")
+    @Test("a directory with other files is refused and not changed")
     func foreign() throws {
         try withPath { path in
             try FileManager.default.createDirectory(
@@ -41,7 +41,7 @@ import Testing
         }
     }
 
-    @Test("an empty directory is taken, that of a new file system, too")
+    @Test("an empty directory is accepted, also the root of a new file system")
     func empty() throws {
         try withPath { path in
             try FileManager.default.createDirectory(
@@ -51,7 +51,7 @@ import Testing
         }
     }
 
-    @Test("unfinished bytes whose catalog is missing are not thrown away")
+    @Test("bytes of unfinished uploads are not deleted if the catalog is missing")
     func missingCatalog() throws {
         try withPath { path in
             let store = try UploadStore.open(root: path)
@@ -74,7 +74,7 @@ import Testing
         }
     }
 
-    @Test("a second store is kept out until the first has ended")
+    @Test("a second store cannot open the directory until the first is closed")
     func locking() throws {
         try withPath { path in
             let store = try UploadStore.open(root: path)
@@ -84,7 +84,7 @@ import Testing
         }
     }
 
-    @Test("a large file is gone at once, and no longer held open when the store has ended")
+    @Test("a large file disappears immediately, and is no longer open after the store was closed")
     func freeing() throws {
         func heldOpen() -> [String] {
             let numbers = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []
@@ -105,7 +105,7 @@ import Testing
         }
     }
 
-    @Test("what is no directory is refused with its name")
+    @Test("a path that is not a directory is refused with its name")
     func refusing() throws {
         try withPath { path in
             try Data().write(to: URL(fileURLWithPath: path))
@@ -116,7 +116,7 @@ import Testing
         }
     }
 
-    @Test("no symbolic link and no special file is ever followed, in any place")
+    @Test("symbolic links and special files are never followed, at any place")
     func links() throws {
         try withPath { path in
             let store = try UploadStore.open(root: path)
@@ -146,7 +146,7 @@ import Testing
         }
     }
 
-    @Test("a killed process leaves every acknowledged byte: the directory as it is there is a complete store")
+    @Test("the directory of a killed process is a complete store with every acknowledged byte")
     func killedProcess() throws {
         try withPath { path in
             let store = try UploadStore.open(root: path)
@@ -156,7 +156,7 @@ import Testing
             #expect(try lease.acknowledge() == 4)
             try lease.append("ef")
             _ = try store.area.create("orphan")
-            // What another process would find now, without any closing.
+            // This is what another process would find without a close.
             let copy = path + "-copy"
             defer { try? FileManager.default.removeItem(atPath: copy) }
             try FileManager.default.copyItem(atPath: path, toPath: copy)
@@ -173,7 +173,7 @@ import Testing
         }
     }
 
-    @Test("large bodies pass the write-back window")
+    @Test("bodies larger than the write-back window are stored completely")
     func writeBack() throws {
         try withPath { path in
             var configuration = StoreConfiguration(minFree: 0)

@@ -7,7 +7,7 @@ import Testing
 
 @testable import UploadStorage
 
-/// Removal of what has expired: in batches, exact, and as fast as uploads arrive.
+/// Removal of expired uploads: in batches, with exact counts, and as fast as uploads arrive.
 @Suite struct ExpiryTests {
     private func transactions(_ store: UploadStore) -> Int { store.catalog.statistics.transactions }
 
@@ -28,7 +28,7 @@ import Testing
         let report = fixture.store.sweepPart()
         #expect(report.expired == count && report.failures == [])
         #expect(report.unfinished == (areFinished ? 0 : count))
-        // Each batch, and for finished uploads one that finds nothing more.
+        // One transaction for each batch, and for finished uploads an additional one that finds nothing.
         #expect(transactions(fixture.store) - before <= 7)
         let statistics = try fixture.store.statistics()
         #expect(statistics.complete == 0 && statistics.receiving == 1)
@@ -39,7 +39,7 @@ import Testing
         #expect(fixture.store.usage(of: "alice") == Usage(uploads: 1, reservedBytes: 3))
     }
 
-    @Test("under steady load with a short life of answers the catalog stays as large as it is", arguments: [7])
+    @Test("under steady load with a short lifetime of answers the catalog does not grow", arguments: [7])
     func bounded(_ seed: UInt64) throws {
         let fixture = try StoreFixture(.files) { $0.keepCompleted = 2 }
         var largest: [Int64] = []
@@ -56,11 +56,11 @@ import Testing
             #expect(try #require(statistics.complete) <= 300, "round \(round)")
             largest.append(statistics.catalogBytes)
         }
-        // What the first rounds needed is used again.
+        // Later rounds reuse the pages of the first ones.
         #expect((largest.last ?? 0) <= (largest.dropFirst(3).first ?? 0) * 5 / 4, "\(largest)")
     }
 
-    @Test("while answers expire and are canceled, their count stays exact", arguments: StoreKind.allCases, [1, 2])
+    @Test("the count of answers stays exact while they expire and are canceled", arguments: StoreKind.allCases, [1, 2])
     func exactCounts(_ kind: StoreKind, _ seed: UInt64) throws {
         let fixture = try StoreFixture(kind) { $0.keepCompleted = 0 }
         let store = fixture.store
@@ -88,7 +88,7 @@ import Testing
         #expect(statistics.receiving == (try store.catalog.unfinishedRows()).count)
     }
 
-    @Test("more expired uploads are removed than are created meanwhile, finished or not", arguments: [true, false])
+    @Test("expired uploads are removed faster than new ones are created, finished or not", arguments: [true, false])
     func keepsUp(_ areFinished: Bool) throws {
         let catalog = CatalogDouble()
         var configuration = StoreConfiguration(minFree: 0)
@@ -122,7 +122,7 @@ import Testing
         #expect(largest.withLock { $0 } <= 4 * rate)
     }
 
-    @Test("an upload that is in use expires with the others, and one whose target works is left")
+    @Test("an upload in use expires with the others, but one that is being processed does not")
     func inUse() throws {
         let fixture = try StoreFixture(.files)
         let leases = try (0..<10).map { _ in try fixture.store.create(.testing(expiresAt: 1_000_010)) }
@@ -140,7 +140,7 @@ import Testing
         #expect(try fixture.blobCount() == 0)
     }
 
-    @Test("a batch that cannot be removed stays as it is, and is removed later")
+    @Test("a batch that cannot be removed is unchanged and removed later")
     func failure() throws {
         let fixture = try StoreFixture(.memory)
         let ids = try (0..<5).map { _ in

@@ -20,7 +20,7 @@ import Testing
         fixture.plan.fail(.synchronize, with: nil)
         #expect(throws: StoreError.superseded) { try lease.acknowledge() }
         #expect(throws: StoreError.superseded) { try lease.append("ghi") }
-        // The holder asked, and knows.
+        // The holder got the error, so it is not notified.
         #expect(revocations.value == 0 && !lease.isCurrent)
         let next = try fixture.store.lease(id)
         #expect(next.received == 3)
@@ -45,7 +45,7 @@ import Testing
         #expect(throws: StoreError.superseded) { try lease.append("def") }
     }
 
-    @Test("the same with the last bytes: no request waits for a target that never begins")
+    @Test("after a failed background synchronization of the last bytes no request waits for processing")
     func failedBackgroundSynchronizationAtTheEnd() throws {
         for _ in 0..<200 {
             let fixture = try StoreFixture(.memory)
@@ -56,7 +56,7 @@ import Testing
             try lease.append("d")
             fixture.plan.fail(.synchronize, with: .inputOutput)
             lease.startAcknowledging()
-            // Before, while or after the background finds out.
+            // The background thread may fail before, during or after this call.
             #expect(throws: StoreError.self) {
                 try Array("ef".utf8).withUnsafeBytes { try lease.append($0, completes: true) }
                 try lease.beginProcessing(marksDurably: true)
@@ -69,7 +69,7 @@ import Testing
         }
     }
 
-    @Test("a length that could not be recorded costs no quota")
+    @Test("a length that could not be recorded uses no quota")
     func failedLength() throws {
         let fixture = try StoreFixture(.memory) { $0.quotaPerPrincipal = 1000 }
         let first = try fixture.store.create(.testing())
@@ -88,7 +88,7 @@ import Testing
         #expect(fixture.store.usage(of: "alice") == Usage())
     }
 
-    @Test("a publication that cannot be carried out does not keep the store from starting, and is tried again")
+    @Test("a publication that cannot be completed does not prevent the start of the store, and is retried")
     func stuckPublication() throws {
         let fixture = try StoreFixture(.memory)
         let lease = try fixture.store.create(.testing())
@@ -98,7 +98,7 @@ import Testing
         lease.release()
         try fixture.reopen()
         #expect(!fixture.store.sweepPart().failures.isEmpty)
-        // What was decided first happens first.
+        // The publication that was decided first has to be completed first.
         let other = try fixture.store.create(.testing())
         try other.append("other")
         #expect(throws: StoreError.self) { try other.publish(.testing(name("x"))) }
@@ -127,7 +127,7 @@ import Testing
         #expect(try await happens { fixture.store.sweepPart().settled == 1 })
     }
 
-    @Test("a sweep ends when the store closes, and reports no interrupted upload for that")
+    @Test("a sweep ends when the store is closed, and reports no interrupted upload because of that")
     func closingSweep() throws {
         let catalog = CatalogDouble()
         let plan = FaultPlan()
@@ -145,7 +145,7 @@ import Testing
         store.close()
     }
 
-    @Test("a stop while an upload is being created saves no totals that count it")
+    @Test("the totals saved by a stop during a creation do not count that upload")
     func closingCreation() throws {
         for isTransient in [false, true] {
             let catalog = CatalogDouble()
@@ -182,7 +182,7 @@ import Testing
     }
 
     @Test(
-        "OFF-18: a publication that could not be synchronized fails: no second attempt is believed, the old file is kept",
+        "OFF-18: a publication that could not be synchronized fails for good, and the old file is kept",
         arguments: LostPublication.all)
     func failedPublication(_ lost: LostPublication) throws {
         let fixture = try StoreFixture(.memory)
@@ -222,7 +222,7 @@ import Testing
         let report = fixture.store.sweep()
         #expect(report.settled == 0)
         if lost.operation == .synchronizeNames {
-            // Nor could the names be made durable that were restored: no second attempt of this life is believed.
+            // The restored names could not be made durable either: a later success in this process is not trusted.
             #expect(report.failures.isEmpty == (lost.isPlain && !lost.replaces))
             try check()
         } else {
@@ -232,7 +232,7 @@ import Testing
         try fixture.reopen()
         _ = fixture.store.sweep()
         try checkEnd()
-        // Another one is published.
+        // A later upload can be published.
         let next = try fixture.store.create(.testing())
         try next.append("next")
         _ = try next.publish(.testing(name("x")))
@@ -256,7 +256,7 @@ import Testing
         #expect(try fixture.store.publishedFile(name("x")).readAll() == [])
     }
 
-    @Test("OFF-18: an upload whose name could not be made durable begins with a new name, and survives a crash then")
+    @Test("OFF-18: an upload whose name could not be made durable gets a new name, and then survives a crash")
     func failedName() throws {
         for _ in 0..<20 {
             let fixture = try StoreFixture(.memory)
@@ -301,7 +301,7 @@ import Testing
         }
     }
 
-    @Test("OFF-18: a directory that could not be made durable is made again before anything is published in it")
+    @Test("OFF-18: a directory that could not be made durable is created again before a publication in it")
     func failedDirectory() throws {
         for seed in 0..<12 as Range<UInt64> {
             let fixture = try StoreFixture(.memory)
@@ -315,7 +315,7 @@ import Testing
             fixture.plan.fail([.synchronizeNames, .removeDirectory], after: .setTime, with: .inputOutput)
             #expect(throws: StoreError.self) { try publish("d/e/x") }
             fixture.plan.fail(.synchronizeNames, with: nil)
-            // It is still there, and a synchronization that succeeds now proves nothing.
+            // The directory still exists, and a later synchronization that succeeds does not prove that it is durable.
             #expect(throws: StoreError.self) { try publish("d/y") }
             fixture.plan.fail(.removeDirectory, with: nil)
             try publish("d/z")
@@ -325,7 +325,7 @@ import Testing
         }
     }
 
-    @Test("a row that could not be written costs no bytes")
+    @Test("no bytes are lost if their row could not be written")
     func failedCommit() throws {
         let fixture = try StoreFixture(.memory)
         let lease = try fixture.store.create(.testing())
@@ -339,7 +339,7 @@ import Testing
         #expect(try lease.acknowledge() == 3)
     }
 
-    @Test("SEC-17: on a full disk what went in counts, and the offset stays true")
+    @Test("SEC-17: on a full disk the stored bytes count, and the offset stays correct")
     func fullDisk() throws {
         let fixture = try StoreFixture(.memory)
         let lease = try fixture.store.create(.testing())
@@ -354,7 +354,7 @@ import Testing
         #expect(try fixture.store.record(id).offset == 15)
     }
 
-    @Test("nothing is begun below the free space that must stay", arguments: StoreKind.allCases)
+    @Test("no upload is created below the minimum of free space", arguments: StoreKind.allCases)
     func minimumOfFreeSpace(_ kind: StoreKind) throws {
         let fixture = try StoreFixture(kind) { $0.minFree = .max / 2 }
         func expectRefusal(_ begin: () throws -> UploadLease) {
@@ -371,7 +371,7 @@ import Testing
         #expect(try fixture.blobCount() == 0)
     }
 
-    @Test("a creation that fails leaves nothing", arguments: [FaultPlan.Operation.create, .commit, .committed])
+    @Test("a failed creation leaves no bytes and no row", arguments: [FaultPlan.Operation.create, .commit, .committed])
     func failedCreation(_ operation: FaultPlan.Operation) throws {
         let fixture = try StoreFixture(.memory)
         fixture.plan.fail(operation, with: .inputOutput)
@@ -382,7 +382,7 @@ import Testing
         #expect(fixture.store.sweep() == SweepReport())
     }
 
-    @Test("acknowledged bytes that are missing make the upload invalid, and its offset is never taken back")
+    @Test("missing acknowledged bytes invalidate the upload, and its offset never decreases")
     func lostBytes() throws {
         let fixture = try StoreFixture(.memory)
         let lease = try fixture.store.create(.testing(length: 6))
@@ -407,7 +407,7 @@ import Testing
         #expect(fixture.store.health() == Health(ready: false, reasons: ["bytes-cannot-be-written"]))
     }
 
-    @Test("bytes without an upload are swept, those of new uploads are not")
+    @Test("a sweep removes bytes without an upload, but not those of new uploads")
     func orphans() throws {
         let fixture = try StoreFixture(.memory)
         _ = try fixture.store.area.create("orphan")

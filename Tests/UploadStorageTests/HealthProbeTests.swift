@@ -3,9 +3,10 @@ import Testing
 
 @testable import UploadStorage
 
-/// Who checks, who is answered at once, and who waits: generated sequences against the rules.
+/// Generated sequences of calls, checked against the rules: which call checks, which gets the last result, and which
+/// waits.
 @Suite struct HealthProbeTests {
-    @Test("one check at a time; others get the last result at once; a stuck check is a reason of its own")
+    @Test("one check runs at a time; other calls get the last result immediately; a stuck check has a separate reason")
     func generatedSequences() {
         for seed in UInt64(1)...300 {
             var generator = SeededGenerator(seed: seed)

@@ -5,16 +5,18 @@ import Testing
 
 @testable import UploadStorage
 
-/// What is found beside other work after a start.
+/// The inspection of uploads and files that runs beside requests after a start.
 @Suite struct InspectionTests {
-    /// A copy of the data directory, as a killed process leaves it.
+    /// Copies the data directory, as a killed process leaves it.
     private func killed(_ fixture: StoreFixture) throws -> String {
         let copy = fixture.root + "-copy"
         try FileManager.default.copyItem(atPath: fixture.root, toPath: copy)
         return copy
     }
 
-    @Test("OFF-15: lost bytes are found before the upload is used, and without any use", arguments: [true, false])
+    @Test(
+        "OFF-15: lost bytes are detected even if the upload is not used, and before it is used",
+        arguments: [true, false])
     func losses(_ isUsed: Bool) throws {
         let fixture = try StoreFixture(.files)
         let ids = try (0..<250).map { number in
@@ -41,7 +43,7 @@ import Testing
         #expect(try fixture.store.record(ids[76]).offset == 3)
     }
 
-    @Test("a look at published files opens none of them")
+    @Test("the inspection of published files opens none of them")
     func unopened() throws {
         let fixture = try StoreFixture(.memory)
         for number in 0..<3 {
@@ -56,7 +58,7 @@ import Testing
         #expect(!fixture.plan.history.dropFirst(before).contains(.open))
     }
 
-    @Test("parts of a sweep come to everything, whatever comes and goes meanwhile")
+    @Test("the parts of a sweep cover all entries, whatever is added and removed meanwhile")
     func parts() throws {
         let fixture = try StoreFixture(.files)
         for number in 0..<450 { _ = try fixture.store.area.create("orphan\(number)") }
@@ -69,14 +71,14 @@ import Testing
         #expect(orphans == 450)
         #expect(try fixture.blobCount() == 1)
         lease.release()
-        // Everything has been looked at: nothing again before the interval has passed.
+        // Everything has been inspected, and nothing is inspected again before the interval is over.
         _ = fixture.store.sweepPart()
         _ = try fixture.store.area.create("late")
         #expect(fixture.store.sweepPart().orphans == 0)
         #expect(fixture.store.sweep().orphans == 1)
     }
 
-    @Test("a quota counts what a killed process left, from the first creation on")
+    @Test("the quota includes the uploads of a killed process from the first creation on")
     func quota() throws {
         let fixture = try StoreFixture(.files)
         for _ in 0..<30 {
@@ -97,7 +99,7 @@ import Testing
         next.close()
     }
 
-    @Test("a stop while a lease is still held saves no more than the rows say")
+    @Test("the totals saved by a stop with a held lease equal those of the rows")
     func heldLease() throws {
         let fixture = try StoreFixture(.files)
         let lease = try fixture.store.create(.testing())

@@ -11,7 +11,8 @@ import Testing
     private static let day: Int64 = 86_400 * second
     private static let start: Int64 = 1_700_000_000 * second
 
-    @Test("generated steps of the wall clock: time passes as the system runs, and a mark carries it over the downtime")
+    @Test(
+        "with generated steps of the wall clock the time is that of the running system, plus the downtime since a mark")
     func generatedSteps() {
         for seed in UInt64(1)...500 {
             var generator = SeededGenerator(seed: seed)
@@ -19,7 +20,7 @@ import Testing
             let lifetime: Int64 = 7 * 86_400
             var clock = LifetimeClock(after: nil, at: reading, lifetime: lifetime)
             var mark = clock.mark(at: reading)
-            // By what really passed.
+            // The time that actually passed.
             var time = Self.start
             for _ in 0..<60 {
                 let before = clock.time(at: reading)
@@ -35,7 +36,8 @@ import Testing
                         jump == nil ? abs(reading.wall - last.wall) < Self.second : jump == reading.wall - last.wall)
                     mark = clock.mark(at: reading)
                 case 1:
-                    // The store is opened again, after a while that both clocks have seen, or the wall clock alone.
+                    // The store is reopened after a downtime that both clocks count, or after a reboot, that only the
+                    // wall clock counts.
                     let downtime = Int64.random(in: 0...Self.day, using: &generator)
                     let isReboot = Bool.random(using: &generator)
                     reading.wall += downtime
@@ -56,7 +58,7 @@ import Testing
         }
     }
 
-    @Test("a downtime that seems longer than a life expires nothing for an hour, and then what is due")
+    @Test("after a downtime that seems longer than a lifetime nothing expires for an hour, then everything due expires")
     func grace() {
         let first = LifetimeClock(after: nil, at: ClockReading(wall: Self.start, boot: 0), lifetime: 100)
         let mark = first.mark(at: ClockReading(wall: Self.start, boot: 0))
@@ -71,12 +73,12 @@ import Testing
         let end: Int64 = 1_700_000_101 + 3600
         #expect(clock.expiryTime(at: later) == end)
         #expect(clock.remaining(until: expiresAt, at: later) == 0)
-        // As long as a life is not longer.
+        // A downtime of exactly one lifetime is not longer.
         let exact = ClockReading(wall: Self.start + 100 * Self.second, boot: 5)
         #expect(LifetimeClock(after: mark, at: exact, lifetime: 100).doubtfulDowntime == nil)
     }
 
-    @Test("a wall clock that was set back while the store was closed lets no time pass, and loses none")
+    @Test("if the wall clock was set back while the store was closed, no time passes and none is lost")
     func backward() {
         let mark = LifetimeClock.Mark(time: Self.start, wall: Self.start)
         let reading = ClockReading(wall: 0, boot: 0)
@@ -86,7 +88,7 @@ import Testing
     }
 
     @Test(
-        "a jump while the store is open expires nothing early and keeps nothing for ever", arguments: StoreKind.allCases
+        "a clock jump while the store is open makes no upload expire early or never", arguments: StoreKind.allCases
     )
     func store(_ kind: StoreKind) throws {
         for step: Int64 in [2_592_000, -2_592_000] {
@@ -100,7 +102,7 @@ import Testing
             fixture.advance(999)
             #expect(fixture.store.sweepPart().expired == 0)
             #expect(fixture.store.remaining(until: expiresAt) == 1)
-            // The next life of the store knows of it.
+            // The corrected time is kept over a restart.
             try fixture.reopen { $0.lifetime = 1000 }
             #expect(fixture.store.remaining(until: expiresAt) == 1 && fixture.store.doubtfulDowntime == nil)
             try fixture.store.lease(id).release()
@@ -110,8 +112,7 @@ import Testing
         }
     }
 
-    @Test(
-        "a wrong clock at the start that is set right within the hour has done nothing", arguments: StoreKind.allCases)
+    @Test("a wrong clock at the start that is corrected within an hour has no effect", arguments: StoreKind.allCases)
     func correction(_ kind: StoreKind) throws {
         for restarts in [false, true] {
             let fixture = try StoreFixture(kind) {
@@ -136,7 +137,7 @@ import Testing
             try fixture.store.lease(id).release()
             fixture.advance(800)
             #expect(fixture.store.sweepPart().expired == 1)
-            // What was created by the wrong time lives no longer than others.
+            // Uploads that were created with the wrong time live no longer than others.
             try fixture.store.lease(later).release()
             if !restarts {
                 fixture.advance(200)
@@ -146,7 +147,7 @@ import Testing
     }
 
     @Test(
-        "lifetimes are limited in batches after a wrong clock, and again if that fails", arguments: StoreKind.allCases)
+        "after a wrong clock lifetimes are limited in batches, and again if that fails", arguments: StoreKind.allCases)
     func limits(_ kind: StoreKind) throws {
         let fixture = try StoreFixture(kind) { ($0.lifetime, $0.keepCompleted) = (1000, 1000) }
         try fixture.reopen(after: { fixture.step(10_000_000) }, { ($0.lifetime, $0.keepCompleted) = (1000, 1000) })
@@ -162,14 +163,14 @@ import Testing
             fixture.plan.fail(.commit, with: .inputOutput)
             #expect(!fixture.store.sweepPart().failures.isEmpty)
             fixture.plan.fail(.commit, with: nil)
-            // What is created by the right time keeps its lifetime.
+            // Uploads that are created with the correct time keep their lifetime.
             fixture.advance(50)
             let expiresAt = fixture.store.time + 1000
             late = (try fixture.store.create(.testing(expiresAt: expiresAt)).id, expiresAt)
         }
         let before = fixture.store.catalog.statistics.transactions
         #expect(fixture.store.sweepPart().failures == [])
-        // Removal of finished uploads, and each batch.
+        // One transaction for the removal of finished uploads, and one for each batch.
         #expect(fixture.store.catalog.statistics.transactions - before >= 4)
         let limit = fixture.store.time + 1000
         for id in ids { #expect(try #require(try fixture.store.catalog.row(id)?.expiresAt) <= limit) }
@@ -179,12 +180,14 @@ import Testing
         #expect(fixture.store.catalog.statistics.transactions - after <= 1)
     }
 
-    @Test("downtime counts; one that seems longer than a life gives an hour", arguments: StoreKind.allCases)
+    @Test(
+        "downtime counts, but after one that seems longer than a lifetime an hour is left",
+        arguments: StoreKind.allCases)
     func downtime(_ kind: StoreKind) throws {
         let fixture = try StoreFixture(kind) { $0.lifetime = 1000 }
         let expiresAt = fixture.store.time + 1000
         let id = try #require(try fixture.store.create(.testing(expiresAt: expiresAt)).id)
-        // While it is closed, nothing else happens: the clock is set before the next one opens.
+        // The clock is set while the store is closed.
         try fixture.reopen(after: { fixture.advance(600) }, { $0.lifetime = 1000 })
         #expect(fixture.store.remaining(until: expiresAt) == 400)
         try fixture.reopen(after: { fixture.step(1001) }, { $0.lifetime = 1000 })

@@ -17,9 +17,9 @@ private final class Recorder: StoreObserver {
     }
 }
 
-@Suite("What a store reports to its observer", .timeLimit(.minutes(15)))
+@Suite("Reports of a store to its observer", .timeLimit(.minutes(15)))
 struct ObservationTests {
-    @Test("Each step to durability is reported once, with its end", arguments: StoreKind.allCases)
+    @Test("Each step to stable storage is reported once, with its result", arguments: StoreKind.allCases)
     func steps(kind: StoreKind) throws {
         let fixture = try StoreFixture(kind)
         let recorder = Recorder()
@@ -30,7 +30,7 @@ struct ObservationTests {
         _ = try lease.acknowledge()
         #expect(recorder.count(.content) == 1)
         #expect(recorder.count(.offset) == 1)
-        // Nothing new has come.
+        // There are no new bytes.
         _ = try lease.acknowledge()
         #expect(recorder.count(.content) == 1)
         try lease.setLength(5)
@@ -55,7 +55,7 @@ struct ObservationTests {
         #expect(recorder.count(.offset) == 0)
     }
 
-    @Test("That an upload was removed in between is no failure of the storage")
+    @Test("A step for an upload that was removed meanwhile is not reported as failed")
     func superseded() throws {
         let fixture = try StoreFixture(.memory)
         let recorder = Recorder()
@@ -70,7 +70,7 @@ struct ObservationTests {
         #expect(recorder.count(.offset, isDone: false) == 1)
     }
 
-    @Test("Uploads are counted by state, after a restart as before it", arguments: StoreKind.allCases)
+    @Test("Uploads are counted by state, before and after a restart", arguments: StoreKind.allCases)
     func states(kind: StoreKind) throws {
         let fixture = try StoreFixture(kind)
         let complete = try fixture.store.create(.testing(length: 3))
@@ -99,7 +99,7 @@ struct ObservationTests {
         #expect(statistics.invalid == 1)
         #expect(statistics.receiving == 1)
         #expect(statistics.reservedBytes == 100)
-        // What is forgotten counts no more.
+        // Removed uploads are no longer counted.
         fixture.advance(1_000_000)
         let report = fixture.store.sweepPart()
         #expect(report.expired == 2)
@@ -143,7 +143,7 @@ struct ObservationTests {
         #expect(statistics.receiving == 0)
     }
 
-    @Test("A store with less free space than is to be kept is not ready, and says so")
+    @Test("A store below the minimum of free space is not ready and reports the reason")
     func space() throws {
         let fixture = try StoreFixture(.files) { $0.minFree = .max / 2 }
         #expect(fixture.store.health() == Health(ready: false, reasons: ["insufficient-space"]))

@@ -6,7 +6,7 @@ import Testing
 
 @testable import UploadStorage
 
-/// One publication with every pair of failures, and with every failure and every crash, over the in-memory implementation.
+/// One publication with every pair of failures and with every failure and crash, over the in-memory implementation.
 @Suite struct PublicationFaultTests {
     struct Kind: Sendable, CustomTestStringConvertible {
         var replaces: Bool
@@ -22,7 +22,7 @@ import Testing
     private static let old = Array("old".utf8)
     private static let new = Array("new one".utf8)
 
-    /// What a run was, for the report of a failure.
+    /// The parameters of a run, for the report of a failure.
     private struct Run: CustomStringConvertible {
         var kind: Kind
         var failures: [Int: Errno] = [:]
@@ -36,7 +36,7 @@ import Testing
         }
     }
 
-    /// The file that the publication replaces.
+    /// Publishes the file that the tested publication replaces.
     private func publishOld(_ name: PublishedName, _ fixture: StoreFixture) throws {
         let lease = try fixture.store.create(.testing())
         try lease.append(Self.old)
@@ -44,7 +44,7 @@ import Testing
         lease.release()
     }
 
-    /// Steps that one publication makes, the start of the store and two sweeps included.
+    /// The number of steps of one publication, including the start of the store and two sweeps.
     private func steps(_ kind: Kind) throws -> Int {
         var run = Run(kind: kind)
         try perform(&run)
@@ -52,7 +52,7 @@ import Testing
     }
 
     @Test(
-        "OFF-18: two failures of one publication lose no old file and store no false answer", arguments: Kind.all)
+        "OFF-18: two failures of one publication never lose the old file or store a wrong answer", arguments: Kind.all)
     func pairs(_ kind: Kind) throws {
         let count = try steps(kind)
         for first in 1...count {
@@ -65,7 +65,7 @@ import Testing
     }
 
     @Test(
-        "OFF-18: a failure and a crash at any later step lose no old file and store no false answer",
+        "OFF-18: a failure and a crash at any later step never lose the old file or store a wrong answer",
         arguments: Kind.all)
     func crashes(_ kind: Kind) throws {
         let count = try steps(kind)
@@ -119,13 +119,13 @@ import Testing
         #expect(fixture.store.usage(of: "alice") == Usage(publishedBytes: replaces ? 3 : 0))
     }
 
-    /// Where a withdrawal ended.
+    /// The step after which a withdrawal was interrupted.
     enum Stage: CaseIterable {
         case recorded, renamed, synchronized
     }
 
     @Test(
-        "OFF-18: a withdrawal that was interrupted is completed by the next start",
+        "OFF-18: an interrupted withdrawal is completed by the next start",
         arguments: StoreKind.allCases.flatMap { kind in [false, true].map { (kind, $0) } }, Stage.allCases)
     func interruptedWithdrawal(_ kind: (store: StoreKind, replaces: Bool), _ stage: Stage) throws {
         let fixture = try StoreFixture(kind.store)
@@ -168,8 +168,7 @@ import Testing
         lease.release()
     }
 
-    @Test(
-        "OFF-18: a publication whose answer cannot be stored keeps the old file until it is", arguments: [false, true])
+    @Test("OFF-18: the old file is kept until the answer of a publication is stored", arguments: [false, true])
     func unrecorded(_ failsForGood: Bool) throws {
         let fixture = try StoreFixture(.memory)
         try publishOld(name("x"), fixture)
@@ -195,14 +194,14 @@ import Testing
         } else {
             #expect(content == Self.new)
         }
-        // The loss of power may have brought a removed name back.
+        // The power loss may have restored a removed name.
         _ = fixture.store.sweep()
         #expect(try fixture.blobCount() == 0)
         #expect(fixture.store.sweep() == SweepReport())
     }
 
     @Test(
-        "OFF-18: a process that ends between a failed synchronization and its record leaves nothing that is believed",
+        "OFF-18: if the process ends before a failed synchronization is recorded, the next one synchronizes again",
         arguments: [FaultPlan.Operation.synchronize, .synchronizeNames], [false, true])
     func endedAfterFailure(_ operation: FaultPlan.Operation, _ replaces: Bool) throws {
         for seed in 0..<12 as Range<UInt64> {
@@ -230,7 +229,7 @@ import Testing
         }
     }
 
-    @Test("OFF-18: a withdrawal that an earlier process failed to synchronize is not believed by the next one")
+    @Test("OFF-18: a withdrawal that one process failed to synchronize is repeated by the next one")
     func endedAfterFailedWithdrawal() throws {
         for seed in 0..<24 as Range<UInt64> {
             let fixture = try StoreFixture(.memory)
@@ -253,7 +252,7 @@ import Testing
         }
     }
 
-    @Test("the bytes of a new file have no name left to remove, those of a replaced one do", arguments: [false, true])
+    @Test("a publication removes a leftover name only if it replaces a file", arguments: [false, true])
     func discarding(_ isPlain: Bool) throws {
         let fixture = try StoreFixture(.memory)
         for replaces in [false, true] {
@@ -334,7 +333,7 @@ import Testing
             plan.crash()
             store.close()
         }
-        // The first recovery is cut off, too.
+        // The first recovery crashes, too.
         for last in [false, true] {
             let plan = FaultPlan(crashStep: last ? nil : Int.random(in: 1...20, using: &generator))
             catalog = catalog.durableImage(plan: plan)
@@ -366,14 +365,14 @@ import Testing
                 #expect(content == Self.new, "\(run)")
             case .invalid:
                 #expect(answer == nil && content != Self.new, "\(run)")
-            case .processing: Issue.record("the upload is stuck: \(run)")
+            case .processing: Issue.record("the upload is still being processed: \(run)")
             case .receiving, nil: #expect(answer == nil, "\(run)")
             }
         }
         #expect(store.sweep().failures.isEmpty, "\(run)")
         #expect(store.sweep() == SweepReport(), "\(run)")
         let expected = content.map { Int64($0.count) } ?? 0
-        // A plain upload that was not answered may have left a file that nothing counted.
+        // A plain upload without an answer may have left a file that is not counted.
         if !run.kind.isPlain { #expect(store.usage(of: "alice").publishedBytes == expected, "\(run)") }
     }
 }

@@ -13,7 +13,9 @@ import Testing
         return lease
     }
 
-    @Test("a publication creates, the next one replaces, and both answers stay", arguments: StoreKind.allCases)
+    @Test(
+        "the first publication creates a file, the next one replaces it, and both answers are kept",
+        arguments: StoreKind.allCases)
     func publishing(_ kind: StoreKind) throws {
         let fixture = try StoreFixture(kind)
         let target = try name("dir/sub/file.txt")
@@ -26,7 +28,7 @@ import Testing
         let second = try lease(fixture, "two, longer")
         let replaced = try second.publish(.testing(target))
         #expect(replaced.status == 200 && replaced.fields["ETag"] != created.fields["ETag"])
-        // Opened before: still the old bytes.
+        // The file that was opened before still has the old bytes.
         #expect(try file.readAll() == Array("one".utf8))
         #expect(try fixture.store.publishedFile(target).readAll() == Array("two, longer".utf8))
         #expect(fixture.store.usage(of: "alice") == Usage(publishedBytes: 11))
@@ -42,7 +44,9 @@ import Testing
         #expect(try fixture.store.entries(in: directory).map(\.size) == [11])
     }
 
-    @Test("a condition that refuses gives the final response and drops the bytes", arguments: StoreKind.allCases)
+    @Test(
+        "an upload whose condition fails gets the final response, and its bytes are deleted",
+        arguments: StoreKind.allCases)
     func refusing(_ kind: StoreKind) throws {
         let fixture = try StoreFixture(kind)
         let target = try name("file")
@@ -66,7 +70,7 @@ import Testing
         #expect(fixture.store.usage(of: "alice") == Usage(publishedBytes: 3))
     }
 
-    @Test("a name that is taken leads to the next one", arguments: StoreKind.allCases)
+    @Test("if a name is in use, the next alternative is used", arguments: StoreKind.allCases)
     func alternatives(_ kind: StoreKind) throws {
         let fixture = try StoreFixture(kind)
         _ = try lease(fixture, "x").publish(.testing(name("file")))
@@ -86,11 +90,13 @@ import Testing
         #expect(try fixture.store.publishedFile(third).readAll() == Array("new".utf8))
         let late = try lease(fixture, "late")
         #expect(throws: StoreError.noFreeName) { try late.publish(publication) }
-        // Nothing was decided: the caller may answer as it likes.
+        // No publication was decided, so the caller may send any answer.
         try late.complete(with: Response(status: 409))
     }
 
-    @Test("directories and files in the way are distinguished, and the caller completes", arguments: StoreKind.allCases)
+    @Test(
+        "a directory or a file in the path has an error of its own, and the caller completes the upload",
+        arguments: StoreKind.allCases)
     func obstacles(_ kind: StoreKind) throws {
         let fixture = try StoreFixture(kind)
         _ = try lease(fixture, "x").publish(.testing(name("dir/file")))
@@ -116,7 +122,7 @@ import Testing
         #expect(try fixture.store.publishedFile(name("empty")).attributes.size == 0)
     }
 
-    @Test("one of many conditional creations of a name wins", arguments: StoreKind.allCases)
+    @Test("exactly one of many conditional creations of a name succeeds", arguments: StoreKind.allCases)
     func racingCreations(_ kind: StoreKind) async throws {
         let fixture = try StoreFixture(kind)
         let target = try name("race")
@@ -137,7 +143,7 @@ import Testing
     }
 
     @Test(
-        "an error after the decision leaves a publication that the next one brings to its end",
+        "a publication that failed after its decision is completed by the next sweep",
         arguments: [FaultPlan.Operation.rename, .setTime])
     func unsettled(_ operation: FaultPlan.Operation) throws {
         let fixture = try StoreFixture(.memory)
@@ -163,7 +169,7 @@ import Testing
         #expect(fixture.store.usage(of: "alice") == Usage(publishedBytes: 7))
     }
 
-    @Test("what was decided first happens first, even if an error stopped it on the way")
+    @Test("publications of a name are completed in the order of their decisions, even after an error")
     func decidedFirst() throws {
         let fixture = try StoreFixture(.memory)
         let upload = try lease(fixture, "content")
@@ -184,7 +190,7 @@ import Testing
         #expect(fixture.store.usage(of: "alice") == Usage(publishedBytes: 5))
     }
 
-    @Test("a publication whose name another program has used meanwhile is refused, not forced")
+    @Test("a publication is refused if another program has used its name meanwhile")
     func occupiedMeanwhile() throws {
         let fixture = try StoreFixture(.files)
         let upload = try lease(fixture, "content")

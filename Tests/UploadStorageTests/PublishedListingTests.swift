@@ -5,13 +5,15 @@ import Testing
 
 @testable import UploadStorage
 
-/// Directories of published files, an entry at a time and in pages.
+/// Listings of published directories, one entry at a time and in pages.
 @Suite struct PublishedListingTests {
     private func offer(_ names: [String], to selection: inout NameSelection) {
         for name in names { Array(name.utf8).withUnsafeBytes { selection.offer($0) } }
     }
 
-    @Test("pages of names in any order are the sorted names, each once", arguments: [1, 2, 3, 20_261_122] as [UInt64])
+    @Test(
+        "the pages of a directory contain all names, sorted and once each, whatever their order on disk is",
+        arguments: [1, 2, 3, 20_261_122] as [UInt64])
     func selection(_ seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
         let alphabet = Array("abcAB01 .-é日")
@@ -28,7 +30,7 @@ import Testing
             var cursor: String?
             repeat {
                 var selection = NameSelection(after: cursor, limit: limit)
-                // Twice, as some file systems give a name that was replaced meanwhile.
+                // Some file systems return a name twice if its file was replaced meanwhile.
                 offer(names.shuffled(using: &generator), to: &selection)
                 offer(Array(names.shuffled(using: &generator).prefix(50)), to: &selection)
                 let page = selection.page()
@@ -41,7 +43,7 @@ import Testing
         }
     }
 
-    @Test("the order is that of the bytes, and names that no URL can have are left out")
+    @Test("names are sorted by their bytes, and names that no URL can have are omitted")
     func order() {
         var selection = NameSelection(after: nil, limit: 10)
         // U+E000 is before U+10000 in UTF-8 and behind it in UTF-16.
@@ -63,7 +65,8 @@ import Testing
     }
 
     @Test(
-        "a name that is there throughout is on exactly one page, whatever comes and goes", arguments: StoreKind.allCases
+        "a name that exists all the time is on exactly one page, whatever is added and removed",
+        arguments: StoreKind.allCases
     )
     func changes(_ kind: StoreKind) throws {
         let fixture = try StoreFixture(kind)
@@ -78,7 +81,7 @@ import Testing
                 let page = try fixture.store.page(after: cursor, limit: limit)
                 seen += page.names
                 cursor = page.next
-                // Also the name that the cursor is.
+                // The name in the cursor may be removed, too.
                 if let index = passing.indices.randomElement(using: &generator) {
                     let removed = cursor.map { passing.firstIndex(of: $0) ?? index } ?? index
                     try fixture.store.remove(name(passing.remove(at: removed)))
@@ -92,7 +95,7 @@ import Testing
         }
     }
 
-    @Test("a directory that cannot be read on is an error, never a shorter one", arguments: [1, 2, 3])
+    @Test("a read error in a directory is reported, never a shorter listing", arguments: [1, 2, 3])
     func failures(_ reads: Int) throws {
         let fixture = try StoreFixture(.memory)
         try publish(["a", "b", "c", "d"], in: fixture)
@@ -110,7 +113,7 @@ import Testing
         }
     }
 
-    @Test("what vanishes before its attributes are read, and what is no file, is left out")
+    @Test("entries that disappear before their attributes are read and entries that are no files are omitted")
     func vanishing() throws {
         let fixture = try StoreFixture(.files)
         try publish(["a", "b", "c"], in: fixture)

@@ -25,7 +25,7 @@ import Testing
             CatalogChange.Advance(id: row.id, epoch: epoch, offset: offset, length: nil, digestStates: []))
     }
 
-    @Test("rows come back as they were, and the fence holds in the statement itself")
+    @Test("rows are read as they were written, and the SQL statement checks the fence")
     func rows() throws {
         try withDirectory { directory in
             let catalog = try SQLiteCatalog(path: directory + "/c", durability: .acknowledged)
@@ -55,7 +55,7 @@ import Testing
         }
     }
 
-    @Test("an intent keeps every other change of the row out")
+    @Test("an intent prevents all other changes of the row")
     func intents() throws {
         try withDirectory { directory in
             let catalog = try SQLiteCatalog(path: directory + "/c", durability: .acknowledged)
@@ -136,9 +136,9 @@ import Testing
 
     // MARK: Stops
 
-    /// - Parameter page: counted from the end of the file, from 1 on.
+    /// - Parameter page: the number of the page, counted from the end of the file, beginning with 1.
     private func damage(_ path: String, page: Int = 1) throws {
-        // As if the process had been killed, and the disk had bitten.
+        // The file is left as after a killed process and a defect of the disk.
         try database(path, "UPDATE marks SET value = 0 WHERE name = 'clean-stop'; PRAGMA wal_checkpoint(TRUNCATE)")
         let file = try FileDescriptor.open(path, .readWrite)
         let size = try file.status().size
@@ -146,8 +146,8 @@ import Testing
         try file.write(noise, at: size - Int64(page) * 4096 + 100)
     }
 
-    /// Of sqlite.org/fileformat2.html#walformat: pages of the log count only if they have the salts of its header.
-    @Test("after an unclean stop no page of the old log can be taken for one of the new")
+    /// Pages of the log are valid only if they have the salts of its header (sqlite.org/fileformat2.html#walformat).
+    @Test("after an unclean stop the new log has other salts, so that no page of the old log is valid in it")
     func newSalts() throws {
         try withDirectory { directory in
             let (path, copy) = (directory + "/c", directory + "/copy")
@@ -190,14 +190,15 @@ import Testing
             #expect(error?.code == "damaged-catalogue")
             #expect(throws: try #require(error)) { try damaged.commit(.probe) }
             damaged.close()
-            // It is not taken for verified.
+            // The database does not count as verified.
             let again = try SQLiteCatalog(path: path, durability: .acknowledged)
             #expect(again.needsVerification)
             again.close()
         }
     }
 
-    @Test("damage that the count meets stops every change, and the log can be emptied again", arguments: [true, false])
+    @Test(
+        "damage that the count detects stops every change, and the log can still be emptied", arguments: [true, false])
     func damageInCount(_ wasClean: Bool) throws {
         try withDirectory { directory in
             let path = directory + "/c"
@@ -213,7 +214,7 @@ import Testing
             let error = #expect(throws: StoreError.self) { try damaged.countTotals() }
             #expect(error?.code == "damaged-catalogue")
             #expect(throws: try #require(error)) { try damaged.commit(.probe) }
-            // No reader keeps the log from being emptied.
+            // No reader prevents that the log is emptied.
             let other = try SQLiteConnection(path: path)
             #expect(try other.rows(CatalogSQL.checkpoint).first?[0].integer == 0)
             #expect(!damaged.queue.isVerified)
@@ -232,7 +233,7 @@ import Testing
         }
     }
 
-    @Test("a store over a damaged catalog is not ready and changes nothing, and its files are served")
+    @Test("a store with a damaged catalog is not ready and changes nothing, but its files can be read")
     func damagedStore() async throws {
         let directory = try TemporaryDirectory()
         let root = directory.path + "/data"
@@ -264,7 +265,9 @@ import Testing
         damaged.close()
     }
 
-    @Test("damage that is met after a clean stop stops every change, and readiness", arguments: [true, false])
+    @Test(
+        "damage that is detected after a clean stop stops every change, and the store is not ready",
+        arguments: [true, false])
     func damageInUse(_ isRead: Bool) throws {
         let directory = try TemporaryDirectory()
         let root = directory.path + "/data"
@@ -298,12 +301,12 @@ import Testing
         #expect(reports.value == 1)
         #expect(throws: try #require(error)) { try opened.create(.testing()) }
         opened.close()
-        // It is counted and checked by the next start.
+        // The next start counts and verifies the catalog.
         let connection = try SQLiteConnection(path: path, readOnly: true)
         for mark in ["clean-stop", "totals-saved"] { #expect(try connection.mark(mark) == 0) }
     }
 
-    @Test("totals are those of all rows, whether a clean stop saved them or they are counted")
+    @Test("saved totals and counted totals equal those of all rows")
     func totals() throws {
         try withDirectory { directory in
             let path = directory + "/c"
@@ -329,7 +332,7 @@ import Testing
             catalog.close(saving: nil)
             let counted = try SQLiteCatalog(path: path, durability: .acknowledged)
             #expect(counted.savedTotals == nil)
-            // What changes after the opening is not counted.
+            // Changes after the opening are not counted.
             try counted.commit(.insert(row()))
             #expect(try counted.countTotals() == expected)
             counted.close(saving: expected)
@@ -355,7 +358,7 @@ import Testing
     }
 
     @Test(
-        "a change whose statement fails in any way fails alone, and leaves nothing behind",
+        "a change whose statement fails affects no other change and has no effect",
         arguments: ["ABORT", "FAIL", "ROLLBACK"])
     func isolation(_ conduct: String) throws {
         try withDirectory { directory in
@@ -370,7 +373,8 @@ import Testing
             let catalog = try SQLiteCatalog(path: path, durability: .acknowledged)
             let rows = (0..<12).map { _ in row(3) }
             for row in rows { try catalog.commit(.insert(row)) }
-            // While it holds the lock, the writer waits with the first change, and all others gather in one batch.
+            // While `blocker` holds the lock, the writer waits with the first change, and all others are collected in
+            // one batch.
             let blocker = try SQLiteConnection(path: path)
             try blocker.execute("BEGIN IMMEDIATE")
             let taken = catalog.queue.counts.taken
@@ -405,7 +409,7 @@ import Testing
         }
     }
 
-    @Test("a value that SQLite refuses fails its own change", arguments: [1, 2, 3])
+    @Test("a value that SQLite refuses fails only its own change", arguments: [1, 2, 3])
     func refusedValues(_ seed: UInt64) throws {
         try withDirectory { directory in
             let catalog = try SQLiteCatalog(path: directory + "/c", durability: .acknowledged)

@@ -7,13 +7,13 @@ import Testing
 
 @testable import UploadStorage
 
-/// The pairs of catalog and blob area that every store test runs over.
+/// The pairs of catalog and blob area with which the tests of the store run.
 enum StoreKind: String, CaseIterable, CustomTestStringConvertible {
     case memory, files
     var testDescription: String { rawValue }
 }
 
-/// A store with a clock that the test sets, which can be closed and opened again.
+/// A store that can be closed and reopened, with a clock that the test sets.
 final class StoreFixture: Sendable {
     let kind: StoreKind
     private let directory: TemporaryDirectory
@@ -49,7 +49,7 @@ final class StoreFixture: Sendable {
 
     var area: MemoryBlobArea { opened.withLock { $0.area } }
 
-    /// Lets time pass, for both clocks.
+    /// Advances both clocks.
     func advance(_ by: Int64) {
         reading.withLock { reading in
             reading.wall += by * 1_000_000_000
@@ -60,7 +60,7 @@ final class StoreFixture: Sendable {
     /// Sets the wall clock, forward or back.
     func step(_ by: Int64) { reading.withLock { $0.wall += by * 1_000_000_000 } }
 
-    /// Ends the store properly and starts another one on what it left.
+    /// Closes the store and opens another one with its data.
     ///
     /// - Parameters:
     ///   - losingPower: whether what was not synchronized may be lost; `seed` decides what is.
@@ -70,7 +70,7 @@ final class StoreFixture: Sendable {
         try reopen(after: {}, losingPower: losingPower, seed: seed, adjust)
     }
 
-    /// The same; `happens` runs while no store is open.
+    /// Reopens the store as the other form does; `happens` runs while no store is open.
     func reopen(
         after happens: () -> Void, losingPower: Bool = true, seed: UInt64 = 7,
         _ adjust: (inout StoreConfiguration) -> Void
@@ -103,12 +103,12 @@ final class StoreFixture: Sendable {
         }
     }
 
-    /// How many pieces of bytes of unfinished uploads there are.
+    /// The number of blobs of unfinished uploads.
     func blobCount() throws -> Int { try store.area.sizes().count }
 }
 
 extension BlobArea {
-    /// All names of bytes of unfinished uploads, each with its size.
+    /// The sizes of all blobs of unfinished uploads, by name.
     func sizes() throws -> [String: Int64] {
         var result: [String: Int64] = [:]
         let names = try names()
@@ -118,13 +118,13 @@ extension BlobArea {
 }
 
 extension UploadCatalog {
-    /// All of them at once, as only tests need them.
+    /// All rows of unfinished uploads; only tests need them in one array.
     func unfinishedRows() throws -> [CatalogRow] {
         let ids = try processing(after: nil, limit: .max) + receiving(after: nil, limit: .max).map(\.id)
         return try ids.compactMap { try row($0) }
     }
 
-    /// Bytes that the records of a principal's files add up to.
+    /// The sum of the sizes in the records of a principal's files.
     func publishedBytes(of principal: String) throws -> Int64 {
         try files(after: "", limit: .max).filter { $0.principal == principal }.reduce(0) { $0 + $1.size }
     }
@@ -163,7 +163,7 @@ extension PublishedFile {
 }
 
 extension UploadStore {
-    /// Takes over where a lease is expected.
+    /// Takes over an upload and expects a lease.
     func lease(_ id: UploadID, principal: String = "alice") throws -> UploadLease {
         let taken = try takeOver(id, principal: principal, waitForProcessing: .zero)
         guard case .lease(let lease) = taken else {
@@ -175,7 +175,7 @@ extension UploadStore {
 }
 
 extension Publication {
-    /// Answers 201 or 200, with the entity tag.
+    /// A publication whose response is 201 or 200, with the entity tag.
     static func testing(_ name: PublishedName) -> Publication {
         Publication(
             name: name, refused: Response(status: 409),

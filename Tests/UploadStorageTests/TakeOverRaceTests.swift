@@ -9,7 +9,7 @@ import Testing
 
 @Suite struct TakeOverRaceTests {
     @Test(
-        "CON-02 CON-06: however many fight for an upload, every byte is where its offset says",
+        "CON-02 CON-06: every byte is stored at its offset, however many requests take over an upload",
         arguments: StoreKind.allCases)
     func racing(_ kind: StoreKind) throws {
         let fixture = try StoreFixture(kind)
@@ -34,7 +34,8 @@ import Testing
                         if start < promised { complaints.withLock { $0.append("\(start) after \(promised)") } }
                         for _ in 0..<Int.random(in: 1...20, using: &generator) {
                             let offset = Int(lease.received)
-                            // Between the two lines another thread may take over; then the fence has to hold.
+                            // Another thread may take over between the check and the append; the fence has to detect
+                            // that.
                             let piece = Array(content[offset...].prefix(Int.random(in: 1...900, using: &generator)))
                             guard lease.isCurrent else { break }
                             if piece.isEmpty { break }
@@ -65,7 +66,7 @@ import Testing
         creation.release()
     }
 
-    @Test("CON-02: those who want an upload get it in the order in which they came", arguments: StoreKind.allCases)
+    @Test("CON-02: waiting requests get an upload in the order of their arrival", arguments: StoreKind.allCases)
     func order(_ kind: StoreKind) throws {
         let fixture = try StoreFixture(kind)
         let store = fixture.store
@@ -90,7 +91,7 @@ import Testing
                 if (try? lease?.acknowledge()) != Int64(number + 1) { order.withLock { $0.append(-1) } }
                 lease?.release()
             }
-            // The next one comes when this one waits.
+            // The next thread starts after this one waits.
             let upload = try #require(store.registry.current(id))
             let isWaiting: Bool? = pollUntil(within: .seconds(60)) {
                 upload.monitor.withLock { $0.machine.waiting.count } == number + 1 ? true : nil
@@ -102,7 +103,7 @@ import Testing
         first.release()
         for thread in threads { thread.join() }
         #expect(order.withLock { $0 } == [0, 1, 2, 3, 4])
-        // From then on that it can be notified, it is taken over.
+        // A lease with a revocation handler can be taken over.
         let sending = try #require(try takeOver())
         let revocations = Counter()
         sending.onRevocation { revocations.add() }
@@ -111,7 +112,7 @@ import Testing
     }
 
     @Test(
-        "while one acknowledges, others take over, cancel, sweep and close without deadlock",
+        "concurrent acknowledgments, take-overs, cancellations, sweeps and a close cause no deadlock",
         arguments: StoreKind.allCases, [1, 2, 3])
     func turmoil(_ kind: StoreKind, _ seed: UInt64) throws {
         let fixture = try StoreFixture(kind) { $0.keepCompleted = 0 }

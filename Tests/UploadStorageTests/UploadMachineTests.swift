@@ -5,21 +5,21 @@ import Testing
 
 @testable import UploadStorage
 
-/// Every sequence of events up to a length, over an upload of at most two bytes, with two leases and one request that waits.
-/// What the machine asks for succeeds, or fails, at every time at which a thread may report it.
+/// Explores every sequence of events up to a length, for an upload of at most two bytes, two leases and one waiting
+/// request. Each operation that the machine requests succeeds or fails at every time at which a thread may report it.
 @Suite struct UploadMachineTests {
-    /// The machine, and what the threads and the disk around it know.
+    /// The state of the machine, of the threads and of the disk.
     private struct World: Hashable {
         var machine = UploadMachine()
-        /// Epochs of the leases that are not released.
+        /// The epochs of the leases that are not released.
         var leases: [Int64] = []
-        /// The acknowledgment that a thread carries out.
+        /// The acknowledgment that a thread is making.
         var advance: UploadMachine.Advance?
-        /// The work that a thread carries out: to load the upload, or to settle it.
+        /// The work that a thread is doing: loading the upload or settling it.
         var work: UploadMachine.Claim?
         /// The offset in the row.
         var recorded: Int64 = 0
-        /// The highest offset that a client can have seen.
+        /// The highest offset that may have been reported to a client.
         var reported: Int64 = 0
     }
 
@@ -49,7 +49,7 @@ import Testing
         return world
     }
 
-    /// Nil if the event cannot happen now, or is refused.
+    /// The state after an event; nil if the event is impossible in this state or is refused.
     private static func next(_ world: World, _ event: LeaseEvent, as lease: Int64) throws -> World? {
         var next = world
         let isProcessing = world.machine.activity == .processing
@@ -98,7 +98,7 @@ import Testing
         case .allowTakeOver: next.machine.allowTakeOver(of: lease)
         case .release:
             if lease == world.machine.epoch {
-                // A holder that publishes reports how that ended before it gives its lease back.
+                // A holder that publishes reports the result before it releases its lease.
                 guard !(isProcessing && (world.machine.isMarked || world.machine.isDecided)) else { return nil }
                 _ = next.machine.discardStaged(as: lease)
                 _ = next.machine.endProcessing(as: lease)
@@ -157,25 +157,25 @@ import Testing
         return next == world ? nil : next
     }
 
-    /// What is wrong with a step.
+    /// The rule that a step breaks; nil: none.
     private static func complaint(_ world: World, _ next: World, _ isStale: Bool) -> String? {
         let (last, machine) = (world.machine, next.machine)
-        if isStale { return "a lease that has ended changes something" }
+        if isStale { return "an ended lease changes the state" }
         if machine.epoch < last.epoch { return "the epoch decreases" }
         guard machine.durable <= machine.received, machine.received <= machine.written else {
-            return "offsets disagree"
+            return "durable, received and written bytes are not in order"
         }
-        if machine.isUnfinished && machine.durable < next.reported { return "a reported offset is taken back" }
+        if machine.isUnfinished && machine.durable < next.reported { return "a reported offset decreases" }
         if machine.isUnfinished && machine.durable > next.recorded {
             return "an offset is reported that the row does not have"
         }
         if next.recorded > world.recorded && last.isUnfinished && last.written < next.recorded {
-            return "the row has bytes that were cut off"
+            return "the row counts bytes that were truncated"
         }
         if machine.received < last.received && machine.isUnfinished && last.isUnfinished && machine.hasBytes
             && machine.epoch == last.epoch
         {
-            return "received bytes vanish under the same lease"
+            return "received bytes disappear under the same lease"
         }
         if last.isExclusive && next.leases.count > world.leases.count { return "an exclusive lease is taken away" }
         if (machine.acknowledgment == .running) != (next.advance != nil) { return "two acknowledgments run, or none" }
@@ -183,7 +183,7 @@ import Testing
         return nil
     }
 
-    /// What remains to be done is done, and the leases are released: a request that waits then gets the upload.
+    /// Whether a waiting request does not get the upload after all pending work is done and all leases are released.
     private static func isStuck(_ world: World) throws -> Bool {
         var world = world
         if world.advance != nil { world = next(world, .acknowledged) ?? world }
@@ -208,7 +208,7 @@ import Testing
         return true
     }
 
-    @Test("no sequence of events takes an offset back, lets two threads decide, or lets a request wait for ever")
+    @Test("no sequence of events decreases an offset, lets two threads decide, or lets a request wait forever")
     func exploration() throws {
         let depth = ProcessInfo.processInfo.environment["ONWARD_DEPTH"].flatMap { Int($0) } ?? 11
         var seen: Set<World> = [Self.start]
@@ -217,7 +217,7 @@ import Testing
             var reached: [World] = []
             func visit(_ world: World, _ next: World, _ event: Any, isStale: Bool) throws {
                 let complaint =
-                    try Self.complaint(world, next, isStale) ?? (Self.isStuck(next) ? "a request waits for ever" : nil)
+                    try Self.complaint(world, next, isStale) ?? (Self.isStuck(next) ? "a request waits forever" : nil)
                 if let complaint { Issue.record("\(complaint): \(event) in \(world) gives \(next)") }
                 if seen.insert(next).inserted { reached.append(next) }
             }

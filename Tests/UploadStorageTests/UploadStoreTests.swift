@@ -5,9 +5,11 @@ import Testing
 
 @testable import UploadStorage
 
-/// The same body over every pair of catalog and blob area.
+/// Each test runs with every pair of catalog and blob area.
 @Suite struct UploadStoreTests {
-    @Test("OFF-01: what was acknowledged is the offset, before and after a restart", arguments: StoreKind.allCases)
+    @Test(
+        "OFF-01: the offset is the count of acknowledged bytes, before and after a restart",
+        arguments: StoreKind.allCases)
     func acknowledging(_ kind: StoreKind) throws {
         let fixture = try StoreFixture(kind)
         let lease = try fixture.store.create(.testing(length: 10))
@@ -56,7 +58,7 @@ import Testing
         #expect(try second.readAll() == Array("abcdef".utf8))
     }
 
-    @Test("another principal's upload does not exist", arguments: StoreKind.allCases)
+    @Test("an upload does not exist for other principals", arguments: StoreKind.allCases)
     func principals(_ kind: StoreKind) throws {
         let fixture = try StoreFixture(kind)
         let lease = try fixture.store.create(.testing())
@@ -73,7 +75,8 @@ import Testing
     }
 
     @Test(
-        "CAN-02: a canceled upload is gone with bytes and quota, and its writer knows", arguments: StoreKind.allCases)
+        "CAN-02: cancellation removes an upload with its bytes and quota, and its writer is notified",
+        arguments: StoreKind.allCases)
     func cancelling(_ kind: StoreKind) throws {
         let fixture = try StoreFixture(kind) { $0.quotaPerPrincipal = 100 }
         let lease = try fixture.store.create(.testing(length: 80))
@@ -93,7 +96,7 @@ import Testing
         _ = try fixture.store.create(.testing(length: 100))
     }
 
-    @Test("lengths are learned once, recorded and defended", arguments: StoreKind.allCases)
+    @Test("a length is set once, recorded and never changed", arguments: StoreKind.allCases)
     func lengths(_ kind: StoreKind) throws {
         let fixture = try StoreFixture(kind)
         let lease = try fixture.store.create(.testing())
@@ -114,7 +117,7 @@ import Testing
         #expect(fixture.store.usage(of: "alice").reservedBytes == 6)
     }
 
-    @Test("APP-24: an invalid upload stays invalid and gives its bytes back", arguments: StoreKind.allCases)
+    @Test("APP-24: an invalid upload stays invalid, and its bytes are deleted", arguments: StoreKind.allCases)
     func invalidating(_ kind: StoreKind) throws {
         let fixture = try StoreFixture(kind)
         let lease = try fixture.store.create(.testing(length: 4))
@@ -134,7 +137,9 @@ import Testing
         }
     }
 
-    @Test("APP-19 APP-20: a complete upload keeps its response and takes nothing more", arguments: StoreKind.allCases)
+    @Test(
+        "APP-19 APP-20: a complete upload keeps its response and accepts no more content",
+        arguments: StoreKind.allCases)
     func completing(_ kind: StoreKind) throws {
         let fixture = try StoreFixture(kind)
         let lease = try fixture.store.create(.testing())
@@ -158,7 +163,7 @@ import Testing
         #expect(throws: StoreError.notFound) { try fixture.store.record(id) }
     }
 
-    @Test("CON-02: while the target works, the upload cannot be taken over", arguments: StoreKind.allCases)
+    @Test("CON-02: an upload cannot be taken over during processing", arguments: StoreKind.allCases)
     func processing(_ kind: StoreKind) throws {
         let fixture = try StoreFixture(kind)
         let lease = try fixture.store.create(.testing(length: 3))
@@ -180,7 +185,7 @@ import Testing
         #expect(!lease.isCurrent && next.received == 3)
     }
 
-    @Test("a target at work when the process ends is not run again", arguments: StoreKind.allCases)
+    @Test("processing that the end of the process interrupted is not repeated", arguments: StoreKind.allCases)
     func interruptedProcessing(_ kind: StoreKind) throws {
         let fixture = try StoreFixture(kind)
         let marked = try fixture.store.create(.testing())
@@ -198,7 +203,9 @@ import Testing
         unmarked.release()
     }
 
-    @Test("a lease given back while its target works answers as interrupted", arguments: StoreKind.allCases)
+    @Test(
+        "an upload whose lease is released during processing gets the response for an interruption",
+        arguments: StoreKind.allCases)
     func releasedProcessing(_ kind: StoreKind) throws {
         let fixture = try StoreFixture(kind)
         for marks in [true, false] {
@@ -211,7 +218,7 @@ import Testing
         }
     }
 
-    @Test("DIG-07: staged bytes count only once they are committed", arguments: StoreKind.allCases)
+    @Test("DIG-07: staged bytes count only after they are committed", arguments: StoreKind.allCases)
     func staging(_ kind: StoreKind) throws {
         let fixture = try StoreFixture(kind)
         let lease = try fixture.store.create(.testing(digests: [.sha256]))
@@ -245,7 +252,7 @@ import Testing
         #expect(try fixture.store.lease(id).readAll() == Array("abcdefg".utf8))
     }
 
-    @Test("a digest continues where it stood before the restart", arguments: StoreKind.allCases)
+    @Test("a digest continues after a restart from its stored state", arguments: StoreKind.allCases)
     func digestStates(_ kind: StoreKind) throws {
         let fixture = try StoreFixture(kind)
         var bytes: [UInt8] = []
@@ -294,7 +301,7 @@ import Testing
         #expect(try fixture.blobCount() == 1)
     }
 
-    @Test("an upload whose target works is not swept", arguments: StoreKind.allCases)
+    @Test("an upload is not swept during processing", arguments: StoreKind.allCases)
     func expiryWhileProcessing(_ kind: StoreKind) throws {
         let fixture = try StoreFixture(kind)
         let lease = try fixture.store.create(.testing(expiresAt: 1_000_010))
@@ -305,7 +312,7 @@ import Testing
         try lease.complete(with: Response(status: 200))
     }
 
-    @Test("limits of a principal: uploads and bytes", arguments: StoreKind.allCases)
+    @Test("a principal has limits for uploads and bytes", arguments: StoreKind.allCases)
     func quotas(_ kind: StoreKind) throws {
         let fixture = try StoreFixture(kind) {
             $0.maxUploadsPerPrincipal = 2
@@ -338,7 +345,7 @@ import Testing
         #expect(fixture.store.usage(of: "alice") == Usage(uploads: 1, reservedBytes: 1 << 20))
     }
 
-    @Test("what was reserved in advance is released when no lease writes", arguments: StoreKind.allCases)
+    @Test("bytes reserved in advance are released when no lease writes", arguments: StoreKind.allCases)
     func surplus(_ kind: StoreKind) throws {
         let fixture = try StoreFixture(kind)
         let lease = try fixture.store.create(.testing())
@@ -354,7 +361,7 @@ import Testing
         #expect(fixture.store.usage(of: "alice").reservedBytes == 9)
     }
 
-    @Test("bytes without an upload vanish unless they are published", arguments: StoreKind.allCases)
+    @Test("the bytes of a plain upload are deleted unless they are published", arguments: StoreKind.allCases)
     func transientBytes(_ kind: StoreKind) throws {
         let fixture = try StoreFixture(kind)
         let dropped = try fixture.store.createTransient(principal: "alice", length: 3)
@@ -378,7 +385,7 @@ import Testing
         #expect(try fixture.blobCount() == 0)
     }
 
-    @Test("a closed store supersedes its leases and takes nothing", arguments: StoreKind.allCases)
+    @Test("a closed store supersedes its leases and accepts no content", arguments: StoreKind.allCases)
     func closing(_ kind: StoreKind) throws {
         let fixture = try StoreFixture(kind)
         let lease = try fixture.store.create(.testing())
@@ -391,7 +398,7 @@ import Testing
         lease.release()
     }
 
-    @Test("acknowledging in the background moves the offset", arguments: StoreKind.allCases)
+    @Test("acknowledging in the background increases the offset", arguments: StoreKind.allCases)
     func background(_ kind: StoreKind) async throws {
         let fixture = try StoreFixture(kind)
         let lease = try fixture.store.create(.testing())

@@ -6,7 +6,7 @@ import Testing
 @testable import UploadStorage
 
 @Suite struct ValueTests {
-    @Test("SEC-14: an upload id has one text form and shows nothing of itself")
+    @Test("SEC-14: an upload id has one text form, and its description does not reveal it")
     func uploadID() throws {
         let id = UploadID()
         #expect(UploadID(parsing: id.text) == id)
@@ -17,7 +17,7 @@ import Testing
     }
 
     @Test(
-        "SEC-14: what is no id is refused",
+        "SEC-14: other texts are refused as ids",
         arguments: [
             "", "0", "..", "../../etc/passwd", String(repeating: "A", count: 32), String(repeating: "0", count: 33),
             String(repeating: "0", count: 31) + "g", String(repeating: "0", count: 31) + "é",
@@ -54,7 +54,7 @@ import Testing
         #expect(try PublicationIntent(savedBytes: intent.savedBytes) == intent)
     }
 
-    @Test("mutated and cut saved forms are refused or read, and never crash", arguments: [1 as UInt64, 2, 3])
+    @Test("decoding changed and truncated saved forms never crashes", arguments: [1 as UInt64, 2, 3])
     func savedFormsAreChecked(_ seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
         let whole = NewUpload.testing(length: 12, digests: [.sha256]).savedBytes
