@@ -18,7 +18,7 @@ def main(url, directory):
     to_us, from_browser = os.pipe()
 
     def descriptors():
-        # The browser reads commands from descriptor 3 and writes events to 4. Both could be one of the ends already.
+        # The browser reads commands from descriptor 3 and writes events to 4. A pipe may already have one of them.
         commands, events = os.dup2(to_browser, 103), os.dup2(from_browser, 104)
         os.dup2(commands, 3)
         os.dup2(events, 4)
@@ -43,7 +43,7 @@ def main(url, directory):
 
 
 def end(browser, commands):
-    # Killed, it would leave processes behind that still write to the profile while that is removed.
+    # After a kill some of its processes would still write to the profile while the directory is removed.
     send(commands, 3, "Browser.close", {})
     try:
         browser.wait(10)
@@ -81,7 +81,7 @@ def download(url, directory, commands, events):
                 os.rename(os.path.join(directory, progress["guid"]), os.path.join(directory, "download"))
                 return
             if progress["state"] == "canceled":
-                sys.exit("the browser gave the download up")
+                sys.exit("the browser canceled the download")
     sys.exit("the download did not end")
 
 

@@ -1,5 +1,5 @@
-// Lets tus-js-client run from a checkout without `npm install`: its few dependencies that are not installed are replaced
-// by what is needed of them here, and its files are modules, whatever its package.json says.
+// Runs tus-js-client from a checkout without `npm install`: dependencies that are not installed are replaced by the parts
+// of them that are needed here, and its files are loaded as modules, whatever its package.json says.
 import { register } from 'node:module'
 
 const replacements = {

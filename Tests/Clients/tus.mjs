@@ -1,4 +1,4 @@
-// Uploads with tus-js-client from a checkout, in all ways that matter, and prints one JSON object for each.
+// Uploads with tus-js-client from a checkout in several ways, and prints one JSON object for each.
 //
 //     node --import=./tus-dependencies.mjs tus.mjs CHECKOUT ENDPOINT SOURCE PROTOCOL
 //
@@ -15,7 +15,8 @@ if (!entry) throw new Error(`no tus-js-client in ${checkout}`)
 const { Upload } = await import(pathToFileURL(entry))
 
 const content = readFileSync(source)
-// No divisor of the length: a stream of unknown length that ends with a full chunk is never finished by version 4.3.1.
+// The size is no divisor of the length, because version 4.3.1 never completes a stream of unknown length whose last chunk is
+// full.
 const chunkSize = Math.ceil(content.length / 3) + 1
 
 function stream() {

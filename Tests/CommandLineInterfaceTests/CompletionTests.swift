@@ -4,7 +4,7 @@ import SystemCalls
 import TestSupport
 import Testing
 
-/// What bash itself makes of the script. The other shells are not on every machine: `make test-manual`.
+/// Runs the script in bash. `make test-manual` tests the other shells, which are not on every machine.
 @Suite("Completions", .timeLimit(.minutes(15)))
 struct CompletionTests {
     @Test(
@@ -19,7 +19,7 @@ struct CompletionTests {
             (["sam-ple", "take", "-f", ""], ["one file", "subdirectory"]),
             (["sam-ple", "take", "--dir", ""], ["subdirectory"]), (["sam-ple", "take", "o"], ["one file"]),
             (["sam-ple", "take", "-"], ["--color", "--dir", "--file", "--flag", "--free", "--help"]),
-            // Names that others have chosen are never executed.
+            // File names that other users chose are never executed.
             (["sam-ple", "go", ""], [#"\$\(touch\ evil\)"#, "plain"]), (["sam-ple", "go", "p"], ["plain"]),
             (["sam-ple", "stop", ""], []), (["sam-ple", "stop", "--"], ["--help"]),
             (["sam-ple", "nothing", ""], []),

@@ -8,7 +8,7 @@ struct RoffPageTests {
         "TH", "SH", "SS", "PP", "TP", "B", "BR", "EX", "EE", "nh", "ad", "br",
     ]
 
-    @Test("The pages of a program are one for it and one for each command, with what belongs there")
+    @Test("A program has one page for itself and one for each command")
     func files() throws {
         #expect(
             Sample.program.files.map(\.path) == [
@@ -28,7 +28,9 @@ struct RoffPageTests {
         #expect(Sample.program.manual([])?.split(separator: "\n").count == 7)
     }
 
-    @Test("Whatever a text says, it is text: no request, no escape", arguments: 0..<200 as Range<UInt64>)
+    @Test(
+        "Text never becomes a request or an escape of roff, whatever its characters are",
+        arguments: 0..<200 as Range<UInt64>)
     func hostile(seed: UInt64) throws {
         var generator = SeededGenerator(seed: seed)
         let alphabet = Array(".'\\-\"`^~…a B\n")
@@ -44,7 +46,7 @@ struct RoffPageTests {
         #expect(Self.plain(page[start..<end]) == text.replacing("…", with: "...") + "\n", "seed \(seed)")
     }
 
-    /// What a formatter makes of the escapes that are written.
+    /// The text as a formatter renders the written escapes.
     private static func plain(_ text: Substring) -> String {
         let escapes = [
             ("\\(aq", "'"), ("\\(ga", "`"), ("\\(ha", "^"), ("\\(ti", "~"), ("\\(dq", "\""), ("\\-", "-"), ("\\&", ""),

@@ -1,6 +1,6 @@
 @testable import CommandLineInterface
 
-/// A program with one of everything.
+/// A program that has every kind of option, operand and command.
 enum Sample {
     static func option(
         _ name: String, letter: Character? = nil, _ argument: String? = nil, _ values: Completion = .nothing,

@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Encoded digest state")
 struct EncodedStateTests {
-    @Test("Kept and taken up at every position around three blocks", arguments: Algorithm.allCases)
+    @Test("A digest can be saved and continued at every position around three blocks", arguments: Algorithm.allCases)
     func everySplit(algorithm: Algorithm) throws {
         let message = pattern(3 * algorithm.blockSize + 5)
         let expected = algorithm.digest(of: message)
@@ -20,7 +20,9 @@ struct EncodedStateTests {
         }
     }
 
-    @Test("Kept and taken up twice, at all pairs of positions around a block", arguments: Algorithm.allCases)
+    @Test(
+        "A digest can be saved and continued twice, at all pairs of positions around a block",
+        arguments: Algorithm.allCases)
     func everyPairOfSplits(algorithm: Algorithm) throws {
         let message = pattern(2 * algorithm.blockSize + 1)
         let expected = algorithm.digest(of: message)
@@ -39,7 +41,7 @@ struct EncodedStateTests {
         }
     }
 
-    @Test("The state goes through its encoding after every single byte", arguments: Algorithm.allCases)
+    @Test("The state can be encoded and decoded after every byte", arguments: Algorithm.allCases)
     func everyByte(algorithm: Algorithm) throws {
         let message = pattern(2 * algorithm.blockSize + 3)
         var digest = RunningDigest(algorithm)
@@ -50,8 +52,8 @@ struct EncodedStateTests {
         #expect(digest.finalized() == algorithm.digest(of: message))
     }
 
-    /// What is stored today must be readable by every later version.
-    @Test("The encoding, byte for byte")
+    /// Every later version must be able to read states that this version stores.
+    @Test("The encoding never changes")
     func goldenStates() throws {
         var sha256 = RunningDigest(.sha256)
         sha256.update("abc".utf8)
@@ -68,7 +70,7 @@ struct EncodedStateTests {
                 + "0000000000000003" + "616263")
     }
 
-    @Test("A whole block leaves no partial one behind", arguments: Algorithm.allCases)
+    @Test("After a complete block the encoding has no partial block", arguments: Algorithm.allCases)
     func wholeBlocks(algorithm: Algorithm) {
         var digest = RunningDigest(algorithm)
         digest.update(pattern(algorithm.blockSize * 4))
@@ -100,7 +102,7 @@ struct EncodedStateTests {
         }
     }
 
-    @Test("State words that do not fit a count below one block are refused", arguments: Algorithm.allCases)
+    @Test("State words that contradict a count below one block are refused", arguments: Algorithm.allCases)
     func changedInitialWords(algorithm: Algorithm) {
         let state = RunningDigest(algorithm).encodedState()
         for position in 2..<2 + algorithm.digestSize {
@@ -110,7 +112,7 @@ struct EncodedStateTests {
         }
     }
 
-    @Test("Counts beyond what a message can have are refused", arguments: Algorithm.allCases)
+    @Test("Counts beyond the maximum length of a message are refused", arguments: Algorithm.allCases)
     func counts(algorithm: Algorithm) throws {
         let head = [1, algorithm == .sha256 ? 1 : 2] + pattern(algorithm.digestSize)
         let largest = [0x1F] + [UInt8](repeating: 0xFF, count: 7)
@@ -124,7 +126,9 @@ struct EncodedStateTests {
         #expect(RunningDigest(encodedState: head + [UInt8](repeating: 0xFF, count: 8) + pattern(127)) == nil)
     }
 
-    @Test("Garbage is refused or harmless", arguments: [0x5EED_0001, 0x5EED_0002, 0x5EED_0003] as [UInt64])
+    @Test(
+        "Garbage is refused, or decoded without a crash",
+        arguments: [0x5EED_0001, 0x5EED_0002, 0x5EED_0003] as [UInt64])
     func garbage(seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
         for _ in 0..<4000 {

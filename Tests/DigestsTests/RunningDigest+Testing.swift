@@ -5,7 +5,7 @@ extension RunningDigest {
         Array(bytes).withUnsafeBytes { update($0) }
     }
 
-    /// The same digest after its state went through its encoding.
+    /// The digest after encoding and decoding its state.
     func restored() -> RunningDigest? {
         RunningDigest(encodedState: encodedState())
     }
@@ -33,7 +33,7 @@ extension Algorithm {
     }
 }
 
-/// Bytes in which neighbors and blocks differ.
+/// Bytes in which adjacent bytes and adjacent blocks differ.
 func pattern(_ count: Int) -> [UInt8] {
     (0..<count).map { UInt8(truncatingIfNeeded: $0 * 7 + 3) }
 }

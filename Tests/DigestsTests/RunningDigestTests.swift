@@ -56,14 +56,14 @@ struct RunningDigestTests {
                 """),
     ]
 
-    @Test("Known digests (FIPS 180-4 examples)", arguments: vectors)
+    @Test("The examples of FIPS 180-4 have the known digests", arguments: vectors)
     func knownDigests(vector: Vector) {
         #expect(hexadecimal(vector.algorithm.digest(of: vector.message)) == vector.digest)
     }
 
     /// The constants were computed with another implementation over the same bytes.
     @Test(
-        "The digests of all messages of 0 to 400 bytes",
+        "The digests of all messages of 0 to 400 bytes are correct",
         arguments: zip(
             Algorithm.allCases,
             [
@@ -79,7 +79,7 @@ struct RunningDigestTests {
         #expect(hexadecimal(algorithm.digest(of: digests)) == expected)
     }
 
-    @Test("Asking for the digest does not end it", arguments: Algorithm.allCases)
+    @Test("Reading the digest does not end it", arguments: Algorithm.allCases)
     func finalizingCopies(algorithm: Algorithm) {
         let message = pattern(300)
         var digest = RunningDigest(algorithm)
@@ -92,7 +92,7 @@ struct RunningDigestTests {
         #expect(digest.finalized().count == algorithm.digestSize)
     }
 
-    @Test("Copies go their own ways", arguments: Algorithm.allCases)
+    @Test("Copies are independent of each other", arguments: Algorithm.allCases)
     func copies(algorithm: Algorithm) {
         var first = RunningDigest(algorithm)
         first.update(pattern(100))

@@ -1,4 +1,4 @@
-// Internals of the server can be imported in debug builds alone.
+// Internals of the server can be imported only in debug builds.
 #if DEBUG
     import Glibc
     import HTTPSemantics
@@ -6,8 +6,8 @@
 
     @testable import TransferServer
 
-    /// A daemon of this process, with libmicrohttpd and the receive filter as the server uses them, that records the requests
-    /// which arrive and answers each with 204.
+    /// A daemon in this process, with libmicrohttpd and the receive filter as the server uses them. It records all requests
+    /// and answers each with 204.
     final class RecordingDaemon: RequestRecorder {
         private let received = Monitor<[ReferenceReading.Request]>([])
         private let contentCalls = Monitor(0)
@@ -23,15 +23,15 @@
 
         func stop() { daemon.withLock { $0?.stop() } }
 
-        /// What a connection gave.
+        /// The requests and the answers of one connection.
         struct Outcome {
             var requests: [ReferenceReading.Request]
             var answer: [UInt8]
-            /// How often libmicrohttpd passed content on.
+            /// The number of calls with which libmicrohttpd delivered content.
             var contentCalls: Int
         }
 
-        /// Sends bytes in pieces that end at `cuts`, then the end, and waits for the end of the answers.
+        /// Sends bytes in pieces that end at `cuts`, ends the output, and reads the answers to their end.
         func exchange(_ traffic: GeneratedTraffic) throws -> Outcome {
             received.withLock { $0 = [] }
             contentCalls.withLock { $0 = 0 }
@@ -61,7 +61,7 @@
                     if count == 0 { break }
                     answer += buffer[..<count]
                 } catch let error as Errno where error == .connectionReset {
-                    // Behind a request that closes the connection the server need not read.
+                    // The server need not read after a request that closes the connection.
                     break
                 }
             }
@@ -106,12 +106,12 @@
 
     /// One comparison of the server with the reference.
     enum DifferentialCase {
-        /// - Returns: what differs; `nil`: nothing does.
+        /// - Returns: a description of the difference; `nil` if there is none.
         static func difference(_ traffic: GeneratedTraffic, _ daemon: RecordingDaemon) throws -> String? {
             let expected = ReferenceReading(traffic.bytes)
             let outcome = try daemon.exchange(traffic)
             guard outcome.requests == expected.requests else {
-                return "served were \(outcome.requests), expected \(expected.requests)"
+                return "the server handled \(outcome.requests), expected \(expected.requests)"
             }
             var rest = String(decoding: outcome.answer, as: UTF8.self)[...]
             for _ in expected.requests {
@@ -121,13 +121,13 @@
                 }
             }
             if expected.ending != .fault || rest.isEmpty {
-                if rest.isEmpty && expected.ending == .fault { return "a fault without a refusal" }
-                return rest.isEmpty ? nil : "after \(expected.requests.count) answers comes \(rest.debugDescription)"
+                if rest.isEmpty && expected.ending == .fault { return "a fault was not refused" }
+                return rest.isEmpty ? nil : "after \(expected.requests.count) answers follows \(rest.debugDescription)"
             }
             return differenceOfRefusal(rest)
         }
 
-        /// A fault is answered by one problem document with a code, after which the connection ends.
+        /// Checks that the answer to a fault is one problem document with a code and the end of the connection.
         private static func differenceOfRefusal(_ text: Substring) -> String? {
             var rest = text
             let statuses = [400, 413, 414, 431, 501, 505]
@@ -139,7 +139,7 @@
             return nil
         }
 
-        /// Up to the empty line, which is removed with it.
+        /// Removes and returns a head; the empty line after it is removed, too.
         private static func takeHead(_ text: inout Substring) -> Substring? {
             guard let end = text.range(of: "\r\n\r\n") else { return nil }
             defer { text = text[end.upperBound...] }

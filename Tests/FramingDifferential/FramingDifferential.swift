@@ -3,20 +3,23 @@ import SystemCalls
 import TestSupport
 
 #if DEBUG
-    /// Compares which requests the server serves, on the libmicrohttpd that is installed, with ``ReferenceReading``.
+    /// Compares the requests that the server handles, with the installed libmicrohttpd, with those of
+    /// ``ReferenceReading``.
     ///
-    /// `ONWARD_CASES` says for how many generated connections, `ONWARD_SEED` with which it begins. Exits with 1 if one differs.
+    /// `ONWARD_CASES` is the number of generated connections, `ONWARD_SEED` the seed of the first one. It exits with 1
+    /// if one
+/// differs.
     @main
     enum FramingDifferential {
         static func main() {
             let count = environment("ONWARD_CASES").flatMap { Int($0) } ?? 20_000
             let first = environment("ONWARD_SEED").flatMap { UInt64($0) } ?? UInt64.random(in: 1...999_999_999)
-            print("framing: \(count) connections from ONWARD_SEED=\(first) on")
+            print("framing: \(count) connections, the first with ONWARD_SEED=\(first)")
             signal(SIGPIPE, SIG_IGN)
             do {
                 let differences = try run(seeds: first..<first + UInt64(count))
                 for difference in differences { print("framing: FAILED with \(difference)") }
-                if differences.isEmpty { print("framing: \(count) connections were read as the reference reads them") }
+                if differences.isEmpty { print("framing: \(count) connections were read as by the reference") }
                 exit(differences.isEmpty ? 0 : 1)
             } catch {
                 print("framing: \(error)")
@@ -26,7 +29,7 @@ import TestSupport
 
         private static func environment(_ name: String) -> String? { getenv(name).map { String(cString: $0) } }
 
-        /// - Returns: at most ten seeds with what differs.
+        /// - Returns: at most ten seeds, each with its difference.
         static func run(seeds: Range<UInt64>) throws -> [String] {
             let daemon = try RecordingDaemon()
             defer { daemon.stop() }
@@ -36,7 +39,7 @@ import TestSupport
                 let traffic = GeneratedTraffic(&generator)
                 if let difference = try DifferentialCase.difference(traffic, daemon) {
                     let text = String(decoding: traffic.bytes.prefix(2000), as: UTF8.self).debugDescription
-                    differences.append("ONWARD_SEED=\(seed): \(difference); sent was \(text), cut at \(traffic.cuts)")
+                    differences.append("ONWARD_SEED=\(seed): \(difference); sent: \(text), cut at \(traffic.cuts)")
                     if differences.count == 10 { break }
                 }
             }
@@ -47,7 +50,7 @@ import TestSupport
     @main
     enum FramingDifferential {
         static func main() {
-            print("framing: build it in debug mode")
+            print("framing: build this program in debug mode")
             exit(2)
         }
     }

@@ -1,10 +1,10 @@
 import TestSupport
 
-/// The bytes of a connection, and where they are cut into pieces: valid pipelines of requests, and such with changes that
-/// have fooled recipients.
+/// The bytes of a connection and the offsets at which they are cut into pieces. They are valid pipelines of requests,
+/// or pipelines with changes that some recipients misread.
 struct GeneratedTraffic {
     let bytes: [UInt8]
-    /// Sorted; each piece is sent after the server received the one before it.
+    /// The sorted offsets of the cuts; each piece is sent after the server received the one before it.
     let cuts: [Int]
 
     init(bytes: [UInt8], cuts: [Int] = []) { (self.bytes, self.cuts) = (bytes, cuts) }
@@ -36,7 +36,7 @@ struct GeneratedTraffic {
 
     // MARK: - Valid requests
 
-    /// In parts, between which a change is most likely to matter.
+    /// A request in parts; changes are made between them, because they are most likely to have an effect there.
     private static func request(_ number: Int, _ generator: inout SeededGenerator) -> [[UInt8]] {
         var parts: [String] = pick([[], [], [], ["\r\n"], ["\r\n", "\r\n"]], &generator)
         let version = pick(

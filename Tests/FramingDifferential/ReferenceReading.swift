@@ -1,7 +1,7 @@
 import HTTPSemantics
 
-/// What a strict recipient of RFC 9112 makes of the bytes of a connection. Written to be compared with the server: it
-/// shares no code with it but the syntax of `Host`, and reads all bytes at once.
+/// The requests that a strict recipient by RFC 9112 reads in the bytes of a connection. The server is compared with it:
+/// it shares only the syntax of `Host` with the server, and gets all bytes in one call.
 struct ReferenceReading: Equatable {
     struct Request: Equatable, CustomStringConvertible {
         var method: String
@@ -12,15 +12,15 @@ struct ReferenceReading: Equatable {
     }
 
     enum Ending: Equatable {
-        /// Between two requests, or after one that closes the connection.
+        /// The input ends between two requests, or after one that closes the connection.
         case clean
-        /// Within a request.
+        /// The input ends within a request.
         case cut
-        /// Something malformed or refused.
+        /// The input has a malformed or refused part.
         case fault
     }
 
-    /// Those that are complete before the first fault.
+    /// The requests that are complete before the first fault.
     private(set) var requests: [Request] = []
     private(set) var ending = Ending.clean
 
@@ -92,7 +92,7 @@ struct ReferenceReading: Equatable {
             else { throw Fault() }
             return try chunks()
         }
-        // One number, perhaps repeated in the same digits.
+        // The value is one number, possibly repeated with the same digits.
         let numbers = lengths.flatMap { value in
             value.split(separator: 0x2C, omittingEmptySubsequences: false).map { Self.trimmed(Array($0)) }
         }
@@ -109,7 +109,7 @@ struct ReferenceReading: Equatable {
             let size = try chunkSize()
             if size == 0 { break }
             content += try bytes(size)
-            // Anything else is malformed before the end of its line.
+            // Any other size is malformed even before the end of its line.
             guard rest.isEmpty || rest.first == 0x0D, try line() == [] else { throw Fault() }
         }
         while true {
@@ -122,7 +122,7 @@ struct ReferenceReading: Equatable {
     private mutating func chunkSize() throws -> Int {
         let partial = rest.prefix { $0 != 0x0D && $0 != 0x0A }
         let digits = partial.prefix { Self.hex($0) != nil }
-        // Malformed before its end is there.
+        // The line is malformed even before its end arrives.
         guard !digits.isEmpty || partial.isEmpty && rest.isEmpty else { throw Fault() }
         var size: Int64 = 0
         for digit in digits {

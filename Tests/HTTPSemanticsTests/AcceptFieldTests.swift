@@ -4,7 +4,7 @@ import Testing
 @Suite("Accept")
 struct AcceptFieldTests {
     @Test(
-        "weight of a type that is named",
+        "the weight of a named type is read",
         arguments: [
             ("application/json", 1000), ("Application/JSON", 1000), ("text/html, application/json;q=0.5", 500),
             ("application/json;q=0", 0), ("application/json; q=0.001", 1), ("application/json;Q=1.000", 1000),
@@ -17,14 +17,14 @@ struct AcceptFieldTests {
     }
 
     @Test(
-        "wildcards and other types name nothing",
+        "wildcards and other types do not name the type",
         arguments: ["*/*", "application/*", "text/html", "", "application/jsonp"])
     func unnamed(value: String) throws {
         let field = try #require(AcceptField(fieldLines: [value]))
         #expect(field.weight(naming: "application/json") == nil)
     }
 
-    @Test("several lines are one list")
+    @Test("several field lines are one list")
     func lines() throws {
         let field = try #require(AcceptField(fieldLines: ["text/html;q=0.5", "application/json"]))
         #expect(field.weight(naming: "text/html") == 500 && field.weight(naming: "application/json") == 1000)
@@ -32,7 +32,7 @@ struct AcceptFieldTests {
     }
 
     @Test(
-        "malformed values are nothing",
+        "malformed values count as absent",
         arguments: [
             "json", "application/", "/json", "application/json;q=2", "application/json;q=0.1234",
             "application/json;q=x",

@@ -21,7 +21,7 @@ import Testing
     }
 
     @Test(
-        "RNG-05: suffix, also longer than the representation",
+        "RNG-05: a suffix range may be longer than the representation",
         arguments: [
             ("bytes=-3", 7..<10), ("bytes=-10", 0..<10), ("bytes=-999", 0..<10),
             ("bytes=-99999999999999999999", 0..<10),
@@ -30,7 +30,9 @@ import Testing
         #expect(resolve(value) == .satisfiable([range]))
     }
 
-    @Test("RNG-06: unsatisfiable", arguments: ["bytes=10-", "bytes=10-11", "bytes=-0", "bytes=-0,99-", "bytes=-000"])
+    @Test(
+        "RNG-06: ranges beyond the end are unsatisfiable",
+        arguments: ["bytes=10-", "bytes=10-11", "bytes=-0", "bytes=-0,99-", "bytes=-000"])
     func unsatisfiable(value: String) {
         #expect(resolve(value) == .unsatisfiable)
         #expect(ContentRange(unsatisfiedSize: 10).serialized == "bytes */10")
@@ -58,7 +60,7 @@ import Testing
         #expect(ByteRangeSet(fieldLines: []) == nil)
     }
 
-    @Test("RNG-08 RNG-10: several ranges in requested order without unsatisfiable ones")
+    @Test("RNG-08 RNG-10: several ranges keep the requested order, and unsatisfiable ones are omitted")
     func several() {
         #expect(resolve("bytes=0-0,4-5") == .satisfiable([0..<1, 4..<6]))
         #expect(resolve("bytes=6-7,0-1,99-") == .satisfiable([6..<8, 0..<2]))
@@ -66,7 +68,7 @@ import Testing
         #expect(resolve("bytes=2-3,0-1") == .satisfiable([2..<4, 0..<2]))
     }
 
-    @Test("RNG-09: ranges that overlap become one, in place of the first")
+    @Test("RNG-09: overlapping ranges are merged at the position of the first")
     func coalescing() {
         #expect(resolve("bytes=0-4,3-9") == .satisfiable([0..<10]))
         #expect(resolve("bytes=8-9,4-6,0-4") == .satisfiable([8..<10, 0..<7]))
@@ -75,7 +77,7 @@ import Testing
         #expect(resolve("bytes=0-9,2-3") == .satisfiable([0..<10]))
     }
 
-    @Test("RNG-11: many or overlapping ranges are served whole")
+    @Test("RNG-11: many or overlapping ranges get the complete representation")
     func abuse() {
         let overlapping = "bytes=" + Array(repeating: "0-", count: 200).joined(separator: ",")
         #expect(resolve(overlapping) == .complete)
@@ -99,7 +101,7 @@ import Testing
         #expect(resolve("bytes=-9223372036854775808", size: .max) == .satisfiable([0..<(.max)]))
     }
 
-    @Test("RNG-22: empty representation")
+    @Test("RNG-22: an empty representation has no satisfiable range")
     func empty() {
         #expect(resolve("bytes=0-", size: 0) == .unsatisfiable)
         #expect(resolve("bytes=-5", size: 0) == .complete)

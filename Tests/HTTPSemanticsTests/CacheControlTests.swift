@@ -19,7 +19,7 @@ struct CacheControlTests {
     }
 
     @Test(
-        "malformed values are nothing",
+        "malformed values count as absent",
         arguments: [
             "", " ", ",", "max-age=", "max-age =60", "no cache", "max-age=60;public", "\"no-cache\"", "a=\"b",
             "a=\r\nx: y",
@@ -29,7 +29,7 @@ struct CacheControlTests {
         #expect(CacheControl(parsing: value) == nil)
     }
 
-    @Test("directives for caches that several users share")
+    @Test("directives for shared caches are recognized")
     func sharing() {
         #expect(CacheControl(parsing: "max-age=1, Public")?.sharingDirective == "public")
         #expect(CacheControl(parsing: "s-maxage=1")?.sharingDirective == "s-maxage")
@@ -37,11 +37,11 @@ struct CacheControlTests {
         #expect(CacheControl.noCache.sharingDirective == nil)
     }
 
-    @Test("for one user it is private as a whole")
+    @Test("the value for one user makes the entire response private")
     func oneUser() throws {
         #expect(CacheControl.noCache.forOneUser.serialized == "private, no-cache")
         #expect(try #require(CacheControl(parsing: "max-age=1, private")).forOneUser.serialized == "max-age=1, private")
-        // A private field leaves the remaining response to everybody.
+        // `private` with a field name leaves the other fields to shared caches.
         let qualified = try #require(CacheControl(parsing: "private=\"Set-Cookie\", max-age=1"))
         #expect(qualified.forOneUser.serialized == "private, private=\"Set-Cookie\", max-age=1")
     }

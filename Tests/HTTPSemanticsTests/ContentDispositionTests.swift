@@ -56,7 +56,7 @@ import Testing
         #expect(ContentDisposition(parsing: value)?.filename == name)
     }
 
-    @Test("SEC-18: no name and no type can split a response", arguments: SeededGenerator.seeds)
+    @Test("SEC-18: no file name and no type can split a response", arguments: SeededGenerator.seeds)
     func serializedIsHarmless(seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
         for _ in 0..<2_000 {

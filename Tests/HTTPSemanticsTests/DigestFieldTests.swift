@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 @Suite struct DigestFieldTests {
-    /// The SHA-256 of no bytes.
+    /// The SHA-256 of empty content.
     private static let empty: [UInt8] = [
         0xE3, 0xB0, 0xC4, 0x42, 0x98, 0xFC, 0x1C, 0x14, 0x9A, 0xFB, 0xF4, 0xC8, 0x99, 0x6F, 0xB9, 0x24, 0x27, 0xAE,
         0x41, 0xE4, 0x64, 0x9B,
@@ -21,21 +21,21 @@ import Testing
         #expect(DigestAlgorithm.sha256.size == 32 && DigestAlgorithm.sha512.size == 64)
     }
 
-    @Test("DIG-05: unknown algorithms are skipped, known ones stay")
+    @Test("DIG-05: unknown algorithms are skipped, known ones are kept")
     func unknownAlgorithms() throws {
         let field = try #require(DigestField(fieldLines: ["foo=:AA==:, bar=5, md5=:AA==:", DigestFieldTests.text]))
         #expect(field.values.count == 1)
         #expect(field.values[0].algorithm == .sha256 && field.values[0].bytes == DigestFieldTests.empty)
     }
 
-    @Test("DIG-05: a digest of the wrong length stays and cannot match")
+    @Test("DIG-05: a digest of the wrong length is kept and never matches")
     func wrongLength() throws {
         let field = try #require(DigestField(fieldLines: ["foo=:AA==:, sha-256=:AAAA:"]))
         #expect(field[.sha256] == [0, 0, 0])
     }
 
     @Test(
-        "DIG-06: unparsable fields are as absent",
+        "DIG-06: unparsable fields count as absent",
         arguments: [
             ["sha-256=abc"], ["sha-256"], ["sha-256=\"x\""], ["sha-256=(:AAAA:)"], ["sha-256=:A*:"], ["SHA-256=:AAAA:"],
             ["sha-256:=AAAA"], [""], [],
@@ -45,7 +45,7 @@ import Testing
         #expect(DigestField(fieldLines: lines) == nil)
     }
 
-    @Test("DIG-09: insecure algorithms alone are not relied on")
+    @Test("DIG-09: insecure algorithms are not used")
     func insecure() {
         #expect(DigestField(fieldLines: ["md5=:1B2M2Y8AsgTpgAmY7PhCfg==:"]) == nil)
         #expect(DigestField(fieldLines: ["sha=:2jmj7l5rSw0yVb/vlWAYkK/YBwk=:, crc32c=:AAAAAA==:"]) == nil)

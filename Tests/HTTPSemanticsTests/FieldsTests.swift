@@ -15,7 +15,7 @@ import Testing
     }
 
     @Test func onlyASCIILettersFold() {
-        // U+212A KELVIN SIGN lowers to "k" in Unicode.
+        // The lower case of U+212A KELVIN SIGN is "k" in Unicode.
         let fields: Fields = ["\u{212A}": "kelvin", "[": "bracket"]
         #expect(fields["k"] == nil)
         #expect(fields["{"] == nil)

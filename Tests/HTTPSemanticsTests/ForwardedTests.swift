@@ -7,7 +7,7 @@ import Testing
 struct ForwardedTests {
     private func address(_ text: String) -> ForwardedNode? { IPAddress(parsing: text).map { .address($0) } }
 
-    @Test("The examples of RFC 7239 section 4 and 7.4")
+    @Test("The examples of RFC 7239 sections 4 and 7.4 are read")
     func examples() throws {
         let gazonk = try #require(ForwardedElement.elements(parsing: "for=\"_gazonk\""))
         #expect(gazonk == [ForwardedElement(client: .obfuscated("_gazonk"))])
@@ -24,7 +24,7 @@ struct ForwardedTests {
         #expect(rest[1].scheme == "https" && rest[1].host?.serialized == "example.com:80")
     }
 
-    @Test("Quotes, pairs in any order and unknown ones, empty pairs and elements, white space around them")
+    @Test("Quotes, any order, unknown and empty pairs, empty elements and white space are accepted")
     func generous() throws {
         let line = "  ;for=\"1.2.3.4\" ; secret=\"a,b;c=\\\"d\" ;, ,proto=http;;for=unknown  "
         let elements = try #require(ForwardedElement.elements(parsing: line))
@@ -36,7 +36,7 @@ struct ForwardedTests {
     }
 
     @Test(
-        "What could be read in two ways is refused",
+        "Ambiguous values are refused",
         arguments: [
             "for", "for=", "=1.2.3.4", "for =1.2.3.4", "for= 1.2.3.4", "for=1.2.3.4;for=5.6.7.8",
             "for=1.2.3.4;FOR=1.2.3.4",
@@ -50,7 +50,7 @@ struct ForwardedTests {
     }
 
     @Test(
-        "Nodes have ports, which are dropped",
+        "The ports of nodes are ignored",
         arguments: [
             ("192.0.2.1:80", "192.0.2.1"), ("192.0.2.1:_port", "192.0.2.1"), ("[2001:DB8::1]:4711", "2001:db8::1"),
             ("[::ffff:192.0.2.1]", "192.0.2.1"), ("_a.B-c_1", "_a.B-c_1"), ("_a:_b", "_a"), ("UNKNOWN", "unknown"),
@@ -59,7 +59,7 @@ struct ForwardedTests {
         #expect(ForwardedNode(parsing: text)?.description == expected)
     }
 
-    @Test("X-Forwarded-For also has IPv6 without brackets, empty elements and elements that are none")
+    @Test("X-Forwarded-For may have IPv6 without brackets, empty elements and invalid ones")
     func unstandardized() {
         let nodes = ForwardedNode.nodes(
             parsingUnstandardized: "2001:db8::1, [2001:db8::2]:1,, evil<script> ,1.2.3.4 5.6.7.8,unknown\t, 1.2.3.4:5")
@@ -70,7 +70,7 @@ struct ForwardedTests {
         #expect(ForwardedNode.nodes(parsingUnstandardized: "") == [])
     }
 
-    @Test("What was written is read as it was meant, and no garbage as an address", arguments: SeededGenerator.seeds)
+    @Test("Written values are read back, and garbage is never read as an address", arguments: SeededGenerator.seeds)
     func generated(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
         for _ in 0..<400 {
@@ -106,7 +106,7 @@ struct ForwardedTests {
             }.joined(separator: Bool.random(using: &random) ? "," : " , ")
             let read = try #require(ForwardedElement.elements(parsing: line), "seed \(seed): \(line)")
             #expect(read.map(\.client) == expected, "seed \(seed): \(line)")
-            // The value that was parsed from garbage can be serialized without harm, and is the same after parsing it again.
+            // A value that was parsed from garbage can be serialized and parsed again to the same value.
             for element in ForwardedElement.elements(parsing: random.mutate(line)) ?? [] {
                 guard let text = element.client?.description else { continue }
                 #expect(text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && $0 != 0x22 }, "seed \(seed): \(text)")

@@ -11,7 +11,7 @@ import Testing
     }
 
     @Test(
-        "All three forms of RFC 9110 §5.6.7",
+        "All three forms of RFC 9110 §5.6.7 are read",
         arguments: [
             ("Sun, 06 Nov 1994 08:49:37 GMT", 784_111_777), ("Sunday, 06-Nov-94 08:49:37 GMT", 784_111_777),
             ("Sun Nov  6 08:49:37 1994", 784_111_777), ("Wed Nov 16 08:49:37 1994", 784_975_777),
@@ -47,9 +47,9 @@ import Testing
         #expect(parse("Sun Nov 06 08:49:37 1994") == 784_111_777)
     }
 
-    @Test("Two-digit years: at most 50 years ahead")
+    @Test("A two-digit year is at most 50 years in the future")
     func fiftyYears() throws {
-        // 50 years after now is Wednesday, 2076-07-01T10:00:00Z.
+        // 50 years later is Wednesday, 2076-07-01T10:00:00Z.
         #expect(parse("Wednesday, 01-Jul-76 10:00:00 GMT") == 3_360_823_200)
         #expect(parse("Thursday, 01-Jul-76 10:00:01 GMT") == 205_063_201)
         #expect(parse("Wednesday, 01-Jul-76 10:00:01 GMT") == nil)
@@ -67,7 +67,7 @@ import Testing
         #expect(HTTPDate(secondsSinceEpoch: 1) > HTTPDate(secondsSinceEpoch: 0))
     }
 
-    @Test("Days of all years 0000…9999 have their name and round-trip")
+    @Test("All days of the years 0000…9999 have the right name and round-trip")
     func allYears() {
         // The days are counted here one by one, independently of the arithmetic under test.
         let names = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]

@@ -3,10 +3,10 @@ import Testing
 
 @testable import HTTPSemantics
 
-@Suite("IP addresses and blocks of them")
+@Suite("IP addresses and address blocks")
 struct IPAddressTests {
     @Test(
-        "are written in one canonical way (RFC 5952)",
+        "Addresses are written in the canonical form of RFC 5952",
         arguments: [
             ("192.0.2.1", "192.0.2.1"), ("0.0.0.0", "0.0.0.0"), ("::", "::"), ("::1", "::1"), ("1::", "1::"),
             ("2001:DB8:0:0:1:0:0:1", "2001:db8::1:0:0:1"), ("2001:db8:0:1:1:1:1:1", "2001:db8:0:1:1:1:1:1"),
@@ -20,7 +20,7 @@ struct IPAddressTests {
     }
 
     @Test(
-        "are refused in every other spelling",
+        "Malformed addresses are refused",
         arguments: [
             "", "1", "1.2.3", "1.2.3.4.5", "1.2.3.256", "01.2.3.4", "1.2.3.4 ", "1.2.3.+4", "0x1.2.3.4", ":", ":::",
             "1::2::3", "1:2:3:4:5:6:7", "1:2:3:4:5:6:7:8:9", "1:2:3:4:5:6:7:8::", "12345::", "g::", "[::1]",
@@ -31,11 +31,11 @@ struct IPAddressTests {
         #expect(IPAddress(parsing: text) == nil)
     }
 
-    @Test("survive being written and read again", arguments: SeededGenerator.seeds)
+    @Test("Addresses are written and read back unchanged", arguments: SeededGenerator.seeds)
     func roundTrip(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         for _ in 0..<500 {
-            // Many groups of zeros, as those are what the short form is about.
+            // Many groups are zero, because the short form omits such groups.
             func half() -> UInt64 {
                 (0..<4).reduce(0) { value, _ in
                     value << 16 | (Bool.random(using: &random) ? 0 : UInt64.random(in: 0...0xFFFF, using: &random))
@@ -45,7 +45,7 @@ struct IPAddressTests {
             #expect(IPAddress(parsing: address.description) == address, "seed \(seed)")
             let old = IPAddress(v4: UInt32.random(in: 0...UInt32.max, using: &random))
             #expect(old.isIPv4 && IPAddress(parsing: old.description) == old, "seed \(seed)")
-            // Whatever is made of it: read alike again, or refused.
+            // The changed text is refused, or its value round-trips.
             let changed = random.mutate(address.description)
             if let read = IPAddress(parsing: changed) {
                 #expect(IPAddress(parsing: read.description) == read, "seed \(seed): \(changed)")
@@ -54,7 +54,7 @@ struct IPAddressTests {
     }
 
     @Test(
-        "are in a block or are not",
+        "A block contains the addresses with its prefix, in IPv4 and IPv6",
         arguments: [
             ("10.0.0.0/8", "10.255.0.1", true), ("10.0.0.0/8", "11.0.0.0", false), ("192.0.2.1", "192.0.2.1", true),
             ("192.0.2.1", "192.0.2.2", false), ("192.0.2.1/32", "192.0.2.1", true), ("0.0.0.0/0", "8.8.8.8", true),
@@ -69,7 +69,7 @@ struct IPAddressTests {
     }
 
     @Test(
-        "make no block when the prefix is none, or bits behind it are set",
+        "A block with an invalid prefix, or with bits set after the prefix, is refused",
         arguments: [
             "", "/8", "10.0.0.0/", "10.0.0.0/33", "10.0.0.0/-1", "10.0.0.0/+8", "10.0.0.0/8/8", "::/129", "10.0.0.1/8",
             "fd00::1/8", "host/8", "10.0.0.0/0008", "[::1]/128",
@@ -78,7 +78,7 @@ struct IPAddressTests {
         #expect(AddressBlock(parsing: text) == nil)
     }
 
-    @Test("A block holds exactly what has its prefix", arguments: SeededGenerator.seeds)
+    @Test("A block contains exactly the addresses with its prefix", arguments: SeededGenerator.seeds)
     func prefixes(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
         for _ in 0..<300 {

@@ -34,7 +34,7 @@ import Testing
         #expect(refusal?.code == "content-length-with-transfer-encoding")
     }
 
-    @Test("H11-02: differing Content-Length values are refused, identical ones collapse")
+    @Test("H11-02: different Content-Length values are refused, identical ones count as one")
     func severalLengths() {
         #expect(refusal([("Content-Length", "5"), ("Content-Length", "6")])?.code == "conflicting-content-length")
         #expect(refusal([("Content-Length", "5, 6")])?.code == "conflicting-content-length")
@@ -77,7 +77,7 @@ import Testing
     }
 
     @Test(
-        "H11-05: an unknown coding before chunked is 501",
+        "H11-05: an unknown coding before chunked gets 501",
         arguments: [
             ["foo, chunked"], ["gzip,chunked"], ["identity", "chunked"], ["foo;a=\"x, y\", chunked"],
         ])
@@ -93,7 +93,7 @@ import Testing
     }
 
     @Test(
-        "H11-07: white space or anything else than a token as name",
+        "H11-07: field names that are no tokens are refused",
         arguments: [
             "Content-Length ", "Transfer-Encoding\t", " Content-Length", "", "a b", "\u{0}", "x:",
         ])
@@ -104,7 +104,7 @@ import Testing
     }
 
     @Test(
-        "H11-08 H11-22: folded lines, bare CR, NUL and controls in values",
+        "H11-08 H11-22: folded lines, bare CR, NUL and control characters in values are refused",
         arguments: [
             "a\r\n b", "a\rb", "a\nb", "a\0", "\u{1}", "x\u{7F}",
         ])
@@ -114,7 +114,7 @@ import Testing
         #expect(refusal?.code == "invalid-field-value")
     }
 
-    @Test("H11-09: missing, repeated or invalid Host")
+    @Test("H11-09: a missing, repeated or invalid Host is refused")
     func host() {
         #expect(refusal([], host: false)?.code == "missing-host")
         #expect(refusal([("Host", "example.com")])?.code == "repeated-host")

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 @Suite struct MultipartByteRangesTests {
-    /// The content as it would be sent for this representation.
+    /// The multipart content for this representation.
     private func render(_ multipart: MultipartByteRanges, of representation: [UInt8]) -> [UInt8] {
         multipart.segments.flatMap { segment -> [UInt8] in
             switch segment {
@@ -13,7 +13,7 @@ import Testing
         }
     }
 
-    @Test("RNG-08: every part carries its own Content-Range and Content-Type")
+    @Test("RNG-08: every part has its own Content-Range and Content-Type")
     func layout() throws {
         let multipart = try #require(
             MultipartByteRanges(boundary: "b-1", ranges: [6..<8, 0..<2], size: 10, contentType: "text/plain"))

@@ -78,7 +78,7 @@ import Testing
         #expect(evaluate(twice, .get, current) == .proceed)
     }
 
-    @Test("RNG-15: precondition order is kept")
+    @Test("RNG-15: preconditions are evaluated in the order of RFC 9110")
     func order() {
         let date = PreconditionsTests.date
         #expect(

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 @Suite struct ProblemDetailsTests {
-    @Test("PRB-03: the document has its media type, and its status member is the status")
+    @Test("PRB-03: the document has its media type, and its status member equals the status")
     func members() {
         let problem = ProblemDetails(
             type: "https://iana.org/assignments/http-problem-types#mismatching-upload-offset", title: "Offset mismatch",
@@ -21,7 +21,7 @@ import Testing
         #expect(String(decoding: problem.json(), as: UTF8.self) == expected)
     }
 
-    @Test("PRB-03: a plain problem says what the status says")
+    @Test("PRB-03: the title of a plain problem is the phrase of its status")
     func blank() {
         let json = String(decoding: ProblemDetails(status: .notFound).json(), as: UTF8.self)
         #expect(json == #"{"type":"about:blank","title":"Not Found","status":404}"#)
@@ -34,7 +34,7 @@ import Testing
         #expect(json == #"{"type":"about:blank","title":"Gone","status":410,"a":false}"#)
     }
 
-    @Test("Any text is valid JSON again", arguments: SeededGenerator.seeds)
+    @Test("Any text is serialized as valid JSON", arguments: SeededGenerator.seeds)
     func escaping(seed: UInt64) throws {
         var generator = SeededGenerator(seed: seed)
         for _ in 0..<300 {

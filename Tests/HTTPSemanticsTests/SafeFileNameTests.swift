@@ -25,7 +25,7 @@ import Testing
     }
 
     @Test(
-        "SEC-04: names of nothing are refused",
+        "SEC-04: names without usable characters are refused",
         arguments: [
             "", ".", "..", "...", " ", " . ", "/", "a/", "../", "a\\", "C:", "C:\\", "\0", "\u{202E}", "..\\..",
             "\u{200E}..",
@@ -47,7 +47,7 @@ import Testing
         #expect(try name("attachment; filename=\"../../etc/passwd\"") == "passwd")
     }
 
-    @Test("SEC-04: 5000 characters are cut to 255 bytes, the extension stays")
+    @Test("SEC-04: 5000 characters are shortened to 255 bytes, and the extension is kept")
     func length() {
         let ascii = SafeFileName(sanitizing: String(repeating: "a", count: 5_000) + ".tar")?.value
         #expect(ascii == String(repeating: "a", count: 251) + ".tar")
@@ -66,7 +66,7 @@ import Testing
         #expect(SafeFileName(sanitizing: String(repeating: "a", count: 255))?.value.utf8.count == 255)
     }
 
-    @Test("SEC-04: the result is safe, and stays as it is when sanitized again", arguments: SeededGenerator.seeds)
+    @Test("SEC-04: the result is safe, and sanitizing it again does not change it", arguments: SeededGenerator.seeds)
     func idempotent(seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
         let parts = [

@@ -9,7 +9,7 @@ extension SeededGenerator {
             })
     }
 
-    /// A string of any Unicode scalars, mostly from the ranges that parsers care about.
+    /// A string of any Unicode scalars, mostly from ranges that parsers treat specially.
     mutating func unicode(upTo length: Int) -> String {
         var scalars = String.UnicodeScalarView()
         for _ in 0..<Int.random(in: 0...length, using: &self) {

@@ -3,8 +3,8 @@ import FoundationNetworking
 import ResumableURLSession
 import XCTest
 
-// The listings of Apple's articles "Pausing and resuming downloads" and "Pausing and resuming uploads", in the language
-// mode that they are written in: without anything about Sendable. They are run against servers elsewhere.
+// The listings of Apple's articles "Pausing and resuming downloads" and "Pausing and resuming uploads", in their
+// language mode, without Sendable. Other tests run them against servers.
 
 class ListingDownloads: NSObject, URLSessionDownloadDelegate {
     lazy var urlSession: URLSession = ResumableURLSession(configuration: .default, delegate: self, delegateQueue: nil)

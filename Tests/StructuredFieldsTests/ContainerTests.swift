@@ -3,7 +3,7 @@ import Testing
 
 @Suite("Lists and Dictionaries")
 struct ContainerTests {
-    @Test("No lines and no members are an empty value that serializes to nothing")
+    @Test("Without lines or members the value is empty and serializes to an empty text")
     func empty() throws {
         #expect(try List(parsing: [] as [String]) == List())
         #expect(try List(parsing: "  ").members.isEmpty)
@@ -12,7 +12,7 @@ struct ContainerTests {
         #expect(try OrderedDictionary().serialized().isEmpty)
     }
 
-    @Test("Spaces and tabs may stand around commas; lines are combined")
+    @Test("Spaces and tabs are allowed around commas, and lines are combined")
     func whitespace() throws {
         let expected = List([.item(Item(.integer(1))), .item(Item(.token("a"))), .innerList(InnerList())])
         #expect(try List(parsing: "1\t , \t a,()") == expected)
@@ -22,7 +22,7 @@ struct ContainerTests {
     }
 
     @Test(
-        "Lists that fail",
+        "Malformed Lists fail",
         arguments: [
             ("1,", 1, .trailingComma), ("1, \t", 1, .trailingComma), (",1", 0, .invalidItem), ("1,,2", 2, .invalidItem),
             ("1 2", 2, .missingComma), ("(1", 2, .unexpectedEnd), ("(1 ", 3, .unexpectedEnd), ("(", 1, .unexpectedEnd),
@@ -39,13 +39,13 @@ struct ContainerTests {
     }
 
     @Test(
-        "Dictionaries that fail",
+        "Malformed Dictionaries fail",
         arguments: ["a=1,", "a=1 b", "A=1", "=1", "a=", "a =1", "a= 1", "1=a", "a=1,,b=2", "a=1;", "a;=1", "é=1"])
     func failingDictionaries(text: String) {
         #expect(throws: ParseFailure.self) { try OrderedDictionary(parsing: text) }
     }
 
-    @Test("STF-16: of a key given twice the last member counts, in the first one's place")
+    @Test("STF-16: if a key is given twice, the last member counts, at the position of the first")
     func repeatedKeys() throws {
         let parsed = try OrderedDictionary(parsing: ["max-size=1, max-age=9;x=1", "max-size=20"])
         #expect(parsed.keys == ["max-size", "max-age"])
@@ -53,7 +53,7 @@ struct ContainerTests {
         #expect(try parsed.serialized() == "max-size=20, max-age=9;x=1")
     }
 
-    @Test("A key alone is the Boolean true, with parameters of its own")
+    @Test("A key without a value is the Boolean true and can have parameters")
     func keysAlone() throws {
         let parsed = try OrderedDictionary(parsing: "a, b;x=1, c=?1;y, d=?0, e=(a b);z")
         #expect(parsed["a"] == .item(Item(.boolean(true))))
@@ -61,13 +61,13 @@ struct ContainerTests {
         #expect(try parsed.serialized() == "a, b;x=1, c;y, d=?0, e=(a b);z")
     }
 
-    @Test("Values given as bytes; one beyond ASCII fails where it stands")
+    @Test("Values can be parsed from bytes; a byte beyond ASCII fails at its position")
     func bytes() throws {
         #expect(throws: ParseFailure(offset: 2, reason: .nonASCII)) { try List(parsing: [0x61, 0x2C, 0xFF, 0xFE]) }
         #expect(try List(parsing: Array("a, b".utf8)[1...].dropFirst(2)).members == [.item(Item(.token("b")))])
     }
 
-    @Test("Keys are found, replaced and removed however many there are", arguments: [1, 15, 16, 17, 18, 40])
+    @Test("Keys are found, replaced and removed, however many there are", arguments: [1, 15, 16, 17, 18, 40])
     func manyKeys(count: Int) throws {
         let keys = (0..<count).map { "k\($0)" }
         var dictionary = OrderedDictionary()
@@ -98,7 +98,7 @@ struct ContainerTests {
         #expect(dictionary == [:])
     }
 
-    @Test("Equality looks at order, and not at how the value came about")
+    @Test("Equality depends on the order of members, not on how the value was made")
     func equality() throws {
         let parameters: Parameters = ["a": .integer(1), "b": .integer(2)]
         var grown = Parameters()

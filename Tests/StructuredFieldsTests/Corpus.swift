@@ -1,9 +1,9 @@
 import Foundation
 
-/// The corpus of httpwg/structured-field-tests, where it is at hand.
+/// The corpus of httpwg/structured-field-tests, if it is available.
 ///
-/// It is looked for at `ONWARD_FIXTURES` (the corpus itself, or its folder), then as
-/// `shared/fixtures/structured-field-tests` in any folder above this file.
+/// The corpus is searched at `ONWARD_FIXTURES` (the corpus or its parent directory), then as
+/// `shared/fixtures/structured-field-tests` in every directory above this file.
 enum Corpus {
     static let absence = "structured-field-tests is not here: point ONWARD_FIXTURES at a copy to run its cases"
 
@@ -20,10 +20,10 @@ enum Corpus {
         return nil
     }()
 
-    /// The files of cases that start with parsing, without directory.
+    /// The names of the files whose cases begin with parsing.
     static let parsingFiles: [String] = files(in: "")
 
-    /// The files of cases that only serialize.
+    /// The names of the files whose cases only serialize.
     static let serializingFiles: [String] = files(in: "serialization-tests/")
 
     static func cases(in file: String) throws -> [CorpusCase] {

@@ -15,7 +15,7 @@ struct CorpusCase {
     /// Absent in cases that only serialize.
     var raw: [String]?
     var expected: JSONValue?
-    /// What the value serializes to, one line.
+    /// The serialized value, one line.
     var canonical: String
     var mustFail: Bool
     var canFail: Bool
@@ -35,7 +35,7 @@ struct CorpusCase {
 }
 
 extension CorpusCase {
-    /// `expected` as the value that parsing is to give, or nil when our types cannot even hold it.
+    /// `expected` as the value that parsing has to return, or nil if the types of this module cannot represent it.
     func expectedItem() throws -> Item? {
         try Self.item(expected)
     }
@@ -106,7 +106,7 @@ extension CorpusCase {
         }
     }
 
-    /// RFC 4648 §6; the corpus is trusted to be well formed.
+    /// Decodes base32 (RFC 4648 §6); the text of the corpus is well formed.
     private static func bytes(base32 text: String) -> [UInt8] {
         let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567".utf8)
         var bytes: [UInt8] = []

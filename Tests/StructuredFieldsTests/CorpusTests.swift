@@ -3,7 +3,7 @@ import Testing
 
 @Suite("httpwg corpus", .enabled(if: Corpus.directory != nil, Comment(rawValue: Corpus.absence)))
 struct CorpusTests {
-    @Test("STF-12: corpus, parsing and reserializing", arguments: Corpus.parsingFiles)
+    @Test("STF-12: all cases of the corpus are parsed and serialized again as expected", arguments: Corpus.parsingFiles)
     func parses(file: String) throws {
         var counts = (equal: 0, refused: 0, tolerated: 0)
         for testCase in try Corpus.cases(in: file) {
@@ -24,7 +24,7 @@ struct CorpusTests {
         print("STF-12 \(file): \(counts.equal) equal, \(counts.refused) refused, \(counts.tolerated) failures allowed")
     }
 
-    @Test("STF-12: corpus, serializing", arguments: Corpus.serializingFiles)
+    @Test("STF-12: all cases of the corpus are serialized as expected", arguments: Corpus.serializingFiles)
     func serializes(file: String) throws {
         var counts = (equal: 0, refused: 0)
         for testCase in try Corpus.cases(in: file) {

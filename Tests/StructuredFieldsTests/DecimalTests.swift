@@ -4,7 +4,7 @@ import Testing
 @Suite("Decimals")
 struct DecimalTests {
     @Test(
-        "The canonical form",
+        "Decimals are written in canonical form",
         arguments: [
             (0, "0.0"), (1, "0.001"), (10, "0.01"), (100, "0.1"), (1000, "1.0"), (-1, "-0.001"), (-500, "-0.5"),
             (12_300, "12.3"), (12_345, "12.345"), (1_050, "1.05"), (999_999_999_999_999, "999999999999.999"),
@@ -23,7 +23,9 @@ struct DecimalTests {
         #expect(try Item(parsing: "-0.0").value == Decimal(thousandths: 0).map(BareItem.decimal))
     }
 
-    @Test("At most 12 digits before the point", arguments: [1_000_000_000_000_000, -1_000_000_000_000_000, .max, .min])
+    @Test(
+        "A Decimal has at most 12 digits before the point",
+        arguments: [1_000_000_000_000_000, -1_000_000_000_000_000, .max, .min])
     func outOfRange(thousandths: Int) {
         #expect(Decimal(thousandths: thousandths) == nil)
     }
@@ -39,13 +41,13 @@ struct DecimalTests {
     }
 
     @Test(
-        "What is too large or no number does not round",
+        "Values that are too large, infinite or no number are not rounded",
         arguments: [1e12, -1e12, 999_999_999_999.9996, 1e300, .infinity, -.infinity, .nan])
     func notRounding(value: Double) {
         #expect(Decimal(rounding: value) == nil)
     }
 
-    @Test("Order follows the value")
+    @Test("Decimals are ordered by value")
     func order() throws {
         let decimals = [-2000, -1, 0, 1, 999, 1000].compactMap(Decimal.init(thousandths:))
         #expect(decimals.count == 6)

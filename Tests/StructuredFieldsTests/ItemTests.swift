@@ -1,11 +1,11 @@
 import StructuredFields
 import Testing
 
-/// What a plain parser shows of how the upload fields are read.
+/// The parsing of Items, on which the reading of the upload fields is based.
 @Suite("Items")
 struct ItemTests {
     @Test(
-        "STF-01: leading zeros, -0 and parameters of an Integer",
+        "STF-01: an Integer may have leading zeros, -0 and parameters",
         arguments: [
             ("5", 5), ("005", 5), ("05;a=b", 5), ("5;x", 5), ("5; x;  y=1", 5), ("  5 ", 5), ("0", 0), ("-0", 0),
             ("000000000000005", 5),
@@ -16,7 +16,7 @@ struct ItemTests {
     }
 
     @Test(
-        "STF-02: a plus sign and other things that are no Integer",
+        "STF-02: a plus sign and other malformed Integers fail",
         arguments: [
             ("+5", 0, .invalidItem), ("5;", 2, .unexpectedEnd), ("0x5", 1, .trailingCharacters),
             ("5 5", 2, .trailingCharacters), ("", 0, .unexpectedEnd), ("   ", 3, .unexpectedEnd),
@@ -31,7 +31,7 @@ struct ItemTests {
     }
 
     @Test(
-        "STF-03: values of other types are no Integer",
+        "STF-03: values of other types are not Integers",
         arguments: [
             ("\"5\"", .string("5")), ("?1", .boolean(true)),
             ("five", .token("five")), (":NQ==:", .byteSequence([0x35])), ("@5", .date(5)),
@@ -68,26 +68,26 @@ struct ItemTests {
     }
 
     @Test(
-        "STF-06: an Item repeated, by lines or by a comma",
+        "STF-06: an Item that is repeated, in lines or with a comma, fails",
         arguments: [["5", "5"], ["5,5"], ["5, 5"], ["5", ""], ["", "5"]])
     func repeated(lines: [String]) {
         #expect(throws: ParseFailure.self) { try Item(parsing: lines) }
     }
 
-    @Test("STF-06: no line at all is no Item")
+    @Test("STF-06: a field without lines is no Item")
     func noLines() {
         #expect(throws: ParseFailure(offset: 0, reason: .unexpectedEnd)) { try Item(parsing: [] as [String]) }
         #expect(throws: ParseFailure(offset: 0, reason: .unexpectedEnd)) { try Item(parsing: [] as [UInt8]) }
     }
 
     @Test(
-        "STF-07: Booleans with parameters",
+        "STF-07: Booleans may have parameters",
         arguments: [("?1", true), ("?0", false), ("?1;x", true), ("?1;p=2", true), (" ?0;q", false)])
     func booleans(text: String, value: Bool) throws {
         #expect(try Item(parsing: text).value == .boolean(value))
     }
 
-    @Test("STF-07: what looks like a Boolean and is none", arguments: ["?2", "?", "?T", "? 1", "?10", "?1;", ""])
+    @Test("STF-07: malformed Booleans fail", arguments: ["?2", "?", "?T", "? 1", "?10", "?1;", ""])
     func noBooleans(text: String) {
         #expect(throws: ParseFailure.self) { try Item(parsing: text) }
     }
@@ -99,7 +99,7 @@ struct ItemTests {
     }
 
     @Test(
-        "STF-08: what is written is canonical",
+        "STF-08: Items are written in canonical form",
         arguments: [
             (Item(.integer(0)), "0"), (Item(.integer(-0)), "0"), (Item(.integer(5)), "5"),
             (Item(.integer(999_999_999_999_999)), "999999999999999"), (Item(.boolean(true)), "?1"),
@@ -120,7 +120,7 @@ struct ItemTests {
     }
 
     @Test(
-        "STF-08: what the format cannot express is refused",
+        "STF-08: values that the format cannot express are refused",
         arguments: [
             (Item(.integer(1_000_000_000_000_000)), .integerOutOfRange), (Item(.integer(.min)), .integerOutOfRange),
             (Item(.date(.max)), .dateOutOfRange), (Item(.string("é")), .invalidString),
@@ -136,7 +136,7 @@ struct ItemTests {
     }
 
     @Test(
-        "Base64 is read as leniently as RFC 9651 §4.2.7 asks, and no more",
+        "Base64 is read with exactly the tolerance of RFC 9651 §4.2.7",
         arguments: [
             (":aGVsbG8=:", Array("hello".utf8)), (":aGVsbG8:", Array("hello".utf8)), (":iQ==:", [0x89]),
             (":iZ==:", [0x89]),
@@ -147,7 +147,7 @@ struct ItemTests {
         #expect((try? Item(parsing: text).value) == bytes.map(BareItem.byteSequence))
     }
 
-    @Test("Of a parameter given twice the last value counts, in the first one's place")
+    @Test("If a parameter is given twice, the last value counts, at the position of the first")
     func repeatedParameters() throws {
         let item = try Item(parsing: "1;a=1;b=2;a=3")
         #expect(item.parameters.map(\.key) == ["a", "b"])

@@ -1,4 +1,4 @@
-/// JSON that keeps numbers as they are written: the corpus distinguishes 1 from 1.0.
+/// A JSON value that keeps the text of numbers, because the corpus distinguishes 1 from 1.0.
 enum JSONValue: Equatable {
     case null
     case boolean(Bool)

@@ -5,7 +5,7 @@ import Testing
 struct PropertyTests {
     static let seeds: [UInt64] = [1, 2, 0xDEAD_BEEF, 0x9651]
 
-    @Test("What is serialized parses to the same value", arguments: seeds)
+    @Test("A serialized value parses to the same value", arguments: seeds)
     func roundTrip(seed: UInt64) throws {
         var generator = ValueGenerator(seed: seed)
         for _ in 0..<500 {
@@ -15,7 +15,7 @@ struct PropertyTests {
         }
     }
 
-    @Test("Arbitrary bytes never crash, and what parses is stable", arguments: seeds)
+    @Test("Arbitrary bytes never crash the parser, and parsed values round-trip", arguments: seeds)
     func arbitraryBytes(seed: UInt64) {
         var generator = ValueGenerator(seed: seed)
         let likely = Array("()\"\\:;,=?@%*-.01 \tab+/".utf8)
@@ -29,7 +29,7 @@ struct PropertyTests {
         }
     }
 
-    @Test("Changed valid values never crash, and what parses is stable", arguments: seeds)
+    @Test("Changed valid values never crash the parser, and parsed values round-trip", arguments: seeds)
     func changedValues(seed: UInt64) throws {
         var generator = ValueGenerator(seed: seed)
         for round in 0..<2000 {
@@ -49,7 +49,7 @@ struct PropertyTests {
     }
 
     @Test(
-        "Long and deep input ends well",
+        "Long and deep input does not crash the parser",
         arguments: ["(", "1,", "a;", "\"", "\\", ":", "a=(", "%22", ";a", " ", "9", "?1,"])
     func repetition(text: String) {
         let bytes = Array(String(repeating: text, count: 50_000).utf8)
@@ -71,7 +71,8 @@ struct PropertyTests {
         parse(OrderedDictionary.self, bytes, seed)
     }
 
-    /// A failure is within the input; a value comes back the same from its canonical form.
+    /// Parses and checks: the position of a failure is within the input, and a value round-trips through its canonical
+    /// form.
     private func parse<Value: FieldValue>(_: Value.Type, _ bytes: [UInt8], _ seed: UInt64) {
         do {
             let value = try Value(parsing: bytes)

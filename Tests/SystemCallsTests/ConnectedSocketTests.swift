@@ -9,7 +9,7 @@ struct ConnectedSocketTests {
         SystemClock.monotonicNanoseconds() + milliseconds * 1_000_000
     }
 
-    /// A connection over the loopback interface: our end, and the accepted descriptor.
+    /// A connection over the loopback interface: the connected socket and the accepted descriptor.
     private static func pair() throws -> (ConnectedSocket, FileDescriptor) {
         let listening = try ListeningSocket(.tcp(host: "127.0.0.1", port: 0))
         let listener = FileDescriptor(owning: listening.release())
@@ -25,7 +25,7 @@ struct ConnectedSocketTests {
         return try socket.receive(into: buffer, until: deadline)
     }
 
-    @Test("Bytes arrive, and so does the end of the peer's side")
+    @Test("Bytes and the end of the output arrive in both directions")
     func exchange() throws {
         let (socket, peer) = try Self.pair()
         #expect(try socket.send(Array("hello".utf8)[...], until: Self.soon()) == 5)
@@ -40,19 +40,19 @@ struct ConnectedSocketTests {
         #expect(read(peer.rawValue, &received, 10) == 0)
     }
 
-    @Test("Silence ends with the deadline, in both directions")
+    @Test("Sending and receiving end at the deadline if the peer does nothing")
     func deadlines() throws {
         let (socket, peer) = try Self.pair()
         #expect(throws: Errno.timedOut) { try Self.receive(socket, until: Self.soon(20)) }
         #expect(throws: Errno.timedOut) {
-            // The peer reads nothing: sooner or later the buffers are full.
+            // The peer reads nothing, so the buffers fill up.
             let block = [UInt8](repeating: 0, count: 1 << 20)
             while true { _ = try socket.send(block[...], until: Self.soon(20)) }
         }
         withExtendedLifetime(peer) {}
     }
 
-    @Test("A reset reaches the peer as one")
+    @Test("The peer sees a reset of the connection")
     func reset() throws {
         let peer: FileDescriptor
         do {
@@ -64,7 +64,7 @@ struct ConnectedSocketTests {
         #expect(read(peer.rawValue, &byte, 1) == -1 && errno == ECONNRESET)
     }
 
-    @Test("Nobody listens, no such host, no such path")
+    @Test("Connecting without a listener, to an invalid host or to a missing path fails")
     func refusals() throws {
         let listening = try ListeningSocket(.tcp(host: "127.0.0.1", port: 0))
         close(listening.release())

@@ -16,7 +16,7 @@ struct FilePathTests {
     }
 
     @Test(
-        "A slash separates, whatever follows it",
+        "A slash separates components, whatever follows it",
         arguments: [
             ("/a/b", "b", "/a"), ("/a/\u{301}b", "\u{301}b", "/a"), ("\u{301}b", "\u{301}b", "."),
             ("/\u{301}b", "\u{301}b", "/"), ("/a/\r\n", "\r\n", "/a"), ("/a/b/", "", "/a/b"), ("/", "", "/"),
@@ -26,14 +26,14 @@ struct FilePathTests {
         if !last.isEmpty, path != last { #expect(directory.appending(last) == path) }
     }
 
-    @Test("Trailing slashes go, the root stays")
+    @Test("Trailing slashes are removed, except that of the root")
     func slashes() {
         #expect(FilePath("/a//").withoutTrailingSlashes == "/a" && FilePath("//").withoutTrailingSlashes == "/")
         #expect(FilePath("/\u{301}/").withoutTrailingSlashes == "/\u{301}")
         #expect(FilePath("/a/\u{301}b").ancestry == ["/a", "/a/\u{301}b"])
     }
 
-    @Test("As text it is one line without control characters, and different paths look different")
+    @Test("The description is one line without control characters, and differs for different paths")
     func description() {
         #expect("\(Self.latin)" == #"/a/gr\xF6\xDFer"#)
         #expect("\(FilePath("a\n\u{1B}[2J\u{85}é"))" == #"a\x0A\x1B[2J\xC2\x85é"#)
@@ -50,7 +50,7 @@ struct FilePathTests {
         }
     }
 
-    @Test("The system gets the bytes as they are")
+    @Test("The system gets the unchanged bytes")
     func system() throws {
         let temporary = try TemporaryDirectory()
         let base = FilePath(temporary.path)

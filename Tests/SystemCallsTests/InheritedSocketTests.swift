@@ -8,7 +8,7 @@ import Testing
 struct InheritedSocketTests {
     private static func soon() -> Int64 { SystemClock.monotonicNanoseconds() + 10_000_000_000 }
 
-    @Test("An inherited socket has its address, is known to be local or not, and is closed on exec")
+    @Test("An inherited socket has its address and locality, and is closed on exec")
     func addresses() throws {
         for (address, isLocal) in [
             (SocketAddress.tcp(host: "127.0.0.1", port: 0), true), (.tcp(host: "0.0.0.0", port: 0), false),
@@ -32,7 +32,7 @@ struct InheritedSocketTests {
         _ = try ConnectedSocket(inherited.address, until: Self.soon())
     }
 
-    @Test("What cannot be listened on is refused")
+    @Test("A descriptor that cannot accept connections is refused")
     func refusals() throws {
         let datagrams = socket(AF_INET, Int32(SOCK_DGRAM.rawValue), 0)
         let silent = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
@@ -44,7 +44,7 @@ struct InheritedSocketTests {
         #expect(throws: Errno.badDescriptor) { try ListeningSocket(inherited: 1_000_000) }
     }
 
-    @Test("Messages reach a manager's socket in the file system and an abstract one", arguments: [false, true])
+    @Test("Messages reach a manager's socket, in the file system or abstract", arguments: [false, true])
     func notifications(isAbstract: Bool) throws {
         let directory = try TemporaryDirectory()
         let name = isAbstract ? "@" + directory.path : directory.path + "/socket"
@@ -66,7 +66,7 @@ struct InheritedSocketTests {
         #expect(String(decoding: buffer.prefix(max(count, 0)), as: UTF8.self) == "READY=1\nSTATUS=ä")
     }
 
-    @Test("Addresses that are none, and a manager that is gone")
+    @Test("Sending fails for an invalid address and without a manager")
     func nobody() throws {
         for address in ["", "/", "relative", "vsock:2:1"] {
             #expect(throws: Errno.invalidArgument) { try NotificationSocket(address: address) }

@@ -3,10 +3,10 @@ import Testing
 
 @testable import SystemCalls
 
-@Suite("The log's queue")
+@Suite("The queue of the log")
 struct LogQueueTests {
     @Test(
-        "Generated sequences: order is kept, bounds hold, and each entry is in one batch or in one count of dropped ones"
+        "Order and bounds are kept, and each entry is in one batch or in one count of dropped entries"
     )
     func generatedSequences() {
         for seed in UInt64(1)...300 {
@@ -20,7 +20,7 @@ struct LogQueueTests {
             func check(_ batch: LogQueue<Int>.Batch?) {
                 guard let batch else { return }
                 #expect(batch.entries.count <= queue.maxEntries, "seed \(seed)")
-                // Nothing is missing within a batch; what was dropped came after it.
+                // No entry is missing within a batch; the dropped entries came after it.
                 #expect(batch.entries == Array(expected..<expected + batch.entries.count), "seed \(seed)")
                 expected += batch.entries.count + batch.dropped
                 dropped += batch.dropped
@@ -40,7 +40,7 @@ struct LogQueueTests {
         }
     }
 
-    @Test("An entry can take the place of the last one, within the same bounds")
+    @Test("An entry can replace the last one within the same bounds")
     func replaced() {
         var queue = LogQueue<Int>(maxBytes: 100)
         for number in 1...50 { queue.append(number, size: 60) { $0 > 0 } }
@@ -50,7 +50,7 @@ struct LogQueueTests {
         queue.append(2, size: 30) { $0 > 0 }
         let batch = queue.removeAll()
         #expect(batch?.entries == [-1, 2] && batch?.dropped == 0)
-        // What follows dropped entries does not overtake them.
+        // An entry after dropped ones does not replace an entry before them.
         queue.append(1, size: 60)
         queue.append(-2, size: 60)
         queue.append(3, size: 10) { $0 > 0 }

@@ -23,7 +23,7 @@ struct ProcessGroupTests {
         #expect(group.currentEnding == .exited(3))
     }
 
-    @Test("A signal and a kill reach the command and what it started")
+    @Test("A signal and a kill reach the command and the processes that it started")
     func kill() throws {
         let first = try ProcessGroup(shell: "sleep 100 & wait", output: "/dev/null")
         first.signal(SIGTERM)
@@ -34,7 +34,7 @@ struct ProcessGroupTests {
         while second.isRunning { usleep(1000) }
     }
 
-    @Test("A group runs until the last of its processes has ended, whatever became of its command")
+    @Test("A group runs until its last process has ended, even if the command ended before")
     func members() throws {
         let group = try ProcessGroup(shell: "sleep 100 & exit 0", output: "/dev/null")
         #expect(Self.ending(of: group) == .exited(0))

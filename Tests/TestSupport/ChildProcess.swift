@@ -2,7 +2,7 @@ import FoundationEssentials
 import Glibc
 import SystemCalls
 
-/// A process that was started, its standard error, and its end. It is killed when this object goes.
+/// A child process with its standard error and its exit. It is killed when this object is released.
 package final class ChildProcess: Sendable {
     /// How a process ended.
     package enum Ending: Sendable, Equatable {
@@ -18,12 +18,12 @@ package final class ChildProcess: Sendable {
     package let identifier: pid_t
     private let state = Monitor(State())
 
-    /// Starts `executable`; its standard input is empty, its standard output is thrown away.
-    /// - Parameter descriptors: what it finds open from 3 on.
+    /// Starts `executable` with empty standard input; its standard output is discarded.
+    /// - Parameter descriptors: the descriptors that the process gets, numbered from 3.
     package init(
         _ executable: String, _ arguments: [String], environment: [String: String] = [:], descriptors: [Int32] = []
     ) throws {
-        // Closed on exec from the start, so that no process started meanwhile keeps it open.
+        // The pipe has the close-on-exec flag from the start, so no process started meanwhile keeps it open.
         var ends: [Int32] = [-1, -1]
         guard socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0, &ends) == 0 else {
             throw Errno.current
@@ -81,7 +81,7 @@ package final class ChildProcess: Sendable {
         return found
     }
 
-    /// The most memory that was resident at once (`VmHWM` of proc(5)).
+    /// The peak of the resident memory in bytes (`VmHWM` of proc(5)).
     package func peakResidentBytes() -> Int? {
         guard let status = FileManager.default.contents(atPath: "/proc/\(identifier)/status") else { return nil }
         for line in String(decoding: status, as: UTF8.self).split(separator: "\n") where line.hasPrefix("VmHWM:") {
@@ -101,7 +101,7 @@ package final class ChildProcess: Sendable {
         _ executable: String, _ arguments: [String], _ environment: [String: String], standardError: Int32,
         descriptors: [Int32]
     ) throws -> pid_t {
-        // None of them has a number that another one gets.
+        // No copy has a number that another descriptor is moved to.
         let sources = try descriptors.map { descriptor in
             let copy = fcntl(descriptor, F_DUPFD_CLOEXEC, 3 + Int32(descriptors.count))
             guard copy >= 0 else { throw Errno.current }
@@ -151,7 +151,7 @@ package final class ChildProcess: Sendable {
     }
 
     private static func awaitEnd(of identifier: pid_t, into state: Monitor<State>) {
-        // Waits without reaping, so that the number stays this process's until its end is recorded.
+        // The wait does not reap the process, so its number is not reused before its end is recorded.
         var information = siginfo_t()
         while waitid(P_PID, id_t(identifier), &information, WEXITED | WNOWAIT) != 0 && errno == EINTR {}
         state.withLock { state in

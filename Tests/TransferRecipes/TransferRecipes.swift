@@ -3,15 +3,16 @@ import Glibc
 import ResumableTransfer
 import SystemCalls
 
-/// The recipes of the articles on pausing and resuming, as a program that is killed at a point of a test's choice.
+/// The recipes of the articles on pausing and resuming, as a program that is killed at a point that the test chooses.
 ///
 ///     TransferRecipes upload|download DIRECTORY FILE URL [pause]
 ///
-/// `DIRECTORY` holds the saved data and the tickets. With `pause` the transfer is paused, and its data saved, as soon as
-/// bytes have moved. It ends with 0 when the transfer is done, 75 when it was paused, and 1 with the error's code on standard
-/// error.
+/// `DIRECTORY` contains the saved data and the tickets. With `pause` the transfer is paused, and its data saved, as
+/// soon as bytes were transferred. The exit status is 0 after the transfer is complete, 75 after a pause, and 1 after
+/// an error, whose code is on standard error.
 ///
-/// `ONWARD_KILL_AT=N`: SIGKILL at the N-th point: around every event, every call of `checkpointed`, and every save.
+/// With `ONWARD_KILL_AT=N` the program kills itself with SIGKILL at the N-th point. There are points before and after
+/// every event, every call of `checkpointed`, and every save.
 @main
 struct TransferRecipes {
     private static let points = Monitor(0)

@@ -19,26 +19,28 @@ struct AnonymousAuthorizerTests {
         }
     }
 
-    @Test("is for this machine's own names", arguments: ["localhost", "LOCALHOST:8080", "127.0.0.1:1", "[::1]:8080"])
+    @Test(
+        "Anonymous requests to the names of this machine are allowed",
+        arguments: ["localhost", "LOCALHOST:8080", "127.0.0.1:1", "[::1]:8080"])
     func ownNames(host: String) throws {
         #expect(try code(.get, ["Host": host]) == nil)
     }
 
     @Test(
-        "is refused to every other name: DNS rebinding",
+        "Anonymous requests to any other name are refused, which prevents DNS rebinding",
         arguments: ["evil.example", "localhost.evil.example", "127.0.0.2", "[::]"])
     func foreignNames(host: String) throws {
         #expect(try code(.get, ["Host": host]) == "foreign-host")
     }
 
-    @Test("checks the authority of an absolute target, not the Host beside it")
+    @Test("The authority of an absolute target is checked instead of Host")
     func absoluteTarget() throws {
         #expect(try code(.get, target: "http://evil.example/files/x", ["Host": "localhost"]) == "foreign-host")
         #expect(try code(.get, target: "http://localhost/files/x", ["Host": "localhost"]) == nil)
     }
 
     @Test(
-        "is refused through a proxy",
+        "Anonymous requests through a proxy are refused",
         arguments: ["Forwarded", "X-Forwarded-For", "X-Forwarded-Proto", "X-Real-IP", "Via"])
     func proxies(name: String) throws {
         var fields: Fields = ["Host": "localhost"]
@@ -46,7 +48,7 @@ struct AnonymousAuthorizerTests {
         #expect(try code(.get, fields) == "forwarded-request")
     }
 
-    @Test("lets foreign pages change nothing, own and named ones everything")
+    @Test("Pages of foreign origins may only read, pages of the own and of named origins may do everything")
     func origins() throws {
         let foreign: Fields = ["Host": "localhost:8080", "Origin": "https://evil.example"]
         #expect(try code(.post, foreign) == "foreign-origin")
@@ -59,7 +61,7 @@ struct AnonymousAuthorizerTests {
         #expect(try code(.post, foreign, authorizer: named) == nil)
     }
 
-    @Test("is for everybody where that was asked for")
+    @Test("With --allow-anonymous all requests are allowed")
     func allowed() throws {
         let open = AnonymousAuthorizer(allowsAnonymous: true, allowedOrigins: [])
         let fields: Fields = ["Host": "files.example", "Via": "1.1 proxy", "Origin": "https://evil.example"]

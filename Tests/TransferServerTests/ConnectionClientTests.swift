@@ -9,7 +9,7 @@ struct ConnectionClientTests {
 
     private func name(_ address: String?) -> String { "\(ConnectionClient(address, isExempt: false))" }
 
-    @Test("are counted by IPv4 address, by /64 of IPv6, and by the name that a proxy has for them")
+    @Test("Clients are distinguished by IPv4 address, by /64 of IPv6, and by the name that a proxy reports")
     func names() {
         #expect(name("192.0.2.7") == "192.0.2.7")
         #expect(name("::ffff:192.0.2.7") == "192.0.2.7")
@@ -29,7 +29,7 @@ struct ConnectionClientTests {
         #expect(ConnectionClient("10.0.0.1", isExempt: true) != ConnectionClient("10.0.0.1", isExempt: false))
     }
 
-    @Test("are exempt as trusted peers, until a request was forwarded")
+    @Test("Trusted peers are exempt until they forward a request")
     func exemption() {
         for peer in ["10.1.2.3", "127.0.0.1", "::1", nil] { #expect(proxies.client(ofPeer: peer).isExempt) }
         for peer in ["192.0.2.1", "2001:db8::1"] { #expect(!proxies.client(ofPeer: peer).isExempt) }

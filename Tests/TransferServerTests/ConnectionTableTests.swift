@@ -45,7 +45,7 @@ struct ConnectionTableTests {
         #expect(decide(connections, client(1), at: now) == .close(4))
         #expect(decide(connections, client(3), at: now) == .close(4))
         #expect(decide(connections, client(3, isExempt: true), at: now) == .close(4))
-        // The client with the most gets no more: all of its connections moved more than a new one has.
+        // The client with the most gets no further one: all of its connections are faster than a new one.
         #expect(decide(connections, client(2), at: now) == .refuse)
     }
 
@@ -65,14 +65,14 @@ struct ConnectionTableTests {
         #expect(decide(connections(bytes: 0), client(2), at: 0) == .refuse)
     }
 
-    @Test("clients that have equally many, the new connection counted, are compared with each other")
+    @Test("clients with equally many connections, including the new one, are compared with each other")
     func ties() {
         let now = 10 * Self.second
         let each = (1...4).map {
             Connection(id: $0, client: client($0), since: 0, bytes: $0 == 3 ? 10 : 100_000)
         }
         #expect(decide(each, client(9), at: now) == .close(3))
-        // A second one of a client is of the client with the most, and only compared with its first.
+        // With a second connection a client has the most, and the new connection is compared only with its first.
         #expect(decide(each, client(3), at: now) == .close(3))
         #expect(decide(each, client(1), at: now) == .refuse)
         let fast = (1...4).map { Connection(id: $0, client: client($0), since: 0, bytes: 100_000) }
@@ -99,13 +99,13 @@ struct ConnectionTableTests {
         }
     }
 
-    @Test("a connection that serves another client's request counts for that one, from then on")
+    @Test("a connection that carries another client's request counts for that client from then on")
     func moved() {
         var table = ConnectionTable<Int>()
         let proxy = client(1, isExempt: true)
         for id in 1...4 { table.insert(id, of: proxy, at: 0) }
         let (slow, other) = (client(2), client(3))
-        // It moved much for earlier requests, and nothing for this one.
+        // The connection moved many bytes for earlier requests, and none for this one.
         table.move(1, to: slow, at: 100 * Self.second, bytes: 5_000_000)
         table.move(2, to: slow, at: 100 * Self.second, bytes: 0)
         table.move(3, to: other, at: 100 * Self.second, bytes: 0)
@@ -121,7 +121,7 @@ struct ConnectionTableTests {
         #expect(table.makeRoom(for: other, at: 0) { _ in 0 } == .refuse)
     }
 
-    @Test("the decision is that of comparing all connections", arguments: [1, 2, 3, 20_261_122] as [UInt64])
+    @Test("the decision equals that of a comparison of all connections", arguments: [1, 2, 3, 20_261_122] as [UInt64])
     func generated(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         for _ in 0..<2000 {
@@ -145,7 +145,7 @@ struct ConnectionTableTests {
         }
     }
 
-    /// The rule as the documentation has it, without any shortcut.
+    /// The documented rule, without shortcuts.
     private func expected(
         _ connections: [Connection], _ newcomer: ConnectionClient, at now: Int64
     ) -> ConnectionTable<Int>.Decision {
@@ -156,13 +156,13 @@ struct ConnectionTableTests {
         let counts = Dictionary(all.map { ($0.client, 1) }, uniquingKeysWith: +)
         let largest = counts.values.max()
         let slowest = all.filter { counts[$0.client] == largest }.min {
-            // Of equally slow ones the new one is refused.
+            // If several are equally slow, the new one is refused.
             ($0.rate(at: now), $0.id) < ($1.rate(at: now), $1.id)
         }
         return slowest.map { $0.id == -1 ? .refuse : .close($0.id) } ?? .refuse
     }
 
-    @Test("a slow client that reconnects all the time costs other clients no connection; few are measured")
+    @Test("a slow client that reconnects all the time displaces no other client, and few connections are measured")
     func attack() {
         var random = SeededGenerator(seed: 7)
         var table = ConnectionTable<Int>()
@@ -192,7 +192,7 @@ struct ConnectionTableTests {
             now += 20_000_000
             decisions += 1
             if let id = open(client(1)) { attacking.append(id) }
-            // Some bytes of a head or of content, now and then, on any of its connections.
+            // The attacker sends some bytes now and then on any of its connections.
             if let id = attacking.randomElement(using: &random), bytes[id] != nil { bytes[id, default: 0] += 200 }
             for id in uploads where bytes[id] != nil { bytes[id, default: 0] += 200 }
             if step % 100 == 99 {

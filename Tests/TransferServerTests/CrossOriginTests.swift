@@ -8,7 +8,7 @@ import Testing
 struct CrossOriginTests {
     private let policy = CrossOrigin(origins: ["https://app.example"])
 
-    @Test("XCO-02 VER-27: exposes every field of the protocol to a page of a named origin")
+    @Test("XCO-02 VER-27: a page of a named origin can read every field of the protocol")
     func exposes() {
         let fields = policy.responseFields(for: ["Origin": "https://app.example"])
         #expect(fields["Access-Control-Allow-Origin"] == "https://app.example")
@@ -18,7 +18,7 @@ struct CrossOriginTests {
     }
 
     @Test(
-        "responses to other origins have no fields of CORS",
+        "responses to other origins have no CORS fields",
         arguments: ["https://evil.example", "null", "http://app.example"])
     func others(origin: String) {
         let fields = policy.responseFields(for: ["Origin": origin])
@@ -39,12 +39,12 @@ struct CrossOriginTests {
         for name in UploadFieldName.requestFields + ["Content-Type"] { #expect(allowed.contains(name)) }
     }
 
-    @Test("no origins, no fields")
+    @Test("without configured origins no response has CORS fields")
     func off() {
         #expect(CrossOrigin(origins: []).responseFields(for: ["Origin": "https://app.example"]).isEmpty)
     }
 
-    /// The names that a preflight with this list allows besides the fixed ones, in lower case.
+    /// The names that the response to a preflight with this list allows besides the fixed ones, in lower case.
     private func added(_ lists: String...) -> [String] {
         var preflight: Fields = ["Origin": "https://app.example", "Access-Control-Request-Method": "POST"]
         for list in lists { preflight.append("Access-Control-Request-Headers", list) }
@@ -55,7 +55,7 @@ struct CrossOriginTests {
         return allowed.filter { name in !CrossOrigin.requestFields.contains { $0.lowercased() == name } }
     }
 
-    @Test("XCO-01: a preflight allows the fields that it asks for")
+    @Test("XCO-01: the response to a preflight allows the requested fields")
     func requested() {
         #expect(added() == [])
         #expect(added("") == [])
@@ -64,7 +64,7 @@ struct CrossOriginTests {
         #expect(added("tus-resumable,x-request-id") == ["tus-resumable", "x-request-id"])
     }
 
-    @Test("forbidden names and forwarding fields are not allowed, the others of the list are")
+    @Test("forbidden names and forwarding fields are not allowed, all others of the list are")
     func forbidden() {
         for name in [
             "Cookie", "host", "Origin", "Content-Length", "transfer-encoding", "TE", "Upgrade", "Connection", "Via",
@@ -76,7 +76,7 @@ struct CrossOriginTests {
     }
 
     @Test(
-        "of a malformed list nothing is allowed",
+        "a malformed list of requested fields allows none of them",
         arguments: [
             "x-a,", ",x-a", "x-a,,x-b", "x-a x-b", "x-a,x b", "x-a,x:b", "x-a,x(b)", "x-a,\u{e4}", "x-a,x\u{7f}",
             "x-a,\"b\"",
@@ -86,7 +86,7 @@ struct CrossOriginTests {
         #expect(added(list) == [])
     }
 
-    @Test("a list is bounded in bytes")
+    @Test("the list of requested fields has a maximum size")
     func bounded() {
         let long = (0..<1000).map { "x-\($0)" }.joined(separator: ",")
         #expect(long.utf8.count > CrossOrigin.maximumRequestedLength)
@@ -95,7 +95,7 @@ struct CrossOriginTests {
         #expect(added(short).count == 500)
     }
 
-    @Test("the answer to OPTIONS varies with the fields of a preflight, whether there are any or not")
+    @Test("every response to OPTIONS has Vary with the fields of a preflight")
     func vary() {
         for request in [[:], ["Origin": "https://app.example"]] as [Fields] {
             let fields = policy.optionsFields(for: request, methods: [.post])

@@ -2,18 +2,18 @@ import Testing
 
 @testable import FramingDifferential
 
-/// A share of what `.build/debug/FramingDifferential` does, the same in every run.
+/// Runs some seeds of `.build/debug/FramingDifferential`, the same ones in every run.
 @Suite("Generated connections", .timeLimit(.minutes(15)))
 struct FramingDifferentialTests {
     @Test(
-        "H11-10 H11-16 H11-17 H11-22: libmicrohttpd serves the requests that a strict reading finds before the first fault, and no others"
+        "H11-10 H11-16 H11-17 H11-22: the server handles the requests that a strict reader finds before the first fault"
     )
     func generated() throws {
         let differences = try FramingDifferential.run(seeds: 1..<1501)
         for difference in differences { Issue.record("\(difference)") }
     }
 
-    @Test("libmicrohttpd passes content in one-byte chunks on in few calls")
+    @Test("libmicrohttpd delivers content in one-byte chunks with few calls")
     func smallChunks() throws {
         let daemon = try RecordingDaemon()
         defer { daemon.stop() }

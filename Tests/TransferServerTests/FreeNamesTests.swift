@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Names that the server chooses")
 struct FreeNamesTests {
-    @Test("SEC-04: the proposed name, made safe, then numbered before its suffix")
+    @Test("SEC-04: the proposed name is sanitized, further names get a number before the suffix")
     func proposed() {
         let names = FreeNames(directory: ["in"], disposition: #"inline; filename="../../etc/report.tar.gz""#)
         #expect(names.name(0)?.path == "in/report.tar.gz")
@@ -14,13 +14,14 @@ struct FreeNamesTests {
     }
 
     @Test(
-        "a random name where none was proposed, or none is left", arguments: [nil, "inline", #"inline; filename="..""#])
+        "the name is random if none was proposed or nothing of it is usable",
+        arguments: [nil, "inline", #"inline; filename="..""#])
     func random(disposition: String?) {
         let first = FreeNames(directory: [], disposition: disposition).name(0)
         #expect(first != nil && first != FreeNames(directory: [], disposition: disposition).name(0))
     }
 
-    @Test("numbered names stay within what file systems take")
+    @Test("numbered names do not exceed the maximum length of a file name")
     func long() throws {
         let names = FreeNames(
             directory: [], disposition: "inline; filename*=UTF-8''" + String(repeating: "%C3%A4", count: 300) + ".bin")

@@ -13,7 +13,7 @@ struct InertTypesTests {
     func inert(type: String) { #expect(InertTypes.contain(type)) }
 
     @Test(
-        "SEC-13: all others are active, malformed ones included",
+        "SEC-13: all other types are active, including malformed ones",
         arguments: [
             "text/html", "Text/HTML", "text/html;charset=utf-8", "application/xhtml+xml", "image/svg+xml",
             "image/SVG+XML",

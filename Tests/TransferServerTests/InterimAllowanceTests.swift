@@ -5,13 +5,15 @@ import Testing
 
 @Suite struct InterimAllowanceTests {
     @Test(
-        "INT-07: proxies and clients made with Go end a request with its sixth interim response",
+        "INT-07: requests from proxies and clients written in Go get at most three reported offsets",
         arguments: [
             ["X-Forwarded-For": "192.0.2.1"], ["Via": "1.1 a"], ["Forwarded": "for=_a"], ["X-Forwarded-Proto": "https"],
             ["User-Agent": "Go-http-client/1.1"],
         ] as [Fields])
     func few(fields: Fields) { #expect(InterimAllowance.offsets(for: fields) == 3) }
 
-    @Test("others get what they are worth", arguments: [[:], ["User-Agent": "curl/8.14", "Host": "a"]] as [Fields])
+    @Test(
+        "other requests have no maximum of reported offsets",
+        arguments: [[:], ["User-Agent": "curl/8.14", "Host": "a"]] as [Fields])
     func many(fields: Fields) { #expect(InterimAllowance.offsets(for: fields) == nil) }
 }

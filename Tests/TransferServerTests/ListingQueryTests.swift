@@ -4,7 +4,7 @@ import Testing
 
 @Suite("The query of a listing")
 struct ListingQueryTests {
-    @Test("without parameters the first thousand entries are meant; others are ignored")
+    @Test("the default is the first thousand entries, and unknown parameters are ignored")
     func defaults() throws {
         for query in [nil, "", "x=1", "sort=name&limits=3", "&&"] {
             #expect(try ListingQuery(parsing: query) == ListingQuery(limit: 1000, cursor: nil), "\(query ?? "none")")
@@ -12,7 +12,7 @@ struct ListingQueryTests {
     }
 
     @Test(
-        "limit and cursor",
+        "limit and cursor are read",
         arguments: [
             ("limit=1", 1, nil), ("limit=10000", 10_000, nil), ("limit=0007", 7, nil), ("after=b", 1000, "b"),
             ("limit=5&after=a%20b", 5, "a b"), ("after=a+b&limit=5", 5, "a b"), ("after=a%2Bb", 1000, "a+b"),
@@ -28,7 +28,7 @@ struct ListingQueryTests {
     }
 
     @Test(
-        "a limit that is none is refused",
+        "an invalid limit is refused",
         arguments: [
             "limit", "limit=", "limit=0", "limit=-1", "limit=10001", "limit=1e3", "limit=+5",
             "limit=99999999999999999999",
@@ -39,7 +39,7 @@ struct ListingQueryTests {
     }
 
     @Test(
-        "a cursor that can be no name is refused",
+        "a cursor that cannot be a name is refused",
         arguments: [
             "after", "after=", "after=.", "after=..", "after=a/b", "after=a%2Fb", "after=%00", "after=%0A", "after=%zz",
             "after=%ff", "after=a&after=b", "after=a/", "after=a%5Cb", "after=a?b",

@@ -5,7 +5,7 @@ import UploadStorage
 
 @Suite("Request targets in the log")
 struct LoggedTargetTests {
-    @Test("SEC-15: the log has a hash instead of an upload's URL")
+    @Test("SEC-15: the log shows a hash instead of an upload's URL")
     func uploads() {
         let id = UploadID()
         let logged = LoggedTarget("/uploads/\(id.text)?x=1").text
@@ -14,21 +14,21 @@ struct LoggedTargetTests {
     }
 
     @Test(
-        "SEC-15: in no spelling does the secret get through",
+        "SEC-15: the log hides the secret in every spelling of the URL",
         arguments: ["/uploads/%30%31secret", "/uploads/a/secret", "http://h/uploads/secret", "/%75ploads/secret"])
     func spellings(target: String) {
         #expect(!LoggedTarget(target).text.contains("secret"))
     }
 
     @Test(
-        "SEC-15: nor where it is no upload's URL at all",
+        "SEC-15: the log hides an upload id in other paths, too",
         arguments: ["/uploads%2F", "/UPLOADS/", "/x/", "/files/../uploads/"])
     func elsewhere(prefix: String) {
         let id = UploadID()
         #expect(!LoggedTarget(prefix + id.text).text.contains(id.text))
     }
 
-    @Test("the log has a file's name, whatever it looks like")
+    @Test("the log shows the name of a file, even if it looks like an id")
     func names() {
         let name = "/files/d41d8cd98f00b204e9800998ecf8427e"
         #expect(LoggedTarget(name).text == name)
@@ -40,7 +40,7 @@ struct LoggedTargetTests {
         #expect(LoggedTarget("/" + String(repeating: "x", count: 5000)).text.count == 300)
     }
 
-    @Test("queries, which may carry secrets, are left out")
+    @Test("queries are omitted, because they may contain secrets")
     func queries() {
         #expect(LoggedTarget("/files/a?token=t").text == "/files/a")
     }

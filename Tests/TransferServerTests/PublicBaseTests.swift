@@ -3,10 +3,10 @@ import Testing
 
 @testable import TransferServer
 
-@Suite("What stands before paths where clients see them")
+@Suite("The public base of URLs")
 struct PublicBaseTests {
     @Test(
-        "URLs",
+        "Absolute http and https URLs are accepted and normalized",
         arguments: [
             ("https://files.example", "https://files.example"), ("https://files.example/", "https://files.example"),
             ("HTTPS://Files.Example:8443/in/box/", "https://files.example:8443/in/box"),
@@ -17,7 +17,7 @@ struct PublicBaseTests {
     }
 
     @Test(
-        "are refused where they are none",
+        "Other texts are refused as public URLs",
         arguments: [
             "", "files.example", "/inbox", "ftp://files.example", "https://", "https:///x",
             "https://user@files.example",
@@ -30,13 +30,14 @@ struct PublicBaseTests {
     }
 
     @Test(
-        "Prefixes", arguments: [("/", ""), ("/a", "/a"), ("/a/", "/a"), ("/a/b%2Dc", "/a/b-c"), ("/a:b@c", "/a:b@c")])
+        "Path prefixes are accepted and normalized",
+        arguments: [("/", ""), ("/a", "/a"), ("/a/", "/a"), ("/a/b%2Dc", "/a/b-c"), ("/a:b@c", "/a:b@c")])
     func prefixes(text: String, expected: String) {
         #expect(PublicBase(prefix: text)?.description == expected)
     }
 
     @Test(
-        "that lead elsewhere are none",
+        "Prefixes that lead to another place are refused",
         arguments: [
             "", "a", "//evil.example", "//evil.example/", "/a//b", "/..", "/a/%2e%2e", "/%2F%2Fevil.example", "/\\evil",
             "/a?b",

@@ -6,7 +6,7 @@ import Testing
 struct RateWindowTests {
     private static let second: Int64 = 1_000_000_000
 
-    /// The seconds after which a peer that moves `bytes` in each second is found too slow.
+    /// The second in which a peer that moves `bytes` in each second is detected as too slow.
     private func judged(_ bytes: (Int64) -> Int64, minimum: Int64) -> Int64? {
         var window = RateWindow()
         var total: Int64 = 0
@@ -16,17 +16,17 @@ struct RateWindowTests {
         }
     }
 
-    @Test("is an average over whole windows")
+    @Test("the minimum rate is an average over complete windows")
     func average() {
         #expect(judged({ _ in 100 }, minimum: 100) == nil)
         #expect(judged({ _ in 99 }, minimum: 100) == 10)
         #expect(judged({ _ in 0 }, minimum: 1) == 10)
-        // A burst counts for its window alone.
+        // A burst counts only in its window.
         #expect(judged({ $0 == 9 ? 1000 : 0 }, minimum: 100) == 20)
         #expect(judged({ $0 % 10 == 5 ? 1000 : 0 }, minimum: 100) == nil)
     }
 
-    @Test("time in which the peer could move nothing does not count")
+    @Test("time in which the peer could not move bytes does not count")
     func waiting() {
         var window = RateWindow()
         for _ in 0..<100 {
@@ -35,7 +35,7 @@ struct RateWindowTests {
         }
     }
 
-    @Test("more than any peer can move is too much, not a crash")
+    @Test("a minimum rate that no peer can reach does not overflow")
     func overflow() {
         var window = RateWindow()
         _ = window.isTooSlow(bytes: 0, nanoseconds: 0, minimum: .max, length: 10)

@@ -3,12 +3,12 @@ import Testing
 
 @testable import TransferServer
 
-/// Everything that a reader gives for pieces of input.
+/// The complete output of a reader for pieces of input.
 struct ReadInput {
     var text = ""
     var requests: [ReceivedRequest] = []
     var contentRefusal: FramingRefusal?
-    /// Reads that gave content.
+    /// The number of reads that returned content.
     var reads = 0
 
     private final class Pieces: ByteSource {
@@ -57,7 +57,7 @@ struct ReadInput {
                     reads += 1
                 }
                 seen += piece
-            // The socket is not asked before poll reports that it has more.
+            // The socket is not read before poll reports more input.
             case .none: continue
             case .end:
                 text = String(decoding: seen, as: UTF8.self)
@@ -72,7 +72,7 @@ struct ReadInput {
         return refusal.code
     }
 
-    /// What libmicrohttpd makes of `text`: the content of each request.
+    /// The content of each request as libmicrohttpd reads it in `text`.
     var contents: [String] {
         text.components(separatedBy: "POST / HTTP/1.1\r\n").dropFirst().map { request in
             let parts = request.components(separatedBy: "\r\n\r\n")
@@ -115,7 +115,7 @@ extension String {
     ]
 
     @Test(
-        "H11-11 H11-16: well-formed requests are read alike however they arrive", arguments: wellFormedTexts,
+        "H11-11 H11-16: the division of well-formed requests does not affect the result", arguments: wellFormedTexts,
         [true, false])
     func wellFormed(item: (text: String, contents: [String]), isRecordwise: Bool) {
         for cuts in [Array(0..<item.text.utf8.count)] + (0...item.text.utf8.count).map({ [$0] }) {
@@ -161,7 +161,7 @@ extension String {
     ]
 
     @Test(
-        "H11-03 H11-05 H11-07 H11-08 H11-18 H11-22: a head that is refused gives one request, and nothing after it",
+        "H11-03 H11-05 H11-07 H11-08 H11-18 H11-22: a refused head gives one request, and nothing after it is read",
         arguments: malformedHeads, ["", start + "Content-Length: 1\r\n\r\n1", chunks + "0\r\n\r\n"])
     func malformedHead(item: (text: String, code: String), before: String) {
         let text = before + item.text + Self.start + "\r\n"
@@ -191,7 +191,7 @@ extension String {
     ]
 
     @Test(
-        "H11-10 H11-11 H11-17 H11-22 H11-23: content before a fault in chunks is delivered, and nothing after it",
+        "H11-10 H11-11 H11-17 H11-22 H11-23: content before a fault in chunks is delivered, but none after it",
         arguments: malformedChunks)
     func malformedChunk(text: String, content: String, code: String) {
         let bytes = Self.chunks + text + Self.start + "\r\n"
@@ -204,7 +204,9 @@ extension String {
         }
     }
 
-    @Test("Content that arrives together is one read, in however small chunks", arguments: [true, false])
+    @Test(
+        "Content that arrives together is returned in few reads, however small its chunks are",
+        arguments: [true, false])
     func gathering(isRecordwise: Bool) {
         let content = String(repeating: "1\r\nx\r\n", count: 10_000)
         let cuts = isRecordwise ? [] : [60_000]
@@ -215,7 +217,7 @@ extension String {
         #expect(small.contents == input.contents)
     }
 
-    @Test("what follows a refusal is discarded up to a bound, behind which the connection ends")
+    @Test("input after a refusal is discarded up to a maximum, and then the connection ends")
     func discarding() {
         final class Endless: ByteSource {
             let isRecordwise = false

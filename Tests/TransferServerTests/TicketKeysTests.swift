@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Ticket keys")
 struct TicketKeysTests {
-    @Test("are kept for their lifetime, and replaced after it")
+    @Test("Ticket keys are kept for their lifetime and then replaced")
     func rotation() throws {
         let keys = try TicketKeys(at: 1000)
         let first = try keys.key(at: 1000)

@@ -31,7 +31,7 @@ struct TokenAuthorizerTests {
         return Set(Operation.allCases.filter { authorizer.refusal(of: identity, $0, at: path) == nil })
     }
 
-    @Test("name who asks; the scheme in any case")
+    @Test("A token identifies its principal; the scheme is case-insensitive")
     func names() throws {
         let authorizer = try authorizer()
         for value in ["Bearer token-of-maker", "bearer token-of-maker", "BEARER   token-of-maker"] {
@@ -40,7 +40,7 @@ struct TokenAuthorizerTests {
     }
 
     @Test(
-        "that are missing, unknown, malformed or several get 401 with a challenge",
+        "Requests with missing, unknown, malformed or several tokens get 401 with a challenge",
         arguments: [
             [], [""], ["Bearer"], ["Bearer "], ["Bearer token-of-make"], ["Bearer token-of-makers"],
             ["Basic bWFrZXI6eA=="], ["token-of-maker"], ["Bearer token-of-maker", "Bearer token-of-maker"],
@@ -56,7 +56,7 @@ struct TokenAuthorizerTests {
         }
     }
 
-    @Test("allow what their scopes say")
+    @Test("A token allows the operations of its scopes")
     func scopes() throws {
         let authorizer = try authorizer()
         #expect(
@@ -68,7 +68,7 @@ struct TokenAuthorizerTests {
     }
 
     @Test(
-        "count below their prefixes alone",
+        "A token with a prefix is valid only below it",
         arguments: [
             ("/files/box/x", true), ("/files/box/", true), ("/files/box/a/b", true), ("/files/box", false),
             ("/files/boxes/x", false), ("/files/x", false), ("/files/", false), ("/files/%62ox/x", true),
@@ -80,14 +80,14 @@ struct TokenAuthorizerTests {
                 == (isCovered ? [.discover, .read, .readMetrics, .create] : []))
     }
 
-    @Test("names that only look alike are not the same")
+    @Test("Prefixes that only look equal are different")
     func lookAlikes() throws {
         let authorizer = try authorizer("a token-token-token prefix=/files/%C3%A9/")
         #expect(try allowed(authorizer, "token-token-token", at: "/files/%C3%A9/x").contains(.read))
         #expect(try allowed(authorizer, "token-token-token", at: "/files/e%CC%81/x").isEmpty)
     }
 
-    @Test("are not needed to read where everybody may")
+    @Test("With public reading no token is needed to read")
     func publicReading() throws {
         let authorizer = try authorizer(publicRead: true)
         let nobody = try identify(authorizer, [])
@@ -102,7 +102,7 @@ struct TokenAuthorizerTests {
         #expect(try allowed(authorizer, "token-of-box", at: "/files/x") == [.read])
     }
 
-    @Test("SEC-05: that are taken back count for nothing, also where they were known before")
+    @Test("SEC-05: a revoked token allows nothing, not even to an identity that it authorized before")
     func replacement() throws {
         let authorizer = try authorizer()
         let identity = try identify(authorizer, ["Bearer token-of-all"])

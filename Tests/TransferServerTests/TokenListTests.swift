@@ -8,7 +8,7 @@ import Testing
 struct TokenListTests {
     private static let hash = String(repeating: "0f", count: 32)
 
-    @Test("have a name, a token, scopes and prefixes on a line")
+    @Test("A line has a name, a token, scopes and prefixes")
     func lines() throws {
         let list = try TokenList(
             parsing: """
@@ -28,7 +28,7 @@ struct TokenListTests {
         #expect(list.namesWithShortTokens.isEmpty)
     }
 
-    @Test("a token and its SHA-256 are the same")
+    @Test("A token can be given as its SHA-256")
     func hashed() throws {
         // printf %s abc | sha256sum
         let hash = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
@@ -42,7 +42,7 @@ struct TokenListTests {
     }
 
     @Test(
-        "with anything unknown are refused, with the line and never the token",
+        "A file with an unknown word is refused; the error has the line, never the token",
         arguments: [
             "anna", "anna tok en:x", "an/na token", "anonymous token", "anna tökén", "anna to=ken", "anna ===",
             "anna sha256:abc", "anna sha256:\(String(repeating: "g", count: 64))", "anna token delete",
@@ -61,7 +61,7 @@ struct TokenListTests {
         #expect(error?.reason.contains("token read") == false)
     }
 
-    @Test("any bytes are a list or an error")
+    @Test("Any bytes are read as a list or as an error")
     func fuzz() {
         let seed = UInt64.random(in: 0 ... .max)
         var generator = SeededGenerator(seed: seed)

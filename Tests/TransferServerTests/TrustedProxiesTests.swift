@@ -16,14 +16,14 @@ struct TrustedProxiesTests {
     ]
 
     @Test(
-        "What a stranger claims counts for nothing",
+        "Forwarding fields of an untrusted peer are ignored",
         arguments: ["203.0.113.9", "11.0.0.1", "2001:db9::1", "fe80::1%eth0", "x"])
     func stranger(peer: String) {
         #expect(origin(peer, Self.claims) == RequestOrigin(client: peer))
     }
 
     @Test(
-        "What a proxy says counts: by address, on this machine, behind a Unix socket, mapped to IPv6",
+        "Forwarding fields are used from trusted addresses, loopback, Unix sockets and mapped IPv6 addresses",
         arguments: ["10.1.2.3", "2001:db8::7", "127.0.0.1", "::1", "::ffff:10.1.2.3", nil])
     func trusted(peer: String?) {
         let origin = origin(peer, Self.claims)
@@ -34,14 +34,14 @@ struct TrustedProxiesTests {
         #expect(origin.base.description == "/evil")
     }
 
-    @Test("Without claims it is the peer; it is no proxy then")
+    @Test("Without forwarding fields the peer is the client and no proxy")
     func silent() {
         #expect(origin("127.0.0.1", [:]) == RequestOrigin(client: "127.0.0.1"))
         #expect(origin(nil, [:]) == RequestOrigin(client: nil))
     }
 
     @Test(
-        "The chain counts from its end, as far as its addresses are trusted",
+        "The chain is read from its end, as far as its addresses are trusted",
         arguments: [
             ("1.1.1.1, 198.51.100.1", "198.51.100.1"), ("1.1.1.1, 198.51.100.1, 10.0.0.5", "198.51.100.1"),
             ("1.1.1.1, 198.51.100.1, 2001:db8::1, 127.0.0.1", "198.51.100.1"), ("10.0.0.4, 10.0.0.5", "10.0.0.4"),
@@ -50,7 +50,7 @@ struct TrustedProxiesTests {
     func chain(value: String, client: String) {
         #expect(origin("10.0.0.1", ["X-Forwarded-For": value]).client == client)
         let lines = Fields(value.split(separator: ",").map { ("X-Forwarded-For", String($0)) })
-        #expect(origin("10.0.0.1", lines).client == client, "in lines of their own")
+        #expect(origin("10.0.0.1", lines).client == client, "in separate lines")
         let standard = value.split(separator: ",").map { part in
             let node = part.drop { $0 == " " }
             return node.contains(":") ? "for=\"[\(node)]\"" : "for=\(node)"
@@ -58,14 +58,14 @@ struct TrustedProxiesTests {
         #expect(origin("10.0.0.1", Fields(standard.map { ("Forwarded", $0) })).client == client, "Forwarded")
     }
 
-    @Test("What the client's own proxy wrote into a chain is not what it asked us by")
+    @Test("Host and scheme are those of the client's element, not those of an earlier one")
     func schemeOfTheLastHop() {
         let line = "for=1.1.1.1;host=evil.example;proto=http, for=198.51.100.1;host=files.example;proto=https"
         let origin = origin("10.0.0.1", ["Forwarded": line])
         #expect(origin.host?.serialized == "files.example" && origin.scheme == "https")
     }
 
-    @Test("Where both forms name a client and not the same one, neither is believed: one of them is the client's own")
+    @Test("If both forms name different clients, both are ignored, because one may come from the client")
     func contradiction() {
         let fields: Fields = ["Forwarded": "for=1.1.1.1", "X-Forwarded-For": "198.51.100.1"]
         #expect(origin("10.0.0.1", fields) == RequestOrigin(client: "10.0.0.1"))
@@ -76,7 +76,7 @@ struct TrustedProxiesTests {
         #expect(origin("10.0.0.1", hosts).host == nil && origin("10.0.0.1", hosts).scheme == nil)
     }
 
-    @Test("A field that may have one line and has two, or is malformed, counts as absent")
+    @Test("A malformed field, or two lines of a field that may have one, counts as absent")
     func doubtful() {
         for name in ["X-Forwarded-Prefix", "X-Forwarded-Host", "X-Forwarded-Proto"] {
             let value = ["X-Forwarded-Prefix": "/a", "X-Forwarded-Proto": "https"][name] ?? "a.example"
@@ -90,14 +90,17 @@ struct TrustedProxiesTests {
         }
     }
 
-    @Test("No claim of a stranger ever shows, whatever its form", arguments: [1, 2, 3, 20_261_121] as [UInt64])
+    @Test(
+        "Fields of an untrusted peer never change the client, whatever their form",
+        arguments: [1, 2, 3, 20_261_121] as [UInt64])
     func property(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         func address(_ first: Int) -> String {
             "\(first)." + (0..<3).map { _ in "\(Int.random(in: 0...255, using: &random))" }.joined(separator: ".")
         }
         for _ in 0..<500 {
-            // What the client sent, then its own address as the first proxy of ours saw it, then our proxies.
+            // First the elements that the client sent, then its address as added by the first trusted proxy, then
+            // trusted proxies.
             let sent = (0..<Int.random(in: 0...3, using: &random)).map { _ in
                 Bool.random(using: &random)
                     ? address(10) : ["evil", "\"", "unknown", "for=1.1.1.1", ";"].randomElement(using: &random) ?? ""

@@ -3,11 +3,11 @@ import Testing
 
 @testable import TransferServer
 
-@Suite("Why there was no 104")
+@Suite("Explanations of requests without 104")
 struct UploadExplanationTests {
     private typealias Explanation = UploadExplanation
 
-    @Test("The explanation has what was decided")
+    @Test("The explanation names the decision")
     func reasons() {
         let cases: [(Explanation, String?, String)] = [
             (Explanation(), "undecided", "no 104: the request ended before the server decided how to handle it"),
@@ -51,7 +51,7 @@ struct UploadExplanationTests {
                 "104 sent: the upload's URL and an offset"
             ),
             (Explanation(course: .append, permission: .allowed, offsets: 7), nil, "104 sent: 7 offsets"),
-            // A later refusal changes nothing about what went before it.
+            // A later refusal does not change the explanation of the 104.
             (
                 Explanation(
                     course: .creation(isPart: true), permission: .allowed, announcements: 1, refusal: "digest-mismatch"),
@@ -64,7 +64,7 @@ struct UploadExplanationTests {
         }
     }
 
-    @Test("Each reason has a word of its own that may be a label, and a sentence that may stand in a field")
+    @Test("Each reason has a unique word that is a valid label value, and a sentence that is a valid field value")
     func words() {
         let withheld = InterimObstacle.allCases.map { InterimOmission.withheld($0) }
         let plain = Creation.PlainReason.allCases.map { InterimOmission.plain($0) }

@@ -23,7 +23,7 @@ struct UploadMetadataTests {
         #expect(both.filetype == "e")
     }
 
-    @Test("Spaces around pairs, several lines, keys without a value and other values do not matter")
+    @Test("Spaces around pairs, several lines, keys without a value and other values are accepted")
     func forms() throws {
         for form in [
             ["filename YQ==, empty ,flag,binary //8="], ["filename YQ==", "flag"], ["flag, filename YQ=="],
@@ -42,14 +42,14 @@ struct UploadMetadataTests {
             "filename Y!==",
             "filename YQ== YQ==", "filename YQ==,filename Yg==", "filename YQ==,x =", "filename _w==", "filename //8=",
             "filename YQ==,type //8=", "filename=YQ==,x a", "filename YQ==,x YQ==\u{7F}",
-            // Bits behind the last byte that are not zero (RFC 4648 section 3.5).
+            // The unused bits after the last byte are not zero (RFC 4648 section 3.5).
             "filename YR==", "filename YWJ=", "filename YQ==,x YR==",
         ])
     func malformed(value: String) {
         #expect(metadata(value) == nil)
     }
 
-    @Test("The value has the pairs that are used, and no other")
+    @Test("The stored value has exactly the pairs that are used")
     func value() throws {
         let whole = try #require(metadata("token c2VjcmV0,type aW1hZ2UvcG5n,name Yg==,filename YQ==,empty"))
         #expect(whole.value == "filename YQ==,filetype aW1hZ2UvcG5n")
@@ -59,7 +59,7 @@ struct UploadMetadataTests {
         #expect(try #require(metadata("token c2VjcmV0")).value == nil)
     }
 
-    @Test("Of the field, only that value is stored, and nothing if it is malformed; the other fields stay as they are")
+    @Test("Only the used pairs of the field are stored, none if it is malformed, and other fields are unchanged")
     func stored() throws {
         let store = try UploadStore(
             catalog: MemoryCatalog(), area: MemoryBlobArea(), configuration: StoreConfiguration())
@@ -79,7 +79,7 @@ struct UploadMetadataTests {
         #expect(stored("token c2VjcmV0,name YQ==", "type Yg==") == expected)
     }
 
-    @Test("Without the field there is none")
+    @Test("Without the field there is no metadata")
     func absent() {
         #expect(UploadMetadata([:]) == nil)
     }
@@ -93,7 +93,7 @@ struct UploadMetadataTests {
         #expect(name("attachment; filename=b.txt", "filename YS50eHQ=") == "b.txt")
         #expect(name("inline", "filename YS50eHQ=") == "a.txt")
         #expect(name("attachment; filename=\"..\"", "filename YS50eHQ=") == "a.txt")
-        // ../../etc/passwd, C:\x\y.txt, .htaccess, a<NUL>b.txt, CON
+        // The names are ../../etc/passwd, C:\x\y.txt, .htaccess, a<NUL>b.txt and CON.
         #expect(name(nil, "filename Li4vLi4vZXRjL3Bhc3N3ZA==") == "passwd")
         #expect(name(nil, "filename QzpceFx5LnR4dA==") == "y.txt")
         #expect(name(nil, "filename Lmh0YWNjZXNz") == "_htaccess")
@@ -103,7 +103,7 @@ struct UploadMetadataTests {
         #expect(name(nil, "filename YQ==,x !")?.hasPrefix("upload-") == true)
     }
 
-    @Test("A type is used only if Content-Type is missing or that of a part")
+    @Test("A type is used only if Content-Type is missing or is the media type of a part")
     func types() {
         func type(_ contentType: String?, _ filetype: String) -> String? {
             var fields: Fields = ["Upload-Metadata": "filetype \(filetype)"]
@@ -114,7 +114,7 @@ struct UploadMetadataTests {
         #expect(type("application/partial-upload", "aW1hZ2UvcG5n") == "image/png")
         #expect(type("Application/Offset+Octet-Stream", "aW1hZ2UvcG5n") == "image/png")
         #expect(type("text/css", "aW1hZ2UvcG5n") == "text/css")
-        // no/type/at all, "image/png\r\nX: y", application/partial-upload
+        // The types are no/type/at all, "image/png\r\nX: y" and application/partial-upload.
         #expect(type(nil, "bm8vdHlwZS9hdCBhbGw=") == nil)
         #expect(type(nil, "aW1hZ2UvcG5nDQpYOiB5") == nil)
         #expect(type(nil, "YXBwbGljYXRpb24vcGFydGlhbC11cGxvYWQ=") == nil)

@@ -16,7 +16,7 @@ struct ClientOptionTests {
         return (try settings.checked(), operands)
     }
 
-    @Test("Options stand before, between and behind the operands; behind -- everything is one")
+    @Test("Options can be before, between and after the operands; after -- every argument is an operand")
     func places() throws {
         let (settings, operands) = try parse(["--json", "a", "--retries=3", "b", "--quiet", "--", "--digest", "-o"])
         #expect(settings.isJSON && settings.isQuiet && settings.retries == 3 && !settings.sendsDigest)
@@ -24,7 +24,7 @@ struct ClientOptionTests {
         #expect(try parse(["-"]).1 == ["-"])
     }
 
-    @Test("Every option of put says what it says")
+    @Test("Every option of put changes its setting")
     func put() throws {
         let (settings, _) = try parse([
             "--header", "X-One: 1", "--header", "X-Two:2 ", "--retries", "0", "--stall-timeout", "2m", "--limit-rate",
@@ -43,7 +43,7 @@ struct ClientOptionTests {
     }
 
     @Test(
-        "What is wrong is named",
+        "The error names the invalid argument",
         arguments: [
             (["--nonsense"], "--nonsense"), (["-x"], "-x"), (["--header", "no colon"], "no colon"),
             (["--header", "Bad Name: x"], "Bad Name"), (["--header", "X: a\r\nY: b"], "X"),
@@ -67,7 +67,7 @@ struct ClientOptionTests {
         }
     }
 
-    @Test("resume, status and cancel take what the contract lists")
+    @Test("resume, status and cancel accept their documented options")
     func others() throws {
         #expect(
             ClientSettings.resumeOptions.map(\.name).sorted() == [
@@ -83,7 +83,7 @@ struct ClientOptionTests {
         #expect(Set(ClientSettings.getOptions.map(\.name)) == Set(both + ["output"]))
     }
 
-    @Test("What a state remembers fills in what the command line does not say")
+    @Test("Options in a state apply if the command line does not set them")
     func completion() throws {
         let saved = SavedTransfer.Options(tokenFile: "/t", caFile: "/c", appendSize: 5)
         var settings = ClientSettings().completed(by: saved)
@@ -106,7 +106,7 @@ struct TransferURLTests {
     }
 
     @Test(
-        "A path that ends in / is a collection",
+        "A URL whose path ends in / is a collection",
         arguments: [
             ("http://h", true), ("http://h/", true), ("http://h/a/?q", true), ("http://h/a", false),
             ("http://h/a?q=/", false),
@@ -115,7 +115,7 @@ struct TransferURLTests {
         #expect(try TransferURL(text).isCollection == isCollection)
     }
 
-    @Test("User, password and fragment are not kept; a query is not shown")
+    @Test("User, password and fragment are removed; a query is hidden")
     func secrets() throws {
         let url = try TransferURL("HTTP://me:secret@Host:81/a%20b?key=1#part")
         #expect(url.identity == "http://host:81/a%20b?key=1")

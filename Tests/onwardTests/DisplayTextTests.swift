@@ -4,14 +4,14 @@ import Testing
 
 @Suite("Text for terminals")
 struct DisplayTextTests {
-    @Test("Nothing that a terminal obeys is left")
+    @Test("Control characters of terminals are replaced")
     func printable() {
         #expect(DisplayText.printable("a\u{1B}[2Jb\u{7}\r\n\tc\u{9B}d\u{202E}e\u{85}") == "a?[2Jb??  c?d?e?")
         #expect(DisplayText.printable("Größe 日本 👩‍👧 e\u{301}") == "Größe 日本 👩‍👧 e\u{301}")
     }
 
     @Test(
-        "Columns of characters",
+        "The width of a text is its number of terminal columns",
         arguments: [
             ("", 0), ("abc", 3), ("äö", 2), ("e\u{301}", 1), ("日本", 4), ("ｆ", 2), ("👍🏽", 2), ("👩‍👩‍👧‍👦", 2), ("❤️", 2),
             ("…", 1),
@@ -19,7 +19,7 @@ struct DisplayTextTests {
     func width(text: String, columns: Int) { #expect(DisplayText.width(text) == columns) }
 
     @Test(
-        "Names lose their middle, whole characters of it",
+        "Long names are shortened in the middle by complete characters",
         arguments: [
             ("short", 5, "short"), ("abcdefghij", 7, "abc…hij"), ("abcdefghij", 6, "abc…ij"), ("abcdefghij", 2, "a…"),
             ("abcdefghij", 1, "…"), ("abcdefghij", 0, ""), ("日本語日本語", 7, "日本…語"), ("日本語日本語", 6, "日…語"),
@@ -33,7 +33,7 @@ struct DisplayTextTests {
 @Suite("Amounts")
 struct AmountTests {
     @Test(
-        "Bytes have three digits that count",
+        "Amounts of bytes have three significant digits",
         arguments: [
             (0, "0 B"), (999, "999 B"), (1000, "1.00 kB"), (1005, "1.00 kB"), (1050, "1.05 kB"), (9_994, "9.99 kB"),
             (9_996, "10.0 kB"), (99_949, "99.9 kB"), (99_951, "100 kB"), (999_499, "999 kB"), (999_500, "1.00 MB"),
@@ -49,7 +49,7 @@ struct AmountTests {
         ] as [(Double, String)])
     func durations(seconds: Double, text: String) { #expect(Amount.duration(seconds) == text) }
 
-    @Test("A rate is that of the last seconds; bytes sent again are not negative")
+    @Test("The rate is that of the last seconds, and is never negative after a smaller count")
     func rates() {
         var meter = RateMeter()
         #expect(meter.rate(at: 0) == nil)
@@ -57,7 +57,7 @@ struct AmountTests {
         #expect(abs((meter.rate(at: 10) ?? 0) - 1_000_000) < 1)
         for tenth in 101...300 { meter.note(10_000_000 + Int64(tenth - 100) * 10_000, at: Double(tenth) / 10) }
         #expect(abs((meter.rate(at: 30) ?? 0) - 100_000) < 2_000)
-        // Standing still slows down.
+        // The rate decreases without progress.
         #expect((meter.rate(at: 60) ?? 0) < 40_000)
         meter.note(0, at: 31)
         #expect(meter.rate(at: 31) == nil)
@@ -68,7 +68,7 @@ struct AmountTests {
 
 @Suite("JSON lines")
 struct JSONLineTests {
-    @Test("Members keep their order; whatever is in them, it is one line")
+    @Test("Members keep their order, and the object is one line, whatever the values are")
     func text() {
         var line = JSONLine([("event", .text("a\"b\\c\n\r\t\u{1}\u{7F}\u{85}é👍"))])
         line.append("total", nil as Int64?)

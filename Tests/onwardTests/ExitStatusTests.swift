@@ -8,7 +8,7 @@ import Testing
 
 @Suite("Exit statuses")
 struct ExitStatusTests {
-    @Test("Every code of the library has its status", arguments: TransferError.Code.allCases)
+    @Test("Every error code of the library has its exit status", arguments: TransferError.Code.allCases)
     func codes(code: TransferError.Code) {
         let expected: [TransferError.Code: Int32] = [
             .paused: 75, .cancelled: 75, .shutDown: 75, .hostNotFound: 75, .cannotConnect: 75, .proxyFailed: 75,
@@ -22,19 +22,20 @@ struct ExitStatusTests {
             .authorizationFailed: 74, .invalidRequest: 64, .resumeDataUsed: 70, .internalFailure: 70,
         ]
         #expect(onward.ExitStatus(code).rawValue == expected[code])
-        // What the library calls an interruption can be continued.
+        // The status of every interruption says that the command can be run again.
         if TransferError(code, "").isInterruption { #expect(onward.ExitStatus(code) == .tryAgain) }
     }
 
     @Test(
-        "A proxy that does not allow it is one that can be asked for permission", arguments: [401, 403, 407, 404, 501])
+        "The refusal of a proxy with 401, 403 or 407 has the status of missing permission",
+        arguments: [401, 403, 407, 404, 501])
     func proxies(number: Int) {
         let error = TransferError(.proxyRefused, "No.", status: Status(rawValue: number))
         #expect(CommandFailure(error).status == ([401, 403, 407].contains(number) ? .notAllowed : .unavailable))
     }
 
     @Test(
-        "Of several, a failure for good counts more than an interruption",
+        "With several files a permanent failure takes precedence over an interruption",
         arguments: [
             (onward.ExitStatus.done, onward.ExitStatus.done, onward.ExitStatus.done), (.done, .tryAgain, .tryAgain),
             (.tryAgain, .done, .tryAgain),
@@ -44,7 +45,7 @@ struct ExitStatusTests {
         #expect(onward.ExitStatus.worse(left, right) == result)
     }
 
-    @Test("A failure has the server's reason and no control characters of terminals")
+    @Test("The message of a failure has the server's reason and no control characters of terminals")
     func reasons() {
         let content = Array(#"{"type":"about:blank","title":"No","detail":"Too \u001b[1mbig\nby far"}"#.utf8)
         let response = TransferResponse(
@@ -63,7 +64,7 @@ struct ExitStatusTests {
 
     @Test("docs/command-line.md has every code in the row of its status", arguments: TransferError.Code.allCases)
     func documented(code: TransferError.Code) throws {
-        // No command cancels a transfer, or shuts down the client of one that is running.
+        // No command cancels a running transfer or shuts down its client.
         guard code != .cancelled && code != .shutDown else { return }
         let root = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../..")
         let text = try String(contentsOf: root.appending(path: "docs/command-line.md"), encoding: .utf8)

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Manual and completions")
 struct ManualTests {
-    @Test("Each command is explained and completed, with every option that it takes")
+    @Test("Each command and each of its options has a description and a completion")
     func everyCommand() throws {
         let bash = try #require(Onward.manual.manual(["bash-completion/completions/onward"]))
         let tables = [
@@ -33,7 +33,7 @@ struct ManualTests {
         }
     }
 
-    @Test("What a command takes one of is offered, and each of it is taken")
+    @Test("Each word that the completion offers for an option is accepted")
     func words() throws {
         func check<Settings>(_ options: [CommandOption<Settings>], _ settings: Settings) {
             for option in options {

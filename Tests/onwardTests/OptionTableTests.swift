@@ -4,14 +4,14 @@ import Testing
 
 @testable import onward
 
-/// Tables of options in documents are made from the options: `ONWARD_UPDATE_DOCUMENTS=1` writes them, otherwise they are
-/// compared.
+/// Tables of options in documents are generated from the options: `ONWARD_UPDATE_DOCUMENTS=1` writes them, otherwise
+/// they are compared.
 @Suite("Tables of options in documents")
 struct OptionTableTests {
     private static let documents = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../docs")
 
     @Test(
-        "A document has every option of a command",
+        "A document contains every option of a command",
         arguments: [
             ("operating.md", ["serve", "check", "health"]), ("command-line.md", ["put", "get", "resume", "cancel"]),
         ])
@@ -34,7 +34,7 @@ struct OptionTableTests {
         }
     }
 
-    /// - Parameter variables: whether the options can be set in the environment, too.
+    /// - Parameter variables: whether the options can also be set in the environment.
     private static func table(_ page: ManualPage, variables: Bool) -> String {
         var text = variables ? "| Option | Variable | |\n|---|---|---|\n" : "| Option | |\n|---|---|\n"
         for group in page.groups {

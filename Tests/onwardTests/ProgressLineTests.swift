@@ -11,27 +11,27 @@ struct ProgressLineTests {
         ProgressLine(name: name, done: done, total: total, rate: rate, note: note)
     }
 
-    @Test("80 columns have share, bytes, rate and time left")
+    @Test("80 columns have percentage, bytes, rate and remaining time")
     func usual() {
         #expect(
             line().text(columns: 79) == "big.bin   42 %  1.26 GB of 3.00 GB  11.2 MB/s  2 min 36 s left")
     }
 
-    @Test("200 columns have a bar, too")
+    @Test("200 columns have an additional bar")
     func wide() {
         let text = line().text(columns: 199)
         #expect(text.hasPrefix("big.bin  [#########################...................................]   42 %"))
         #expect(text.hasSuffix("2 min 36 s left"))
     }
 
-    @Test("A line of a file has no bar, and loses nothing of a long name")
+    @Test("A line without a terminal has no bar, and a long name is not shortened")
     func plain() {
         #expect(line().plainText == "big.bin   42 %  1.26 GB of 3.00 GB  11.2 MB/s  2 min 36 s left")
         let name = String(repeating: "long-", count: 60)
         #expect(line(name).plainText.hasPrefix(name + "   42 %"))
     }
 
-    @Test("What there is no room for goes in its order")
+    @Test("In narrow terminals the parts are omitted in a fixed order")
     func narrow() {
         #expect(line().text(columns: 50) == "big.bin   42 %  1.26 GB of 3.00 GB  11.2 MB/s")
         #expect(line().text(columns: 40) == "big.bin   42 %  1.26 GB of 3.00 GB")
@@ -39,7 +39,7 @@ struct ProgressLineTests {
         #expect(line().text(columns: 7) == " 42 %")
     }
 
-    @Test("A name that is too long loses its middle")
+    @Test("A name that is too long is shortened in the middle")
     func longName() {
         let text = line("a-rather-long-name-of-a-file-that-goes-on-and-on.tar.gz").text(columns: 79)
         #expect(text.hasPrefix("a-rather-lon…"))
@@ -47,7 +47,7 @@ struct ProgressLineTests {
         #expect(DisplayText.width(text) <= 79)
     }
 
-    @Test("Never wider than the columns, whatever the name", arguments: 0...250)
+    @Test("The line is never wider than the terminal, whatever the name is", arguments: 0...250)
     func bounded(columns: Int) {
         let names = [
             "x", "big.bin", String(repeating: "long-", count: 60), String(repeating: "日本語", count: 40),
@@ -65,7 +65,7 @@ struct ProgressLineTests {
         }
     }
 
-    @Test("Without a total there is no share and no time left; without a rate no guess")
+    @Test("Without a total there is no percentage and no remaining time; without a rate both are shown as --")
     func unknown() {
         #expect(line(of: nil).text(columns: 79) == "big.bin  1.26 GB  11.2 MB/s")
         #expect(line(1_000, of: 10_000, nil).text(columns: 79) == "big.bin   10 %  1.00 kB of 10.0 kB  -- B/s  -- left")
@@ -76,7 +76,7 @@ struct ProgressLineTests {
         ProgressLine(name: "big.bin", done: done, total: total, rate: rate, note: nil)
     }
 
-    @Test("100 % is all of it and nothing less")
+    @Test("100 % is shown only if all bytes are transferred")
     func whole() {
         #expect(line(2_999_999_999, of: 3_000_000_000, 1).text(columns: 79).contains(" 99 %"))
         #expect(line(3_000_000_000, of: 3_000_000_000, 1).text(columns: 79).contains("100 %"))
@@ -86,7 +86,7 @@ struct ProgressLineTests {
 
 @Suite("Line of a terminal")
 struct TerminalLineTests {
-    @Test("A line takes the place of the one before")
+    @Test("A line replaces the one before")
     func replacing() {
         var line = TerminalLine()
         #expect(line.replace(with: "one", columns: 80) == "one")
@@ -96,7 +96,7 @@ struct TerminalLineTests {
     }
 
     @Test(
-        "A window that became narrower has wrapped the line: its first row is above",
+        "After the window became narrower, the line is erased from its first wrapped row on",
         arguments: [
             (199, 80, 2), (80, 80, 0), (81, 80, 1), (79, 80, 0), (79, 20, 3),
         ])

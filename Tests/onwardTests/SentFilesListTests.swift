@@ -6,7 +6,7 @@ import Testing
 
 @testable import onward
 
-@Suite("Lists of what was sent")
+@Suite("Lists of sent files")
 struct SentFilesListTests {
     private func members(_ count: Int, in directory: String = "/nowhere") -> [TransferIdentity] {
         (0..<count).map {
@@ -20,14 +20,14 @@ struct SentFilesListTests {
             path: member.path, size: 1, modified: 2, inode: 3, status: 201, location: "http://h/files/x")
     }
 
-    /// Seconds that this thread has worked.
+    /// The CPU time of this thread in seconds.
     private func threadTime() -> Double {
         var time = timespec()
         clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
         return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
     }
 
-    /// What an attempt to read again finds.
+    /// The result of reading the list again.
     private func found(
         _ name: FilePath, _ place: TemporaryDirectory
     ) throws -> (members: Int, missing: Bool, text: [FilePath])? {
@@ -35,7 +35,7 @@ struct SentFilesListTests {
         return (list.members.count, !list.isComplete, list.sent.sorted { $0.description < $1.description })
     }
 
-    @Test("The ten-thousandth file costs as much as the first")
+    @Test("Adding the ten-thousandth file takes as long as adding the first")
     func linear() throws {
         let place = try TemporaryDirectory()
         let members = members(10_000)
@@ -51,7 +51,7 @@ struct SentFilesListTests {
             costs.append(threadTime() - start)
         }
         #expect(list.isComplete && list.sent.count == 10_000)
-        // The least of several: the machine may be busy at times.
+        // The minimum of several is used, because the machine may be busy at times.
         let last = try #require(costs[7...].min())
         #expect(last < 4 * costs[0], "\(costs)")
         let again = try #require(SentFilesList(list.fileName, in: try place.directory()))
@@ -59,7 +59,7 @@ struct SentFilesListTests {
         #expect(try place.bytes(list.fileName).count > 2 << 20)
     }
 
-    @Test("A record that was cut anywhere is left out, and harms none before or after it")
+    @Test("A truncated record is ignored, and the records before and after it are read")
     func torn() throws {
         let place = try TemporaryDirectory()
         let members = members(3)
@@ -71,7 +71,7 @@ struct SentFilesListTests {
         let whole = try place.bytes(name)
         for end in before.count..<whole.count {
             try place.directory().replace(name, with: Data(whole[..<end]))
-            // Without the line feed at its end the record can be there already.
+            // The record can be complete without the line feed at its end.
             let isThere = end >= whole.count - 1
             #expect(try found(name, place)?.text == (isThere ? members[..<2] : members[..<1]).map(\.path), "\(end)")
             let again = try #require(SentFilesList(name, in: try place.directory()))
@@ -81,7 +81,7 @@ struct SentFilesListTests {
         }
     }
 
-    @Test("Of an altered file the other records stay")
+    @Test("A changed byte in the list affects only its record")
     func altered() throws {
         let place = try TemporaryDirectory()
         let members = members(20)
@@ -95,7 +95,7 @@ struct SentFilesListTests {
             bytes[Int.random(in: start..<whole.count, using: &generator)] ^=
                 1 << UInt8.random(in: 0...7, using: &generator)
             try place.directory().replace(list.fileName, with: Data(bytes))
-            // A line feed that is lost joins nothing: there are two of them between two records.
+            // A lost line feed does not join two records, because two line feeds separate them.
             let count = try #require(try found(list.fileName, place)).text.count
             #expect(count >= 19, "seed \(SeededGenerator.runSeed)")
         }
@@ -103,7 +103,7 @@ struct SentFilesListTests {
         #expect(try found(list.fileName, place)?.text.count == 20)
     }
 
-    @Test("A list of the old form is read, of any size, and continued in the new form")
+    @Test("A list in the old format is read, whatever its size is, and continued in the new format")
     func oldForm() throws {
         let place = try TemporaryDirectory()
         let members = members(6000, in: "/" + String(repeating: "d", count: 100))
@@ -123,7 +123,7 @@ struct SentFilesListTests {
         #expect(try place.bytes(name).first != UInt8(ascii: "{"))
     }
 
-    @Test("A file that has changed since it was sent is not known any more")
+    @Test("A file that has changed since it was sent does not count as sent")
     func changed() throws {
         let place = try TemporaryDirectory()
         let path = FilePath(place.path + "/file")
@@ -137,7 +137,7 @@ struct SentFilesListTests {
         #expect(list.entry(of: path) == nil)
     }
 
-    @Test("Damaged files never trap")
+    @Test("Reading damaged lists never traps")
     func damaged() throws {
         let place = try TemporaryDirectory()
         for text in ["", "{", "{}", "\n", "00000000 {}\n", "x", #"{"version":2,"members":[],"entries":[]}"#] {
@@ -151,7 +151,7 @@ struct SentFilesListTests {
 extension TemporaryDirectory {
     fileprivate func directory() throws -> PrivateDirectory { try PrivateDirectory.of(FilePath(path + "/x")) }
 
-    /// The list's file.
+    /// The content of the list's file.
     fileprivate func bytes(_ name: FilePath) throws -> [UInt8] {
         Array(try #require(FileManager.default.contents(atPath: path + "/" + name.repairedText)))
     }

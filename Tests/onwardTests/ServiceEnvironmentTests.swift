@@ -10,27 +10,27 @@ struct ServiceEnvironmentTests {
         try ServiceEnvironment(variables, process: 42)
     }
 
-    @Test("Without a manager there is nothing")
+    @Test("Without a service manager there are no sockets and no watchdog")
     func none() throws {
         #expect(try read([:]) == ServiceEnvironment())
         #expect(try read(["NOTIFY_SOCKET": ""]) == ServiceEnvironment())
     }
 
-    @Test("Sockets with their names, for the process that they are meant for alone")
+    @Test("Sockets and their names are used only by the process that they are meant for")
     func sockets() throws {
         #expect(try read(["LISTEN_PID": "42", "LISTEN_FDS": "2"]).socketNames == ["", ""])
         let named = ["LISTEN_PID": "42", "LISTEN_FDS": "3", "LISTEN_FDNAMES": "onward.socket:admin"]
         #expect(try read(named).socketNames == ["onward.socket", "admin", ""])
         #expect(try read(["LISTEN_PID": "43", "LISTEN_FDS": "2"]).socketNames.isEmpty)
         #expect(try read(["LISTEN_FDS": "2"]).socketNames.isEmpty)
-        // What is meant for another process need not be understood.
+        // Values for another process are not checked.
         #expect(try read(["LISTEN_PID": "43", "LISTEN_FDS": "many"]).socketNames.isEmpty)
         for count in ["", "0", "-1", "many", "99999999999999999999"] {
             #expect(throws: OptionError.self) { try read(["LISTEN_PID": "42", "LISTEN_FDS": count]) }
         }
     }
 
-    @Test("The watchdog's interval, for the process that is watched alone")
+    @Test("The interval of the watchdog is used only by the watched process")
     func watchdog() throws {
         #expect(try read(["WATCHDOG_USEC": "180000000"]).watchdogInterval == 180_000_000)
         #expect(try read(["WATCHDOG_USEC": "1", "WATCHDOG_PID": "42"]).watchdogInterval == 1)
@@ -42,7 +42,7 @@ struct ServiceEnvironmentTests {
 
     private struct Seen {
         var looks = 0
-        /// Looks that returned.
+        /// The number of checks that returned.
         var returned = 0
         var signs = 0
         var alarms = 0
@@ -51,7 +51,7 @@ struct ServiceEnvironmentTests {
 
     private static func soon() -> Int64 { SystemClock.monotonicNanoseconds() + 60_000_000_000 }
 
-    @Test("Signs of life come after a look, stop while a look does not return, and come again")
+    @Test("Keep-alive messages are sent after a check, stop while a check does not return, and then continue")
     func stuck() throws {
         let seen = Monitor(Seen())
         let watchdog = try Watchdog(
@@ -72,7 +72,7 @@ struct ServiceEnvironmentTests {
             }, alarm: {})
         #expect(seen.wait(until: Self.soon()) { $0.signs >= 3 ? true : nil } == true)
         seen.withLock { $0.isStuck = true }
-        // A look is under way that cannot return, and the sign of the one before has been given.
+        // A check is running that cannot return, and the message for the one before was sent.
         let isStuck = seen.wait(until: Self.soon()) {
             $0.looks > $0.returned && $0.signs == $0.returned ? true : nil
         }

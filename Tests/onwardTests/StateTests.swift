@@ -21,13 +21,13 @@ struct StateTests {
             "id":"6D5EB9B3-1D8A-4C75-8E1D-869B8E2770CE","request":{"fields":[],"method":"PUT","uri":"http://h/files/big.bin"}}
             """#.utf8)
 
-    /// As the library writes it.
+    /// Resume data as the library writes it.
     private static func resumeData() throws -> ResumeData {
         let text = try JSONEncoder().encode(EmbeddedResumeData(ResumeData(resumeDataBytes)))
         return try JSONDecoder().decode(EmbeddedResumeData.self, from: text).data
     }
 
-    @Test("The same command is the same source, method and URL; the name shows the file")
+    @Test("Commands with the same source, method and URL have the same state; its name contains the file's name")
     func identity() throws {
         let one = Self.identity
         #expect(one.name == "big_file.bin-" + one.name.suffix(8))
@@ -50,7 +50,7 @@ struct StateTests {
         }
     }
 
-    @Test("A state that was saved is read again; its file is for its owner alone")
+    @Test("A saved state is read back, and only its owner can access the file")
     func roundTrip() throws {
         let place = try TemporaryDirectory()
         let directory = try PrivateDirectory.of(FilePath(place.path + "/x"))
@@ -67,7 +67,7 @@ struct StateTests {
         #expect(status.permissions == 0o600)
     }
 
-    @Test("A state that others could have written, or that is none, is refused")
+    @Test("A state that other users could have written and an invalid state are refused")
     func foreign() throws {
         let place = try TemporaryDirectory()
         let directory = try PrivateDirectory.of(FilePath(place.path + "/x"))
@@ -85,7 +85,7 @@ struct StateTests {
         #expect(throws: CommandFailure.self) { try directory.read("fifo") }
     }
 
-    @Test("Decoding damaged states never traps, whatever byte is wrong")
+    @Test("Decoding damaged states never traps, whichever byte is wrong")
     func damaged() throws {
         let saved = SavedTransfer(
             identity: Self.identity, options: .init(), savedAt: 5, resumeData: try Self.resumeData())
@@ -99,7 +99,7 @@ struct StateTests {
         }
     }
 
-    @Test("A lock is held by one at a time, names its holder, and leaves nothing behind")
+    @Test("A lock has one holder at a time, names it, and its file is removed after the release")
     func locks() throws {
         let place = try TemporaryDirectory()
         let directory = try PrivateDirectory.of(FilePath(place.path + "/x"))
@@ -128,7 +128,7 @@ struct StateTests {
     func lookedAt() throws {
         let place = try TemporaryDirectory()
         let directory = try PrivateDirectory.of(FilePath(place.path + "/x"))
-        // Left by a process that was killed, and looked at in the moment in which the next one begins.
+        // The lock was left by a killed process, and another process checks it when the next one begins.
         var looking: FileDescriptor? = try directory.openLock("a.lock")
         #expect(try looking?.tryLock() == true)
         guard case .acquired = try CommandLock.acquire("a.lock", in: directory, pause: { looking = nil }) else {
@@ -138,7 +138,7 @@ struct StateTests {
         #expect(looking == nil)
     }
 
-    @Test("Paths are known from the root on, whatever the working directory is")
+    @Test("Paths are stored as absolute paths, whatever the working directory is")
     func paths() throws {
         let place = try TemporaryDirectory()
         let given = FilePath(place.path)
@@ -154,14 +154,14 @@ struct StateTests {
     }
 
     @Test(
-        "A word is one for a shell, too",
+        "A path is quoted so that a shell reads it as one word",
         arguments: [
             ("big.bin-1a", "big.bin-1a"), ("/a/b c", "'/a/b c'"), ("it's", #"'it'\''s'"#), ("", "''"), ("a;b", "'a;b'"),
             ("a\u{1B}'\\", #"$'a\x1B\'\\'"#), (FilePath([0x61, 0xF6]), #"$'a\xF6'"#),
         ] as [(FilePath, String)])
     func words(path: FilePath, word: String) { #expect(ProgressMessages.shellWord(path) == word) }
 
-    @Test("A state of the first version is read; it has the name that it had")
+    @Test("A state of the first version is read and keeps its name")
     func firstVersion() throws {
         let text = #"""
             {"identity":{"kind":"put","method":"PUT","path":"/a/größer.bin","url":"http://h/files/big.bin"},
@@ -177,7 +177,7 @@ struct StateTests {
         #expect(again.contains(#""path" : "/a/größer.bin""#) && again.contains(#""tokenFile" : "/t""#), "\(again)")
     }
 
-    @Test("A state has the version 2 and its kind, and is refused if its parts contradict each other")
+    @Test("A state has version 2 and its kind, and is refused if its parts contradict each other")
     func secondVersion() throws {
         let saved = SavedTransfer(
             identity: Self.identity, options: .init(), sent: 8, savedAt: 5, resumeData: try Self.resumeData())
@@ -195,7 +195,7 @@ struct StateTests {
         }
     }
 
-    @Test("Paths of any bytes come back from a state as they were")
+    @Test("Paths of any bytes are read back from a state unchanged")
     func anyBytes() throws {
         for path in [FilePath("/a/gr".utf8 + [0xF6, 0xDF]), "/a/\u{301}x", "/a/e\u{301}", "/a/\u{E9}", "/a/\n\u{1B}"] {
             let identity = TransferIdentity(kind: .put, path: path, method: "PUT", url: "http://h/")

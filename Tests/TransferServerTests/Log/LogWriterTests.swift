@@ -4,7 +4,7 @@ import Testing
 
 @testable import TransferServer
 
-/// The thread's part of the log, on real pipes.
+/// The part of the log that runs on its thread, with real pipes.
 @Suite("The log's writer")
 struct LogWriterTests {
     private struct Pipe {
@@ -31,7 +31,7 @@ struct LogWriterTests {
             return result
         }
 
-        /// Leaves no room.
+        /// Fills the pipe.
         func fill() {
             _ = fcntl(writer.rawValue, F_SETFL, O_NONBLOCK)
             let filler = [UInt8](repeating: UInt8(ascii: "#"), count: 4096)
@@ -40,7 +40,7 @@ struct LogWriterTests {
         }
     }
 
-    @Test("Lines longer than a pipe accepts at once arrive whole, between the others")
+    @Test("Lines longer than an atomic write to a pipe arrive complete and in order")
     func longLines() throws {
         let pipe = try Pipe()
         var writer = LogWriter(output: LogOutput(descriptor: pipe.writer.rawValue)) { false }
@@ -51,7 +51,7 @@ struct LogWriterTests {
         #expect(writer.lost == 0)
     }
 
-    @Test("A full pipe ends the wait when time is up, and what was not written counts as lost")
+    @Test("After the timeout a full pipe ends the wait, and the unwritten lines count as lost")
     func fullPipe() throws {
         let pipe = try Pipe()
         pipe.fill()
@@ -69,7 +69,7 @@ struct LogWriterTests {
         #expect(String(decoding: pipe.readAvailable(), as: UTF8.self) == "2 lost\n")
     }
 
-    @Test("A reader that is gone, and a closed descriptor, cost lines and nothing else")
+    @Test("A pipe without a reader and a closed descriptor only lose lines")
     func brokenPipe() throws {
         signal(SIGPIPE, SIG_IGN)
         var pipe: Pipe? = try Pipe()

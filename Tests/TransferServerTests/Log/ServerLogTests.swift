@@ -7,7 +7,7 @@ import Testing
 
 @Suite("The log of a server")
 struct ServerLogTests {
-    @Test("A function receives each line without its end, in order; without a sink nothing is queued")
+    @Test("A function receives all lines in order, without line feed; without an output nothing is queued")
     func lines() throws {
         let received = Monitor<[String]>([])
         let log = ServerLog(
@@ -24,8 +24,7 @@ struct ServerLogTests {
         silent.stop(within: 0)
     }
 
-    @Test(
-        "Logging never waits for the reader; each line comes whole and in its thread's order, or is counted as dropped")
+    @Test("Logging never waits for the reader; each line arrives complete and in order, or is counted as dropped")
     func unreadPipe() throws {
         var ends: [Int32] = [0, 0]
         try #require(pipe(&ends) == 0)
@@ -38,7 +37,7 @@ struct ServerLogTests {
                 for line in 0..<3000 { log.info("thread \(number) line \(line) end") }
             }
         }
-        // The reader does not read before all have logged.
+        // The reader begins after all threads have logged.
         for thread in threads { thread.join() }
         #expect(log.droppedLines > 0)
         let collected = Monitor<[UInt8]?>(nil)

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Bounded counts")
 struct BoundedCountsTests {
-    @Test("Beyond the capacity new keys count for the others, known ones for themselves")
+    @Test("Beyond the capacity new keys count as other, existing keys under their names")
     func capacity() {
         var counts = BoundedCounts<String>(capacity: 2, others: "other")
         for key in ["a", "b", "c", "d", "a"] { counts.add(to: key) }
@@ -16,13 +16,13 @@ struct BoundedCountsTests {
         #expect(counts.sorted.map(\.key) == ["a", "b", "other"])
     }
 
-    @Test("Known keys are there with zero")
+    @Test("Known keys begin with zero")
     func known() {
         let counts = BoundedCounts<String>(capacity: 1, others: "other", known: ["x", "y", "x"])
         #expect(counts.counts == ["x": 0, "y": 0])
     }
 
-    @Test("Nothing is lost, and there are never more keys than the capacity and one")
+    @Test("Every addition is counted, and the number of keys is at most the capacity plus one")
     func property() {
         let seed = UInt64.random(in: .min ... .max)
         var generator = SeededGenerator(seed: seed)

@@ -22,7 +22,7 @@ struct ExpositionTests {
                 """)
     }
 
-    @Test("Backslash, quote and line feed are escaped in labels, and in help without the quote")
+    @Test("Backslash, quote and line feed are escaped in labels; in help the quote is not")
     func escaped() {
         var exposition = Exposition()
         exposition.add("a", .gauge, "one\\two\n\"three\"", [.init([("l", "\\ \" \n")], 1)])
@@ -55,7 +55,7 @@ struct ExpositionTests {
     }
 
     @Test(
-        "Numbers are written so that Prometheus reads the same",
+        "Numbers are written so that Prometheus reads the same value",
         arguments: [
             (0.0, "0"), (2, "2"), (1_795_267_712.59, "1795267712.59"), (1e-05, "1e-05"), (Double.infinity, "+Inf"),
             (-Double.infinity, "-Inf"), (Double.nan, "NaN"),

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Histograms")
 struct HistogramTests {
-    @Test("A value counts within the first bound that it does not pass, and in the sum")
+    @Test("A value counts in the first bucket whose bound it does not exceed, and in the sum")
     func bounds() {
         var histogram = Histogram(bounds: [1, 2.5, 10])
         for value in [0, 1, 1.5, 2.5, 3, 10, 11] { histogram.observe(value) }
@@ -16,7 +16,7 @@ struct HistogramTests {
         #expect(histogram.cumulative.map(\.bound) == [1, 2.5, 10])
     }
 
-    @Test("Cumulative counts never go down and never pass the count, whatever comes")
+    @Test("Cumulative counts never decrease and never exceed the count, whatever the values are")
     func property() {
         let seed = UInt64.random(in: .min ... .max)
         var generator = SeededGenerator(seed: seed)
@@ -33,7 +33,7 @@ struct HistogramTests {
         #expect(histogram.count == 1000)
     }
 
-    @Test("The bounds for storage ascend")
+    @Test("The bounds for storage are in ascending order")
     func ascending() {
         let bounds = Histogram.storageSeconds
         #expect(zip(bounds, bounds.dropFirst()).allSatisfy { $0 < $1 })

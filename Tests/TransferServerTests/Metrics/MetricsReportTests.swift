@@ -14,7 +14,7 @@ struct MetricsReportTests {
             version: "1.2.3")
     }
 
-    @Test("Names follow Prometheus' conventions: a help and a type each, counters end in _total, units are base units")
+    @Test("Metrics have help and type, counters end in _total, and units are base units")
     func conventions() throws {
         var store = StoreStatistics()
         (store.freeBytes, store.capacityBytes, store.minFreeBytes) = (1, 2, 3)
@@ -45,7 +45,7 @@ struct MetricsReportTests {
         }
     }
 
-    @Test("While the store counts what it holds, the gauges of that are left out")
+    @Test("The gauges of uploads are omitted while the store counts them")
     func counting() {
         var store = StoreStatistics()
         store.processing = 2
@@ -63,7 +63,7 @@ struct MetricsReportTests {
         }
     }
 
-    @Test("Metrics that the store cannot report are left out, and no others")
+    @Test("Exactly the metrics that the store cannot report are omitted")
     func withoutStore() {
         let text = report(store: nil).text
         #expect(!text.contains("onward_store_"))

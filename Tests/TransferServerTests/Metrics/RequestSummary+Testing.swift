@@ -3,7 +3,7 @@ import HTTPSemantics
 @testable import TransferServer
 
 extension RequestSummary {
-    /// A request that ended well, but for what is said of it.
+    /// The summary of a successful request; the parameters change it.
     static func testing(
         _ method: String = "GET", route: String = "/files", status: Status? = 200, code: String? = nil,
         received: Int64 = 0, sent: Int64 = 0, interruption: String? = nil, progress: UploadProgress = UploadProgress(),

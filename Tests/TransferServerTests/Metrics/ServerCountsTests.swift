@@ -3,13 +3,13 @@ import UploadStorage
 
 @testable import TransferServer
 
-@Suite("What a server counts")
+@Suite("Counts of a server")
 struct ServerCountsTests {
     private func series(_ route: String, _ method: String, _ status: String) -> ServerCounts.RequestSeries {
         .init(route: route, method: method, status: status)
     }
 
-    @Test("Requests by route, method and status; what went unanswered has none")
+    @Test("Requests are counted by route, method and status; the status of unanswered ones is none")
     func requests() {
         var counts = ServerCounts()
         counts.record(.testing())
@@ -23,7 +23,7 @@ struct ServerCountsTests {
         #expect(counts.received == 14)
     }
 
-    @Test("Whatever methods and codes come, the number of series is bounded")
+    @Test("The number of series is bounded, whatever methods and codes occur")
     func bounded() {
         var counts = ServerCounts()
         for number in 0..<5000 {
@@ -36,7 +36,7 @@ struct ServerCountsTests {
         #expect(counts.errors.counts.values.reduce(0, +) == 5000)
     }
 
-    @Test("A target's code that is no word counts for the others", arguments: ["", "Has Spaces", "a\"b", "ü"])
+    @Test("A target's code with invalid characters counts as other", arguments: ["", "Has Spaces", "a\"b", "ü"])
     func foreignCodes(code: String) {
         var counts = ServerCounts()
         counts.record(.testing("PUT", status: 422, code: code))
@@ -51,7 +51,7 @@ struct ServerCountsTests {
         #expect(counts.received == 100)
     }
 
-    @Test("Creations, resumptions, completions and take-overs")
+    @Test("Creations, resumptions, completions and take-overs are counted")
     func uploads() {
         var counts = ServerCounts()
         counts.record(.testing("PUT", progress: UploadProgress(hasCreated: true)))
@@ -65,7 +65,7 @@ struct ServerCountsTests {
         #expect(counts.interruptions["taken-over"] == 1)
     }
 
-    @Test("A request without 104 counts once by its reason, a request with 104 by what the 104 had")
+    @Test("A request without 104 is counted by its reason, one with 104 by its announcements and offsets")
     func interim() {
         var counts = ServerCounts()
         counts.record(.testing())
@@ -82,7 +82,7 @@ struct ServerCountsTests {
         #expect(counts.offsets == 3)
     }
 
-    @Test("Steps to stable storage, in seconds, with those that failed")
+    @Test("Steps to stable storage are counted with their seconds and failures")
     func steps() {
         var counts = ServerCounts()
         counts.record(.content, nanoseconds: 2_000_000_000, isDone: true)

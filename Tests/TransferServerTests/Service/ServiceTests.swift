@@ -7,7 +7,7 @@ import UploadStorage
 
 @testable import TransferServer
 
-/// The server's core: each test runs in this process without a socket, and over a socket.
+/// The service, once in this process without a socket and once over a socket.
 @Suite("The service", .timeLimit(.minutes(15)))
 struct ServiceTests {
     private static let draft: Fields = ["Upload-Draft-Interop-Version": "8"]
@@ -86,7 +86,7 @@ struct ServiceTests {
     }
 
     @Test(
-        "Each place answers the methods that it has", arguments: Transport.allCases,
+        "Each resource answers its methods and refuses all others", arguments: Transport.allCases,
         [
             (HTTPSemantics.Method.get, "/healthz", 200), (.head, "/readyz", 200), (.post, "/healthz", 405),
             (.get, "/nothing", 404), (.get, "/files/..", 400), (.options, "*", 204), (.get, "*", 400),
@@ -138,11 +138,11 @@ struct ServiceTests {
         let location = try create(service, "f", [1, 2])
         let id = try #require(UploadID(parsing: location.dropFirst("/uploads/".count)))
         guard case .lease(let earlier) = try store.takeOver(id, principal: "anonymous", waitForProcessing: .zero) else {
-            Issue.record("no lease")
+            Issue.record("the upload could not be taken over")
             return
         }
         try [3, 4 as UInt8].withUnsafeBytes { try earlier.append($0) }
-        // The synchronization fails while the next request has the upload.
+        // The synchronization fails while the next request holds the upload.
         let isRunning = Monitor(false)
         plan.run(before: .synchronize) {
             isRunning.withLock { $0 = true }
@@ -170,7 +170,7 @@ struct ServiceTests {
         #expect(entry.closeReason == .takenOver && !entry.isAwaited)
     }
 
-    @Test("A connection that waits for its client longer than its limit is ended")
+    @Test("A connection that waits for its client longer than the timeout is ended")
     func overdue() {
         let timeouts = ConnectionTimeouts(header: 10, idle: 100)
         func reason(_ phase: ConnectionEntry.Phase, after nanoseconds: Int64) -> ConnectionEntry.CloseReason? {

@@ -8,14 +8,14 @@ import UploadStorage
 
 @testable import TransferServer
 
-/// A final response, however it came.
+/// A final response of either service.
 struct ServiceResponse: Sendable {
     let status: Int
     let fields: Fields
     let content: [UInt8]
 }
 
-/// The same service in two places: in this process without a socket, and behind a socket.
+/// How the tests reach the service: in this process without a socket, or over a socket.
 enum Transport: CaseIterable, Sendable {
     case inProcess, socket
 
@@ -27,9 +27,9 @@ enum Transport: CaseIterable, Sendable {
     }
 }
 
-/// A service with files below `/files` and a store of its own.
+/// A service with files below `/files` and its own store.
 protocol TestedService {
-    /// Sends a request with the content in pieces and returns the final response; nil if the service gives none.
+    /// Sends a request with the content in pieces and returns the final response; nil if the service sends none.
     func exchange(_ method: HTTPSemantics.Method, _ target: String, _ fields: Fields, _ content: [[UInt8]]?) throws
         -> ServiceResponse?
 }
@@ -42,7 +42,7 @@ extension TestedService {
     }
 }
 
-/// What both have.
+/// The store and directory that both services have.
 private struct ServiceStore {
     let directory: TemporaryDirectory
     let store: UploadStore
@@ -65,7 +65,7 @@ final class InProcessService: TestedService {
     private let service: TransferService
     let connections: ConnectionRegistry
 
-    /// - Parameter store: in place of one in files.
+    /// - Parameter store: a store to use instead of one in files.
     init(_ limits: UploadLimits, store: UploadStore? = nil) throws {
         parts = try ServiceStore(limits, store: store)
         connections = ConnectionRegistry(
@@ -115,7 +115,7 @@ final class InProcessService: TestedService {
             bytes.withUnsafeBytes { advance(exchange.receive($0)) }
         }
 
-        /// The end of the content.
+        /// Ends the content.
         func finish() throws -> ServiceResponse? {
             if let exchange, response == nil, !isDropped { advance(exchange.finish()) }
             exchange?.end(response == nil ? .interrupted : .answered)
@@ -125,7 +125,7 @@ final class InProcessService: TestedService {
                 content: response.content.bytes ?? [])
         }
 
-        /// The client has gone.
+        /// Reports that the client has disconnected.
         func interrupt() { exchange?.end(.interrupted) }
     }
 
@@ -134,7 +134,7 @@ final class InProcessService: TestedService {
         _ method: HTTPSemantics.Method, _ target: String, _ fields: Fields, _ framing: MessageFraming
     ) throws -> Running {
         let head = RequestHead(method: method, target: target, fields: fields + ["Host": "localhost"])
-        // No descriptor: to end the connection is to record that it has ended.
+        // The connection has no descriptor, so ending it only records the end.
         let entry = ConnectionEntry(
             output: SocketOutput(descriptor: -1), peer: "127.0.0.1", client: service.client(ofPeer: "127.0.0.1"),
             credentials: nil, now: SystemClock.monotonicNanoseconds())
@@ -161,7 +161,7 @@ final class InProcessService: TestedService {
     }
 }
 
-/// A server on a port of its own, and the wire of the harness.
+/// A server on its own port, and the client of the harness.
 final class SocketService: TestedService {
     private final class Unobserved: WireObserver {
         func observe(_ response: ConformanceKit.Response, to request: ConformanceKit.Request, at endpoint: Endpoint) {}

@@ -1,8 +1,8 @@
 import Glibc
 import TransferServer
 
-/// A program that embeds the server, and checks how it reads requests that libmicrohttpd by itself misreads. Exits with 1
-/// if it serves something else than was meant.
+/// A program that embeds the server and checks how it reads requests that libmicrohttpd alone misreads. It exits with 1
+/// if a request is handled wrongly.
 @main
 enum Embedding {
     private static let head = "Host: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -10,7 +10,7 @@ enum Embedding {
         "PUT /inbox/smuggled HTTP/1.1\r\nHost: localhost\r\nContent-Length: +45\r\n\r\n"
         + "GET /inbox/smuggled HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
-    /// What is sent, which calls it has to give, and the status of the last answer.
+    /// The bytes to send, the expected calls of the target, and the expected status of the last answer.
     private static func cases() -> [(name: String, sent: String, calls: [Recorder.Call], status: Int)] {
         let hello = Array("hello".utf8)
         return [

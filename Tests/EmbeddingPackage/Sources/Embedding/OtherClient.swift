@@ -1,13 +1,13 @@
 import Glibc
 
-/// A client of HTTP that has nothing to do with the server but the process and the thread.
+/// An HTTP client that is independent of the server but runs in its process and on its thread.
 enum OtherClient {
-    /// What the server's filter would change, or refuse.
+    /// A response that the server's receive filter would change or refuse.
     private static let response = Array(
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5;extension\r\nhello\r\n0\r\n\0\r\n\n\r".utf8)
 
     /// Receives a response as libcurl does, with poll(2) and recv(2).
-    /// - Returns: what is wrong with it; `nil`: it arrived unchanged.
+    /// - Returns: the difference from the sent response; `nil` if it arrived unchanged.
     static func exchange() -> String? {
         var sockets: (Int32, Int32) = (-1, -1)
         let result = withUnsafeMutablePointer(to: &sockets) { pointer in
@@ -26,7 +26,7 @@ enum OtherClient {
             guard poll(&entry, 1, 10_000) == 1 else { return "poll: errno \(errno)" }
             let count = recv(sockets.0, &buffer, buffer.count, 0)
             if count < 0 { return "recv: errno \(errno)" }
-            // The hang-up is reported beside the end.
+            // poll(2) reports the hang-up together with the end of the stream.
             if count == 0 {
                 if entry.revents & Int16(POLLHUP) == 0 { return "poll hid the hang-up" }
                 break

@@ -5,7 +5,7 @@ enum RawClient {
     struct Answer {
         var text: String
 
-        /// Of the last head that is no interim one.
+        /// The status of the last final response.
         var lastStatus: Int? {
             text.split(separator: "HTTP/1.1 ").compactMap { Int($0.prefix(3)) }.last
         }

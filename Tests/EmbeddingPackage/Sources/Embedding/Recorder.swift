@@ -1,7 +1,7 @@
 import Synchronization
 import TransferServer
 
-/// A target that keeps what it receives, and makes requests of its own while it is called.
+/// A target that records what it receives, and makes its own requests while it is called.
 final class Recorder: TargetHandler {
     struct Call: Equatable, Sendable {
         var path: String
@@ -12,7 +12,7 @@ final class Recorder: TargetHandler {
     private let failures = Mutex<[String]>([])
 
     var calls: [Call] { received.withLock { $0 } }
-    /// What the client on libmicrohttpd's thread saw changed.
+    /// The changes that the client on libmicrohttpd's thread detected.
     var complaints: [String] { failures.withLock { $0 } }
 
     func methods(of target: Target) -> [Method] { [.get, .put] }

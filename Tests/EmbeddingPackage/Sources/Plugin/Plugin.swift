@@ -2,7 +2,7 @@ import Glibc
 import TransferServer
 
 /// Starts a server.
-/// - Returns: 71 if the server refuses because its filter is not effective, after it printed what the error says.
+/// - Returns: 71 if the server refuses to start because its filter is not effective; the error was printed.
 @_cdecl("start_plugin")
 public func startPlugin() -> CInt {
     let root = (getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp") + "/onward-plugin-\(getpid())"
