@@ -2,7 +2,7 @@
 
 SWIFT ?= swift
 TESTFLAGS ?=
-CLIENTFLAGS = --quiet --retries 2 --stall-timeout 2s --header 'Authorization: Bearer judged'
+CLIENTFLAGS = --quiet --retries 2 --stall-timeout 2s --header 'Authorization: Bearer example'
 PREFIX ?= /usr/local
 DESTDIR ?=
 PROGRAMS ?= onward onward-conformance
@@ -22,7 +22,7 @@ test: test-packages ## build and run every test
 	SWIFT=$(SWIFT) scripts/run-tests $(TESTFLAGS)
 	SWIFT=$(SWIFT) scripts/test-embedding
 
-test-unit: test-packages ## run the tests that start no program and are short: a minute after a build
+test-unit: test-packages ## run only the short tests that start no program (one minute after a build)
 	$(SWIFT) build --build-tests
 	SWIFT=$(SWIFT) scripts/run-tests --skip 'EndToEndTests[.]' --skip 'ConformanceKitTests[.]' --skip 'FuzzingTests[.]' \
 	  --skip 'PowerLossTests' --skip 'CrashTests' --skip 'FramingDifferentialTests'
@@ -54,7 +54,7 @@ test-manual: package-packages ## check manual pages and completions with mandoc,
 deb: package-packages ## build the Debian packages in .build/deb; VERSION overrides the version of the changelog
 	VERSION='$(VERSION)' scripts/deb
 
-# The commit of version 0.1.0, from which packages are upgraded.
+# The commit of version 0.1.0, whose packages the test upgrades.
 FIRST_RELEASE = f7a16e7
 
 test-deb: package-packages ## install, upgrade, remove and purge the packages on clean Debian 12 and 13
@@ -102,21 +102,21 @@ test-attacks: ## run slowhttptest with 1,200 connections, and testssl.sh (instal
 	$(SWIFT) build --build-tests
 	ONWARD_ATTACKS=1 SWIFT=$(SWIFT) scripts/run-tests --filter 'SlowAttackTests|TLSAuditTests'
 
-test-clients: ## run other clients with interruptions (installs packages); ONWARD_TUS_JS=/path/to/tus-js-client adds that one
+test-clients: ## run other clients with interruptions (installs packages); ONWARD_TUS_JS=/path/to/tus-js-client adds tus-js-client
 	@scripts/system-packages clients
 	$(SWIFT) build --build-tests
 	ONWARD_CLIENTS=1 SWIFT=$(SWIFT) scripts/run-tests --filter RealClientTests
 
-soak: test-packages ## run all operations at once with 200 clients for ten minutes
+soak: test-packages ## run all operations concurrently with 200 clients for ten minutes
 	$(SWIFT) build --build-tests
 	ONWARD_SOAK_SECONDS=$${ONWARD_SOAK_SECONDS:-600} ONWARD_SOAK_CLIENTS=$${ONWARD_SOAK_CLIENTS:-200} \
 	  SWIFT=$(SWIFT) scripts/run-tests --filter SoakTests
 
-test-framing: build-packages ## compare ONWARD_CASES (100000) generated connections with a strict parser; ONWARD_SEED
+test-framing: build-packages ## compare ONWARD_CASES (100000) generated connections with a strict parser, from ONWARD_SEED on
 	$(SWIFT) build --product FramingDifferential
 	ONWARD_CASES=$${ONWARD_CASES:-100000} .build/debug/FramingDifferential
 
-test-power-loss: build-packages ## run ONWARD_HISTORIES (5000) histories of a store with power failures; ONWARD_SEED
+test-power-loss: build-packages ## run ONWARD_HISTORIES (5000) histories of a store with power losses, from ONWARD_SEED on
 	$(SWIFT) build -c release --product PowerLoss
 	ONWARD_HISTORIES=$${ONWARD_HISTORIES:-5000} .build/release/PowerLoss
 

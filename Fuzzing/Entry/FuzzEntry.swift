@@ -9,7 +9,7 @@ private let chosen: FuzzTarget? = {
     return FuzzTarget.all.first { $0.name == name }
 }()
 
-/// libFuzzer calls it once at the start.
+/// libFuzzer calls this function once at the start.
 @_cdecl("LLVMFuzzerInitialize")
 public func fuzzerInitialize(
     _ count: UnsafeMutablePointer<CInt>?,
@@ -36,7 +36,7 @@ public func fuzzerInitialize(
     exit(0)
 }
 
-/// libFuzzer calls it with each input.
+/// libFuzzer calls this function with each input.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzerTestOneInput(_ bytes: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     guard let chosen else { return -1 }

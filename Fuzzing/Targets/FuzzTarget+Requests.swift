@@ -25,7 +25,7 @@ extension FuzzTarget {
                     let again = UploadLimits(parsing: told, dialect: dialect)
                     try require(
                         again == limits || limits == UploadLimits(),
-                        "\(limits) are told as \(String(describing: again))")
+                        "\(limits) are read back as \(String(describing: again))")
                 }
             }
         })

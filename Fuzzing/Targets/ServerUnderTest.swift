@@ -9,7 +9,7 @@ final class ServerUnderTest {
     /// A token that allows reading, which the seeds contain.
     static let readerToken = "reader-of-the-fuzzed-server"
     /// The content of the file next to the data directory, and that of the published file.
-    private static let canary = "what-lies-outside-the-root"
+    private static let canary = "content-outside-the-root"
     private static let published = "what-was-published-before"
     /// A text in inputs that is replaced by the path of an upload with four bytes.
     static let uploadMark = Array("/uploads/@U".utf8)

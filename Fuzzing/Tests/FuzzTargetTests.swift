@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-/// A part of the work of `make fuzz`, the same in every run.
+/// Runs the targets of `make fuzz` with a part of its inputs, the same ones in every run.
 @Suite("Fuzz targets", .serialized, .timeLimit(.minutes(15)))
 struct FuzzTargetTests {
     private static let seeds: [UInt64] = [1, 0xDEAD_BEEF]
@@ -26,7 +26,7 @@ struct FuzzTargetTests {
         (.server, "PUT /files/a HTTP/1.0\r\nHost: localhost:80\r\nContent-Length: ]0\r\n\r\n")
     ]
 
-    @Test("What was found once holds now", arguments: findings)
+    @Test("Inputs that once failed pass", arguments: findings)
     func found(target: FuzzTarget, input: String) { check(target, Array(input.utf8), 0) }
 
     private func check(_ target: FuzzTarget, _ input: [UInt8], _ seed: UInt64) {

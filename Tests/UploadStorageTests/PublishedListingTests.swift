@@ -46,7 +46,7 @@ import Testing
     @Test("names are sorted by their bytes, and names that no URL can have are omitted")
     func order() {
         var selection = NameSelection(after: nil, limit: 10)
-        // U+E000 is before U+10000 in UTF-8 and behind it in UTF-16.
+        // U+E000 is before U+10000 in UTF-8 and after it in UTF-16.
         offer(["\u{10000}", "\u{E000}", "b", "B", "é", "e\u{301}", "a\\b", "a\u{1}", "a\u{85}"], to: &selection)
         [0x61, 0xFF].withUnsafeBytes { selection.offer($0) }
         let page = selection.page()

@@ -13,7 +13,7 @@ struct ProxyTests {
 
     @Test("All checks of a proxy without a fault are good")
     func unbroken() async throws {
-        // All messages arrive at once, so a long timeout does not make the test slower.
+        // All messages arrive immediately, so a long timeout does not make the test slower.
         let report = try await Self.run(nil, timeout: .seconds(20))
         #expect(report.failure == nil)
         for finding in report.findings where finding.grade != .good {
@@ -29,7 +29,7 @@ struct ProxyTests {
         "Each fault is detected, and a setting for it is recommended",
         arguments: ProxyFault.allCases.filter { !$0.isFoundByWaiting })
     func broken(_ fault: ProxyFault) async throws {
-        // The fault shows at once.
+        // These faults are detected without a wait.
         try await Self.expect(fault, timeout: .seconds(20))
     }
 
