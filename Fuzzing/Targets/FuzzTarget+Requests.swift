@@ -21,8 +21,8 @@ extension FuzzTarget {
             for dialect in Dialect.allCases {
                 try checkUpload(head, framing, UploadResponses(dialect: dialect, echoesVersion: true))
                 if let limits = UploadLimits(parsing: head.fields, dialect: dialect) {
-                    let told: Fields = ["Upload-Limit": limits.fieldValue(for: dialect)]
-                    let again = UploadLimits(parsing: told, dialect: dialect)
+                    let announced: Fields = ["Upload-Limit": limits.fieldValue(for: dialect)]
+                    let again = UploadLimits(parsing: announced, dialect: dialect)
                     try require(
                         again == limits || limits == UploadLimits(),
                         "\(limits) are read back as \(String(describing: again))")

@@ -6,7 +6,7 @@ struct WireConversation {
     /// The byte that separates the pieces of an input.
     static let separator: UInt8 = 0xFF
     /// The maximum time in milliseconds until the server closes the connection of a client that has ended its output.
-    private static let patience: Int32 = 30_000
+    private static let timeout: Int32 = 30_000
 
     let path: String
 
@@ -16,7 +16,7 @@ struct WireConversation {
         defer { close(descriptor) }
         for piece in input.split(separator: Self.separator) {
             guard send(Array(piece), on: descriptor) else { break }
-            awaitTaking(by: descriptor)
+            awaitReading(by: descriptor)
         }
         shutdown(descriptor, Int32(SHUT_WR))
         return try readAll(descriptor)
@@ -54,7 +54,7 @@ struct WireConversation {
 
     /// Gives the server time to read before the next piece is sent, so that it usually receives two pieces. The checks do not
     /// depend on that.
-    private func awaitTaking(by descriptor: Int32) {
+    private func awaitReading(by descriptor: Int32) {
         for _ in 0..<200 {
             var waiting: Int32 = 0
             guard ioctl(descriptor, UInt(TIOCOUTQ), &waiting) == 0, waiting > 0 else { return }
@@ -67,7 +67,7 @@ struct WireConversation {
         var buffer = [UInt8](repeating: 0, count: 64 << 10)
         while true {
             var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-            let result = poll(&entry, 1, Self.patience)
+            let result = poll(&entry, 1, Self.timeout)
             // The timer signal of libFuzzer interrupts system calls.
             if result < 0 && errno == EINTR { continue }
             guard result > 0 else {

@@ -33,9 +33,9 @@ package struct ContentDisposition: Sendable, Hashable {
     /// Any name is safe, because control characters are encoded.
     package var serialized: String {
         guard let filename else { return type }
-        let likeness = ContentDisposition.asciiLikeness(of: filename)
-        let plain = "\(type); filename=\(likeness.quoted)"
-        if likeness.equalsBytewise(filename) { return plain }
+        let approximation = ContentDisposition.asciiApproximation(of: filename)
+        let plain = "\(type); filename=\(approximation.quoted)"
+        if approximation.equalsBytewise(filename) { return plain }
         return "\(plain); filename*=\(ExtendedParameterValue.encode(filename))"
     }
 
@@ -46,13 +46,13 @@ package struct ContentDisposition: Sendable, Hashable {
 
     /// The name with "_" in place of characters that recipients interpret differently: non-ASCII and control
     /// characters, quotes and backslashes, and "%", which some recipients decode (RFC 6266 appendix D).
-    private static func asciiLikeness(of name: String) -> String {
-        var likeness = String.UnicodeScalarView()
+    private static func asciiApproximation(of name: String) -> String {
+        var approximation = String.UnicodeScalarView()
         for scalar in name.unicodeScalars {
             let isPlain = (0x20...0x7E).contains(scalar.value) && scalar != "\"" && scalar != "\\" && scalar != "%"
-            likeness.append(isPlain ? scalar : "_")
+            approximation.append(isPlain ? scalar : "_")
         }
-        return String(likeness)
+        return String(approximation)
     }
 }
 

@@ -106,7 +106,7 @@ package struct Append: Sendable, Hashable {
         return .accept(
             ContentPlan(
                 start: offset, completion: completion, length: length, maxSize: state.limits.effectiveMaxSize,
-                maxContent: state.limits.maxAppendSize, learnsLength: length != nil && state.length == nil))
+                maxContent: state.limits.maxAppendSize, determinesLength: length != nil && state.length == nil))
     }
 
     private func inconsistent(_ detail: String) -> Decision { .refuse(.inconsistentLength(detail: detail)) }

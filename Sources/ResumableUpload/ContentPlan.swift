@@ -23,18 +23,18 @@ package struct ContentPlan: Sendable, Hashable {
     /// The maximum content of this request in bytes.
     package var maxContent: Int64?
     /// Whether this request is the first that determines `length`.
-    package var learnsLength: Bool
+    package var determinesLength: Bool
 
     package init(
         start: Int64 = 0, completion: Completion, length: Int64? = nil, maxSize: Int64 = UploadLimits.largestInteger,
-        maxContent: Int64? = nil, learnsLength: Bool = false
+        maxContent: Int64? = nil, determinesLength: Bool = false
     ) {
         self.start = start
         self.completion = completion
         self.length = length
         self.maxSize = maxSize
         self.maxContent = maxContent
-        self.learnsLength = learnsLength
+        self.determinesLength = determinesLength
     }
 }
 

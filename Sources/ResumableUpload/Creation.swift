@@ -61,7 +61,7 @@ package struct Creation: Sendable {
         }
         if let refusal = limits.refusal(ofSize: max(length ?? 0, contentLength ?? 0)) { return .refuse(refusal) }
         var plan = ContentPlan(
-            completion: completion, length: length, maxSize: limits.effectiveMaxSize, learnsLength: length != nil)
+            completion: completion, length: length, maxSize: limits.effectiveMaxSize, determinesLength: length != nil)
         if isComplete,
             let reason = reasonForNoResource(size: length ?? contentLength, limits: limits, announces: announces)
         {
@@ -93,7 +93,7 @@ package struct Creation: Sendable {
         if let refusal = limits.refusal(ofSize: length ?? 0) { return .refuse(refusal) }
         return .plain(
             ContentPlan(
-                completion: .atEnd, length: length, maxSize: limits.effectiveMaxSize, learnsLength: length != nil),
+                completion: .atEnd, length: length, maxSize: limits.effectiveMaxSize, determinesLength: length != nil),
             hasVoidCompleteness ? .voidCompleteness : .noCompleteness)
     }
 

@@ -55,8 +55,8 @@ enum ServeCommand {
         configuration.validated = FilesHandler.validated
         // If unfinished uploads do not expire, only stored responses do.
         configuration.lifetime = settings.server.limits.maxAge ?? configuration.keepCompleted
-        let opening: OpeningSign?
-        do throws(Errno) { opening = try manager.isOpening(settings.root) } catch {
+        let opening: OpeningNotifier?
+        do throws(Errno) { opening = try manager.notifyOpening(settings.root) } catch {
             return report(.cannotStartThread("the service manager", error))
         }
         defer { opening?.end() }
@@ -87,7 +87,7 @@ enum ServeCommand {
         }
         do { try server.start(on: sockets) } catch { return report(error) }
         opening?.end()
-        manager.isReady(server.addresses)
+        manager.notifyReady(server.addresses)
         if !manager.isPresent { print(explanation(of: server, settings)) }
         files.logState(to: server)
         if let shortage = store.spaceShortage { server.note(.warning, "not ready, new uploads get 507: \(shortage)") }
@@ -104,12 +104,12 @@ enum ServeCommand {
             return report(.cannotStartThread("the watchdog", error))
         }
         while reloadSignals.contains(ProcessControl.awaitSignal(of: ProcessControl.endSignals + reloadSignals)) {
-            manager.isReloading()
+            manager.notifyReloading()
             files.reload(server)
-            manager.isReady(server.addresses)
+            manager.notifyReady(server.addresses)
         }
         watchdog?.stop()
-        manager.isStopping(within: settings.server.drainTimeout + 30)
+        manager.notifyStopping(within: settings.server.drainTimeout + 30)
         // A second signal stops the server without waiting for responses in progress.
         do throws(Errno) {
             _ = try WorkerThread(name: "second-signal") {
@@ -135,7 +135,7 @@ enum ServeCommand {
             server.note(.info, "the watchdog cannot connect to \(address) and does not check this address")
         }
         return try Watchdog(
-            interval: interval, check: { check.health(until: $0) }, send: { manager.isAlive($0.reasons) },
+            interval: interval, check: { check.health(until: $0) }, send: { manager.notifyAlive($0.reasons) },
             alarm: {
                 server.note(.error, "the server is stuck; no keep-alive message is sent to the service manager")
             })

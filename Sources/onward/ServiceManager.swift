@@ -39,7 +39,7 @@ final class ServiceManager: Sendable {
         return sockets
     }
 
-    /// The maximum time in nanoseconds between two calls of ``isAlive(_:)``; nil without a watchdog.
+    /// The maximum time in nanoseconds between two calls of ``notifyAlive(_:)``; nil without a watchdog.
     var watchdogInterval: Int64? { notifications == nil ? nil : environment.watchdogInterval.map { $0 * 1000 } }
 
     /// Whether the manager receives notifications.
@@ -49,34 +49,34 @@ final class ServiceManager: Sendable {
 
     /// Reports that the store is being opened. Recovery can take long, and an interrupted start would only begin again.
     /// So the start timeout is extended until the result is released.
-    func isOpening(_ root: String, sign interval: Int64 = 10_000_000_000) throws(Errno) -> OpeningSign? {
+    func notifyOpening(_ root: String, sign interval: Int64 = 10_000_000_000) throws(Errno) -> OpeningNotifier? {
         guard let notifications else { return nil }
         send("STATUS=Opening \(Self.line(root))")
-        return try OpeningSign(every: interval) {
+        return try OpeningNotifier(every: interval) {
             try? notifications.send("EXTEND_TIMEOUT_USEC=\(6 * interval / 1000)")
         }
     }
 
     /// Reports that the server serves requests at these addresses.
-    func isReady(_ addresses: [SocketAddress]) {
+    func notifyReady(_ addresses: [SocketAddress]) {
         let text = "Serving " + addresses.map { Self.line("\($0)") }.joined(separator: ", ")
         status.withLock { $0 = text }
         send("READY=1\nSTATUS=\(text)")
     }
 
-    func isReloading() {
+    func notifyReloading() {
         let now = SystemClock.monotonicNanoseconds() / 1000
         send("RELOADING=1\nMONOTONIC_USEC=\(now)\nSTATUS=Reading its files again")
     }
 
     /// Reports that the server stops within `seconds`.
-    func isStopping(within seconds: Int) {
+    func notifyStopping(within seconds: Int) {
         let limit = Int64(seconds) * 1_000_000
         send("STOPPING=1\nSTATUS=Finishing responses in progress\nEXTEND_TIMEOUT_USEC=\(limit)")
     }
 
     /// Reports that the server works. `troubles` lists why nothing can be stored; empty if the store works.
-    func isAlive(_ troubles: [String]) {
+    func notifyAlive(_ troubles: [String]) {
         let text = status.withLock { $0 }
         let trouble = troubles.isEmpty ? "" : "; nothing can be stored: " + troubles.joined(separator: ", ")
         send("WATCHDOG=1\nSTATUS=\(text)\(Self.line(trouble))")
@@ -94,7 +94,7 @@ final class ServiceManager: Sendable {
 }
 
 /// Repeats a message until this object is released.
-final class OpeningSign: Sendable {
+final class OpeningNotifier: Sendable {
     private let isOver = Monitor(false)
 
     fileprivate init(every nanoseconds: Int64, _ send: @escaping @Sendable () -> Void) throws(Errno) {

@@ -8,7 +8,7 @@ import TestSupport
     ///
     /// `ONWARD_CASES` is the number of generated connections, `ONWARD_SEED` the seed of the first one. It exits with 1
     /// if one
-/// differs.
+    /// differs.
     @main
     enum FramingDifferential {
         static func main() {

@@ -27,7 +27,7 @@ struct Expectation {
         for (index, note) in history.notes where index <= position { take(note, history) }
     }
 
-    private mutating func take(_ note: Note, _ history: History) {
+    private mutating func take(_ note: HistoryEntry, _ history: History) {
         switch note {
         case .created(let upload): uploads[upload].isKnown = true
         case .acknowledged(let upload, let offset): uploads[upload].offset = max(uploads[upload].offset, offset)

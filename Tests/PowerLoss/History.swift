@@ -27,7 +27,7 @@ final class History {
     private var store: UploadStore?
     private(set) var uploads: [Upload] = []
     /// The notes, each with the number of disk events before it.
-    private(set) var notes: [(position: Int, note: Note)] = []
+    private(set) var notes: [(position: Int, note: HistoryEntry)] = []
 
     init(seed: UInt64, root: String) {
         self.seed = seed
@@ -52,7 +52,7 @@ final class History {
         shut()
     }
 
-    private func note(_ note: Note) { notes.append((recorder.position, note)) }
+    private func note(_ note: HistoryEntry) { notes.append((recorder.position, note)) }
 
     private func open() throws(StoreError) {
         store = try UploadStore.open(

@@ -21,7 +21,7 @@ enum PowerLoss {
             let place = try makePlace()
             defer { try? Directory.remove(place) }
             for seed in first..<first + UInt64(count) {
-                var trial = Trial(seed: seed, place: place)
+                var trial = CrashSimulation(seed: seed, place: place)
                 let failure = try trial.run(script(seed), crashes: crashesOfOne)
                 crashes += trial.crashes
                 guard let failure else { continue }
@@ -60,7 +60,9 @@ enum PowerLoss {
 
     /// Removes the actions that the failure does not need. The order of threads varies, so each attempt simulates many
     /// crashes.
-    private static func shrink(_ failure: Trial.Failure, _ seed: UInt64, _ place: String) throws -> Trial.Failure {
+    private static func shrink(_ failure: CrashSimulation.Failure, _ seed: UInt64, _ place: String) throws
+        -> CrashSimulation.Failure
+    {
         var smallest = failure
         var step = max(1, failure.script.count / 2)
         while true {
@@ -68,7 +70,7 @@ enum PowerLoss {
             while start < smallest.script.count {
                 var script = smallest.script
                 script.removeSubrange(start..<min(start + step, script.count))
-                var trial = Trial(seed: seed, place: place)
+                var trial = CrashSimulation(seed: seed, place: place)
                 if let smaller = try trial.run(script, crashes: 150) { smallest = smaller } else { start += step }
             }
             if step == 1 { return smallest }
@@ -76,7 +78,7 @@ enum PowerLoss {
         }
     }
 
-    private static func report(_ failure: Trial.Failure, _ seed: UInt64) {
+    private static func report(_ failure: CrashSimulation.Failure, _ seed: UInt64) {
         print("power loss: FAILED with ONWARD_SEED=\(seed). After these actions")
         for action in failure.script { print("    \(action)") }
         print("and a crash after the last of these events")

@@ -121,30 +121,30 @@ struct DownloadMachineTests {
         let other = HTTPDate(secondsSinceEpoch: modified + 1).serialized
         let range: Fields = ["Content-Range": "bytes 40-99/100"]
         var machine = DownloadMachine.sample(entityTag: "W/\"a\"", lastModified: modified)
-        func isTaken(_ fields: Fields) -> Bool {
+        func isAccepted(_ fields: Fields) -> Bool {
             if case .resume = machine.reception(206, range.merging(fields)) { true } else { false }
         }
-        #expect(isTaken(["Last-Modified": same]))
-        #expect(isTaken(["Last-Modified": same, "ETag": "W/\"a\""]))
-        #expect(!isTaken(["Last-Modified": other]))
-        #expect(!isTaken(["Last-Modified": same, "ETag": "W/\"b\""]))
+        #expect(isAccepted(["Last-Modified": same]))
+        #expect(isAccepted(["Last-Modified": same, "ETag": "W/\"a\""]))
+        #expect(!isAccepted(["Last-Modified": other]))
+        #expect(!isAccepted(["Last-Modified": same, "ETag": "W/\"b\""]))
     }
 
     @Test("RNG-27: a response to If-Range with a date need not repeat the date, but needs the complete size")
     func dateLeftOut() {
         let modified = DownloadMachine.now - 7200
-        func isTaken(_ range: String, _ fields: Fields = [:], total: Int64? = 100) -> Bool {
+        func isAccepted(_ range: String, _ fields: Fields = [:], total: Int64? = 100) -> Bool {
             var machine = DownloadMachine.sample(entityTag: "W/\"a\"", lastModified: modified, total: total)
             let answer = fields.merging(["Content-Range": "bytes \(range)"])
             if case .resume = machine.reception(206, answer) { return true } else { return false }
         }
-        #expect(isTaken("40-99/100"))
-        #expect(isTaken("40-99/100", ["ETag": "W/\"a\""]))
-        #expect(isTaken("40-99/100", total: nil))
-        #expect(!isTaken("40-99/101") && !isTaken("40-99/*") && !isTaken("41-99/100"))
-        #expect(!isTaken("40-99/100", ["ETag": "W/\"b\""]))
-        #expect(!isTaken("40-99/100", ["Last-Modified": "rubbish"]))
-        #expect(!isTaken("40-99/100", ["Content-Encoding": "gzip"]))
+        #expect(isAccepted("40-99/100"))
+        #expect(isAccepted("40-99/100", ["ETag": "W/\"a\""]))
+        #expect(isAccepted("40-99/100", total: nil))
+        #expect(!isAccepted("40-99/101") && !isAccepted("40-99/*") && !isAccepted("41-99/100"))
+        #expect(!isAccepted("40-99/100", ["ETag": "W/\"b\""]))
+        #expect(!isAccepted("40-99/100", ["Last-Modified": "rubbish"]))
+        #expect(!isAccepted("40-99/100", ["Content-Encoding": "gzip"]))
     }
 
     @Test("RNG-28: several parts in one response are not accepted")

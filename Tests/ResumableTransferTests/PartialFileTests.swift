@@ -23,7 +23,7 @@ struct PartialFileTests {
     private func leave(_ count: Int = 150_000, synchronized: Int = 150_000) throws -> DownloadCheckpoint {
         let partial = try PartialFile.create(in: place)
         try partial.begin()
-        try partial.appear()
+        try partial.linkName()
         try bytes[..<synchronized].withUnsafeBytes { try partial.write($0) }
         #expect(partial.synchronize() == nil)
         try bytes[synchronized..<count].withUnsafeBytes { try partial.write($0) }
@@ -68,8 +68,8 @@ struct PartialFileTests {
         #expect(names == ["result.bin"])
         #expect([UInt8](try Data(contentsOf: URL(filePath: directory.path + "/result.bin"))) == bytes)
         let other = try PartialFile.create(in: place)
-        try other.appear()
-        try other.appear()
+        try other.linkName()
+        try other.linkName()
         #expect(Set(names) == ["result.bin", other.name.repairedText])
     }
 
@@ -236,7 +236,7 @@ struct PartialFileTests {
     @Test("bytes beyond the end are not written")
     func overrun() throws {
         let partial = try PartialFile.create(in: place)
-        try partial.appear()
+        try partial.linkName()
         partial.resume(at: 0, end: 10)
         #expect(throws: Errno.fileTooLarge) { try bytes[..<11].withUnsafeBytes { try partial.write($0) } }
         #expect(partial.isOverrun && partial.position == 10 && partial.failure == nil)
@@ -290,7 +290,7 @@ struct PartialFileTests {
     @Test("a file that replaced the partial file does not become the result")
     func replaced() throws {
         let partial = try PartialFile.create(in: place)
-        try partial.appear()
+        try partial.linkName()
         try FileManager.default.removeItem(atPath: directory.path + "/" + partial.name.repairedText)
         _ = try directory.file(partial.name.repairedText, [1])
         #expect(throws: Errno.noSuchFile) { try partial.publish() }

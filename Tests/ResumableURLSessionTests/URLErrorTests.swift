@@ -34,10 +34,10 @@ struct URLErrorTests {
         let converted = error as NSError
         #expect(converted.domain == NSURLErrorDomain && converted.code == NSURLErrorNetworkConnectionLost)
         #expect(converted.localizedDescription == "Lost.")
-        let told = try #require(error as? URLError)
-        #expect(told.failingURL == url)
+        let urlError = try #require(error as? URLError)
+        #expect(urlError.failingURL == url)
         #expect(converted.userInfo["NSErrorFailingURLStringKey"] as? String == url.absoluteString)
-        #expect((told.userInfo[NSUnderlyingErrorKey] as? TransferError)?.code == .connectionLost)
+        #expect((urlError.userInfo[NSUnderlyingErrorKey] as? TransferError)?.code == .connectionLost)
     }
 
     @Test(
@@ -67,8 +67,8 @@ struct URLErrorTests {
     @Test("a lost connection is bridged if the transfer can resume, but a timeout never is")
     func policy() {
         let lost = TransferError(.connectionLost, "")
-        #expect(InterruptionPolicy.bridges(lost, canResume: true))
-        #expect(!InterruptionPolicy.bridges(lost, canResume: false))
-        #expect(!InterruptionPolicy.bridges(TransferError(.timedOut, ""), canResume: true))
+        #expect(InterruptionPolicy.tolerates(lost, canResume: true))
+        #expect(!InterruptionPolicy.tolerates(lost, canResume: false))
+        #expect(!InterruptionPolicy.tolerates(TransferError(.timedOut, ""), canResume: true))
     }
 }

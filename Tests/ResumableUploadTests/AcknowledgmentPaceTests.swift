@@ -14,41 +14,41 @@ import Testing
         let begin = now
         var pace = AcknowledgmentPace(start: 0, now: now)
         var durable: Int64 = 0
-        var told: [(offset: Int64, at: Int64)] = []
+        var reports: [(offset: Int64, at: Int64)] = []
         for _ in 0..<5000 {
             now += Int64.random(in: 0...3_000_000, using: &random)
             durable += Int64.random(in: 0...1_000_000, using: &random)
-            if pace.shouldReport(durable: durable, now: now) { told.append((durable, now)) }
+            if pace.shouldReport(durable: durable, now: now) { reports.append((durable, now)) }
         }
-        for (earlier, later) in zip(told, told.dropFirst()) {
+        for (earlier, later) in zip(reports, reports.dropFirst()) {
             #expect(later.at - earlier.at >= pace.spacing, "seed \(seed)")
             #expect(later.offset > earlier.offset, "seed \(seed)")
         }
-        #expect(Int64(told.count) <= (now - begin) / pace.spacing + 1, "seed \(seed)")
-        #expect(told.count > 1, "seed \(seed)")
+        #expect(Int64(reports.count) <= (now - begin) / pace.spacing + 1, "seed \(seed)")
+        #expect(reports.count > 1, "seed \(seed)")
     }
 
     @Test("INT-07: each offset is reported once, and the initial offset is never reported")
     func onlyNews() {
         var pace = AcknowledgmentPace(start: 100, now: 0)
-        let told = [(100, 1), (101, 1), (101, 9), (50, 10)].map { offset, seconds in
+        let reports = [(100, 1), (101, 1), (101, 9), (50, 10)].map { offset, seconds in
             pace.shouldReport(durable: offset, now: seconds * Self.second)
         }
-        #expect(told == [false, true, false, false])
+        #expect(reports == [false, true, false, false])
     }
 
     @Test("CRE-21 APP-12: the first new offset is reported immediately")
     func first() {
         var pace = AcknowledgmentPace(start: 0, now: 5)
-        let told = [(1, 5), (2, 6), (2, 5 + pace.spacing)].map { pace.shouldReport(durable: $0, now: $1) }
-        #expect(told == [true, false, true])
+        let reports = [(1, 5), (2, 6), (2, 5 + pace.spacing)].map { pace.shouldReport(durable: $0, now: $1) }
+        #expect(reports == [true, false, true])
     }
 
     @Test("INT-07: a limited number of interim responses is sent at growing intervals")
     func few() {
         var pace = AcknowledgmentPace(start: 0, now: 0, spacing: 10, maxReports: 3)
-        let told = (1...2000 as ClosedRange<Int64>).filter { pace.shouldReport(durable: $0, now: $0) }
-        #expect(told == [1, 81, 721])
+        let reports = (1...2000 as ClosedRange<Int64>).filter { pace.shouldReport(durable: $0, now: $0) }
+        #expect(reports == [1, 81, 721])
     }
 
     @Test("Bytes are made durable after a number of bytes or an interval")

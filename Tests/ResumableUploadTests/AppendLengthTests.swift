@@ -14,7 +14,7 @@ import Testing
         }
         let same = dialect.decide(dialect.append(complete: false, offset: 40, length: 100), .length(1), on: known)
         #expect(same.plan?.length == 100)
-        #expect(same.plan?.learnsLength == false)
+        #expect(same.plan?.determinesLength == false)
     }
 
     @Test(
@@ -76,10 +76,10 @@ import Testing
         let state = UploadState(offset: 40)
         let declared = dialect.decide(dialect.append(complete: false, offset: 40, length: 50), .length(1), on: state)
         #expect(declared.plan?.length == (dialect >= .interop5 ? 50 : nil))
-        #expect(declared.plan?.learnsLength == (dialect >= .interop5))
+        #expect(declared.plan?.determinesLength == (dialect >= .interop5))
         let derived = dialect.decide(dialect.append(complete: true, offset: 40), .length(10), on: state)
         #expect(derived.plan?.length == (dialect >= .interop4 ? 50 : nil))
-        #expect(derived.plan?.learnsLength == (dialect >= .interop4))
+        #expect(derived.plan?.determinesLength == (dialect >= .interop4))
         let none = dialect.decide(dialect.append(complete: false, offset: 40), .length(10), on: state)
         #expect(none.plan != nil)
         #expect(none.plan?.length == nil)

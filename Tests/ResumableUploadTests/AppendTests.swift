@@ -42,7 +42,7 @@ import Testing
         let plan = try #require(
             dialect.decide(dialect.append(complete: false, offset: 40), .length(0), on: UploadState(offset: 40)).plan)
         #expect(ContentCounter(plan).end() == .part)
-        #expect(!plan.learnsLength)
+        #expect(!plan.determinesLength)
     }
 
     @Test("APP-15: Upload-Offset is required", arguments: Dialect.allCases)

@@ -71,11 +71,11 @@ struct ModelRun {
         var content = Array(source[start..<min(start + size, source.count)])
         while content.count < size { content.append(.random(in: 0...255, using: &random)) }
         let framing: MessageFraming = chance(40) ? .chunked : .length(Int64(size))
-        var told: Bool? = completes
-        if !isHonest, chance(10) { told = nil }
+        var declared: Bool? = completes
+        if !isHonest, chance(10) { declared = nil }
         var length: Int64?
         if chance(40) { length = isHonest || chance(80) ? Int64(source.count) : .random(in: 0...70, using: &random) }
-        var fields = dialect.append(complete: told, offset: offset, length: length)
+        var fields = dialect.append(complete: declared, offset: offset, length: length)
         if !isHonest, chance(4) { fields.remove("Content-Type") }
         var request = ModelServer.Request(dialect: dialect, fields: fields, framing: framing, content: content)
         request.piece = Int.random(in: 1...30, using: &random)
@@ -123,11 +123,11 @@ struct ModelRun {
         if let known = before.length { #expect(server.length == known, comment) }
         if let length = server.length { #expect(Int64(server.stored.count) <= length, comment) }
         #expect(Int64(server.stored.count) <= server.limits.effectiveMaxSize, comment)
-        if hasChanged, request.dialect >= .interop5, let told = request.fields["Upload-Length"] {
-            #expect(server.length.map { "\($0)" } == told, comment)
+        if hasChanged, request.dialect >= .interop5, let declared = request.fields["Upload-Length"] {
+            #expect(server.length.map { "\($0)" } == declared, comment)
         }
 
-        if let response { judge(response, to: request) }
+        if let response { verify(response, to: request) }
         if isHonest, !isDone, !before.isProcessing, server.exists, !request.isInterrupted {
             #expect(response?.status.isSuccessful ?? true, comment)
             #expect(grown == Int64(request.content.count), comment)
@@ -144,7 +144,7 @@ struct ModelRun {
         return request.dialect.lengthCompletes && server.length == Int64(server.stored.count)
     }
 
-    private mutating func judge(_ response: Response, to request: ModelServer.Request) {
+    private mutating func verify(_ response: Response, to request: ModelServer.Request) {
         guard response.status != 200 else { return }
         let completeness = response.fields.completeness(in: request.dialect)
         #expect(completeness != nil, comment)

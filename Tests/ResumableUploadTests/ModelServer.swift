@@ -43,7 +43,7 @@ struct ModelServer {
         case .plain: return Response(status: 200)
         case .create(let plan):
             exists = true
-            return take(request, plan, responses, isCreation: true)
+            return receiveContent(request, plan, responses, isCreation: true)
         }
     }
 
@@ -62,7 +62,7 @@ struct ModelServer {
         case .join:
             process()
             return responses.finished(answer ?? Response(status: 500), state: state, uploadLocation: nil)
-        case .accept(let plan): return take(request, plan, responses, isCreation: false)
+        case .accept(let plan): return receiveContent(request, plan, responses, isCreation: false)
         }
     }
 
@@ -84,10 +84,10 @@ struct ModelServer {
     }
 
     /// Receives the content and returns the response; nil if the client has disconnected or the target processes.
-    private mutating func take(
+    private mutating func receiveContent(
         _ request: Request, _ plan: ContentPlan, _ responses: UploadResponses, isCreation: Bool
     ) -> Response? {
-        if plan.learnsLength { length = plan.length }
+        if plan.determinesLength { length = plan.length }
         var counter = ContentCounter(plan)
         var rest = request.content[...]
         while !rest.isEmpty {

@@ -7,7 +7,7 @@ struct RateWindowTests {
     private static let second: Int64 = 1_000_000_000
 
     /// The second in which a peer that moves `bytes` in each second is detected as too slow.
-    private func judged(_ bytes: (Int64) -> Int64, minimum: Int64) -> Int64? {
+    private func secondsUntilTooSlow(_ bytes: (Int64) -> Int64, minimum: Int64) -> Int64? {
         var window = RateWindow()
         var total: Int64 = 0
         return (0..<60).first { second in
@@ -18,12 +18,12 @@ struct RateWindowTests {
 
     @Test("the minimum rate is an average over complete windows")
     func average() {
-        #expect(judged({ _ in 100 }, minimum: 100) == nil)
-        #expect(judged({ _ in 99 }, minimum: 100) == 10)
-        #expect(judged({ _ in 0 }, minimum: 1) == 10)
+        #expect(secondsUntilTooSlow({ _ in 100 }, minimum: 100) == nil)
+        #expect(secondsUntilTooSlow({ _ in 99 }, minimum: 100) == 10)
+        #expect(secondsUntilTooSlow({ _ in 0 }, minimum: 1) == 10)
         // A burst counts only in its window.
-        #expect(judged({ $0 == 9 ? 1000 : 0 }, minimum: 100) == 20)
-        #expect(judged({ $0 % 10 == 5 ? 1000 : 0 }, minimum: 100) == nil)
+        #expect(secondsUntilTooSlow({ $0 == 9 ? 1000 : 0 }, minimum: 100) == 20)
+        #expect(secondsUntilTooSlow({ $0 % 10 == 5 ? 1000 : 0 }, minimum: 100) == nil)
     }
 
     @Test("time in which the peer could not move bytes does not count")

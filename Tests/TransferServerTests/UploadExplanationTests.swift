@@ -13,48 +13,51 @@ struct UploadExplanationTests {
             (Explanation(), "undecided", "no 104: the request ended before the server decided how to handle it"),
             (Explanation(refusal: "missing-token"), "refused", "no 104: the request was refused (missing-token)"),
             (
-                Explanation(course: .plain(.noCompleteness), permission: .withheld(.noVersion)), "no-completeness",
+                Explanation(handling: .plain(.noCompleteness), permission: .withheld(.noVersion)), "no-completeness",
                 "no 104: the request has no Upload-Complete (version 3: Upload-Incomplete); not resumable"
             ),
             (
-                Explanation(course: .plain(.unannounced), permission: .withheld(.declined)), "declined",
+                Explanation(handling: .plain(.unannounced), permission: .withheld(.declined)), "declined",
                 "no 104: the request has Onward-Interim: off; not resumable: "
                     + "no response reports the URL of the upload before the end of the request"
             ),
             (
-                Explanation(course: .creation(isPart: true), permission: .withheld(.turnedOff)), "turned-off",
+                Explanation(handling: .creation(isPart: true), permission: .withheld(.turnedOff)), "turned-off",
                 "no 104: the server runs with --interim off; resumable: the final response has the URL of the upload"
             ),
             (
-                Explanation(course: .creation(isPart: false), permission: .allowed, unwritable: 1), "not-writable",
+                Explanation(handling: .creation(isPart: false), permission: .allowed, unwritable: 1), "not-writable",
                 "no 104: the connection was not writable: the client, or a proxy, does not read while it sends; "
                     + "not resumable: no response reports the URL of the upload before the end of the request"
             ),
             (
-                Explanation(course: .append, permission: .allowed, progressObstacle: .version(4)),
+                Explanation(handling: .append, permission: .allowed, progressObstacle: .version(4)),
                 "no-progress-in-version", "no 104: interop version 4 has no 104 for offsets"
             ),
             (
-                Explanation(course: .append, permission: .allowed, progressObstacle: .contentDigest), "content-digest",
+                Explanation(handling: .append, permission: .allowed, progressObstacle: .contentDigest),
+                "content-digest",
                 "no 104: nothing is acknowledged before Content-Digest has been verified"
             ),
             (
-                Explanation(course: .append, permission: .allowed, refusal: "mismatching-upload-offset"), "refused",
+                Explanation(handling: .append, permission: .allowed, refusal: "mismatching-upload-offset"), "refused",
                 "no 104: the request was refused (mismatching-upload-offset)"
             ),
             (
-                Explanation(course: .append, permission: .allowed), "not-due",
+                Explanation(handling: .append, permission: .allowed), "not-due",
                 "no 104: the content ended before the first offset was reported (every 8 MiB or every second)"
             ),
             (
-                Explanation(course: .creation(isPart: false), permission: .allowed, announcements: 1, offsets: 1), nil,
+                Explanation(handling: .creation(isPart: false), permission: .allowed, announcements: 1, offsets: 1),
+                nil,
                 "104 sent: the upload's URL and an offset"
             ),
-            (Explanation(course: .append, permission: .allowed, offsets: 7), nil, "104 sent: 7 offsets"),
+            (Explanation(handling: .append, permission: .allowed, offsets: 7), nil, "104 sent: 7 offsets"),
             // A later refusal does not change the explanation of the 104.
             (
                 Explanation(
-                    course: .creation(isPart: true), permission: .allowed, announcements: 1, refusal: "digest-mismatch"),
+                    handling: .creation(isPart: true), permission: .allowed, announcements: 1,
+                    refusal: "digest-mismatch"),
                 nil, "104 sent: the upload's URL"
             ),
         ]

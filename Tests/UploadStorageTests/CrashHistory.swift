@@ -17,7 +17,7 @@ struct CrashHistory {
         var id: UploadID
         var content: [UInt8]
         /// The largest offset that was reported to the client.
-        var promised: Int64 = 0
+        var reportedOffset: Int64 = 0
         var lease: UploadLease?
         var name: PublishedName
         /// The final response after it was sent.
@@ -31,7 +31,7 @@ struct CrashHistory {
     private let crashStep: Int
     private let withFaults: Bool
     private var uploads: [Known] = []
-    private(set) var complaints: [String] = []
+    private(set) var problems: [String] = []
     /// The steps of the store before the first crash, with the error of each failed one.
     private(set) var steps: [String] = []
 
@@ -79,10 +79,10 @@ struct CrashHistory {
             catalog = catalog.durableImage(plan: plan)
             area = area.durableImage(using: &generator, plan: plan)
             guard let store = try? UploadStore(catalog: catalog, area: area, configuration: configuration) else {
-                if last { complain("the store does not start") }
+                if last { report("the store does not start") }
                 continue
             }
-            if last { try judge(store, area) }
+            if last { try verify(store, area) }
             plan.crash()
             store.close()
         }
@@ -92,7 +92,7 @@ struct CrashHistory {
         StoreConfiguration(minFree: 0, processingWait: .zero)
     }
 
-    private mutating func complain(_ text: String) { complaints.append(text) }
+    private mutating func report(_ text: String) { problems.append(text) }
 
     // MARK: Actions
 
@@ -102,7 +102,7 @@ struct CrashHistory {
         switch action {
         case .create: break
         case .append: try append(index, store)
-        case .acknowledge: try promise(index, lease(index, store).acknowledge())
+        case .acknowledge: try recordReportedOffset(index, lease(index, store).acknowledge())
         case .startAcknowledging: try lease(index, store).startAcknowledging()
         case .takeOver:
             if case .lease(let lease) = try store.takeOver(
@@ -138,7 +138,7 @@ struct CrashHistory {
         let names = [["a"], ["b"], ["dir", "a"], ["dir", "sub", "b"]]
         guard let name = PublishedName(segments: names.randomElement(using: &generator) ?? ["a"]) else { return }
         let lease = try store.create(.testing(length: Int64(size), digests: [.sha256]))
-        guard let id = lease.id else { return complain("an upload without id") }
+        guard let id = lease.id else { return report("an upload without id") }
         uploads.append(Known(id: id, content: content, lease: lease, name: name))
     }
 
@@ -164,36 +164,36 @@ struct CrashHistory {
         try lease.append(Array(uploads[index].content[Int(lease.received)...]))
     }
 
-    private mutating func promise(_ index: Int, _ offset: Int64) {
-        uploads[index].promised = max(uploads[index].promised, offset)
+    private mutating func recordReportedOffset(_ index: Int, _ offset: Int64) {
+        uploads[index].reportedOffset = max(uploads[index].reportedOffset, offset)
     }
 
     // MARK: Checks
 
-    private mutating func judge(_ store: UploadStore, _ area: MemoryBlobArea) throws {
+    private mutating func verify(_ store: UploadStore, _ area: MemoryBlobArea) throws {
         let contents = Set(uploads.map(\.content))
         for (path, bytes) in area.publishedContents where !contents.contains(bytes) {
-            complain("the file \(path) has the content of no upload")
+            report("the file \(path) has the content of no upload")
         }
-        for index in uploads.indices { try judge(index, store) }
+        for index in uploads.indices { try verify(index, store) }
         var expected = Usage()
         for row in try store.catalog.unfinishedRows() {
             expected.uploads += 1
             expected.reservedBytes += row.reservedBytes
         }
         expected.publishedBytes = try store.catalog.publishedBytes(of: "alice")
-        if store.usage(of: "alice") != expected { complain("usage is \(store.usage(of: "alice")), not \(expected)") }
+        if store.usage(of: "alice") != expected { report("usage is \(store.usage(of: "alice")), not \(expected)") }
         let onDisk = area.publishedContents.values.reduce(0) { $0 + Int64($1.count) }
         if onDisk != expected.publishedBytes {
-            complain("the files have \(onDisk) bytes, but \(expected.publishedBytes) were counted")
+            report("the files have \(onDisk) bytes, but \(expected.publishedBytes) were counted")
         }
         let first = store.sweep()
-        if !first.failures.isEmpty || first.expired > 0 { complain("the first sweep found \(first)") }
+        if !first.failures.isEmpty || first.expired > 0 { report("the first sweep found \(first)") }
         let sweep = store.sweep()
-        if sweep != SweepReport() { complain("the second sweep found \(sweep)") }
+        if sweep != SweepReport() { report("the second sweep found \(sweep)") }
     }
 
-    private mutating func judge(_ index: Int, _ store: UploadStore) throws {
+    private mutating func verify(_ index: Int, _ store: UploadStore) throws {
         let known = uploads[index]
         let taken: TakeOver
         do {
@@ -202,30 +202,30 @@ struct CrashHistory {
             let mayBeGone =
                 error == .notFound && known.mayBeGone
                 || error == .gone(reason: "its file could not be made durable") && known.answer == nil && withFaults
-            if !mayBeGone { complain("upload \(index): \(error)") }
+            if !mayBeGone { report("upload \(index): \(error)") }
             return
         }
         switch taken {
-        case .processing: complain("upload \(index) is still being processed")
+        case .processing: report("upload \(index) is still being processed")
         case .complete(let record):
-            guard case .complete(let answer) = record.phase else { return complain("complete, no response") }
-            if let sent = known.answer, sent != answer { complain("upload \(index) has another response") }
-            if ![200, 201, 400].contains(answer.status) { complain("upload \(index) was answered \(answer.status)") }
+            guard case .complete(let answer) = record.phase else { return report("complete, no response") }
+            if let sent = known.answer, sent != answer { report("upload \(index) has another response") }
+            if ![200, 201, 400].contains(answer.status) { report("upload \(index) was answered \(answer.status)") }
         case .lease(let lease):
-            if known.answer != nil { complain("upload \(index) lost its stored response") }
-            if lease.acknowledged < known.promised {
-                complain("upload \(index): \(lease.acknowledged) < \(known.promised)")
+            if known.answer != nil { report("upload \(index) lost its stored response") }
+            if lease.acknowledged < known.reportedOffset {
+                report("upload \(index): \(lease.acknowledged) < \(known.reportedOffset)")
             }
             let received = Int(lease.received)
-            if try lease.readAll() != Array(known.content.prefix(received)) { complain("upload \(index): wrong bytes") }
+            if try lease.readAll() != Array(known.content.prefix(received)) { report("upload \(index): wrong bytes") }
             try lease.append(Array(known.content[received...]))
             if try lease.representationDigest(.sha256) != digest(known.content) {
-                complain("upload \(index): wrong digest")
+                report("upload \(index): wrong digest")
             }
             let response = try lease.publish(.testing(known.name))
-            if ![200, 201].contains(response.status) { complain("upload \(index) cannot be published") }
+            if ![200, 201].contains(response.status) { report("upload \(index) cannot be published") }
             if try store.publishedFile(known.name).readAll() != known.content {
-                complain("upload \(index): wrong file")
+                report("upload \(index): wrong file")
             }
         }
     }

@@ -22,7 +22,7 @@ import Testing
         for seed in seeds {
             var history = CrashHistory(seed: seed, withFaults: seed % 2 == 1)
             try history.run()
-            #expect(history.complaints == [], "ONWARD_SEED=\(seed): \(history.steps)")
+            #expect(history.problems == [], "ONWARD_SEED=\(seed): \(history.steps)")
         }
     }
 
@@ -32,7 +32,7 @@ import Testing
             var history = CrashHistory(
                 seed: seed, crashStep: step, script: [.create, .append, .acknowledge, .append, .publish])
             try history.run()
-            #expect(history.complaints == [], "step \(step), seed \(seed)")
+            #expect(history.problems == [], "step \(step), seed \(seed)")
         }
     }
 }

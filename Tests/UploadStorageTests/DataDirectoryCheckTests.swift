@@ -188,7 +188,7 @@ import Testing
         try Data("abc".utf8).write(to: URL(filePath: fixture.path + "/files/a"))
         let check = try DataDirectoryCheck(root: fixture.path)
         // Each row fills a page.
-        check.namesAtOnce = 1
+        check.maxNamesInMemory = 1
         let summary = try check.forEachDigest(
             { name, digest in found.append(name.path + " " + digest.hexadecimal) },
             failures: { Issue.record("\($0)") })

@@ -339,7 +339,7 @@ import Testing
             catalog = catalog.durableImage(plan: plan)
             area = area.durableImage(using: &generator, plan: plan)
             let store = try? UploadStore(catalog: catalog, area: area, configuration: configuration)
-            if last { try judge(#require(store), area, id, answer, run) }
+            if last { try verify(#require(store), area, id, answer, run) }
             plan.crash()
             store?.close()
         }
@@ -347,7 +347,7 @@ import Testing
 
     private var configuration: StoreConfiguration { StoreConfiguration(minFree: 0, processingWait: .zero) }
 
-    private func judge(
+    private func verify(
         _ store: UploadStore, _ area: MemoryBlobArea, _ id: UploadID?, _ answer: Response?, _ run: Run
     ) throws {
         let content = area.publishedContents["x"]

@@ -17,21 +17,23 @@ import Testing
         let creation = try fixture.store.create(.testing(length: Int64(content.count), digests: [.sha256]))
         let id = try #require(creation.id)
         let highest = Atomic<Int64>(0)
-        let complaints = Monitor<[String]>([])
+        let problems = Monitor<[String]>([])
         let store = fixture.store
         let threads = try (0..<6).map { number in
             try WorkerThread(name: "client-\(number)") {
                 var generator = SeededGenerator(seed: UInt64(number))
                 while true {
                     do {
-                        let promised = highest.load(ordering: .sequentiallyConsistent)
+                        let reportedOffset = highest.load(ordering: .sequentiallyConsistent)
                         guard
                             case .lease(let lease) = try store.takeOver(
                                 id, principal: "alice", waitForProcessing: .seconds(5))
                         else { return }
                         defer { lease.release() }
                         let start = lease.received
-                        if start < promised { complaints.withLock { $0.append("\(start) after \(promised)") } }
+                        if start < reportedOffset {
+                            problems.withLock { $0.append("\(start) after \(reportedOffset)") }
+                        }
                         for _ in 0..<Int.random(in: 1...20, using: &generator) {
                             let offset = Int(lease.received)
                             // Another thread may take over between the check and the append; the fence has to detect
@@ -42,26 +44,26 @@ import Testing
                             try lease.append(piece)
                             if Bool.random(using: &generator) { lease.startAcknowledging() }
                         }
-                        let told = try lease.acknowledge()
-                        highest.max(told, ordering: .sequentiallyConsistent)
-                        if told == Int64(content.count) {
+                        let acknowledged = try lease.acknowledge()
+                        highest.max(acknowledged, ordering: .sequentiallyConsistent)
+                        if acknowledged == Int64(content.count) {
                             _ = try lease.publish(.testing(try name("raced")))
                             return
                         }
                     } catch let error as StoreError {
                         switch error {
                         case .superseded, .completed, .lengthExceeded: continue
-                        default: complaints.withLock { $0.append(error.code) }
+                        default: problems.withLock { $0.append(error.code) }
                         }
                     } catch {
-                        complaints.withLock { $0.append("\(error)") }
+                        problems.withLock { $0.append("\(error)") }
                         return
                     }
                 }
             }
         }
         for thread in threads { thread.join() }
-        #expect(complaints.withLock { $0 } == [])
+        #expect(problems.withLock { $0 } == [])
         #expect(try store.publishedFile(name("raced")).readAll() == content)
         creation.release()
     }

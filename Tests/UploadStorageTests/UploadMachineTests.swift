@@ -99,7 +99,9 @@ import Testing
         case .release:
             if lease == world.machine.epoch {
                 // A holder that publishes reports the result before it releases its lease.
-                guard !(isProcessing && (world.machine.isMarked || world.machine.isDecided)) else { return nil }
+                guard !(isProcessing && (world.machine.isProcessingRecorded || world.machine.isDecided)) else {
+                    return nil
+                }
                 _ = next.machine.discardStaged(as: lease)
                 _ = next.machine.endProcessing(as: lease)
                 next.machine.revoke()
@@ -151,14 +153,14 @@ import Testing
             if event == .rowFailed {
                 next.machine.acknowledgmentFailed()
             } else {
-                _ = next.machine.synchronizationFailed(askedBy: nil)
+                _ = next.machine.synchronizationFailed(duringCallOf: nil)
             }
         }
         return next == world ? nil : next
     }
 
     /// The rule that a step breaks; nil: none.
-    private static func complaint(_ world: World, _ next: World, _ isStale: Bool) -> String? {
+    private static func violation(_ world: World, _ next: World, _ isStale: Bool) -> String? {
         let (last, machine) = (world.machine, next.machine)
         if isStale { return "an ended lease changes the state" }
         if machine.epoch < last.epoch { return "the epoch decreases" }
@@ -190,7 +192,7 @@ import Testing
         if world.work != nil { world = next(world, .worked) ?? world }
         let lease = world.machine.epoch
         if world.leases.contains(lease) {
-            if world.machine.activity == .processing, world.machine.isMarked || world.machine.isDecided {
+            if world.machine.activity == .processing, world.machine.isProcessingRecorded || world.machine.isDecided {
                 _ = world.machine.finish(as: .invalid(reason: "interrupted"))
             }
             world = try next(world, .release, as: lease) ?? world
@@ -216,9 +218,9 @@ import Testing
         for _ in 0..<depth {
             var reached: [World] = []
             func visit(_ world: World, _ next: World, _ event: Any, isStale: Bool) throws {
-                let complaint =
-                    try Self.complaint(world, next, isStale) ?? (Self.isStuck(next) ? "a request waits forever" : nil)
-                if let complaint { Issue.record("\(complaint): \(event) in \(world) gives \(next)") }
+                let violation =
+                    try Self.violation(world, next, isStale) ?? (Self.isStuck(next) ? "a request waits forever" : nil)
+                if let violation { Issue.record("\(violation): \(event) in \(world) gives \(next)") }
                 if seen.insert(next).inserted { reached.append(next) }
             }
             for world in border {

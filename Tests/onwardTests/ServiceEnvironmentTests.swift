@@ -41,10 +41,10 @@ struct ServiceEnvironmentTests {
     }
 
     private struct Seen {
-        var looks = 0
+        var checks = 0
         /// The number of checks that returned.
         var returned = 0
-        var signs = 0
+        var messages = 0
         var alarms = 0
         var isStuck = false
     }
@@ -57,7 +57,7 @@ struct ServiceEnvironmentTests {
         let watchdog = try Watchdog(
             interval: 20_000_000,
             check: { _ -> Bool? in
-                seen.withLock { $0.looks += 1 }
+                seen.withLock { $0.checks += 1 }
                 seen.notifyAll()
                 seen.waitForever { state -> Void? in
                     if state.isStuck { return nil }
@@ -67,22 +67,23 @@ struct ServiceEnvironmentTests {
                 return true
             },
             send: { _ in
-                seen.withLock { $0.signs += 1 }
+                seen.withLock { $0.messages += 1 }
                 seen.notifyAll()
             }, alarm: {})
-        #expect(seen.wait(until: Self.soon()) { $0.signs >= 3 ? true : nil } == true)
+        #expect(seen.wait(until: Self.soon()) { $0.messages >= 3 ? true : nil } == true)
         seen.withLock { $0.isStuck = true }
         // A check is running that cannot return, and the message for the one before was sent.
         let isStuck = seen.wait(until: Self.soon()) {
-            $0.looks > $0.returned && $0.signs == $0.returned ? true : nil
+            $0.checks > $0.returned && $0.messages == $0.returned ? true : nil
         }
         #expect(isStuck == true)
-        let signs = seen.withLock { $0.signs }
+        let messages = seen.withLock { $0.messages }
         #expect(
-            seen.wait(until: SystemClock.monotonicNanoseconds() + 200_000_000) { $0.signs > signs ? true : nil } == nil)
+            seen.wait(until: SystemClock.monotonicNanoseconds() + 200_000_000) { $0.messages > messages ? true : nil }
+                == nil)
         seen.withLock { $0.isStuck = false }
         seen.notifyAll()
-        #expect(seen.wait(until: Self.soon()) { $0.signs >= signs + 2 ? true : nil } == true)
+        #expect(seen.wait(until: Self.soon()) { $0.messages >= messages + 2 ? true : nil } == true)
         watchdog.stop()
     }
 
@@ -94,21 +95,21 @@ struct ServiceEnvironmentTests {
             check: { _ -> Bool? in
                 defer { seen.notifyAll() }
                 return seen.withLock {
-                    $0.looks += 1
+                    $0.checks += 1
                     return $0.isStuck ? nil : true
                 }
             },
             send: { _ in
-                seen.withLock { $0.signs += 1 }
+                seen.withLock { $0.messages += 1 }
                 seen.notifyAll()
             }, alarm: { seen.withLock { $0.alarms += 1 } })
-        #expect(seen.wait(until: Self.soon()) { $0.looks >= 5 ? true : nil } == true)
+        #expect(seen.wait(until: Self.soon()) { $0.checks >= 5 ? true : nil } == true)
         seen.withLock {
-            #expect($0.signs == 0)
+            #expect($0.messages == 0)
             #expect($0.alarms == 1)
             $0.isStuck = false
         }
-        #expect(seen.wait(until: Self.soon()) { $0.signs >= 2 ? true : nil } == true)
+        #expect(seen.wait(until: Self.soon()) { $0.messages >= 2 ? true : nil } == true)
         watchdog.stop()
     }
 }

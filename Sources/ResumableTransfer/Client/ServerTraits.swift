@@ -7,9 +7,9 @@ import SystemCalls
 final class ServerTraits: Sendable {
     private struct Traits {
         /// The time at which the first property was found, in monotonic nanoseconds.
-        var learnedAt: Int64
+        var createdAt: Int64
         /// Whether a creation was answered without the 104 that its content waited for.
-        var isSilent = false
+        var omitsInterim = false
         /// Whether the target supports resumable uploads; `nil` if that is unknown.
         var supportsResumption: Bool?
         /// The maximum length in bytes of the content of a request to an upload resource.
@@ -25,7 +25,7 @@ final class ServerTraits: Sendable {
     /// small content is sent immediately.
     func awaitsInterim(_ target: RequestURI, length: Int64?) -> Bool {
         guard let length, length <= CreationStyle.maxSizeWithoutDiscovery else { return true }
-        return traits(of: target.origin)?.isSilent != true
+        return traits(of: target.origin)?.omitsInterim != true
     }
 
     func supportsResumption(_ target: RequestURI) -> Bool? { traits(of: target.text)?.supportsResumption }
@@ -35,7 +35,7 @@ final class ServerTraits: Sendable {
     /// Notes the response to a creation with content.
     /// - Parameter isAnnounced: whether a 104 response came before it.
     func noteCreation(_ target: RequestURI, isAnnounced: Bool) {
-        change(target.origin) { $0.isSilent = !isAnnounced }
+        change(target.origin) { $0.omitsInterim = !isAnnounced }
     }
 
     func noteSupport(_ target: RequestURI, _ isSupported: Bool) {
@@ -49,15 +49,15 @@ final class ServerTraits: Sendable {
 
     private func traits(of key: String) -> Traits? {
         let now = SystemClock.monotonicNanoseconds()
-        return known.withLock { $0[key] }.flatMap { now - $0.learnedAt < Self.lifetime ? $0 : nil }
+        return known.withLock { $0[key] }.flatMap { now - $0.createdAt < Self.lifetime ? $0 : nil }
     }
 
     private func change(_ key: String, _ body: (inout Traits) -> Void) {
         let now = SystemClock.monotonicNanoseconds()
         known.withLock { known in
-            let current = known[key].flatMap { now - $0.learnedAt < Self.lifetime ? $0 : nil }
+            let current = known[key].flatMap { now - $0.createdAt < Self.lifetime ? $0 : nil }
             if current == nil, known.count >= Self.maximumCount { known = [:] }
-            var traits = current ?? Traits(learnedAt: now)
+            var traits = current ?? Traits(createdAt: now)
             body(&traits)
             known[key] = traits
         }

@@ -8,9 +8,9 @@ extension DownloadMachine {
         if let problem = head.framingProblem { return .violation(problem) }
         switch head.status {
         case .partialContent: return receptionOfPart(head)
-        case .rangeNotSatisfiable: return receptionOfNothing(head)
+        case .rangeNotSatisfiable: return receptionOfUnsatisfiableRange(head)
         case .movedPermanently, .found, .seeOther, .temporaryRedirect, .permanentRedirect: return .redirection
-        case _ where head.status.isSuccessful: return receptionOfWhole(head)
+        case _ where head.status.isSuccessful: return receptionOfEntireContent(head)
         default: return .refusal
         }
     }
@@ -20,7 +20,7 @@ extension DownloadMachine {
     ///
     /// While bytes are kept, a response has to be another state of the same resource to replace them. A response
     /// without any validator, or with another media type, is more likely a page of a captive portal or of a proxy.
-    private func receptionOfWhole(_ head: ClientResponseHead) -> DownloadReception {
+    private func receptionOfEntireContent(_ head: ClientResponseHead) -> DownloadReception {
         guard head.status == .ok || head.status.rawValue == 203 else { return .unexpected }
         // Content-Range has no meaning with these statuses (RFC 9110 section 14.4), but some servers send a part in
         // this way.
@@ -63,7 +63,7 @@ extension DownloadMachine {
     }
 
     /// Classifies 416 (RFC 9110 section 15.5.17).
-    private func receptionOfNothing(_ head: ClientResponseHead) -> DownloadReception {
+    private func receptionOfUnsatisfiableRange(_ head: ClientResponseHead) -> DownloadReception {
         guard start > 0, var known = representation else { return .refusal }
         guard !isDoubtful, let value = head.single("Content-Range"), let field = ContentRange(parsing: value),
             field.range == nil, let size = field.size, size == start, known.total == nil || known.total == size

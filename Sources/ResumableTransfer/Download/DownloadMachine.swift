@@ -33,7 +33,7 @@ struct DownloadMachine: Sendable {
     /// Whether the entire representation is requested although bytes are kept, because a part did not fit.
     private var shouldRequestEverything = false
     /// The highest position so far: bytes that are received again are no progress.
-    private var furthest: Int64
+    private var highestPosition: Int64
     /// The number of attempts without progress.
     private var attempts = 0
     private var pendingWait: (duration: Duration, reason: ClientInterruption)?
@@ -41,7 +41,7 @@ struct DownloadMachine: Sendable {
     /// The resource that redirections have led to. Every attempt starts at the target again, because redirections to
     /// storage elsewhere are often valid for a short time only.
     private var place = ClientRequest.Resource.target
-    private var isForeign = false
+    private var isOtherOrigin = false
     /// Whether the last byte is requested again, to receive the validators.
     private(set) var isDoubtful = false
 
@@ -57,10 +57,10 @@ struct DownloadMachine: Sendable {
         self.representation = representation
         self.position = position
         self.earlier = earlier
-        furthest = max(position, earlier?.position ?? 0)
+        highestPosition = max(position, earlier?.position ?? 0)
         self.retry = retry
         self.random = random
-        dropWhatCannotBeResumed()
+        dropUnresumableBytes()
     }
 
     /// Returns the next step.
@@ -100,7 +100,7 @@ struct DownloadMachine: Sendable {
         }
         let request = ClientRequest(
             kind: .download, resource: place, method: .get, fields: fields, content: .none,
-            carriesCredentials: !isForeign)
+            carriesCredentials: !isOtherOrigin)
         return (request, fields.isEmpty ? 0 : position)
     }
 
@@ -139,7 +139,7 @@ struct DownloadMachine: Sendable {
             askAgain()
         case .unfit: restart()
         case .earlier:
-            goBack()
+            returnToEarlier()
             attempts += 1
             guard attempts <= retry.triesWithoutProgress else { return fail(.exhausted(lastReason: .unfit)) }
             askAgain()
@@ -192,7 +192,7 @@ struct DownloadMachine: Sendable {
         switch location.relation {
         case .insecure: return fail(.insecureRedirect)
         // A redirection back to the origin does not get credentials again: another origin has chosen it.
-        case .otherOrigin: isForeign = true
+        case .otherOrigin: isOtherOrigin = true
         case .sameOrigin: break
         }
         place = .other(location.uri)
@@ -207,14 +207,14 @@ struct DownloadMachine: Sendable {
 
     private mutating func note(_ position: Int64) {
         self.position = position
-        guard position > furthest else { return }
-        furthest = position
+        guard position > highestPosition else { return }
+        highestPosition = position
         attempts = 0
     }
 
     private mutating func askAgain() {
         place = .target
-        isForeign = false
+        isOtherOrigin = false
         redirections = 0
         phase = .ask
     }
@@ -229,7 +229,7 @@ struct DownloadMachine: Sendable {
     }
 
     private mutating func tryAgain(after duration: Duration? = nil, because reason: ClientInterruption) {
-        dropWhatCannotBeResumed()
+        dropUnresumableBytes()
         attempts += 1
         guard reason != .unusableConnection, attempts <= retry.triesWithoutProgress else {
             return fail(.exhausted(lastReason: reason))
@@ -241,12 +241,12 @@ struct DownloadMachine: Sendable {
 
     /// Drops the bytes that are kept if no response can continue them, or if `earlier` has more bytes of the same
     /// representation.
-    private mutating func dropWhatCannotBeResumed() {
+    private mutating func dropUnresumableBytes() {
         if let earlier {
             let isLonger =
                 representation.flatMap { earlier.representation.hasSameValidator(as: $0) } == true
                 && earlier.position > position
-            if !hasBytes || isLonger { return goBack() }
+            if !hasBytes || isLonger { return returnToEarlier() }
         }
         guard representation?.validator == nil else { return }
         representation = nil
@@ -254,7 +254,7 @@ struct DownloadMachine: Sendable {
     }
 
     /// Returns to the earlier bytes.
-    private mutating func goBack() {
+    private mutating func returnToEarlier() {
         representation = earlier?.representation
         position = earlier?.position ?? 0
         earlier = nil

@@ -76,7 +76,7 @@ extension DownloadOperation {
         var isKept = driver.control.stop != .cancel(deleting: true)
         if error.code == .digestMismatch {
             // The replacement is wrong, but the earlier bytes may be right.
-            if files.earlier == nil { isKept = false } else { files.goBack() }
+            if files.earlier == nil { isKept = false } else { files.returnToEarlier() }
         }
         if isKept { await BlockingWork.run { files.synchronize() } }
         guard isKept, let checkpoint else {

@@ -84,7 +84,7 @@ extension DownloadOperation {
         await driver.keepCheckpoint()
         // The file gets its name after the checkpoint was saved: a process that is killed before that leaves no file.
         if let file = files?.current, !file.isNamed, files?.representation?.validator != nil {
-            await BlockingWork.run { try? file.appear() }
+            await BlockingWork.run { try? file.linkName() }
         }
         reportProgress()
     }

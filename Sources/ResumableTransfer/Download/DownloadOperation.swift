@@ -129,7 +129,7 @@ final class DownloadOperation: TransferOperation {
 
     /// Makes the file whose bytes the machine keeps the current one.
     func followMachine(_ files: PartialFiles) {
-        if machine.earlier == nil, !machine.isFinished, files.earlier != nil { files.goBack() }
+        if machine.earlier == nil, !machine.isFinished, files.earlier != nil { files.returnToEarlier() }
         files.note(machine.representation)
     }
 

@@ -34,11 +34,11 @@ extension PartialFile {
     // MARK: Bytes that are not on stable storage
 
     /// The maximum number of bytes after the mark that a digest covers.
-    private static let longestSpan: Int64 = 256 << 20
+    private static let maxSpanLength: Int64 = 256 << 20
     /// The minimum time between two updates of the digest, in nanoseconds.
-    private static let spanPause: Int64 = 250_000_000
+    private static let spanInterval: Int64 = 250_000_000
     /// If the mark moves more often than at this interval in nanoseconds, no digest of the bytes after it is needed.
-    private static let markPause: Int64 = 500_000_000
+    private static let markInterval: Int64 = 500_000_000
 
     /// The running digest of the bytes after a mark.
     struct RunningSpan {
@@ -53,9 +53,9 @@ extension PartialFile {
         let now = SystemClock.monotonicNanoseconds()
         return state.withLock { state in
             let known = state.mark.span?.end ?? state.mark.position
-            let end = min(state.position, state.mark.position + Self.longestSpan)
-            return state.failure == nil && end > known && now - state.spannedAt >= Self.spanPause
-                && now - state.synchronizedAt >= Self.markPause
+            let end = min(state.position, state.mark.position + Self.maxSpanLength)
+            return state.failure == nil && end > known && now - state.spannedAt >= Self.spanInterval
+                && now - state.synchronizedAt >= Self.markInterval
         }
     }
 
@@ -69,7 +69,7 @@ extension PartialFile {
             return (known ?? fresh, state.mark.position, state.position)
         }
         var running = known
-        let end = min(position, mark + Self.longestSpan)
+        let end = min(position, mark + Self.maxSpanLength)
         guard end > running.end, (try? update(&running.digest, with: running.end..<end)) != nil else { return }
         running.end = end
         let span = Span(end: end, digest: running.digest.finalized().hexadecimal)

@@ -4,10 +4,10 @@ import SystemCalls
 extension PartialFile {
     static let suffix: FilePath = ".part"
     /// The maximum length of a name on Linux, in bytes.
-    private static let longestName = 255
+    private static let maxNameLength = 255
     private static let identifierLength = 36
     /// The maximum number of bytes of the destination's name in the name of its partial file.
-    private static let longestStem = longestName - identifierLength - suffix.bytes.count - 2
+    private static let maxStemLength = maxNameLength - identifierLength - suffix.bytes.count - 2
 
     /// A new name: `.<name>.<UUID>.part` beside a file, `<UUID>.part` in the storage directory. Only the beginning of a
     /// name that is too long is used.
@@ -24,9 +24,9 @@ extension PartialFile {
         guard let destinationName else { return name == identifier + suffix }
         let stem = FilePath(name.bytes.dropFirst().dropLast(identifierLength + suffix.bytes.count + 1))
         // Earlier versions cut long names at other places.
-        let fits = destinationName.bytes.count <= longestStem
+        let fits = destinationName.bytes.count <= maxStemLength
         guard fits ? stem == destinationName : destinationName.bytes.starts(with: stem.bytes) else { return false }
-        return name == self.name(stem: stem, identifier) && name.bytes.count <= longestName
+        return name == self.name(stem: stem, identifier) && name.bytes.count <= maxNameLength
     }
 
     private static func name(stem: FilePath, _ identifier: FilePath) -> FilePath {
@@ -35,9 +35,9 @@ extension PartialFile {
 
     /// The name is cut between two characters of UTF-8, because some file systems accept nothing else.
     private static func shortened(_ name: FilePath) -> FilePath {
-        guard name.bytes.count > longestStem else { return name }
+        guard name.bytes.count > maxStemLength else { return name }
         let isContinuation: (UInt8) -> Bool = { $0 & 0xC0 == 0x80 }
-        let start = name.bytes[...longestStem].lastIndex { !isContinuation($0) } ?? longestStem
+        let start = name.bytes[...maxStemLength].lastIndex { !isContinuation($0) } ?? maxStemLength
         return FilePath(name.bytes[..<start])
     }
 }

@@ -19,7 +19,7 @@ extension PartialFile {
         guard try file.descriptor().lockForTransfer() else { return .busy }
         // The name may have been removed before the lock was acquired.
         guard (try? place.directory.status(at: checkpoint.partialName).inode) == file.inode else { return .unusable }
-        guard let position = try file.trustedSize(checkpoint) else {
+        guard let position = try file.verifiedSize(checkpoint) else {
             file.remove()
             return .unusable
         }
@@ -76,15 +76,15 @@ extension PartialFile {
     }
 
     /// The number of bytes at the beginning of the file that are verified; `nil` if the file has been changed.
-    private func trustedSize(_ checkpoint: DownloadCheckpoint) throws(Errno) -> Int64? {
+    private func verifiedSize(_ checkpoint: DownloadCheckpoint) throws(Errno) -> Int64? {
         let size = try descriptor().status().size
         if let total = checkpoint.total, size > total { return nil }
         guard size >= checkpoint.synchronized else { return nil }
         if try tailDigest(upTo: checkpoint.synchronized) != checkpoint.tailDigest { return nil }
         // Bytes that were not on stable storage may be wrong after a crash of the system, after a failure of the disk,
         // or because the file was edited. They count only if their digest matches.
-        let isSameRun = !checkpoint.bootID.isEmpty && checkpoint.bootID == BootIdentity.current
-        guard isSameRun, checkpoint.received > checkpoint.synchronized, size >= checkpoint.received,
+        let isSameBoot = !checkpoint.bootID.isEmpty && checkpoint.bootID == BootIdentity.current
+        guard isSameBoot, checkpoint.received > checkpoint.synchronized, size >= checkpoint.received,
             let known = checkpoint.spanDigest, try digest(of: checkpoint.synchronized..<checkpoint.received) == known
         else { return checkpoint.synchronized }
         return checkpoint.received

@@ -47,7 +47,7 @@ final class PartialFile: BodySink {
         /// The first error. Nothing is written after it.
         var failure: Errno?
         /// Whether bytes that were written may be lost although they can be read.
-        var isUnsynchronizable = false
+        var hasSynchronizationFailed = false
         /// Whether the bytes are not those of the representation that is about to be received.
         var isCorrupt = false
     }
@@ -73,7 +73,7 @@ final class PartialFile: BodySink {
         return descriptor
     }
 
-    /// Creates an empty partial file. It has no name before ``appear()`` if the file system supports files without a
+    /// Creates an empty partial file. It has no name before ``linkName()`` if the file system supports files without a
     /// name. So nothing is left when the process is killed before the download can be resumed.
     static func create(in place: PartialPlace) throws(Errno) -> PartialFile {
         let name = PartialFile.name(for: place.destinationName)
@@ -93,7 +93,7 @@ final class PartialFile: BodySink {
     }
 
     /// Gives the file its name if it has none. From then on the download can be resumed.
-    func appear() throws(Errno) {
+    func linkName() throws(Errno) {
         let (name, isNamed) = state.withLock { ($0.name, $0.isNamed) }
         guard !isNamed else { return }
         do throws(Errno) {
@@ -205,7 +205,7 @@ final class PartialFile: BodySink {
     ///   read.
     @discardableResult
     func synchronize() -> Errno? {
-        let (name, position, isLost) = state.withLock { ($0.name, $0.position, $0.isUnsynchronizable) }
+        let (name, position, isLost) = state.withLock { ($0.name, $0.position, $0.hasSynchronizationFailed) }
         do throws(Errno) {
             // After one failure the kernel has discarded the bytes that it could not write, so another call would
             // succeed.
@@ -220,7 +220,7 @@ final class PartialFile: BodySink {
             return nil
         } catch {
             return state.withLock { state in
-                state.isUnsynchronizable = true
+                state.hasSynchronizationFailed = true
                 state.isSynchronizing = false
                 state.mark.span = nil
                 state.failure = state.failure ?? error
@@ -254,7 +254,7 @@ final class PartialFile: BodySink {
         let name = name
         if let error = synchronize() { throw error }
         guard try descriptor().status().size == position else { throw .inputOutput }
-        try appear()
+        try linkName()
         // Another file may have been put in its place.
         guard try place.directory.status(at: name).inode == inode else { throw .noSuchFile }
         let final = place.destinationName ?? FilePath(name.bytes.dropLast(PartialFile.suffix.bytes.count))

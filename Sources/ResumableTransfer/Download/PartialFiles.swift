@@ -64,7 +64,7 @@ final class PartialFiles: Sendable {
     }
 
     /// Removes the current file; the earlier one takes its place.
-    func goBack() {
+    func returnToEarlier() {
         let dropped = state.withLock { state -> PartialFile? in
             guard let earlier = state.earlier else { return nil }
             defer {

@@ -34,8 +34,8 @@ final class ActiveTransfer {
     /// Whether the final head arrived before all content was sent. No more content is sent then.
     private var isEarly = false
     /// Whether sending is paused, so that libcurl reads what has arrived before it sends more.
-    private var isLooking = false
-    private var hasLooked = false
+    private var isPausedForInput = false
+    private var wasPausedForInput = false
 
     /// - Returns: nil if libcurl has no memory for it.
     init?(_ request: TransportRequest, _ exchange: TransportExchange, _ sockets: ConnectionSockets) {
@@ -83,7 +83,7 @@ final class ActiveTransfer {
         if watch.isStalled(now: now, output: unacknowledgedOutput) { return .end(stall) }
         var next = min(watch.nextTime ?? .max, reports.nextTime ?? .max, receiver.deadline ?? .max)
         let isDue = [
-            stopSending(now, &next), endLook(), releaseAtRate(now, &next),
+            stopSending(now, &next), endPauseForInput(), releaseAtRate(now, &next),
         ].contains(true)
         if let time = gateOpensAt {
             if now >= time { return openGate() }
@@ -151,10 +151,10 @@ final class ActiveTransfer {
         isEarly && now - watch.lastActivity >= times * Self.earlySilence
     }
 
-    private func endLook() -> Bool {
-        guard isLooking else { return false }
-        isLooking = false
-        hasLooked = true
+    private func endPauseForInput() -> Bool {
+        guard isPausedForInput else { return false }
+        isPausedForInput = false
+        wasPausedForInput = true
         sender?.release()
         return true
     }
@@ -247,14 +247,14 @@ extension ActiveTransfer: EasyHandle.Delegate {
         let count = sender?.read(into: buffer, now: SystemClock.monotonicNanoseconds()) ?? 0
         // A server that answers early resets the connection next. A write then fails, and the response is lost, so the
         // response has to be read first.
-        if count > 0, count <= buffer.count, !hasLooked, let socket = openSocket,
+        if count > 0, count <= buffer.count, !wasPausedForInput, let socket = openSocket,
             SocketState(descriptor: socket).hasInput
         {
             sender = before
-            isLooking = true
+            isPausedForInput = true
             return sender?.hold() ?? 0
         }
-        hasLooked = false
+        wasPausedForInput = false
         return count
     }
 

@@ -8,11 +8,11 @@ struct ContentSender {
     private let source: (any UploadSource)?
     /// The number of bytes that all reads have handed to libcurl, and the number without the last read.
     private(set) var handed: Int64 = 0
-    private var handedBefore: Int64 = 0
+    private var handedBeforeLastRead: Int64 = 0
     /// Bytes that HTTP/1.1's framing of chunks has added (RFC 9112 §7.1).
     private var framing: Int64 = 0
     /// Whether the source has reported its end.
-    private var isSourceOver = false
+    private var hasSourceEnded = false
     private var pacer: RatePacer?
     private var isGateOpen: Bool
     /// Whether the end of the content was reported to libcurl.
@@ -82,13 +82,13 @@ struct ContentSender {
             return Int(CURL_READFUNC_ABORT)
         }
         guard count > 0 else {
-            isSourceOver = true
+            hasSourceEnded = true
             isEnded = content.count == nil
             if isEnded { return 0 }
             failure = .sourceFailed(at: offset, nil)
             return Int(CURL_READFUNC_ABORT)
         }
-        handedBefore = handed
+        handedBeforeLastRead = handed
         handed += Int64(count)
         if content.count == nil { framing += Int64(String(count, radix: 16).utf8.count + 4) }
         pacer?.spend(count)
@@ -104,7 +104,7 @@ struct ContentSender {
     func sent(_ bytes: Int64, isHTTP2: Bool) -> Int64 {
         let counted = isHTTP2 ? bytes : bytes - framing
         // libcurl requests more bytes only after it has sent the previous ones.
-        return min(max(counted, handedBefore), handed)
+        return min(max(counted, handedBeforeLastRead), handed)
     }
 
     /// Whether all of the content was handed to the kernel.
@@ -115,7 +115,7 @@ struct ContentSender {
     /// Whether all of the content was handed to libcurl.
     var isAtEnd: Bool {
         if let count = content.count { return handed == count }
-        if isSourceOver { return true }
+        if hasSourceEnded { return true }
         guard let length = source?.length else { return false }
         return content.start + handed >= length
     }

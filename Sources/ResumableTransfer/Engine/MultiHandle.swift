@@ -65,7 +65,7 @@ final class ConnectionSockets {
     private var unread: [Int32: [UInt8]] = [:]
 
     /// The maximum number of bytes of unread input that are kept: enough for the head of a response and short content.
-    private static let keptInput = 320 << 10
+    private static let maxKeptInput = 320 << 10
 
     func opened(_ socket: Int32) { open.insert(socket) }
 
@@ -73,7 +73,7 @@ final class ConnectionSockets {
     func close(_ socket: Int32) {
         open.remove(socket)
         if watched.remove(socket) != nil {
-            unread[socket] = SocketState(descriptor: socket).availableInput(atMost: Self.keptInput)
+            unread[socket] = SocketState(descriptor: socket).availableInput(atMost: Self.maxKeptInput)
         }
         _ = FileDescriptor(owning: socket)
     }

@@ -62,7 +62,7 @@ final class TransferDriver<Operation: TransferOperation> {
                     createsFile: operation.createsTicketFile)
             }
         } catch {
-            return .failure(unclaimed(error))
+            return .failure(claimError(error))
         }
         do throws(TransferError) {
             guard isAdmitted else { throw TransferError(.shutDown, "The client was shut down.") }
@@ -247,7 +247,7 @@ final class TransferDriver<Operation: TransferOperation> {
 
     /// The error of a transfer that could not claim its resume data. The data stays valid, except with the code
     /// `resumeDataUsed`.
-    private func unclaimed(_ error: TransferError) -> TransferError {
+    private func claimError(_ error: TransferError) -> TransferError {
         control.keep(nil)
         var error = error
         if error.code != .resumeDataUsed { error.resumeData = plan.data }

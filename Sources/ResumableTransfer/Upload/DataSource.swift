@@ -27,17 +27,17 @@ public struct DataSource: UploadSource {
 
 extension DataSource: RecognizableSource {
     /// Up to this size all bytes are compared; of larger data, evenly spread blocks.
-    private static let wholeSample = 8 << 20
+    private static let maxCompleteSample = 8 << 20
     private static let blockSize = 64 << 10
 
     func record() throws(TransferError) -> SourceRecord {
         var digest = RunningDigest(.sha256)
         let count = data.count
         data.withUnsafeBytes { bytes in
-            if count <= Self.wholeSample {
+            if count <= Self.maxCompleteSample {
                 digest.update(bytes)
             } else {
-                let blocks = Self.wholeSample / Self.blockSize
+                let blocks = Self.maxCompleteSample / Self.blockSize
                 for block in 0..<blocks {
                     let start = (count - Self.blockSize) / (blocks - 1) * block
                     let first = block == blocks - 1 ? count - Self.blockSize : start

@@ -196,10 +196,10 @@ final class UploadOperation: TransferOperation {
     }
 
     func conclude(_ error: TransferError) async -> TransferConclusion<UploadCheckpoint> {
-        let isForgotten = [.cancelled, .gone, .sourceChanged, .digestMismatch].contains(error.code)
+        let isDiscarded = [.cancelled, .gone, .sourceChanged, .digestMismatch].contains(error.code)
         let resumption = machine.resumption ?? (driver.requests == 0 ? driver.plan.resumed?.resumption : nil)
-        guard !isForgotten, driver.plan.input.isResumable, let resumption else {
-            return isForgotten || driver.plan.input.isResumable ? .over : .nothing
+        guard !isDiscarded, driver.plan.input.isResumable, let resumption else {
+            return isDiscarded || driver.plan.input.isResumable ? .over : .nothing
         }
         return .resumable(UploadCheckpoint(resumption: resumption, source: sourceRecord))
     }

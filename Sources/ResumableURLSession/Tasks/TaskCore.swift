@@ -75,13 +75,13 @@ final class TaskCore: Sendable {
 /// Apple documents that for "a momentary network interruption" of a transfer that can be resumed. All other errors are
 /// reported immediately: a server that cannot be reached, or one that is silent for the request's timeout.
 enum InterruptionPolicy {
-    static func bridges(_ error: TransferError, canResume: Bool) -> Bool {
+    static func tolerates(_ error: TransferError, canResume: Bool) -> Bool {
         canResume && error.code != .timedOut
     }
 }
 
 /// A flag for which only the first call returns true.
-final class SingleDecision: Sendable {
+final class FirstCallFlag: Sendable {
     private let isTaken = Atomic(false)
 
     func isFirst() -> Bool { !isTaken.exchange(true, ordering: .relaxed) }

@@ -101,9 +101,9 @@ struct TaskMachine: Sendable {
     /// - Returns: `start`, `end`, or `nothing` if the task stays suspended or was over before.
     mutating func runEnded(isPaused: Bool) -> Command {
         guard !isOver else { return .nothing }
-        let wasAsked = run == .stopping
+        let wasStopRequested = run == .stopping
         run = .none
-        guard isPaused, wasAsked, earlyEnd == nil else {
+        guard isPaused, wasStopRequested, earlyEnd == nil else {
             isOver = true
             return .end
         }

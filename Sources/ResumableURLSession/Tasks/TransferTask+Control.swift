@@ -42,13 +42,13 @@ extension TransferTask {
             guard let transfer = core.withLock({ $0.transfer }) else { return }
             Task { _ = await transfer.pause() }
         case .endNow, .end:
-            clearAway()
+            releaseTransfer()
             end(.failure(TransferError(.paused, "The task was canceled.")))
         }
     }
 
     /// Releases what a canceled task holds. This continues after the task's end: a server may be slow to respond.
-    private func clearAway() {
+    private func releaseTransfer() {
         let (transfer, data) = core.withLock { state -> ((any Transfer)?, ResumeData?) in
             guard state.machine.earlyEnd == .cancel else { return (nil, nil) }
             defer {
@@ -95,7 +95,7 @@ extension TransferTask {
         for await event in transfer.events where !core.withLock({ $0.machine.isOver }) {
             if case .interrupted(let error, _) = event {
                 let canResume = transfer.checkpoint != nil
-                if !InterruptionPolicy.bridges(error, canResume: canResume) { abort(error) }
+                if !InterruptionPolicy.tolerates(error, canResume: canResume) { abort(error) }
             }
             handle(event)
         }

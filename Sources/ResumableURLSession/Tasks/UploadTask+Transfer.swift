@@ -109,7 +109,7 @@ extension UploadTask {
             let delegate = effectiveDelegate as? any URLSessionDataDelegate
         else { return notifyEnd(completion.content, completion.response, nil) }
         let session = core.session
-        let decision = SingleDecision()
+        let decision = FirstCallFlag()
         core.deliver {
             delegate.urlSession(session, dataTask: self, didReceive: response) { disposition in
                 guard decision.isFirst() else { return }

@@ -21,8 +21,8 @@ extension ClientUpload {
         switch request.kind {
         case .cancel: endCancellation(isConfirmed: head.status.isSuccessful || head.status.isGone)
         case .discover:
-            supportsResumption = isSupport(head)
-            endDiscovery(isSupported: isSupport(head))
+            supportsResumption = announcesSupport(head)
+            endDiscovery(isSupported: announcesSupport(head))
         case .retrieve: handleRetrieval(answer)
         case .create, .append:
             if let completed {
@@ -162,7 +162,7 @@ extension ClientUpload {
 
     /// Whether the target announces resumable uploads of this version. A server of another version could treat the
     /// empty content of a careful creation as the complete file.
-    private func isSupport(_ head: ClientResponseHead) -> Bool {
+    private func announcesSupport(_ head: ClientResponseHead) -> Bool {
         head.status.isSuccessful && intent.dialect.understands(head.fields)
             && UploadLimits(parsing: head.fields, dialect: intent.dialect) != nil
     }

@@ -12,8 +12,8 @@ extension UploadLimits {
         self.init()
         var expires: Int64?
         for (key, member) in members {
-            let isLifetimeOfOld = dialect.namesLifetimeExpires && key == "expires"
-            guard isLifetimeOfOld || Self.keys.contains(key) else { continue }
+            let isOldLifetimeKey = dialect.namesLifetimeExpires && key == "expires"
+            guard isOldLifetimeKey || Self.keys.contains(key) else { continue }
             guard case .item(let item) = member, case .integer(let value) = item.value, value >= 0 else { return nil }
             switch key {
             case "max-size": maxSize = Int64(value)

@@ -22,7 +22,7 @@ public struct AuthorizationRefusal: Error, Sendable {
     }
 
     /// Whether the request may succeed with other credentials.
-    var isForLackOfCredentials: Bool { problem.status == 401 }
+    var isUnauthenticated: Bool { problem.status == 401 }
 
     var fields: Fields {
         var fields: Fields = ["Cache-Control": "no-store"]

@@ -126,7 +126,7 @@ struct RequestReader {
         case .refused: discard()
         }
         let substitute = request.substitute
-        guard substitute.count <= output.count else { return noRoom() }
+        guard substitute.count <= output.count else { return endForLackOfSpace() }
         output.copyBytes(from: substitute)
         if case .head = place { return .bytes(substitute.count) }
         // The head is followed by content that has already arrived.
@@ -147,7 +147,7 @@ struct RequestReader {
             guard written == 0 else { return .bytes(written) }
             // Any content makes libmicrohttpd call the server, which then finds `contentRefusal`.
             let signal = Array("1\r\n?\r\n".utf8)
-            guard signal.count <= output.count else { return noRoom() }
+            guard signal.count <= output.count else { return endForLackOfSpace() }
             contentRefusal = refusal
             discard()
             output.copyBytes(from: signal)
@@ -193,7 +193,7 @@ struct RequestReader {
         let first = start + Self.chunkPrefix
         let limit = output.count - Self.chunkSuffix - Self.lastChunk.count
         guard let base = output.baseAddress, first < limit else {
-            return start > 0 ? .bytes(start) : noRoom()
+            return start > 0 ? .bytes(start) : endForLackOfSpace()
         }
         var filled = first
         var outcome = ChunkedDecoder.Outcome.incomplete
@@ -250,7 +250,7 @@ struct RequestReader {
     }
 
     /// libmicrohttpd's buffer is always large enough for this output; otherwise the connection is closed.
-    private mutating func noRoom() -> Arrival {
+    private mutating func endForLackOfSpace() -> Arrival {
         discard()
         return .end(0)
     }

@@ -52,7 +52,7 @@ struct ServerCounts: Sendable {
             to: RequestSeries(
                 route: request.route, method: Self.methods.contains(method) ? method.rawValue : "other",
                 status: request.status.map { "\($0)" } ?? "none"))
-        if let code = request.code, request.status != nil { errors.add(to: Self.isWord(code) ? code : "other") }
+        if let code = request.code, request.status != nil { errors.add(to: Self.isValidLabel(code) ? code : "other") }
         if let interruption = request.interruption { interruptions.add(to: interruption) }
         if request.interruption == ConnectionEntry.CloseReason.takenOver.rawValue { takenOver += 1 }
         created += request.progress.hasCreated ? 1 : 0
@@ -79,7 +79,7 @@ struct ServerCounts: Sendable {
     }
 
     /// Whether a code can be a label; a target can respond with any text as its code.
-    private static func isWord(_ code: String) -> Bool {
+    private static func isValidLabel(_ code: String) -> Bool {
         (1...64).contains(code.utf8.count)
             && code.utf8.allSatisfy { $0 == 0x2D || (0x30...0x39).contains($0) || (0x61...0x7A).contains($0) }
     }

@@ -17,8 +17,8 @@ struct TrustedProxies: Sendable {
     ///   users can open it.
     func origin(of fields: Fields, peer: String?) -> RequestOrigin {
         guard trusts(peer: peer) else { return RequestOrigin(client: peer) }
-        let standard = last(of: standardHops(fields))
-        let usual = last(of: usualHops(fields))
+        let standard = last(of: forwardedHops(fields))
+        let usual = last(of: xForwardedForHops(fields))
         var origin = RequestOrigin(client: peer)
         // A proxy sets one of the fields and may forward the other one from the client. If they differ, neither is
         // used.
@@ -62,7 +62,7 @@ struct TrustedProxies: Sendable {
         return result
     }
 
-    private func standardHops(_ fields: Fields) -> [ForwardedElement] {
+    private func forwardedHops(_ fields: Fields) -> [ForwardedElement] {
         var hops: [ForwardedElement] = []
         for line in fields.values("Forwarded").reversed() {
             guard let elements = ForwardedElement.elements(parsing: line) else { return hops }
@@ -71,7 +71,7 @@ struct TrustedProxies: Sendable {
         return hops
     }
 
-    private func usualHops(_ fields: Fields) -> [ForwardedElement] {
+    private func xForwardedForHops(_ fields: Fields) -> [ForwardedElement] {
         var hops: [ForwardedElement] = []
         for node in ForwardedNode.nodes(parsingUnstandardized: fields["X-Forwarded-For"] ?? "").reversed() {
             guard let node else { return hops }

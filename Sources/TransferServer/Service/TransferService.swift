@@ -123,7 +123,7 @@ final class TransferService: RequestService {
     /// Responds to a request without valid credentials. Browsers send preflights without credentials; they get the CORS
     /// fields, and no information about resources.
     private func unauthenticated(_ request: RequestContext, refusal: AuthorizationRefusal) -> Response {
-        guard refusal.isForLackOfCredentials, request.method == .options, !request.fields.contains("Authorization"),
+        guard refusal.isUnauthenticated, request.method == .options, !request.fields.contains("Authorization"),
             CrossOrigin.isPreflight(request.fields)
         else { return Response(refusal) }
         return Response(status: 204, fields: crossOrigin.optionsFields(for: request.fields, methods: Self.methods))

@@ -95,7 +95,7 @@ struct TargetEndpoint {
         case .refuse(let error):
             return .respond(responses.refused(error, limits: limits))
         case .plain(let plan, let reason):
-            request.explanation?.course = .plain(reason)
+            request.explanation?.handling = .plain(reason)
             return begin(plan, isComplete: isComplete, responses: responses, isUpload: false)
         case .create(let plan):
             return begin(plan, isComplete: isComplete, responses: responses, isUpload: true)
@@ -143,7 +143,7 @@ struct TargetEndpoint {
             if let id = lease.id {
                 request.upload = id
                 request.progress.hasCreated = true
-                request.explanation?.course = .creation(isPart: plan.completion != .atEnd)
+                request.explanation?.handling = .creation(isPart: plan.completion != .atEnd)
             }
             let connection = request.connection
             lease.onRevocation { connection.close(reason: .takenOver) }

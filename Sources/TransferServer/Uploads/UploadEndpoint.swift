@@ -119,7 +119,7 @@ struct UploadEndpoint {
     // MARK: Append
 
     private func append(_ record: UploadRecord, _ responses: UploadResponses) throws(StoreError) -> FirstStep {
-        request.explanation?.course = .append
+        request.explanation?.handling = .append
         request.explanation?.permission = responses.interim
         let append: Append
         do {
@@ -190,8 +190,8 @@ struct UploadEndpoint {
     private func begin(_ append: Append, _ lease: UploadLease, _ responses: UploadResponses) throws(StoreError)
         -> FirstStep
     {
-        var isHandedOn = false
-        defer { if !isHandedOn { lease.release() } }
+        var isLeasePassedOn = false
+        defer { if !isLeasePassedOn { lease.release() } }
         let offset = try lease.acknowledge()
         request.offset = offset
         let record = lease.record
@@ -214,7 +214,7 @@ struct UploadEndpoint {
                 lease.onRevocation { connection.close(reason: .takenOver) }
             }
             request.progress.hasResumed = plan.start > 0
-            isHandedOn = true
+            isLeasePassedOn = true
             return try UploadExchange.begin(context, lease: lease, plan: plan, origin: .append)
         }
     }

@@ -55,7 +55,7 @@ final class UploadExchange: Exchange {
         let exchange = UploadExchange(context, lease: lease, plan: plan, origin: origin)
         context.request.explanation?.progressObstacle = exchange.progressObstacle
         do throws(StoreError) {
-            if plan.learnsLength, let length = plan.length { try lease.setLength(length) }
+            if plan.determinesLength, let length = plan.length { try lease.setLength(length) }
             // Bytes are not acknowledged before their digest was compared.
             if let digest = exchange.contentDigest {
                 try lease.beginStaging(digests: Set(digest.values.map(\.algorithm)))

@@ -3,7 +3,7 @@ import ResumableUpload
 /// The decisions of the server that explain why a request with content got no interim response (104), or could not be
 /// resumed.
 struct UploadExplanation: Sendable, Hashable {
-    enum Course: Sendable, Hashable {
+    enum Handling: Sendable, Hashable {
         /// The server has not made a decision about the content.
         case undecided
         case plain(Creation.PlainReason)
@@ -21,7 +21,7 @@ struct UploadExplanation: Sendable, Hashable {
         case contentDigest
     }
 
-    var course = Course.undecided
+    var handling = Handling.undecided
     /// Whether 104 may be sent; `nil` if that was not evaluated.
     var permission: InterimPermission?
     var progressObstacle: ProgressObstacle?
@@ -36,7 +36,7 @@ struct UploadExplanation: Sendable, Hashable {
     /// Why no interim response was sent; `nil` if one was sent.
     var omission: InterimOmission? {
         guard announcements + offsets == 0 else { return nil }
-        switch course {
+        switch handling {
         case .undecided: return refusal.map { .refused($0) } ?? .undecided
         case .plain(.unannounced): return withheld ?? .plain(.unannounced)
         case .plain(let reason): return .plain(reason)
@@ -67,7 +67,7 @@ struct UploadExplanation: Sendable, Hashable {
     }
 
     private var resumability: String {
-        switch course {
+        switch handling {
         case .undecided, .append: ""
         case .plain(.unannounced), .creation(isPart: false):
             "; not resumable: no response reports the URL of the upload before the end of the request"
@@ -132,7 +132,7 @@ enum InterimOmission: Sendable, Hashable {
         case .contentDigest: "nothing is acknowledged before Content-Digest has been verified"
         case .notWritable: "the connection was not writable: the client, or a proxy, does not read while it sends"
         case .notDue: "the content ended before the first offset was reported (every 8 MiB or every second)"
-        case .undecided: "the request ended before a decision"
+        case .undecided: "the request ended before the server decided how to handle it"
         }
     }
 }

@@ -74,7 +74,7 @@ extension UploadCatalog {
     ///   made.
     @discardableResult
     func commit(
-        _ change: CatalogChange, of id: UploadID, knownBy isMade: (CatalogRow?) -> Bool
+        _ change: CatalogChange, of id: UploadID, confirmedBy isMade: (CatalogRow?) -> Bool
     ) throws(StoreError) -> RemovedUploads? {
         do throws(StoreError) {
             return try commit(change)

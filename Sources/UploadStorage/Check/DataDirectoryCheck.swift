@@ -10,7 +10,7 @@ package final class DataDirectoryCheck {
     private var summary = CheckSummary()
     /// The maximum number of names of one directory that are in memory at the same time. For more names, the directory
     /// is read again.
-    var namesAtOnce = 20_000
+    var maxNamesInMemory = 20_000
 
     /// - Parameter scratch: a directory that can be written, for a copy of the catalog.
     /// - Throws: ``StoreError/inUse``, or an error with which a server would refuse the directory, too:
@@ -179,7 +179,7 @@ package final class DataDirectoryCheck {
         repeat {
             let reader = try area.openDirectory(directory)
             // This is not a listing, so files whose names no URL can have are also read.
-            var selection = NameSelection(after: cursor, limit: namesAtOnce, isListing: false)
+            var selection = NameSelection(after: cursor, limit: maxNamesInMemory, isListing: false)
             try translating("list a directory") { () throws(Errno) in
                 while try reader.nextName({ selection.offer($0) }) != nil {}
             }

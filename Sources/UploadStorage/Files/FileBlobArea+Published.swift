@@ -144,7 +144,7 @@ extension FileBlobArea {
                 error == .invalidArgument || error == .notImplemented || error == .notSupported || error == .noSuchFile
             else { throw error }
             // The file system does not support the flag, or the file has just been removed by hand.
-            try withdrawing(newName, from: parent) { () throws(Errno) in
+            try freeingInBackground(newName, from: parent) { () throws(Errno) in
                 try uploads.rename(from: name, to: parent, as: newName)
             }
         }
@@ -227,7 +227,7 @@ extension FileBlobArea {
                 try directory.uploads.exchange(name, with: parent, published.lastSegment)
             } catch {
                 guard error == .noSuchFile else { throw error }
-                try withdrawing(published.lastSegment, from: parent) { () throws(Errno) in
+                try freeingInBackground(published.lastSegment, from: parent) { () throws(Errno) in
                     try parent.unlink(at: published.lastSegment)
                 }
             }
@@ -286,7 +286,7 @@ extension FileBlobArea {
         let epoch = directories.epoch
         let parent = try walk(name.directory)[0]
         do throws(Errno) {
-            try withdrawing(name.lastSegment, from: parent) { () throws(Errno) in
+            try freeingInBackground(name.lastSegment, from: parent) { () throws(Errno) in
                 try parent.unlink(at: name.lastSegment)
             }
             // A failure is counted, because the changes of other threads in this directory may be lost, too.

@@ -7,7 +7,7 @@ final class FileBlobArea: BlobArea {
     private static let probeName = ".probe"
 
     /// Files above this size, in bytes, are freed by another thread, because freeing some gigabytes takes a second.
-    private static let largestFreedAtOnce: Int64 = 8 << 20
+    private static let maxSizeFreedByCaller: Int64 = 8 << 20
 
     let directory: DataDirectory
     let directories = DirectorySynchronization()
@@ -31,7 +31,7 @@ final class FileBlobArea: BlobArea {
 
     func remove(_ name: String) throws(Errno) {
         do throws(Errno) {
-            try withdrawing(name, from: directory.uploads) { () throws(Errno) in
+            try freeingInBackground(name, from: directory.uploads) { () throws(Errno) in
                 try directory.uploads.unlink(at: name)
             }
         } catch {
@@ -41,10 +41,12 @@ final class FileBlobArea: BlobArea {
 
     /// Runs `body`, which removes the last name of a file. A large file is held open meanwhile and is then closed by
     /// another thread, so that no request waits until the file system has freed its blocks.
-    func withdrawing(_ name: String, from parent: FileDescriptor, _ body: () throws(Errno) -> Void) throws(Errno) {
+    func freeingInBackground(_ name: String, from parent: FileDescriptor, _ body: () throws(Errno) -> Void)
+        throws(Errno)
+    {
         let held = try? parent.open(at: name, [.readOnly, .noFollow, .nonBlocking])
         try body()
-        guard let held, let size = try? held.status().size, size > Self.largestFreedAtOnce else { return }
+        guard let held, let size = try? held.status().size, size > Self.maxSizeFreedByCaller else { return }
         freeing.enqueue { withExtendedLifetime(held) {} }
     }
 

@@ -124,9 +124,9 @@ final class OpenUpload: Sendable {
         let ticket = context.nextTicket()
         update { $0.machine.enqueue(ticket) }
         defer { update { $0.machine.leave(ticket) } }
-        var nextLook = deadline
+        var nextWakeUp = deadline
         while true {
-            let step = monitor.wait(until: nextLook) { state -> ClaimStep<Result>? in
+            let step = monitor.wait(until: nextWakeUp) { state -> ClaimStep<Result>? in
                 if let principal, state.machine.isLoaded, state.principal != principal {
                     return .decided(.failure(.notFound))
                 }
@@ -149,7 +149,7 @@ final class OpenUpload: Sendable {
             case .atWork: return nil
             case .none:
                 // The upload is loaded, settled or synchronized, which takes as long as the disk takes.
-                nextLook = SystemClock.monotonicNanoseconds() + 1_000_000_000
+                nextWakeUp = SystemClock.monotonicNanoseconds() + 1_000_000_000
             }
         }
     }
@@ -241,7 +241,7 @@ final class OpenUpload: Sendable {
             }
             switch try step.get() {
             case (.done(let offset), _): return offset
-            case (_, let work): if let work { try run(work, askedBy: lease) }
+            case (_, let work): if let work { try run(work, duringCallOf: lease) }
             }
         }
     }
@@ -264,13 +264,13 @@ final class OpenUpload: Sendable {
     func runQueuedAcknowledgment() {
         let work = monitor.withLock { state in Work(state.machine.runQueuedAcknowledgment(), state) }
         // A caller that waits for the offset gets the same error.
-        if let work { _ = try? run(work, askedBy: nil) }
+        if let work { _ = try? run(work, duringCallOf: nil) }
     }
 
     /// Synchronizes the bytes, commits the row, and then advances the durable offset.
-    private func run(_ work: Work, askedBy asker: Int64?) throws(StoreError) {
+    private func run(_ work: Work, duringCallOf failingLease: Int64?) throws(StoreError) {
         let advance = work.advance
-        if advance.hasNewBytes { try synchronize(work.blob, includingName: !isTransient, askedBy: asker) }
+        if advance.hasNewBytes { try synchronize(work.blob, includingName: !isTransient, duringCallOf: failingLease) }
         do throws(StoreError) {
             if !isTransient {
                 let change = CatalogChange.Advance(
@@ -289,7 +289,7 @@ final class OpenUpload: Sendable {
 
     /// - Parameter asker: the lease whose holder gets the error, and so needs no other notification that the lease has
     ///   ended; nil if there is none.
-    func synchronize(_ blob: any Blob, includingName: Bool, askedBy asker: Int64?) throws(StoreError) {
+    func synchronize(_ blob: any Blob, includingName: Bool, duringCallOf failingLease: Int64?) throws(StoreError) {
         guard context.shouldSynchronize else { return }
         do throws(Errno) {
             try context.observing(.content) { () throws(Errno) in try blob.synchronize(includingName: includingName) }
@@ -297,7 +297,7 @@ final class OpenUpload: Sendable {
             let (mustNotify, revocation) = update { state in
                 state.blob = nil
                 state.stagedDigests = nil
-                return state.revoking { $0.synchronizationFailed(askedBy: asker) }
+                return state.revoking { $0.synchronizationFailed(duringCallOf: failingLease) }
             }
             if mustNotify { revocation?() }
             throw .failure(error, during: "synchronize")

@@ -43,7 +43,7 @@ extension StoreContext {
                 return try lookUp(intent.name).map { .published($0.file.attributes, leavesName: true) } ?? .lost
             }
             let mayHaveMoved = blob == nil
-            guard let blob = try existing(blob, name), try isTheOne(blob, intent) else { return .lost }
+            guard let blob = try existing(blob, name), try hasIntendedIdentity(blob, intent) else { return .lost }
             if let current, !intent.replaces(current.file.attributes, mayHaveMoved: mayHaveMoved) { return .occupied }
             try translating("set the time of a publication") { () throws(Errno) in
                 try blob.setModified(nextModification())
@@ -93,7 +93,9 @@ extension StoreContext {
         let epoch: SynchronizationEpoch
         if current?.identity == intent.identity {
             epoch = try area.withdraw(intent.name, to: name)
-        } else if current != nil, shouldSynchronize, let blob = try existing(nil, name), try isTheOne(blob, intent) {
+        } else if current != nil, shouldSynchronize, let blob = try existing(nil, name),
+            try hasIntendedIdentity(blob, intent)
+        {
             // The names were restored before the store was opened, and the synchronization of that may have failed. A
             // success now would not prove that the names are durable, so both names are written again.
             epoch = try area.withdraw(intent.name, to: name)
@@ -110,7 +112,7 @@ extension StoreContext {
 
     /// Returns whether `blob` contains the bytes of the upload. After a withdrawal, their name may belong to the
     /// replaced file.
-    private func isTheOne(_ blob: any Blob, _ intent: PublicationIntent) throws(StoreError) -> Bool {
+    private func hasIntendedIdentity(_ blob: any Blob, _ intent: PublicationIntent) throws(StoreError) -> Bool {
         try translating("read the identity of the file") { () throws(Errno) in try blob.identity() } == intent.identity
     }
 

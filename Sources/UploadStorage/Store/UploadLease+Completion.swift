@@ -106,7 +106,7 @@ extension UploadLease {
         }
         // An empty upload was never synchronized, but recovery needs its file.
         let needsName = received == 0 && !upload.isTransient
-        if isLonger || needsName { try upload.synchronize(blob, includingName: needsName, askedBy: epoch) }
+        if isLonger || needsName { try upload.synchronize(blob, includingName: needsName, duringCallOf: epoch) }
     }
 
     private func publishUnderSomeName(_ publication: Publication) throws(StoreError) -> Response {
@@ -115,7 +115,7 @@ extension UploadLease {
             let response = try registry.withName(name, for: upload.id) { () throws(StoreError) in
                 do throws(StoreError) { return try publish(publication, under: name) } catch {
                     // The name is still locked: otherwise another upload could use it.
-                    if upload.isTransient { leaveToCatalog() }
+                    if upload.isTransient { keepRowForSweep() }
                     throw error
                 }
             }
@@ -218,7 +218,7 @@ extension UploadLease {
     }
 
     /// Keeps the row and the bytes. The next sweep, publication under the name, or start removes them.
-    private func leaveToCatalog() {
+    private func keepRowForSweep() {
         let left = upload.update { state -> (row: CatalogRow, surplus: Int64)? in
             guard state.machine.isDecided, let row = state.row else { return nil }
             (state.row, state.blob, state.publication, state.revocation) = (nil, nil, nil, nil)

@@ -88,7 +88,7 @@ package final class UploadLease: Sendable {
             return (true, state.machine)
         }
         if isCurrent && machine.activity == .processing {
-            if machine.isMarked {
+            if machine.isProcessingRecorded {
                 _ = try? complete(with: context.configuration.interruptedResponse)
                 // If that failed, the next user of the upload settles it.
                 upload.update { if $0.machine.activity == .processing { $0.machine.leaveActivity() } }

@@ -44,7 +44,7 @@ struct UploadMachine: Hashable, Sendable {
     private(set) var isRecorded = true
     private(set) var phase = UploadRecord.Phase.receiving
     /// Whether the row records that the target resource processes the upload.
-    private(set) var isMarked = false
+    private(set) var isProcessingRecorded = false
     /// Whether the intent of a publication is durable, but its final response is not.
     private(set) var isDecided = false
     /// Whether the row is up to date, except for the offset.
@@ -98,7 +98,7 @@ struct UploadMachine: Hashable, Sendable {
     var isIdle: Bool { activity == .idle && acknowledgment != .running }
 
     /// Whether a publication or a processing was interrupted, which the next user has to finish.
-    var needsSettling: Bool { isDecided || isMarked || phase == .processing }
+    var needsSettling: Bool { isDecided || isProcessingRecorded || phase == .processing }
 
     private var needsLoading: Bool { !isLoaded || isUnfinished && !hasBytes && !needsSettling }
 
@@ -334,8 +334,8 @@ struct UploadMachine: Hashable, Sendable {
     ///
     /// - Parameter asker: the lease whose call throws the error; nil if the acknowledgment ran in the background.
     /// - Returns: whether the holder of the lease has to be notified.
-    mutating func synchronizationFailed(askedBy asker: Int64?) -> Bool {
-        let mustNotify = epoch != asker
+    mutating func synchronizationFailed(duringCallOf failingLease: Int64?) -> Bool {
+        let mustNotify = epoch != failingLease
         // The holder of the lease may be about to process or verify the last bytes. It checks its lease first, so that
         // the activity can be reset here.
         if activity == .processing && !isDecided || activity == .settling && isStaging { activity = .idle }
@@ -348,7 +348,7 @@ struct UploadMachine: Hashable, Sendable {
     // MARK: Completion
 
     /// The row now records that the target resource processes the upload.
-    mutating func mark() { isMarked = true }
+    mutating func mark() { isProcessingRecorded = true }
 
     /// The processing could not begin, and the target resource was not called. The row may be marked or not; the next
     /// acknowledgment resets it.
@@ -364,11 +364,11 @@ struct UploadMachine: Hashable, Sendable {
     /// - Returns: whether an acknowledgment has to reset the row.
     mutating func endProcessing(as lease: Int64) -> Bool {
         guard lease == epoch, activity == .processing else { return false }
-        let wasMarked = isMarked
-        isMarked = false
+        let wasProcessingRecorded = isProcessingRecorded
+        isProcessingRecorded = false
         activity = .idle
-        if wasMarked { isRowCurrent = false }
-        return wasMarked
+        if wasProcessingRecorded { isRowCurrent = false }
+        return wasProcessingRecorded
     }
 
     /// A publication is durably decided: it will be carried out or refused, also after a crash.
@@ -393,7 +393,7 @@ struct UploadMachine: Hashable, Sendable {
         self.phase = phase
         _ = dropStaged()
         if case .complete = phase { durable = received }
-        (hasBytes, isDecided, isMarked, isRowCurrent) = (false, false, false, true)
+        (hasBytes, isDecided, isProcessingRecorded, isRowCurrent) = (false, false, false, true)
         activity = .idle
         return takeReserved()
     }

@@ -40,7 +40,7 @@ extension UploadStore {
 
     /// Returns whether the threads that make uploads durable begin the work that is queued now before the deadline
     /// (monotonic nanoseconds).
-    package func isAtWork(until deadline: Int64) -> Bool {
+    package func isResponsive(until deadline: Int64) -> Bool {
         let isDone = Monitor(false)
         let isQueued = context.acknowledging.enqueue {
             isDone.withLock { $0 = true }

@@ -118,7 +118,7 @@ struct StoreInspection {
 
     var stage = Stage.uploads(after: nil)
     /// The time from which interrupted uploads are settled again, in monotonic nanoseconds.
-    var settlesAgainAt: Int64 = 0
+    var nextSettlingTime: Int64 = 0
     /// The length of the last pause after a failure to settle uploads, in nanoseconds; 0 if there was no failure.
     var settlingPause: Int64 = 0
 }

@@ -49,7 +49,7 @@ extension UploadStore {
             }
             if registry.isClosed { return report }
             reportCatalogDamage()
-            if isComplete || SystemClock.monotonicNanoseconds() >= inspection.settlesAgainAt {
+            if isComplete || SystemClock.monotonicNanoseconds() >= inspection.nextSettlingTime {
                 settleInterrupted(&inspection, &report)
             }
             limitExpiry(&report)
@@ -77,11 +77,11 @@ extension UploadStore {
             report.failures.append(error)
         }
         if report.failures.count == failures {
-            (inspection.settlingPause, inspection.settlesAgainAt) = (0, 0)
+            (inspection.settlingPause, inspection.nextSettlingTime) = (0, 0)
         } else {
             let pause = max(Self.settlingPauses.lowerBound, 2 * inspection.settlingPause)
             inspection.settlingPause = min(pause, Self.settlingPauses.upperBound)
-            inspection.settlesAgainAt = SystemClock.monotonicNanoseconds() + inspection.settlingPause
+            inspection.nextSettlingTime = SystemClock.monotonicNanoseconds() + inspection.settlingPause
         }
     }
 

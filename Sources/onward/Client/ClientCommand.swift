@@ -75,7 +75,7 @@ struct ClientCommand: Sendable {
         }
         let status = end.waitForever { $0 }
         // The exit status does not change while the command waits until its output is read.
-        signals.endAtOnce(with: status)
+        signals.endImmediately(with: status)
         report.finish(within: signals.isStopRequested ? 1_000_000_000 : nil)
         return status
     }

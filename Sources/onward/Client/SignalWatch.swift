@@ -44,7 +44,7 @@ final class SignalWatch: Sendable {
 
     /// Makes the next signal that requests a stop end the process immediately, as it does at the beginning.
     /// - Parameter status: the exit status in that case.
-    func endAtOnce(with status: ExitStatus = .tryAgain) {
+    func endImmediately(with status: ExitStatus = .tryAgain) {
         state.withLock { state in
             state.stop = nil
             state.endStatus = status
@@ -52,7 +52,7 @@ final class SignalWatch: Sendable {
     }
 
     /// Calls `stop` for the first signal that requests an end, from now until `body` has returned; a second SIGINT ends
-    /// the process immediately. After that, until ``endAtOnce(with:)``, a signal only sets ``isStopRequested``, so that
+    /// the process immediately. After that, until ``endImmediately(with:)``, a signal only sets ``isStopRequested``, so that
     /// the command can save or remove the state of the transfer that has ended.
     func stopping<Result>(by stop: @escaping @Sendable () -> Void, while body: () async -> Result) async -> Result {
         let isLate = state.withLock { state in

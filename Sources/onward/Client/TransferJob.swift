@@ -45,7 +45,7 @@ struct TransferJob: Sendable {
     func run(
         _ report: TransferReport, _ signals: SignalWatch, _ clients: CommandClients, _ finished: FinishedFiles
     ) async -> ExitStatus {
-        signals.endAtOnce()
+        signals.endImmediately()
         report.begin(identity, kept: 0, total: nil, reference: chosenState ?? FilePath(identity.name))
         do throws(CommandFailure) {
             let state = try StateFile.claim(identity, chosen: chosenState)
@@ -56,9 +56,9 @@ struct TransferJob: Sendable {
             let earlier = try state.load()
             var run = TransferRun(
                 state: state, options: settings.saved, report: report, signals: signals,
-                areTriesChosen: settings.retries != nil)
+                isRetryCountChosen: settings.retries != nil)
             if let earlier, identity.kind == .put, settings.hasOtherCredentials(than: earlier.options) {
-                run.othersState = earlier
+                run.stateWithOtherCredentials = earlier
             }
             let client = try clients.client(for: settings, report)
             let data = earlier?.resumeData
@@ -203,10 +203,10 @@ extension StateFile {
             earlier = nil
         }
         if let earlier {
-            var brief = settings.completed(by: earlier.options)
-            brief.retries = 0
-            brief.stallTimeout = 5
-            let client = try brief.client()
+            var quickSettings = settings.completed(by: earlier.options)
+            quickSettings.retries = 0
+            quickSettings.stallTimeout = 5
+            let client = try quickSettings.client()
             let what = earlier.identity.kind == .put ? "upload" : "partial file"
             do throws(TransferError) {
                 let isDeleted = try await client.discard(earlier.resumeData, request: request)

@@ -12,9 +12,9 @@ struct TransferRun: Sendable {
     let report: TransferReport
     let signals: SignalWatch
     /// Whether the user chose the number of attempts.
-    let areTriesChosen: Bool
+    let isRetryCountChosen: Bool
     /// The state of an earlier run with other credentials. A server answers 404 for the upload of another user.
-    var othersState: SavedTransfer?
+    var stateWithOtherCredentials: SavedTransfer?
 
     /// Runs `transfer` to its end.
     /// - Throws: the error with which the transfer ended.
@@ -36,8 +36,8 @@ struct TransferRun: Sendable {
             await listen(to: transfer)
         }
         guard let error else { return }
-        if error.code == .gone, let othersState {
-            state.save(othersState.resumeData, options: othersState.options, sent: nil)
+        if error.code == .gone, let stateWithOtherCredentials {
+            state.save(stateWithOtherCredentials.resumeData, options: stateWithOtherCredentials.options, sent: nil)
         } else if error.resumeData == nil {
             // If there is resume data, the driver has already saved it.
             state.remove()
@@ -46,13 +46,13 @@ struct TransferRun: Sendable {
     }
 
     private func listen(to transfer: any Transfer) async -> TransferError? {
-        var misses = 0
+        var failedLookups = 0
         for await event in transfer.events {
-            if case .interrupted(let error, _) = event, error.code == .hostNotFound, !areTriesChosen,
+            if case .interrupted(let error, _) = event, error.code == .hostNotFound, !isRetryCountChosen,
                 transfer.checkpoint == nil
             {
-                misses += 1
-                if misses > TransferRun.retriesForHost {
+                failedLookups += 1
+                if failedLookups > TransferRun.retriesForHost {
                     _ = await transfer.pause()
                     return error
                 }
@@ -66,12 +66,12 @@ struct TransferRun: Sendable {
     /// Reports the error with which the transfer ended, and what the user can do.
     /// - Returns: the command's exit status.
     func end(_ error: TransferError) -> ExitStatus {
-        if error.code == .gone, let othersState {
+        if error.code == .gone, let stateWithOtherCredentials {
             return report.ended(
                 CommandFailure(
                     .notAllowed, "unauthorized",
                     "The server has no such upload for these credentials. It was started with other credentials:"
-                        + " \(othersState.options.credentials)."),
+                        + " \(stateWithOtherCredentials.options.credentials)."),
                 advice: "The state was kept; --restart starts again from the beginning.")
         }
         var failure = CommandFailure(error)

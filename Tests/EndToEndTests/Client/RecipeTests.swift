@@ -12,7 +12,7 @@ struct RecipeTests {
     private static let bytes = Payload.bytes(1_000_000)
 
     /// The directories of one transfer through all its runs.
-    private final class Place {
+    private final class Workspace {
         let directory: TemporaryDirectory
         let kind: String
         let url: String
@@ -45,9 +45,9 @@ struct RecipeTests {
 
     /// Expects one complete file at its destination and nothing left of the transfer, and removes the server's file.
     private func check(
-        _ place: Place, _ server: ServerProcess, _ source: String, leftFiles: Int = 0
+        _ workspace: Workspace, _ server: ServerProcess, _ source: String, leftFiles: Int = 0
     ) throws {
-        if place.kind == "upload" {
+        if workspace.kind == "upload" {
             let names = server.publishedNames()
             #expect(names.count == 1, "\(source): \(names)")
             for name in names {
@@ -55,16 +55,16 @@ struct RecipeTests {
                 #expect(try server.exchange(Request("DELETE", "/files/" + name)).status == 204)
             }
         }
-        if place.kind == "download" {
-            expectSame([UInt8](FileManager.default.contents(atPath: place.file) ?? Data()), Self.bytes, "\(source)")
-            let names = try FileManager.default.contentsOfDirectory(atPath: place.directory.path)
+        if workspace.kind == "download" {
+            expectSame([UInt8](FileManager.default.contents(atPath: workspace.file) ?? Data()), Self.bytes, "\(source)")
+            let names = try FileManager.default.contentsOfDirectory(atPath: workspace.directory.path)
             #expect(!names.contains { $0.hasSuffix(".part") }, "\(source): \(names)")
         }
-        let stored = (try? FileManager.default.contentsOfDirectory(atPath: place.directory.path + "/storage")) ?? []
-        #expect(stored.count <= leftFiles && !place.hasSaved, "\(source): \(stored)")
+        let stored = (try? FileManager.default.contentsOfDirectory(atPath: workspace.directory.path + "/storage")) ?? []
+        #expect(stored.count <= leftFiles && !workspace.hasSaved, "\(source): \(stored)")
     }
 
-    private func withPlaces(_ kind: String, _ body: (ServerProcess, _ url: String) throws -> Void) throws {
+    private func withWorkspaces(_ kind: String, _ body: (ServerProcess, _ url: String) throws -> Void) throws {
         try withServer { server in
             if kind == "download" {
                 _ = try server.publish(Self.bytes, as: "f.bin")
@@ -77,20 +77,20 @@ struct RecipeTests {
         "a first run killed at each point, and run again: the transfer completes, and saved data is never refused",
         arguments: ["upload", "download"])
     func firstRun(kind: String) throws {
-        try withPlaces(kind) { server, url in
+        try withWorkspaces(kind) { server, url in
             for point in 1...60 {
-                let place = try Place(kind, url)
-                let (ending, _) = try place.run(killAt: point)
+                let workspace = try Workspace(kind, url)
+                let (ending, _) = try workspace.run(killAt: point)
                 if ending == .exited(0) {
                     #expect(point > 5)
                     return
                 }
                 #expect(ending == .signaled(SIGKILL), "\(kind), point \(point)")
-                let hasSaved = place.hasSaved
-                let (second, code) = try place.run()
+                let hasSaved = workspace.hasSaved
+                let (second, code) = try workspace.run()
                 #expect(second == .exited(0), "\(kind), point \(point): \(code)")
                 // A kill between the lock and the first save leaves the lock file.
-                try check(place, server, "\(kind), point \(point)", leftFiles: hasSaved ? 0 : 1)
+                try check(workspace, server, "\(kind), point \(point)", leftFiles: hasSaved ? 0 : 1)
             }
         }
     }
@@ -99,63 +99,63 @@ struct RecipeTests {
         "a run that resumes is killed at each point, and run again: the transfer completes",
         arguments: ["upload", "download"])
     func resumedRun(kind: String) throws {
-        try withPlaces(kind) { server, url in
+        try withWorkspaces(kind) { server, url in
             for point in 1...60 {
-                let place = try Place(kind, url)
-                let (paused, reason) = try place.run(isPaused: true)
+                let workspace = try Workspace(kind, url)
+                let (paused, reason) = try workspace.run(isPaused: true)
                 #expect(paused == .exited(75), "\(reason)")
-                guard place.hasSaved else { continue }
-                let (ending, code) = try place.run(killAt: point)
+                guard workspace.hasSaved else { continue }
+                let (ending, code) = try workspace.run(killAt: point)
                 if ending == .exited(0) {
                     #expect(point > 5)
                     return
                 }
                 #expect(ending == .signaled(SIGKILL), "\(kind), point \(point): \(code)")
                 // Run it once more and kill it at the same point: the resumed data differs this time.
-                _ = try place.run(killAt: point)
+                _ = try workspace.run(killAt: point)
                 // The number of points differs between runs: the second run can end before it is killed.
-                if place.hasSaved {
-                    let (last, error) = try place.run()
+                if workspace.hasSaved {
+                    let (last, error) = try workspace.run()
                     #expect(last == .exited(0), "\(kind), point \(point): \(error)")
                 }
-                try check(place, server, "\(kind), point \(point)")
+                try check(workspace, server, "\(kind), point \(point)")
             }
         }
     }
 
     @Test("a checkpoint can be resumed by one process at a time", arguments: ["upload", "download"])
     func secondProcess(kind: String) throws {
-        try withPlaces(kind) { server, url in
+        try withWorkspaces(kind) { server, url in
             // The proxy holds the upload back. The recipe limits the rate of a download, which is therefore slow
             // enough.
             let proxy = try HoldingProxy(upstream: server.port, limit: kind == "upload" ? 300_000 : .max)
-            let place = try Place(kind, url.replacing(":\(server.port)/", with: ":\(proxy.port)/"))
+            let workspace = try Workspace(kind, url.replacing(":\(server.port)/", with: ":\(proxy.port)/"))
             if kind == "download" {
                 let large = [UInt8](repeating: 7, count: 80_000_000)
                 _ = try server.publish(large, as: "f.bin")
             }
             func refuse() throws {
-                let (ending, code) = try place.run()
+                let (ending, code) = try workspace.run()
                 #expect(ending == .exited(1) && code == "resume-data-used\n", "\(kind): \(ending) \(code)")
             }
-            let first = try place.start()
-            let isSaved: Bool? = pollUntil(within: .seconds(60)) { place.hasSaved ? true : nil }
+            let first = try workspace.start()
+            let isSaved: Bool? = pollUntil(within: .seconds(60)) { workspace.hasSaved ? true : nil }
             #expect(isSaved == true)
             try refuse()
             #expect(first.ending == nil, "\(kind): \(first.errorOutput)")
             first.kill(SIGKILL)
             _ = try first.awaitEnding()
-            let saved = place.savedAt
-            let second = try place.start()
+            let saved = workspace.savedAt
+            let second = try workspace.start()
             // The process saves a new checkpoint soon after its start.
-            let isRunning: Bool? = pollUntil(within: .seconds(60)) { place.savedAt != saved ? true : nil }
+            let isRunning: Bool? = pollUntil(within: .seconds(60)) { workspace.savedAt != saved ? true : nil }
             #expect(isRunning == true)
             try refuse()
             #expect(second.ending == nil, "\(kind): \(second.errorOutput)")
             proxy.release()
             if kind == "upload" {
                 #expect(try second.awaitEnding() == .exited(0), "\(second.errorOutput)")
-                try check(place, server, kind)
+                try check(workspace, server, kind)
             }
         }
     }
@@ -164,19 +164,19 @@ struct RecipeTests {
         "a transfer with a generated sequence of pauses and kills completes", arguments: ["upload", "download"],
         [1, 2, 3] as [UInt64])
     func histories(kind: String, seed: UInt64) throws {
-        try withPlaces(kind) { server, url in
+        try withWorkspaces(kind) { server, url in
             var random = SeededGenerator(seed: seed)
-            let place = try Place(kind, url)
+            let workspace = try Workspace(kind, url)
             for _ in 0..<8 {
                 let point = Int.random(in: 1...40, using: &random)
-                let (ending, code) = try place.run(killAt: point, isPaused: random.oneIn(3))
+                let (ending, code) = try workspace.run(killAt: point, isPaused: random.oneIn(3))
                 #expect(ending != .exited(1), "seed \(seed): \(code)")
                 if ending == .exited(0) { break }
             }
-            if place.hasSaved {
-                let (last, code) = try place.run()
+            if workspace.hasSaved {
+                let (last, code) = try workspace.run()
                 #expect(last == .exited(0), "seed \(seed): \(code)")
-                try check(place, server, "seed \(seed)")
+                try check(workspace, server, "seed \(seed)")
             }
         }
     }
@@ -185,7 +185,7 @@ struct RecipeTests {
         "get and put are killed at each operation on a file, and the same command completes the transfer",
         .enabled(if: SystemCallTrace.isPossible, "needs strace, and the right to trace"), arguments: ["put", "get"])
     func fileOperations(command: String) throws {
-        try withPlaces(command == "put" ? "upload" : "download") { server, url in
+        try withWorkspaces(command == "put" ? "upload" : "download") { server, url in
             let calls = "renameat,renameat2,rename,linkat,unlinkat,unlink,fsync,fdatasync,ftruncate"
             for number in 1...40 {
                 let home = try CommandHome()

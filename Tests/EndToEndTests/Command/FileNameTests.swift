@@ -49,8 +49,8 @@ struct FileNameTests {
             expectSame(server.published("a.bin") ?? [], bytes)
             #expect(file(try run.objects().last) == path.absolute)
             try home.run(bytes: "put", path, FilePath(server.url("/files/a.bin"))).expect(0)
-            let told = try home.run(bytes: "put", path, FilePath(server.url("/files/b.bin")))
-            expectSafe(told, lines: 2)
+            let upload = try home.run(bytes: "put", path, FilePath(server.url("/files/b.bin")))
+            expectSafe(upload, lines: 2)
         }
     }
 

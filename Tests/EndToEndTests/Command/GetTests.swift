@@ -88,10 +88,10 @@ struct GetTests {
         "kill -9 at random times, and the same command: the received bytes in the state never decrease",
         arguments: [1, 2] as [UInt64])
     func killed(seed: UInt64) throws {
-        try withServer { server in try killAgainAndAgain(server, seed) }
+        try withServer { server in try repeatedKills(server, seed) }
     }
 
-    private func killAgainAndAgain(_ server: ServerProcess, _ seed: UInt64) throws {
+    private func repeatedKills(_ server: ServerProcess, _ seed: UInt64) throws {
         try publish(server)
         let home = try CommandHome()
         let target = home.path + "/b.bin"
@@ -166,7 +166,7 @@ struct GetTests {
     }
 
     @Test("The command reports the path of the file that it writes")
-    func told() throws {
+    func reportedPath() throws {
         try withServer { server in
             try publish(server)
             let home = try CommandHome()

@@ -95,7 +95,7 @@ struct PutInterruptionTests {
     }
 
     @Test("A second SIGINT ends the command without waiting for the server")
-    func impatient() throws {
+    func secondSignal() throws {
         // This server responds to no request, not even to a DELETE.
         let server = try ScriptedServer { _, reply in reply.stall() }
         let home = try CommandHome()

@@ -151,10 +151,10 @@ struct PutTests {
             #expect(run.errors.hasPrefix("onward \(arguments[0]): "))
             #expect(run.errors.contains("onward \(arguments[0]) --help"))
             #expect(run.output == "")
-            let told = try home.run([arguments[0], "--json"] + arguments.dropFirst())
-            try told.expect(64)
-            #expect(try told.objects().map(\.name) == ["failed"])
-            #expect(try told.objects().first?.text("code") == "usage")
+            let jsonRun = try home.run([arguments[0], "--json"] + arguments.dropFirst())
+            try jsonRun.expect(64)
+            #expect(try jsonRun.objects().map(\.name) == ["failed"])
+            #expect(try jsonRun.objects().first?.text("code") == "usage")
         }
         #expect(!FileManager.default.fileExists(atPath: home.states))
         for command in ["put", "get", "resume", "status", "cancel"] {

@@ -84,7 +84,7 @@ struct SeveralFilesTests {
     }
 
     @Test("Files that an earlier run sent are reported as sent")
-    func told() throws {
+    func reportedAsSent() throws {
         try withServer { server in
             let home = try CommandHome()
             let command = try interrupt(home, server.url("/files/"))
@@ -96,23 +96,19 @@ struct SeveralFilesTests {
         }
     }
 
-    /// A server that accepts files in a collection, and announces upload resources if `announces`.
-    private func collection(announces: Bool) throws -> ScriptedServer {
+    /// A server without resumable uploads that accepts files in a collection.
+    private func collection() throws -> ScriptedServer {
         try ScriptedServer { request, reply in
             let name = request.fields["Content-Disposition"] ?? ""
-            let path = "/u/\(abs(name.hashValue))"
             guard request.method == "POST" else { return try reply.respond(404) }
-            if announces {
-                try reply.interim(104, [ScriptedUpload.version.0: ScriptedUpload.version.1, "Location": path])
-            }
             try reply.discardBody()
-            try reply.respond(201, ["Upload-Complete": "?1", "Location": "/files" + path])
+            try reply.respond(201, ["Location": "/files/u/\(abs(name.hashValue))"])
         }
     }
 
     @Test("kill -9 after many files, with a large list: no file is sent a second time")
     func many() throws {
-        let server = try collection(announces: true)
+        let server = try collection()
         let home = try CommandHome()
         // Each file takes some hundred bytes in the list.
         let directory = home.path + "/" + String(repeating: "d", count: 200)
@@ -129,7 +125,7 @@ struct SeveralFilesTests {
         let again = try home.start(command)
         #expect(try again.process.awaitEnding(within: .seconds(600)) == .exited(0), "\(again.errors)")
         let posts = server.requests.filter { $0.method == "POST" }
-        // Only the file in flight is sent twice: this server has no resumable uploads.
+        // Only the file in flight is sent twice.
         #expect(posts.count <= files.count + 1 && posts.count >= files.count, "\(before) \(posts.count)")
         #expect(posts.count - min(before, posts.count) <= files.count - completed + 1)
         #expect(try lists(home) == [])
@@ -227,7 +223,7 @@ struct SeveralFilesTests {
     }
 
     @Test("A command that sent no file leaves no list")
-    func vain() throws {
+    func nothingSent() throws {
         let server = try ScriptedServer { _, reply in
             try reply.discardBody()
             try reply.respond(403)

@@ -38,11 +38,11 @@ extension ServerProcess {
 
     /// Waits until the metrics satisfy the condition: a request is counted after its end, which can be after its
     /// response.
-    func metrics(when isThere: (MetricSamples) -> Bool) throws -> MetricSamples {
+    func metrics(when isSatisfied: (MetricSamples) -> Bool) throws -> MetricSamples {
         var last = MetricSamples("")
         let found = try pollUntil(within: .seconds(60)) { () -> MetricSamples? in
             last = try metrics()
-            return isThere(last) ? last : nil
+            return isSatisfied(last) ? last : nil
         }
         guard let found else { throw WireFailure.timedOut("metrics: \(last.values.filter { $0.value != 0 })") }
         return found

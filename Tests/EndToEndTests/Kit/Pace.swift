@@ -21,7 +21,7 @@ final class Pace: Sendable {
 
     /// Whether the limit may have expired between two steps. One pause for the other side can be part of two pauses of
     /// the test.
-    private func stoodStill(for limit: Duration) -> Bool {
+    private func mayHavePaused(for limit: Duration) -> Bool {
         step()
         return state.withLock { $0.longest >= limit / 2 }
     }
@@ -30,7 +30,7 @@ final class Pace: Sendable {
     static func within<Result>(_ limit: Duration, _ body: (Pace) throws -> Result) throws -> Result {
         for _ in 0..<9 {
             let pace = Pace()
-            do { return try body(pace) } catch { guard pace.stoodStill(for: limit) else { throw error } }
+            do { return try body(pace) } catch { guard pace.mayHavePaused(for: limit) else { throw error } }
         }
         return try body(Pace())
     }
@@ -42,7 +42,7 @@ final class Pace: Sendable {
         for _ in 0..<9 {
             let pace = Pace()
             let result = try await body(pace)
-            if isGood(result) || !pace.stoodStill(for: limit) { return result }
+            if isGood(result) || !pace.mayHavePaused(for: limit) { return result }
         }
         return try await body(Pace())
     }

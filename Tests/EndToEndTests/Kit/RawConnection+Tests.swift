@@ -79,7 +79,7 @@ extension RawConnection {
 
     /// Sends as many bytes as the server accepts, and returns their number: a server that rejects a request need not
     /// read all of them.
-    func sendWhatGoes(_ bytes: some Collection<UInt8>, within limit: Duration = .seconds(10)) -> Int {
+    func sendUntilRefused(_ bytes: some Collection<UInt8>, within limit: Duration = .seconds(10)) -> Int {
         var sent = 0
         var rest = bytes[...]
         while !rest.isEmpty {

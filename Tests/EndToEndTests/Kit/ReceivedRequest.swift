@@ -13,5 +13,5 @@ struct ReceivedRequest: Sendable {
     /// The first bytes of the content, at most ``ScriptedServer/keptContent``.
     var content: [UInt8] = []
     /// Whether the script has read the content to its end.
-    var isContentWhole = false
+    var hasReadContent = false
 }

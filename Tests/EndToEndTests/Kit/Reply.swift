@@ -26,7 +26,7 @@ final class Reply {
     /// Whether the connection can no longer be used.
     private(set) var isOver = false
     /// Whether the content was read to its end.
-    private(set) var isContentWhole = false
+    private(set) var hasReadContent = false
 
     init(
         to head: ReceivedRequest, on connection: FileDescriptor, _ input: ConnectionInput,
@@ -87,7 +87,7 @@ final class Reply {
 
     /// Whether more content follows. Reads the size of the next chunk if necessary.
     private func beginPart() throws -> Bool {
-        if isContentWhole || endsHere() { return false }
+        if hasReadContent || endsHere() { return false }
         guard case .chunked(0) = framing else { return true }
         let line = try input.line()
         guard let size = Int64(line.prefix { $0 != ";" }, radix: 16) else {
@@ -101,12 +101,12 @@ final class Reply {
     }
 
     private func endsHere() -> Bool {
-        if case .sized(0) = framing, !isContentWhole { end() }
-        return isContentWhole
+        if case .sized(0) = framing, !hasReadContent { end() }
+        return hasReadContent
     }
 
     private func end() {
-        isContentWhole = true
+        hasReadContent = true
         note(UnsafeRawBufferPointer(start: nil, count: 0), true)
     }
 

@@ -37,7 +37,7 @@ final class ScriptedServer: Sendable {
     /// All requests whose head has arrived, in order, with the content that was read of them so far.
     var requests: [ReceivedRequest] { state.withLock { $0.requests } }
     /// The largest number of scripts that ran at the same time.
-    var mostAtOnce: Int { state.withLock { $0.most } }
+    var maxConcurrentScripts: Int { state.withLock { $0.most } }
     /// The number of accepted connections.
     var connections: Int { state.withLock { $0.connections } }
 
@@ -65,12 +65,12 @@ final class ScriptedServer: Sendable {
                     state.requests[place].contentCount += Int64(bytes.count)
                     let room = keptContent - state.requests[place].content.count
                     state.requests[place].content.append(contentsOf: bytes.prefix(room))
-                    state.requests[place].isContentWhole = isWhole
+                    state.requests[place].hasReadContent = isWhole
                 }
             }
             try script(request, reply)
             if reply.isOver || !reply.isAnswered { return }
-            if !reply.isContentWhole { return reply.drain() }
+            if !reply.hasReadContent { return reply.drain() }
         }
     }
 

@@ -126,14 +126,14 @@ import Testing
     @Test(
         "CLI-08 CLI-10: the client continues at the server's offset, below or above the amount sent",
         arguments: [40, 50, 60])
-    func offset(told: Int64) throws {
+    func offset(reported: Int64) throws {
         var upload = ClientUpload.fresh()
         _ = try upload.request()
         _ = upload.announce()
         upload.cut(sent: 50)
         _ = try upload.request()
-        upload.answer(204, v8.head(complete: false, offset: told))
-        #expect(try upload.request().content == .range(from: told, count: 100 - told))
+        upload.answer(204, v8.head(complete: false, offset: reported))
+        #expect(try upload.request().content == .range(from: reported, count: 100 - reported))
     }
 
     @Test("CLI-13: other refusals are not tried again", arguments: [400, 402, 405, 412, 415, 422, 501, 505])

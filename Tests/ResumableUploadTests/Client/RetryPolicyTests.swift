@@ -36,7 +36,7 @@ import Testing
         ])
     func retryAfter(value: String, expected: Double?) {
         // The time is 1994-11-06 08:49:00.
-        let told = RetryPolicy().retryAfter(["Retry-After": value], now: 784_111_740)
-        #expect(told == expected.map { .seconds($0) })
+        let delay = RetryPolicy().retryAfter(["Retry-After": value], now: 784_111_740)
+        #expect(delay == expected.map { .seconds($0) })
     }
 }

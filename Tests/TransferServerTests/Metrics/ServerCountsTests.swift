@@ -70,12 +70,12 @@ struct ServerCountsTests {
         var counts = ServerCounts()
         counts.record(.testing())
         counts.record(
-            .testing("PUT", explanation: UploadExplanation(course: .plain(.noCompleteness), permission: .allowed)))
+            .testing("PUT", explanation: UploadExplanation(handling: .plain(.noCompleteness), permission: .allowed)))
         counts.record(
             .testing(
                 "PUT",
                 explanation: UploadExplanation(
-                    course: .creation(isPart: false), permission: .allowed, announcements: 1, offsets: 3)))
+                    handling: .creation(isPart: false), permission: .allowed, announcements: 1, offsets: 3)))
         #expect(counts.omissions["no-completeness"] == 1)
         #expect(counts.omissions.counts.values.reduce(0, +) == 1)
         #expect(counts.announcements == 1)

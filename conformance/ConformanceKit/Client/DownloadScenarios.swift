@@ -171,20 +171,23 @@ enum DownloadScenarios {
             "After 200 to a request with Range the client stores the content from the beginning, and succeeds.",
             covers: "RNG-29",
             script: { ignoreRange($0, &$1, &$2) }, verify: { try $0.expectSuccess() }),
-        misfit("shifted-down", "A part that begins before the requested position is not appended.") { start, size in
+        mismatchedPart("shifted-down", "A part that begins before the requested position is not appended.") {
+            start, size in
             (start - 1000, size, size)
         },
-        misfit("shifted-up", "A part that begins after the requested position is not appended.") { start, size in
+        mismatchedPart("shifted-up", "A part that begins after the requested position is not appended.") {
+            start, size in
             (start + 1000, size, size)
         },
-        misfit("other-size", "A part of a representation of a different size is not appended.", edition: 1) {
+        mismatchedPart("other-size", "A part of a representation of a different size is not appended.", edition: 1) {
             start, size in
             (start, size, size + 5000)
         },
-        misfit("beginning", "A part from the beginning is not appended if the remainder was requested.") { _, size in
+        mismatchedPart("beginning", "A part from the beginning is not appended if the remainder was requested.") {
+            _, size in
             (0, size / 3, size)
         },
-        misfit("short-part", "A part that ends before the requested position does not complete the file.") {
+        mismatchedPart("short-part", "A part that ends before the requested position does not complete the file.") {
             start, size in
             (start, (start + size) / 2, size)
         },
@@ -255,7 +258,7 @@ enum DownloadScenarios {
     }
 
     /// A scenario in which the first request with Range gets a 206 that does not match it; later requests get correct responses.
-    private static func misfit(
+    private static func mismatchedPart(
         _ id: String, _ requirement: String, edition: Int = 0,
         _ place: @escaping @Sendable (Int64, Int64) -> (Int64, Int64, Int64)
     ) -> Scenario {

@@ -82,7 +82,7 @@ struct ScenarioRecord: Sendable {
     }
 
     /// Whether the client sent only requests without fields of the draft.
-    var isUnaware: Bool { direction == .upload && requests.allSatisfy { $0.kind == .plain } }
+    var usesOnlyPlainRequests: Bool { direction == .upload && requests.allSatisfy { $0.kind == .plain } }
 
     // MARK: - Verification
 

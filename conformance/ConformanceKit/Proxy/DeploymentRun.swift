@@ -84,7 +84,7 @@ package final class DeploymentRun {
     // MARK: - Versions and messages
 
     private func versions(_ t: CaseContext) throws -> ProxyRun.Answer {
-        let words = subject.spoken.map(\.description).sorted().joined(separator: ", ")
+        let words = subject.supportedProfiles.map(\.description).sorted().joined(separator: ", ")
         return (.good, subject.announces ? words : "\(words); without 104 other versions are unknown")
     }
 
@@ -201,7 +201,7 @@ package final class DeploymentRun {
         }
         let abort: ProxyBehavior.Abort
         if reported.isComplete {
-            abort = .faked
+            abort = .looksComplete
         } else {
             abort = .seen(milliseconds: time, bytesMissing: max(0, Int64(Self.part) - reported.offset))
         }

@@ -27,9 +27,9 @@ package struct ProxyBehavior: Sendable, Equatable {
         /// The upstream does not learn that the client has closed the connection.
         case hidden
         /// The upstream receives content that ends as if it were complete.
-        case faked
+        case looksComplete
         /// The upstream never receives the request.
-        case unheard
+        case neverReceived
     }
 
     enum EarlyAnswer: Sendable, Equatable {

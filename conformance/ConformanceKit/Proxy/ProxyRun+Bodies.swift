@@ -174,17 +174,17 @@ extension ProxyRun {
         if upstream == nil { upstream = bench.awaitRequest() }
         let seen = upstream.map { upstream -> ProxyBehavior.Abort in
             guard upstream.awaitEnding(within: bench.timeout) else { return .hidden }
-            if upstream.content.isComplete { return .faked }
+            if upstream.content.isComplete { return .looksComplete }
             let missing = max(0, Int64(Self.part) - upstream.content.count)
             return .seen(milliseconds: Self.milliseconds(since: cutAt), bytesMissing: missing)
         }
-        let abort = seen ?? .unheard
+        let abort = seen ?? .neverReceived
         if isChunked {
             behavior.chunkedAbort = abort
         } else if !byReset {
             behavior.abort = abort
-        } else if case .faked = abort {
-            behavior.abort = .faked
+        } else if case .looksComplete = abort {
+            behavior.abort = .looksComplete
         }
         let how = upstream?.ending == .reset ? "as a reset" : "as a close"
         switch abort {
@@ -192,8 +192,8 @@ extension ProxyRun {
         case .seen(let time, let missing):
             return (.poor, "the server sees it after \(time) ms \(how); \(missing) of \(Self.part) bytes are lost")
         case .hidden: return (.poor, "the server does not see it within \(bench.timeout.milliseconds) ms")
-        case .faked: return (.bad, "the server receives a body that ends as if it were complete")
-        case .unheard: return (.bad, "the server never receives the request")
+        case .looksComplete: return (.bad, "the server receives a body that ends as if it were complete")
+        case .neverReceived: return (.bad, "the server never receives the request")
         }
     }
 

@@ -73,8 +73,8 @@ package struct ProxyVerdict: Sendable, Equatable {
     }
 
     private mutating func verifyAborts(_ seen: ProxyBehavior) {
-        if seen.abort == .faked { refuse("unusable: to the server an interrupted body looks complete") }
-        if seen.chunkedAbort == .faked {
+        if seen.abort == .looksComplete { refuse("unusable: to the server an interrupted body looks complete") }
+        if seen.chunkedAbort == .looksComplete {
             limit(
                 "require lengths in the server (Onward: --require-length), because an interrupted body without a length looks complete"
             )

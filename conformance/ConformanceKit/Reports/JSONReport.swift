@@ -15,7 +15,8 @@ package struct JSONReport: JSONDocument {
 
     package init(_ report: RunReport, strict: Bool) {
         subject = SubjectPart(
-            url: report.url, method: report.method, profile: report.base.word, profiles: report.spoken.map(\.word),
+            url: report.url, method: report.method, profile: report.base.word,
+            profiles: report.supportedProfiles.map(\.word),
             sends104: report.announces, limits: report.limits, download: report.download)
         startedAt = Date(timeIntervalSince1970: Double(report.beganAt)).formatted(.iso8601)
         milliseconds = report.milliseconds

@@ -3,7 +3,7 @@ package struct RunReport: CaseReport {
     package let url: String
     package let method: String
     package let base: Profile
-    package let spoken: [Profile]
+    package let supportedProfiles: [Profile]
     package let announces: Bool
     package let limits: [String: Int64]
     package let download: String?
@@ -17,7 +17,7 @@ package struct RunReport: CaseReport {
     package var subjects: [String] { ["\(method) \(url)"] }
     package var role: String { "server" }
     package var remark: String {
-        let versions = spoken.map(\.word).sorted().joined(separator: " ")
+        let versions = supportedProfiles.map(\.word).sorted().joined(separator: " ")
         return
             "\(base), \(versions.isEmpty ? "supports no version" : "supports \(versions)")\(announces ? "" : ", sends no 104")"
     }

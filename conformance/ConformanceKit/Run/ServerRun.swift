@@ -47,7 +47,8 @@ package final class ServerRun {
         }
         try? subject.control?.kill()
         return RunReport(
-            url: subject.endpoint.url, method: subject.method, base: subject.base, spoken: subject.spoken,
+            url: subject.endpoint.url, method: subject.method, base: subject.base,
+            supportedProfiles: subject.supportedProfiles,
             announces: subject.announces, limits: subject.limits, download: subject.download?.rawValue,
             beganAt: began, milliseconds: (SystemClock.monotonicNanoseconds() - start) / 1_000_000, results: results,
             failure: failure)
@@ -58,7 +59,9 @@ package final class ServerRun {
 
     private func runCases(_ progress: (CaseResult) -> Bool) {
         let patterns = subject.settings.only.map(Glob.init)
-        for next in ServerSuite.cases(for: subject.spoken.isEmpty ? [subject.base] : subject.spoken) {
+        for next in ServerSuite.cases(
+            for: subject.supportedProfiles.isEmpty ? [subject.base] : subject.supportedProfiles)
+        {
             if !patterns.isEmpty, !patterns.contains(where: { $0.matches(next.id) }) { continue }
             let result = lastAnswered.map { resultWithoutRun(next, .blocked(by: $0)) } ?? run(next)
             results.append(result)

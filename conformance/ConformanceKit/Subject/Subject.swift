@@ -8,7 +8,7 @@ final class Subject {
     /// The profile of cases that name no profile.
     var base: Profile = .interop(8)
     /// The versions that the subject supports.
-    var spoken: [Profile] = []
+    var supportedProfiles: [Profile] = []
     /// Whether the subject announces a creation with 104.
     var announces = false
     /// The limits in the response to OPTIONS.

@@ -10,10 +10,10 @@ struct SubjectProbe {
         let candidates =
             subject.settings.profiles.isEmpty
             ? Profile.versions.reversed().map(Profile.interop) : subject.settings.profiles
-        subject.spoken = try candidates.filter { try isAnnounced(in: $0) }
-        subject.announces = !subject.spoken.isEmpty
-        if !subject.settings.profiles.isEmpty { subject.spoken = subject.settings.profiles }
-        if subject.spoken.isEmpty {
+        subject.supportedProfiles = try candidates.filter { try isAnnounced(in: $0) }
+        subject.announces = !subject.supportedProfiles.isEmpty
+        if !subject.settings.profiles.isEmpty { subject.supportedProfiles = subject.settings.profiles }
+        if subject.supportedProfiles.isEmpty {
             // A server that never sends 104 may accept uploads.
             var answer = "no answer"
             guard let accepted = try candidates.first(where: { try isAccepted(in: $0, &answer) }) else {
@@ -22,9 +22,9 @@ struct SubjectProbe {
                         expected: "a 104, or 2xx with Location, to a creation in any version of the draft",
                         seen: "\(answer), to \(subject.method) \(subject.endpoint.url)"))
             }
-            subject.spoken = [accepted]
+            subject.supportedProfiles = [accepted]
         }
-        subject.base = subject.spoken.max { $0.rank < $1.rank } ?? .interop(8)
+        subject.base = subject.supportedProfiles.max { $0.rank < $1.rank } ?? .interop(8)
         try findDownloads()
     }
 

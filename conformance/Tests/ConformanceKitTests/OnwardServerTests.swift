@@ -61,7 +61,7 @@ struct OnwardServerTests {
         expectConformance(report)
         #expect(report.count("pass") > 0)
         if configuration == .standard {
-            #expect(report.spoken.count == 6)
+            #expect(report.supportedProfiles.count == 6)
             #expect(report.results.map(\.info.id).sorted() == Self.cases.sorted())
         }
     }

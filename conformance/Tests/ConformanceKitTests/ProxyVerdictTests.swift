@@ -30,7 +30,7 @@ struct ProxyVerdictTests {
     @Test("A proxy that holds bodies back, or that makes interrupted bodies look complete, is unusable")
     func unusable() {
         #expect(behavior { $0.body = .withheld }.usability == .unusable)
-        #expect(behavior { $0.abort = .faked }.usability == .unusable)
+        #expect(behavior { $0.abort = .looksComplete }.usability == .unusable)
         #expect(behavior { $0.changedFields = ["Upload-Offset"] }.usability == .unusable)
         #expect(behavior { $0.refusedMethods = ["PATCH"] }.usability == .unusable)
     }
@@ -39,7 +39,7 @@ struct ProxyVerdictTests {
     func limited() {
         for verdict in [
             behavior { $0.interim = .treatedAsFinal }, behavior { $0.interim = .fatal("503") },
-            behavior { $0.chunkedAbort = .faked }, behavior { $0.earlyAnswer = .late },
+            behavior { $0.chunkedAbort = .looksComplete }, behavior { $0.earlyAnswer = .late },
             behavior { $0.passesOrigin = false }, behavior { $0.refusedContent = 1 << 21 },
         ] {
             #expect(verdict.usability == .limited && verdict.settings.count >= 1)

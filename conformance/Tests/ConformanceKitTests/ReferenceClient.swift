@@ -10,9 +10,9 @@ typealias Response = ConformanceKit.Response
 /// A small client of the draft, correct unless it is given a defect.
 final class ReferenceClient: Candidate {
     private let defect: ClientDefect?
-    let habit: Habit?
+    let habit: AllowedClientBehavior?
 
-    init(_ defect: ClientDefect? = nil, _ habit: Habit? = nil) {
+    init(_ defect: ClientDefect? = nil, _ habit: AllowedClientBehavior? = nil) {
         self.defect = defect
         self.habit = habit
     }
@@ -27,7 +27,7 @@ final class ReferenceClient: Candidate {
             case .download: try ReferenceDownloading(self, task, target).run()
             }
             return .exited(0)
-        } catch let stop as ReferenceStop {
+        } catch let stop as ReferenceFailure {
             switch stop {
             case .failed: return .exited(1)
             case .interrupted: return .exited(75)
@@ -39,7 +39,7 @@ final class ReferenceClient: Candidate {
 }
 
 /// The reason why the reference client fails.
-enum ReferenceStop: Error {
+enum ReferenceFailure: Error {
     case failed
     case interrupted
     case killed
@@ -80,15 +80,15 @@ class ReferenceTransfer {
         failures += 1
         try checkTime()
         let continues = [.retriesForEver, .neverStops, .asksForFileForEver].contains(where: client.has)
-        guard failures < Self.tries || continues else { throw ReferenceStop.failed }
+        guard failures < Self.tries || continues else { throw ReferenceFailure.failed }
         Deadline.pause(.milliseconds((client.has(.ignoresRetryAfter) ? nil : seconds).map { $0 * 1000 } ?? 10))
     }
 
     func progress() { failures = 0 }
 
     private func checkTime() throws {
-        if task.hasFailed() { throw ReferenceStop.killed }
-        if task.deadline.isOver { throw ReferenceStop.timedOut }
+        if task.hasFailed() { throw ReferenceFailure.killed }
+        if task.deadline.isOver { throw ReferenceFailure.timedOut }
     }
 }
 

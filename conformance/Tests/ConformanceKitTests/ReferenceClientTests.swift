@@ -75,8 +75,8 @@ struct ReferenceClientTests {
         #expect(!result.transcript.isEmpty, "\(defect)")
     }
 
-    @Test("Behavior that the draft allows a client fails no MUST", arguments: Habit.allCases)
-    func legal(_ habit: Habit) async throws {
+    @Test("Behavior that the draft allows a client fails no MUST", arguments: AllowedClientBehavior.allCases)
+    func legal(_ habit: AllowedClientBehavior) async throws {
         let musts = ClientSuite.cases.filter { $0.level == .must }.map(\.id)
         let direction = habit == .preallocates ? "14/" : ""
         let report = try await Self.run(nil, habit, only: musts.filter { $0.hasPrefix(direction) })
@@ -125,7 +125,7 @@ struct ReferenceClientTests {
     }
 
     private static func run(
-        _ defect: ClientDefect?, _ habit: Habit? = nil, only: [String] = []
+        _ defect: ClientDefect?, _ habit: AllowedClientBehavior? = nil, only: [String] = []
     ) async throws -> ClientReport {
         try await onThread {
             var settings = ClientSettings()

@@ -35,7 +35,7 @@ final class ReferenceDownloading: ReferenceTransfer {
                 let response = try read(connection, Request("GET", place.target, fields))
                 if [307, 308].contains(response.status), let next = response.location.flatMap(place.resolving) {
                     redirections += 1
-                    guard redirections < 5 else { throw ReferenceStop.failed }
+                    guard redirections < 5 else { throw ReferenceFailure.failed }
                     place = next
                     continue
                 }
@@ -110,7 +110,7 @@ final class ReferenceDownloading: ReferenceTransfer {
             let range = response.single("Content-Range").flatMap { ContentRange(parsing: $0) }
             if content.isEmpty {
                 // No part was requested.
-                guard client.has(.treatsPartAsComplete) else { throw ReferenceStop.failed }
+                guard client.has(.treatsPartAsComplete) else { throw ReferenceFailure.failed }
                 content = response.bytes
                 return true
             }
@@ -149,11 +149,11 @@ final class ReferenceDownloading: ReferenceTransfer {
             try fail(after: response.single("Retry-After").flatMap { Int64($0) })
             return false
         default:
-            guard client.has(.countsFailureAsSuccess) else { throw ReferenceStop.failed }
+            guard client.has(.countsFailureAsSuccess) else { throw ReferenceFailure.failed }
             return true
         }
         if response.isComplete || client.has(.treatsCutAsComplete) { return true }
-        if client.habit == .preallocates { throw ReferenceStop.failed }
+        if client.habit == .preallocates { throw ReferenceFailure.failed }
         saveResumableContent()
         try fail()
         return false

@@ -15,7 +15,7 @@ final class ReferenceServer: SubjectControl, Sendable {
     }
 
     let defect: Defect?
-    let liberty: Liberty?
+    let liberty: AllowedServerBehavior?
     let limits: [(String, Int64)]
     /// The maximum size of one upload.
     let diskSize: Int64?
@@ -24,7 +24,7 @@ final class ReferenceServer: SubjectControl, Sendable {
 
     init(
         _ defect: Defect? = nil, limits: [(String, Int64)] = [("max-size", 100_000_000), ("max-age", 1000)],
-        diskSize: Int64? = nil, taking liberty: Liberty? = nil
+        diskSize: Int64? = nil, taking liberty: AllowedServerBehavior? = nil
     ) throws {
         self.defect = defect
         self.liberty = liberty
@@ -42,7 +42,7 @@ final class ReferenceServer: SubjectControl, Sendable {
     deinit { try? kill() }
 
     func has(_ defect: Defect) -> Bool { self.defect == defect }
-    func takes(_ liberty: Liberty) -> Bool { self.liberty == liberty }
+    func takes(_ liberty: AllowedServerBehavior) -> Bool { self.liberty == liberty }
 
     var url: String { "http://127.0.0.1:\(port)/files/" }
 

@@ -17,7 +17,7 @@ struct ReferenceServerTests {
             }
         }
         #expect(report.exitStatus(strict: true) == 0)
-        #expect(report.spoken.count == 6)
+        #expect(report.supportedProfiles.count == 6)
         #expect(report.count("pass") > 300)
     }
 
@@ -45,8 +45,8 @@ struct ReferenceServerTests {
         #expect(report.results.map(\.outcome) == [.pass, .pass])
     }
 
-    @Test("Behavior that HTTP allows a server fails no MUST", arguments: Liberty.allCases)
-    func legal(_ liberty: Liberty) async throws {
+    @Test("Behavior that HTTP allows a server fails no MUST", arguments: AllowedServerBehavior.allCases)
+    func legal(_ liberty: AllowedServerBehavior) async throws {
         let needed = ["4.2/complete", "4.2/chunked-complete", "4.2/create-empty", "4.4/append", "4.4/offset-mismatch"]
         let affected = liberty == .completesAtLength ? ["4.*", "v5/*", "v6/*", "10/*"] : ["9112/*"]
         let report = try await Self.run(nil, only: needed + affected, taking: liberty)
@@ -98,7 +98,7 @@ struct ReferenceServerTests {
 
     static func run(
         _ defect: Defect?, only: [String] = [], limits: [(String, Int64)]? = nil, diskSize: Int64? = nil,
-        others: [(String, String)] = [("Authorization", "Bearer two")], taking liberty: Liberty? = nil
+        others: [(String, String)] = [("Authorization", "Bearer two")], taking liberty: AllowedServerBehavior? = nil
     ) async throws -> RunReport {
         try await onThread {
             let server =

@@ -90,7 +90,7 @@ final class ReferenceSession {
 
     /// Returns the framing of a request that has to be refused, if it can be determined.
     private static func framing(
-        of head: RequestHead, despite refusal: FramingRefusal, _ liberty: Liberty?
+        of head: RequestHead, despite refusal: FramingRefusal, _ liberty: AllowedServerBehavior?
     ) -> MessageFraming? {
         switch (refusal.code, liberty) {
         case ("missing-host", .keepsConnectionWithoutHost), ("repeated-host", .keepsConnectionWithoutHost),

@@ -9,11 +9,11 @@ extension ReferenceUploading {
     // MARK: - Answers
 
     func adopt(_ offset: Int64?) throws {
-        guard let offset else { throw ReferenceStop.failed }
-        if offset < acknowledged && !client.has(.acceptsLowerOffset) { throw ReferenceStop.failed }
-        if offset > acknowledged, client.has(.distrustsHigherOffset) { throw ReferenceStop.failed }
+        guard let offset else { throw ReferenceFailure.failed }
+        if offset < acknowledged && !client.has(.acceptsLowerOffset) { throw ReferenceFailure.failed }
+        if offset > acknowledged, client.has(.distrustsHigherOffset) { throw ReferenceFailure.failed }
         if offset > size {
-            guard client.has(.acceptsImpossibleOffset) else { throw ReferenceStop.failed }
+            guard client.has(.acceptsImpossibleOffset) else { throw ReferenceFailure.failed }
             acknowledged = size
             return
         }
@@ -45,16 +45,16 @@ extension ReferenceUploading {
             if upload == nil || !client.has(.ignoresOtherLocation) { try locate(location) }
         }
         if response.isSuccessful, isLast, client.has(.treatsIncompleteAsSuccess) { return true }
-        if isComplete == nil, client.has(.treatsSilenceAsFailure) { throw ReferenceStop.failed }
+        if isComplete == nil, client.has(.treatsSilenceAsFailure) { throw ReferenceFailure.failed }
         if isComplete == true {
             if response.isSuccessful { return true }
-            guard client.has(.resumesFinalAnswers) else { throw ReferenceStop.failed }
+            guard client.has(.resumesFinalAnswers) else { throw ReferenceFailure.failed }
             phase = .retrieve
             return false
         }
         if response.isSuccessful {
             if isLast && isComplete == nil { return true }
-            guard upload != nil else { throw ReferenceStop.failed }
+            guard upload != nil else { throw ReferenceFailure.failed }
             note(response.fields)
             progress()
             if isLast {
@@ -91,7 +91,7 @@ extension ReferenceUploading {
             try fail(after: response.single("Retry-After").flatMap { Int64($0) })
             phase = upload == nil ? .create : .retrieve
         default:
-            guard isCreation, client.has(.repeatsRefusals) else { throw ReferenceStop.failed }
+            guard isCreation, client.has(.repeatsRefusals) else { throw ReferenceFailure.failed }
             try fail()
         }
     }
@@ -101,7 +101,7 @@ extension ReferenceUploading {
         if given == nil { _ = try connection.responseHasBegun() }
         for interim in given ?? connection.interim {
             if client.has(.misreadsInterims), interim.status != 104, interim.status != 100 {
-                throw ReferenceStop.failed
+                throw ReferenceFailure.failed
             }
             let version = interim.integer("Upload-Draft-Interop-Version")
             let isAccepted = version == nil ? client.has(.acceptsMissingVersion) : client.has(.acceptsOtherVersions)
@@ -121,7 +121,7 @@ extension ReferenceUploading {
         locations.insert(location)
         if locations.count > 1, !client.has(.ignoresSecondLocation) {
             cancel()
-            throw ReferenceStop.failed
+            throw ReferenceFailure.failed
         }
         if upload == nil {
             let isNaive = client.has(.ignoresDotSegments) && location.hasPrefix("..")
@@ -136,7 +136,7 @@ extension ReferenceUploading {
     func stopIfUnwanted() throws {
         guard let maxSize, maxSize < size else { return }
         if !client.has(.doesNotCancelTooLarge) { cancel() }
-        throw ReferenceStop.failed
+        throw ReferenceFailure.failed
     }
 
     func cancel() {

@@ -51,16 +51,16 @@ final class ReferenceUploading: ReferenceTransfer {
         while true {
             do {
                 if try step() { break }
-            } catch ReferenceStop.failed where mayStartOver {
+            } catch ReferenceFailure.failed where mayStartOver {
                 startOver()
             } catch let failure as WireFailure {
                 if case .closed = failure, client.has(.treatsClosedUploadAsSuccess) { return }
                 switch client.habit {
-                case .neverResumes: throw ReferenceStop.failed
+                case .neverResumes: throw ReferenceFailure.failed
                 case .startsOver where mayStartOver:
                     startOver()
                     continue
-                case .resumesLater where upload != nil: throw ReferenceStop.interrupted
+                case .resumesLater where upload != nil: throw ReferenceFailure.interrupted
                 case .fallsBack where mayStartOver:
                     startOver()
                     phase = .plain
@@ -69,7 +69,7 @@ final class ReferenceUploading: ReferenceTransfer {
                 }
                 // Without an announcement there is nothing to resume, and a creation is not repeated.
                 if upload == nil, phase == .create, failure != .cannotConnect(.timedOut) {
-                    guard client.has(.inventsUploads) else { throw ReferenceStop.failed }
+                    guard client.has(.inventsUploads) else { throw ReferenceFailure.failed }
                     upload = target.resolving("/uploads/1")
                 }
                 if client.has(.ignoresLostAnswer), acknowledged == 0 { phase = .create } else { phase = .retrieve }
@@ -80,7 +80,7 @@ final class ReferenceUploading: ReferenceTransfer {
     }
 
     private var mayStartOver: Bool {
-        let habits: [Habit] = [.startsOver, .startsOverAfterFailure, .fallsBack, .asksLikeBrowser]
+        let habits: [AllowedClientBehavior] = [.startsOver, .startsOverAfterFailure, .fallsBack, .asksLikeBrowser]
         return client.habit.map(habits.contains) == true && restarts < 3
     }
 
@@ -93,7 +93,7 @@ final class ReferenceUploading: ReferenceTransfer {
     /// - Returns: whether the upload is done.
     private func step() throws -> Bool {
         if let expires, SystemClock.monotonicNanoseconds() > expires, !client.has(.outstaysLifetime) {
-            throw ReferenceStop.failed
+            throw ReferenceFailure.failed
         }
         switch phase {
         case .create: return try create()
@@ -169,7 +169,7 @@ final class ReferenceUploading: ReferenceTransfer {
 
     /// Sends the content, and another request during it.
     private func create(during connection: RawConnection) throws -> Bool {
-        guard let upload else { throw ReferenceStop.failed }
+        guard let upload else { throw ReferenceFailure.failed }
         try connection.send(Array(content.prefix(100_000)))
         if client.has(.asksMeanwhile) {
             _ = try exchange(Request("HEAD", upload.target, fields(for: upload)), at: upload)
@@ -185,7 +185,7 @@ final class ReferenceUploading: ReferenceTransfer {
     }
 
     private func append() throws -> Bool {
-        guard let upload else { throw ReferenceStop.failed }
+        guard let upload else { throw ReferenceFailure.failed }
         let behind: Int64 = client.has(.appendsBehindOffset) ? 10 : 0
         let start = client.has(.resendsFromZero) ? 0 : max(0, acknowledged - behind)
         let limit = client.has(.ignoresAppendLimit) ? nil : most
@@ -232,7 +232,7 @@ final class ReferenceUploading: ReferenceTransfer {
     }
 
     private func retrieve() throws -> Bool {
-        guard let upload else { throw ReferenceStop.failed }
+        guard let upload else { throw ReferenceFailure.failed }
         let response = try exchange(Request("HEAD", upload.target, fields(for: upload)), at: upload)
         if response.status == 503, client.has(.startsOverAfterError) {
             (phase, self.upload, acknowledged) = (.create, nil, 0)
@@ -247,7 +247,7 @@ final class ReferenceUploading: ReferenceTransfer {
             return false
         }
         guard response.isSuccessful else {
-            guard client.has(.continuesAfterGone) else { throw ReferenceStop.failed }
+            guard client.has(.continuesAfterGone) else { throw ReferenceFailure.failed }
             phase = .append
             return false
         }
@@ -255,14 +255,14 @@ final class ReferenceUploading: ReferenceTransfer {
         var offset = response.integer("Upload-Offset")
         if profile.isComplete(response) == true {
             // The final response is lost. It was no success if content is missing.
-            guard offset == size || client.has(.treatsEarlyEndAsSuccess) else { throw ReferenceStop.failed }
+            guard offset == size || client.has(.treatsEarlyEndAsSuccess) else { throw ReferenceFailure.failed }
             return true
         }
         if client.has(.treatsOneAsTrue), response.fields["Upload-Complete"] == "1" { return true }
         if client.has(.treatsEndAsCompletion), offset == size { return true }
         let text = response.fields["Upload-Length"]?.filter { $0 != "\"" }
         let length = client.has(.readsStringLength) ? text.flatMap { Int64($0) } : response.integer("Upload-Length")
-        if let length, length != size { throw ReferenceStop.failed }
+        if let length, length != size { throw ReferenceFailure.failed }
         if client.habit == .triesBeginning, offset == nil {
             acknowledged = 0
             phase = .append
@@ -287,7 +287,7 @@ final class ReferenceUploading: ReferenceTransfer {
         guard let text = try? String(contentsOfFile: memory, encoding: .utf8) else { return }
         let lines = text.split(separator: "\n").map(String.init)
         guard lines.count == 2, lines[1] == source || client.has(.appendsChangedFile) else {
-            throw ReferenceStop.failed
+            throw ReferenceFailure.failed
         }
         upload = Endpoint(lines[0])
         phase = .retrieve

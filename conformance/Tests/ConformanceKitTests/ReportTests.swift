@@ -12,7 +12,8 @@ struct ReportTests {
 
     private func report(_ outcomes: [Outcome], failure: String? = nil) -> RunReport {
         RunReport(
-            url: "http://localhost/" + Self.hostile, method: "POST", base: .interop(8), spoken: [.interop(8)],
+            url: "http://localhost/" + Self.hostile, method: "POST", base: .interop(8),
+            supportedProfiles: [.interop(8)],
             announces: true, limits: [:], download: nil, beganAt: 1_790_000_000, milliseconds: 61_234,
             results: outcomes.enumerated().map { number, outcome in
                 CaseResult(

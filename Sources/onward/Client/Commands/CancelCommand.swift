@@ -38,11 +38,11 @@ enum CancelCommand {
                 throw CommandFailure(.noSource, "no-such-state", "the state '\(name)' no longer exists")
             }
             isKept = true
-            let isOthers = settings.hasOtherCredentials(than: saved.options)
+            let usesOtherCredentials = settings.hasOtherCredentials(than: saved.options)
             let settings = settings.completed(by: saved.options)
             let isDeleted = try await discard(
                 saved.resumeData, settings.request(saved.resumeData), try settings.client())
-            guard isDeleted || !isOthers else {
+            guard isDeleted || !usesOtherCredentials else {
                 // For requests of other users, a server responds as for an upload that does not exist.
                 throw CommandFailure(
                     .notAllowed, "unauthorized",

@@ -5,7 +5,7 @@ import SystemCalls
 /// `onward health`: checks whether a server is ready, for containers and supervisors without another HTTP client.
 enum HealthCommand {
     /// The server and the path to request.
-    private enum Question: Sendable {
+    private enum HealthTarget: Sendable {
         case url(TransferURL)
         case path(String, LocalHealthClient)
     }
@@ -43,7 +43,8 @@ enum HealthCommand {
         }
     }
 
-    private static func check(_ settings: ClientSettings, _ operands: [CommandArgument]) throws(OptionError) -> Question
+    private static func check(_ settings: ClientSettings, _ operands: [CommandArgument]) throws(OptionError)
+        -> HealthTarget
     {
         guard operands.count <= 1 else {
             throw OptionError("unexpected '\(operands[1])': health accepts one URL or path")
@@ -57,7 +58,7 @@ enum HealthCommand {
     }
 
     private static func ask(
-        _ question: Question, _ settings: ClientSettings, _ report: TransferReport
+        _ question: HealthTarget, _ settings: ClientSettings, _ report: TransferReport
     ) async -> ExitStatus {
         do throws(CommandFailure) {
             let shown: String

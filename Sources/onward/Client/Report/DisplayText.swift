@@ -6,7 +6,7 @@ enum DisplayText {
         for scalar in text.unicodeScalars {
             switch scalar {
             case "\n", "\t": result.append(" ")
-            default: result.append(isObeyed(scalar) ? "?" : scalar)
+            default: result.append(isInterpretedByTerminal(scalar) ? "?" : scalar)
             }
         }
         return String(result)
@@ -21,7 +21,7 @@ enum DisplayText {
         return String(text[space...].dropFirst(2).dropLast())
     }
 
-    private static func isObeyed(_ scalar: Unicode.Scalar) -> Bool {
+    private static func isInterpretedByTerminal(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar.properties.generalCategory {
         case .control, .lineSeparator, .paragraphSeparator, .surrogate: true
         // Characters that change the direction of text could make a name look like another one.

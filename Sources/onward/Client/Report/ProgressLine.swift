@@ -13,11 +13,11 @@ struct ProgressLine: Sendable, Hashable {
     /// The line with at most this number of columns. Parts without room are left out in this order: the bar, the time
     /// left, the rate, the bytes, the name.
     func text(columns: Int) -> String {
-        let leastName = min(DisplayText.width(name), 16)
+        let minNameWidth = min(DisplayText.width(name), 16)
         for parts in candidates {
             let remainder = parts.joined(separator: "  ")
             let room = columns - DisplayText.width(remainder) - 2
-            guard room >= leastName else { continue }
+            guard room >= minNameWidth else { continue }
             let shown = DisplayText.truncated(name, to: min(room, 60))
             return shown + bar(columns - DisplayText.width(shown)) + "  " + remainder
         }

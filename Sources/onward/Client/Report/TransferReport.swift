@@ -32,7 +32,7 @@ final class TransferReport: Sendable {
     }
 
     /// Seconds between two lines if there is no terminal.
-    private static let linePause = 10.0
+    private static let lineInterval = 10.0
 
     let command: String
     let style: Style
@@ -257,7 +257,7 @@ final class TransferReport: Sendable {
         switch style {
         case .terminal: errors.append(.progress(line))
         case .lines:
-            guard now - state.lastLine >= Self.linePause else { return }
+            guard now - state.lastLine >= Self.lineInterval else { return }
             state.lastLine = now
             errors.append(.position(line.plainText))
         case .json, .quiet: break

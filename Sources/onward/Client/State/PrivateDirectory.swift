@@ -5,7 +5,7 @@ import SystemCalls
 
 /// A directory with states and locks. Files in it are read and replaced with this type.
 struct PrivateDirectory: Sendable {
-    static let largestFile = 1 << 20
+    static let maxFileSize = 1 << 20
 
     let path: FilePath
     private let descriptor: FileDescriptor
@@ -79,7 +79,7 @@ struct PrivateDirectory: Sendable {
 
     /// The content of a file; `nil` if there is none.
     /// - Throws: a failure also if other users could have written the file, or can read it.
-    func read(_ name: FilePath, atMost limit: Int64 = Int64(largestFile)) throws(CommandFailure) -> Data? {
+    func read(_ name: FilePath, atMost limit: Int64 = Int64(maxFileSize)) throws(CommandFailure) -> Data? {
         let file: FileDescriptor
         do throws(Errno) {
             file = try descriptor.open(at: name, [.readOnly, .noFollow, .nonBlocking])

@@ -56,12 +56,13 @@ enum Embedding {
                 let answer = RawClient.exchange(sent, path: socket, isInPieces: isInPieces)
                 server.stop()
                 let isRight =
-                    recorder.calls == calls && recorder.complaints.isEmpty && answer.lastStatus == status
+                    recorder.calls == calls && recorder.detectedChanges.isEmpty && answer.lastStatus == status
                     && !answer.text.contains("<html")
                 if isRight { continue }
                 failures += 1
                 print(
-                    "embedding: \(name), in pieces: \(isInPieces): \(recorder.calls) \(recorder.complaints) \(answer)")
+                    "embedding: \(name), in pieces: \(isInPieces): \(recorder.calls) \(recorder.detectedChanges) \(answer)"
+                )
             }
         }
         guard failures == 0 else { exit(1) }

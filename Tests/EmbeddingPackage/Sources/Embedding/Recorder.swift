@@ -13,7 +13,7 @@ final class Recorder: TargetHandler {
 
     var calls: [Call] { received.withLock { $0 } }
     /// The changes that the client on libmicrohttpd's thread detected.
-    var complaints: [String] { failures.withLock { $0 } }
+    var detectedChanges: [String] { failures.withLock { $0 } }
 
     func methods(of target: Target) -> [Method] { [.get, .put] }
     func accept(_ proposal: UploadProposal) -> Acceptance { .accept }

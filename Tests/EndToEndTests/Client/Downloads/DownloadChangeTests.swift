@@ -121,7 +121,7 @@ struct DownloadChangeTests {
     // MARK: 416
 
     /// Resume data of a download that lacks nothing but the end of the last chunk.
-    private func wholePartial(_ fixture: UploadFixture) async throws -> ResumeData {
+    private func completePartial(_ fixture: UploadFixture) async throws -> ResumeData {
         let file = file
         let server = try ScriptedServer { _, reply in
             try reply.begin(200, file.fields.merging(["Transfer-Encoding": "chunked"]))
@@ -139,11 +139,11 @@ struct DownloadChangeTests {
     )
     func unsatisfied() async throws {
         let file = file
-        for tellsTag in [true, false] {
+        for hasTag in [true, false] {
             let fixture = try UploadFixture()
-            let data = try await wholePartial(fixture)
+            let data = try await completePartial(fixture)
             let server = try ScriptedServer { request, reply in
-                if file.first(of: request) == 1_000_000, !tellsTag {
+                if file.first(of: request) == 1_000_000, !hasTag {
                     return try reply.respond(416, ["Content-Range": "bytes */1000000"], "no such part")
                 }
                 try file.serve(request, reply)
@@ -152,11 +152,11 @@ struct DownloadChangeTests {
             let history = await download.history()
             let result = try await download.value()
             expectSame(fixture.result, bytes)
-            #expect(result.status == (tellsTag ? 416 : 206) && result.received == (tellsTag ? 0 : 1))
+            #expect(result.status == (hasTag ? 416 : 206) && result.received == (hasTag ? 0 : 1))
             #expect(
                 server.requests.map { $0.fields["Range"] ?? "" }
-                    == ["bytes=1000000-"] + (tellsTag ? [] : ["bytes=999999-"]))
-            #expect(history.resumptions == [tellsTag ? 1_000_000 : 999_999])
+                    == ["bytes=1000000-"] + (hasTag ? [] : ["bytes=999999-"]))
+            #expect(history.resumptions == [hasTag ? 1_000_000 : 999_999])
         }
     }
 
@@ -169,7 +169,7 @@ struct DownloadChangeTests {
     func otherUnsatisfied(fields: Fields) async throws {
         let other = ScriptedFile(bytes: Payload.bytes(300_000, seed: 3), fields: ["ETag": "\"two\""])
         let fixture = try UploadFixture()
-        let data = try await wholePartial(fixture)
+        let data = try await completePartial(fixture)
         let server = try ScriptedServer { request, reply in
             if request.fields.contains("Range") { return try reply.respond(416, fields, "no") }
             try other.serve(request, reply)

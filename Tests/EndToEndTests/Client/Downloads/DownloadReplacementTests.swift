@@ -42,7 +42,7 @@ struct DownloadReplacementTests {
         var testDescription: String { "\(status) \(fields.map { "\($0.name): \($0.value)" })" }
     }
 
-    private static let strangers: [Answer] = [
+    private static let otherAnswers: [Answer] = [
         Answer(status: 200, fields: ["Content-Type": "text/html"]),
         Answer(status: 200, fields: ["Content-Type": "application/octet-stream"]),
         Answer(status: 200, fields: [:], content: ""),
@@ -62,8 +62,8 @@ struct DownloadReplacementTests {
 
     @Test(
         "RNG-27: a response that does not continue the download is an interruption, and every received byte is kept",
-        arguments: strangers)
-    func stranger(answer: Answer) async throws {
+        arguments: otherAnswers)
+    func otherAnswer(answer: Answer) async throws {
         let file = file
         let isStrange = Monitor(true)
         let server = try cuttingServer { _, request, reply in

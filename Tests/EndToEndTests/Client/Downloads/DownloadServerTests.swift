@@ -19,7 +19,7 @@ struct DownloadServerTests {
     }
 
     /// A client like the fixture's, without a limit of the rate.
-    private func hurried(_ fixture: UploadFixture) -> TransferClient {
+    private func clientWithoutLimit(_ fixture: UploadFixture) -> TransferClient {
         var configuration = fixture.client.configuration
         configuration.rateLimit = nil
         return TransferClient(configuration)
@@ -107,7 +107,7 @@ struct DownloadServerTests {
             await download.awaitBytes(1)
             let data = try #require(await download.pause())
             try server.publish(new, as: "a.bin")
-            let result = try await hurried(fixture).resumeDownload(data).value()
+            let result = try await clientWithoutLimit(fixture).resumeDownload(data).value()
             #expect(result.status == 200)
             expectSame(fixture.result, new)
         }

@@ -214,9 +214,9 @@ struct DownloadTests {
         "RNG-32: Repr-Digest is verified over the complete file, with and without a cut", arguments: [true, false],
         [true, false])
     func digest(isRight: Bool, isCut: Bool) async throws {
-        let told = isRight ? bytes : Payload.bytes(10)
+        let digested = isRight ? bytes : Payload.bytes(10)
         for algorithm in ["sha-256", "sha-512"] {
-            let value = told.digestField(algorithm == "sha-256" ? .sha256 : .sha512)
+            let value = digested.digestField(algorithm == "sha-256" ? .sha256 : .sha512)
             let file = ScriptedFile(bytes: bytes, fields: ["ETag": "\"one\"", "Repr-Digest": value])
             let turns = UploadInventory()
             let server = try ScriptedServer { request, reply in

@@ -63,7 +63,7 @@ struct StalledDownloadTests {
     }
 
     @Test("each position is reported once")
-    func quiet() async throws {
+    func onePerPosition() async throws {
         let server = try server(staysOpen: true)
         let fixture = try UploadFixture { $0.stallTimeout = .seconds(2) }
         let download = try fixture.download(server.url)

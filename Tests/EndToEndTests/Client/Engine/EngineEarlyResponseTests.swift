@@ -10,16 +10,16 @@ struct EngineEarlyResponseTests {
     private let fixture = EngineFixture()
     private let source = MemorySource(EngineFixture.muchContent)
 
-    enum Manner: CaseIterable, Sendable { case drained, reset, closed, kept }
+    enum Timing: CaseIterable, Sendable { case drained, reset, closed, kept }
 
     @Test(
         "CLI-36: a final response while the content is being sent is delivered, and sending stops",
-        arguments: [200, 201, 204, 409, 413, 500], Manner.allCases)
-    func early(status: Int, manner: Manner) async throws {
+        arguments: [200, 201, 204, 409, 413, 500], Timing.allCases)
+    func early(status: Int, timing: Timing) async throws {
         let server = try ScriptedServer { _, reply in
             _ = try reply.readBody(atMost: 300_000)
             try reply.respond(status, ["Upload-Offset": "5"], status == 204 ? "" : "why")
-            switch manner {
+            switch timing {
             case .drained: reply.drain()
             case .reset: reply.reset()
             case .closed: reply.close()
@@ -32,7 +32,7 @@ struct EngineEarlyResponseTests {
         #expect(result.failure == nil && result.isContentComplete)
         #expect(result.content == (status == 204 ? [] : Array("why".utf8)))
         #expect(result.sent < 40_000_000 && !result.sourceEnded)
-        #expect(.now - start < EngineFixture.patience)
+        #expect(.now - start < EngineFixture.promptLimit)
     }
 
     @Test(
@@ -70,7 +70,7 @@ struct EngineEarlyResponseTests {
         let result = await fixture.run(fixture.request("PUT", server.url, [:], source.whole))
         #expect(result.head?.status == 200 && result.content == Array("because".utf8))
         #expect(result.failure == nil && result.sent < 40_000_000, "\(result)")
-        #expect(.now - start < EngineFixture.patience)
+        #expect(.now - start < EngineFixture.promptLimit)
     }
 
     @Test("CLI-36: a final response while the content is held at the gate is delivered, too", arguments: [200, 409])
@@ -82,7 +82,7 @@ struct EngineEarlyResponseTests {
         let result = await fixture.run(request)
         #expect(result.head?.status.rawValue == status && result.failure == nil && result.sent == 0)
         #expect(result.content == Array("no".utf8) && source.position == 0)
-        #expect(.now - start < EngineFixture.patience)
+        #expect(.now - start < EngineFixture.promptLimit)
     }
 
     @Test("a connection with an early response is not used again")

@@ -29,7 +29,7 @@ struct EngineEndingTests {
         }
         #expect(result.head == nil && result.sent >= Int64(count) && result.sent < 40_000_000)
         #expect(count == 0 || interim == 1)
-        #expect(.now - start < EngineFixture.patience)
+        #expect(.now - start < EngineFixture.promptLimit)
     }
 
     @Test("a server that closes without a response is a lost connection")
@@ -79,7 +79,8 @@ struct EngineEndingTests {
             let start = ContinuousClock.now
             let result = await fixture.run(request)
             #expect(result.failure == .stalled && !result.isContentComplete, "\(target)")
-            #expect((.milliseconds(290)...EngineFixture.patience).contains(.now - start), "\(target) \(.now - start)")
+            #expect(
+                (.milliseconds(290)...EngineFixture.promptLimit).contains(.now - start), "\(target) \(.now - start)")
         }
     }
 
@@ -131,7 +132,7 @@ struct EngineEndingTests {
         exchange.cancel()
         exchange.cancel()
         #expect(await exchange.result().failure == .cancelled)
-        #expect(.now - start < EngineFixture.patience)
+        #expect(.now - start < EngineFixture.promptLimit)
         exchange.cancel()
         #expect(await exchange.result().failure == .cancelled)
     }

@@ -10,7 +10,7 @@ final class EngineFixture: Sendable {
 
     /// What ends without waiting takes less than this even on a busy machine, and the timeouts that must not expire are
     /// longer.
-    static let patience = Duration.seconds(300)
+    static let promptLimit = Duration.seconds(300)
 
     /// Far more bytes than the kernel's buffers hold.
     static let muchContent = [UInt8](repeating: 0x61, count: 40_000_000)

@@ -68,7 +68,7 @@ struct EngineSendingTests {
         #expect(requests[0].content == Array(bytes[500_000...]) && requests[1].content == Array(bytes[..<1_234_567]))
         for request in requests {
             #expect(request.fields["Transfer-Encoding"] == "chunked" && !request.fields.contains("Content-Length"))
-            #expect(request.isContentWhole)
+            #expect(request.hasReadContent)
         }
     }
 
@@ -90,7 +90,7 @@ struct EngineSendingTests {
         let gone = MemorySource(bytes, failsAt: 500_000, .unavailable(at: 7))
         let third = await fixture.run(fixture.request("PUT", server.url, [:], gone.whole))
         #expect(third.failure == .sourceFailed(at: 7, nil))
-        #expect(server.requests.allSatisfy { !$0.isContentWhole })
+        #expect(server.requests.allSatisfy { !$0.hasReadContent })
     }
 
     @Test("the gate holds the content back until it is opened")
@@ -122,7 +122,7 @@ struct EngineSendingTests {
                 return (result, server.requests)
             })
         #expect(result.failure == nil && result.sent == 3_000_000)
-        #expect(.now - start < EngineFixture.patience)
+        #expect(.now - start < EngineFixture.promptLimit)
         #expect(requests.first?.content == bytes)
     }
 
@@ -135,7 +135,7 @@ struct EngineSendingTests {
                 let start = ContinuousClock.now
                 let server = try ScriptedServer { _, reply in
                     _ = try reply.readBody(atMost: 1)
-                    #expect((.milliseconds(1900)...EngineFixture.patience).contains(.now - start))
+                    #expect((.milliseconds(1900)...EngineFixture.promptLimit).contains(.now - start))
                     pace.step()
                     try reply.discardBody()
                     try reply.respond(200)
@@ -212,7 +212,7 @@ struct EngineSendingTests {
                     return (await fixture.run(request), start)
                 })
             #expect(result.failure == nil && result.sent + result.received == 400_000)
-            #expect((.milliseconds(750)...EngineFixture.patience).contains(.now - start), "\(.now - start)")
+            #expect((.milliseconds(750)...EngineFixture.promptLimit).contains(.now - start), "\(.now - start)")
         }
     }
 }

@@ -126,7 +126,7 @@ struct HostileResponseTests {
             let parent = Progress(totalUnitCount: 7)
             parent.addChild(task.progress, withPendingUnitCount: 7)
             task.resume()
-            let isOver = recorder.hears(task) { event in
+            let isOver = recorder.receivesEvent(task) { event in
                 if case .completed = event { true } else { false }
             }
             #expect(isOver, "\(source)")

@@ -140,7 +140,7 @@ final class SessionRecorder: NSObject, URLSessionDataDelegate, URLSessionDownloa
     }
 
     /// Waits for an event that satisfies the condition.
-    func hears(_ task: URLSessionTask?, _ condition: (Event) -> Bool) -> Bool {
+    func receivesEvent(_ task: URLSessionTask?, _ condition: (Event) -> Bool) -> Bool {
         wait(for: task) { condition($0) ? () : nil } != nil
     }
 

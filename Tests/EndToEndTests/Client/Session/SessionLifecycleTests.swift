@@ -27,7 +27,7 @@ struct SessionLifecycleTests {
     }
 
     private func isInvalid(_ recorder: SessionRecorder) -> Bool {
-        recorder.hears(nil) { if case .invalid = $0 { true } else { false } }
+        recorder.receivesEvent(nil) { if case .invalid = $0 { true } else { false } }
     }
 
     @Test("invalidateAndCancel ends all tasks, and then the session")
@@ -168,7 +168,7 @@ struct SessionLifecycleTests {
         session.invalidateAndCancel()
         #expect(try recorder.error(of: data).code == .cancelled)
         if let download { #expect(try recorder.error(of: download).code == .cancelled) }
-        #expect(recorder.hears(nil) { if case .invalid = $0 { true } else { false } })
+        #expect(recorder.receivesEvent(nil) { if case .invalid = $0 { true } else { false } })
         let endings = recorder.events().filter { if case .invalid = $0 { true } else { false } }
         #expect(endings.count == 1)
     }

@@ -60,7 +60,8 @@ struct SessionStressTests {
                 }
             }
             for (task, name, bytes) in uploads {
-                #expect(recorder.hears(task) { if case .completed = $0 { true } else { false } }, "seed \(seed)")
+                #expect(
+                    recorder.receivesEvent(task) { if case .completed = $0 { true } else { false } }, "seed \(seed)")
                 guard task.error == nil else {
                     #expect((task.error as? URLError)?.code == .cancelled, "seed \(seed)")
                     continue
@@ -68,7 +69,8 @@ struct SessionStressTests {
                 expectSame(server.published(name) ?? [], bytes, "seed \(seed)")
             }
             for (task, bytes) in downloads {
-                #expect(recorder.hears(task) { if case .completed = $0 { true } else { false } }, "seed \(seed)")
+                #expect(
+                    recorder.receivesEvent(task) { if case .completed = $0 { true } else { false } }, "seed \(seed)")
                 guard task.error == nil else {
                     #expect((task.error as? URLError)?.code == .cancelled, "seed \(seed)")
                     continue
@@ -81,7 +83,7 @@ struct SessionStressTests {
             }
             let endings = recorder.events().filter { if case .completed = $0 { true } else { false } }
             session.finishTasksAndInvalidate()
-            let isInvalid = recorder.hears(nil) { if case .invalid = $0 { true } else { false } }
+            let isInvalid = recorder.receivesEvent(nil) { if case .invalid = $0 { true } else { false } }
             #expect(isInvalid, "seed \(seed)")
             #expect(endings.count == made, "seed \(seed)")
         }

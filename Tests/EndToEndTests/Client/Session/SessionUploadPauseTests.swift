@@ -68,7 +68,7 @@ struct SessionUploadPauseTests {
         let request = try SessionFixture.request(server.url + "/a", "POST")
         let task = session.uploadTask(with: request, from: Data(Payload.bytes(10_000_000)))
         task.resume()
-        #expect(recorder.hears(task) { if case .informational = $0 { true } else { false } })
+        #expect(recorder.receivesEvent(task) { if case .informational = $0 { true } else { false } })
         task.cancel()
         #expect(task.state == .canceling || task.state == .completed)
         let error = try recorder.error(of: task)

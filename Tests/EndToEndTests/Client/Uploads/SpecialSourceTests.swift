@@ -69,6 +69,6 @@ struct SpecialSourceTests {
         let server = try server()
         let home = try CommandHome()
         try home.run("put", try home.file([]), server.url + "/x").expect(0)
-        #expect(server.requests.first?.isContentWhole == true && server.requests.first?.contentCount == 0)
+        #expect(server.requests.first?.hasReadContent == true && server.requests.first?.contentCount == 0)
     }
 }

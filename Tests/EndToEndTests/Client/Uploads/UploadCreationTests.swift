@@ -39,7 +39,7 @@ struct UploadCreationTests {
     }
 
     @Test("A client requests the limits of a target once, and obeys the largest append that a response permitted")
-    func learned() async throws {
+    func limitsOfResponse() async throws {
         let inventories = Monitor<[ScriptedUpload]>([])
         let server = try ScriptedServer { request, reply in
             let model = inventories.withLock { all in
@@ -61,7 +61,7 @@ struct UploadCreationTests {
         }
         #expect(server.requests.filter { $0.method == "OPTIONS" }.count == 1)
         // The optimistic creation does not send more than the server accepts, either.
-        #expect(server.requests.allSatisfy { $0.contentCount <= 3_000_000 && $0.isContentWhole })
+        #expect(server.requests.allSatisfy { $0.contentCount <= 3_000_000 && $0.hasReadContent })
     }
 
     @Test("a request with the default method, GET, is sent as POST")
@@ -122,9 +122,9 @@ struct UploadCreationTests {
             _ = try await upload(to: server) { $0.gate = .seconds(announces ? 600 : 1) }
             let duration = try #require(waited.withLock { $0 })
             if announces {
-                #expect(duration < EngineFixture.patience)
+                #expect(duration < EngineFixture.promptLimit)
             } else {
-                #expect(duration > .milliseconds(700) && duration < EngineFixture.patience)
+                #expect(duration > .milliseconds(700) && duration < EngineFixture.promptLimit)
             }
             expectSame(model.inventory.bytes, bytes)
         }
@@ -162,7 +162,7 @@ struct UploadCreationTests {
     }
 
     @Test("CLI-23 CLI-34: a server without support for resumable uploads gets the upload in one request")
-    func unaware() async throws {
+    func unsupported() async throws {
         let model = ScriptedUpload()
         let server = try ScriptedServer { request, reply in
             try model.take(reply)
@@ -174,7 +174,7 @@ struct UploadCreationTests {
     }
 
     @Test("CLI-23: without a 104 an interruption leaves nothing to resume")
-    func unawareAndCut() async throws {
+    func unsupportedAndCut() async throws {
         let model = ScriptedUpload()
         let server = try ScriptedServer { request, reply in
             try model.take(reply, atMost: 1000)

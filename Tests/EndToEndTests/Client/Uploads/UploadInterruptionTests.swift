@@ -248,7 +248,7 @@ struct UploadInterruptionTests {
         }
         let start = ContinuousClock.now
         let data = await upload.pause()
-        #expect(start.duration(to: .now) < EngineFixture.patience)
+        #expect(start.duration(to: .now) < EngineFixture.promptLimit)
         #expect(data?.kind == .upload)
     }
 

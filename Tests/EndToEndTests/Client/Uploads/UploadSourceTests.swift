@@ -173,6 +173,6 @@ struct UploadSourceTests {
         try await Task.sleep(for: .milliseconds(50))
         let start = ContinuousClock.now
         #expect(await upload.pause() == nil)
-        #expect(start.duration(to: .now) < EngineFixture.patience)
+        #expect(start.duration(to: .now) < EngineFixture.promptLimit)
     }
 }

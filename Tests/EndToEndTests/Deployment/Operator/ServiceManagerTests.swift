@@ -119,10 +119,10 @@ struct ServiceManagerTests {
         try manager.await("READY", "1")
         // Clients can connect as soon as READY is sent.
         #expect(try RawConnection(unixPath: path).exchange(.get("/readyz")).status == 200)
-        let told = manager.messages
-        #expect(told.first?["STATUS"]?.hasPrefix("Opening ") == true, "\(told)")
-        #expect(told.last?["STATUS"]?.contains("unix:" + path) == true, "\(told)")
-        #expect(told.dropLast().allSatisfy { $0["READY"] == nil })
+        let received = manager.messages
+        #expect(received.first?["STATUS"]?.hasPrefix("Opening ") == true, "\(received)")
+        #expect(received.last?["STATUS"]?.contains("unix:" + path) == true, "\(received)")
+        #expect(received.dropLast().allSatisfy { $0["READY"] == nil })
 
         let before = SystemClock.monotonicNanoseconds() / 1000
         process.kill(SIGHUP)
@@ -162,12 +162,12 @@ struct ServiceManagerTests {
         #expect(process.errorOutput.split(separator: "\n").allSatisfy { !$0.contains(" GET ") }, "no request is made")
         // A directory in place of the file that the store writes to test the disk.
         mkdir(directory.path + "/data/uploads/.probe", 0o700)
-        let told = try #require(
+        let received = try #require(
             try pollUntil(within: .seconds(60)) { () -> [String: String]? in
                 let message = try manager.await("WATCHDOG", "1")
                 return message["STATUS"]?.contains("bytes-cannot-be-written") == true ? message : nil
             })
-        #expect(told["STATUS"]?.hasPrefix("Serving ") == true)
+        #expect(received["STATUS"]?.hasPrefix("Serving ") == true)
         process.kill(SIGTERM)
         #expect(try process.awaitEnding() == .exited(0))
         manager.receiveAll()

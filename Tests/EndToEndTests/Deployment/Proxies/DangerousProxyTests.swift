@@ -6,7 +6,7 @@ import Testing
 /// and docs/operating.md can be changed.
 @Suite(
     "Dangerous settings of proxies", .blocking, .serialized,
-    .enabled(if: ReverseProxy.areWanted, "make test-proxies installs and starts proxies"))
+    .enabled(if: ReverseProxy.areEnabled, "make test-proxies installs and starts proxies"))
 struct DangerousProxyTests {
     private static let size = 6_000_000
     private static let content = Payload.bytes(size)

@@ -5,7 +5,7 @@ import Testing
 /// Uploads and downloads through the proxies and configurations of `docker/proxies`: `make test-proxies`.
 @Suite(
     "Real proxies", .blocking, .serialized,
-    .enabled(if: ReverseProxy.areWanted, "make test-proxies installs and starts proxies"))
+    .enabled(if: ReverseProxy.areEnabled, "make test-proxies installs and starts proxies"))
 struct ProxyTests {
     private static let size = 12_000_000
     private static let content = Payload.bytes(size)

@@ -13,7 +13,7 @@ enum ReverseProxy: String, CaseIterable, Sendable, CustomTestStringConvertible {
     var testDescription: String { rawValue }
 
     /// Whether the tests start proxies: `make test-proxies` installs them.
-    static let areWanted = ProcessInfo.processInfo.environment["ONWARD_PROXIES"] == "1"
+    static let areEnabled = ProcessInfo.processInfo.environment["ONWARD_PROXIES"] == "1"
 
     var executable: String {
         switch self {

@@ -107,7 +107,7 @@ struct FloodTests {
         let connections = try (0..<100).map { _ in try server.connect() }
         let head =
             Array("PUT /files/f HTTP/1.1\r\nHost: localhost\r\nX-Filler: ".utf8) + [UInt8](repeating: 0x61, count: size)
-        for connection in connections { _ = connection.sendWhatGoes(head, within: .milliseconds(50)) }
+        for connection in connections { _ = connection.sendUntilRefused(head, within: .milliseconds(50)) }
         // The highest value while the server reads the heads.
         var most = 0
         _ = try pollUntil(within: .seconds(2)) { () -> Bool? in

@@ -56,7 +56,7 @@ struct MultipleRangeTests {
     }
 
     @Test("RNG-11: a response to many or overlapping ranges is never much larger than the file")
-    func abuse() throws {
+    func manyRanges() throws {
         let size = 200_000
         let content = Payload.bytes(size)
         let sets = [

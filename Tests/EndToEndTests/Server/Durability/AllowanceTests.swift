@@ -90,7 +90,8 @@ struct AllowanceTests {
             try connection.send(.creation(complete: true, .openChunks))
             let location = try #require(try connection.requireInterim().location)
             var sent = 0
-            while sent < 4_000_000, connection.sendWhatGoes(Request.chunk(BytePool.repeated(sent..<sent + 50_000))) > 0
+            while sent < 4_000_000,
+                connection.sendUntilRefused(Request.chunk(BytePool.repeated(sent..<sent + 50_000))) > 0
             {
                 sent += 50_000
             }
@@ -103,7 +104,7 @@ struct AllowanceTests {
             #expect(offset <= 2_000_000)
             #expect(offset > 1_900_000)
             #expect(head.complete == false)
-            if let told = refusal.offset { #expect(told <= Int64(offset)) }
+            if let reported = refusal.offset { #expect(reported <= Int64(offset)) }
             let rest = Request.append(
                 .v8, location, at: offset, complete: true, .chunks([BytePool.repeated(offset..<2_900_000)]))
             #expect(try server.exchange(rest).status == 507)

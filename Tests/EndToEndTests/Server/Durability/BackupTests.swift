@@ -33,7 +33,7 @@ struct BackupTests {
     private typealias Ledger = Monitor<[String: Upload]>
 
     /// Creates, appends, completes, replaces and removes files until the test stops it.
-    private func load(_ client: Int, port: UInt16, _ ledger: Ledger, while goesOn: () -> Bool) throws {
+    private func load(_ client: Int, port: UInt16, _ ledger: Ledger, while continues: () -> Bool) throws {
         func exchange(_ request: Request) throws -> Response { try RawConnection(port: port).exchange(request) }
         var history = SeededGenerator.part(client)
         func create(_ name: String, _ size: Int, first: Int) throws -> Upload {
@@ -54,7 +54,7 @@ struct BackupTests {
         // Ten uploads that never end, and are appended to all the time.
         var growing = try (0..<10).map { try create("g\(client)-\($0)", 3_000_000, first: 0) }
         var number = 0
-        while goesOn() {
+        while continues() {
             number += 1
             for _ in 0..<5 {
                 let index = Int.random(in: growing.indices, using: &history)
@@ -110,17 +110,17 @@ struct BackupTests {
                     ledger.withLock { $0.count >= 90 } ? true : nil
                 }
                 #expect(hasBegun == true)
-                let told = ledger.withLock { $0 }
+                let recorded = ledger.withLock { $0 }
                 let backup = try ChildProcess(Self.script, [root, copy])
                 #expect(try backup.awaitEnding(within: .seconds(120)) == .exited(0), "\(backup.errorOutput)")
-                return told
+                return recorded
             }
             try server.crash()
-            try judge(copy, server, before: before[4], after: ledger.withLock { $0 })
+            try verify(copy, server, before: before[4], after: ledger.withLock { $0 })
         }
     }
 
-    private func judge(
+    private func verify(
         _ copy: String, _ server: ServerProcess, before: [String: Upload], after: [String: Upload]
     ) throws {
         try FileManager.default.removeItem(atPath: server.root)
@@ -134,11 +134,11 @@ struct BackupTests {
         if let shared = server.published("shared") {
             #expect(shared.count == 200_000 && Set(shared).count == 1)
         }
-        for (name, told) in before {
-            let head = try server.exchange(.retrieval(.v8, told.location))
-            if told.isComplete {
+        for (name, recorded) in before {
+            let head = try server.exchange(.retrieval(.v8, recorded.location))
+            if recorded.isComplete {
                 // The upload was complete before the copy began.
-                #expect(server.published(name) == told.content)
+                #expect(server.published(name) == recorded.content)
                 #expect(head.status == 204 && head.complete == true, "\(head)")
                 continue
             }
@@ -146,20 +146,21 @@ struct BackupTests {
                 // The upload ended during the copy, so its file is in the copy.
                 #expect([404, 409, 410].contains(head.status), "\(head)")
                 #expect(after[name]?.isComplete == true, "\(name) is gone: \(head)")
-                #expect(server.published(name) == told.content)
+                #expect(server.published(name) == recorded.content)
                 gone += 1
                 continue
             }
             if head.complete == true {
-                #expect(server.published(name) == told.content)
+                #expect(server.published(name) == recorded.content)
                 continue
             }
             let offset = Int(try #require(head.offset))
-            #expect(offset >= told.offset && offset <= told.size, "\(name): \(head), reported \(told.offset)")
+            #expect(
+                offset >= recorded.offset && offset <= recorded.size, "\(name): \(head), reported \(recorded.offset)")
             let last = try server.exchange(
-                .append(.v8, told.location, at: offset, complete: true, .bytes(Array(told.content[offset...]))))
+                .append(.v8, recorded.location, at: offset, complete: true, .bytes(Array(recorded.content[offset...]))))
             #expect([200, 201, 204].contains(last.status), "\(last)")
-            #expect(server.published(name) == told.content)
+            #expect(server.published(name) == recorded.content)
             resumed += 1
         }
         print("BackupTests: \(before.count) uploads before the copy, \(resumed) resumed, \(gone) gone")

@@ -23,7 +23,7 @@ struct CrashClient {
         var sendsDigest: Bool
         var location: String?
         /// The highest offset that the server has reported.
-        var told = 0
+        var reported = 0
         /// The end of the bytes that were sent.
         var sent = 0
         var isComplete = false
@@ -73,7 +73,7 @@ struct CrashClient {
             do {
                 try advance(&upload)
             } catch {
-                if let begunAt = upload.begunAt, ContinuousClock.now - begunAt >= world.patience {
+                if let begunAt = upload.begunAt, ContinuousClock.now - begunAt >= world.lifetime {
                     return world.countAbandoned()
                 }
                 // Only a crash may close a connection.
@@ -134,7 +134,7 @@ struct CrashClient {
     private func failure(_ what: String, _ upload: Upload) -> TestFailure {
         TestFailure(
             "client \(number), \(upload.name), \(upload.dialect) \(upload.method) \(upload.beginning), "
-                + "reported \(upload.told), sent \(upload.sent) of \(upload.content.count): \(what)")
+                + "reported \(upload.reported), sent \(upload.sent) of \(upload.content.count): \(what)")
     }
 
     // MARK: - One step
@@ -152,12 +152,12 @@ struct CrashClient {
     private func connect() throws -> RawConnection { try RawConnection(port: world.port) }
 
     private mutating func create(_ upload: inout Upload) throws {
-        if upload.sent > 0 || upload.told > 0 {
+        if upload.sent > 0 || upload.reported > 0 {
             // The client never got the location of that upload, so it starts another one.
             world.countAbandoned()
             rename(&upload)
             upload.sent = 0
-            upload.told = 0
+            upload.reported = 0
         }
         upload.sent = 1
         upload.begunAt = .now
@@ -188,7 +188,7 @@ struct CrashClient {
         if upload.beginning == .plain {
             upload.isComplete = true
         } else {
-            try learnCompleteness(response, &upload, expected: completes || reachesLength)
+            try checkCompleteness(response, &upload, expected: completes || reachesLength)
             if upload.location == nil && !upload.isComplete { throw failure("no location: \(response)", upload) }
         }
     }
@@ -203,7 +203,7 @@ struct CrashClient {
         guard response.status == 204, let offset = response.offset else {
             throw failure("the upload is lost: \(response)", upload)
         }
-        try learn(response, &upload)
+        try checkAndRecord(response, &upload)
         upload.isLengthKnown = response.length != nil
         // A client of these versions reports success at this offset.
         if upload.lengthCompletes, upload.isLengthKnown, offset == upload.content.count,
@@ -255,7 +255,7 @@ struct CrashClient {
         let response = try finish(connection, "PATCH", &upload)
         guard response.isSuccessful else { throw failure("append at \(offset): \(response)", upload) }
         let reachesLength = upload.lengthCompletes && upload.isLengthKnown && part == rest.count
-        try learnCompleteness(response, &upload, expected: completes || reachesLength)
+        try checkCompleteness(response, &upload, expected: completes || reachesLength)
     }
 
     // MARK: - The wire
@@ -271,7 +271,7 @@ struct CrashClient {
         let isChunked = random.oneIn(3)
         request.content = isChunked ? .openChunks : .declared(Int64(content.count))
         try connection.send(request)
-        if stop != nil { try learn(try connection.requireInterim(), &upload) }
+        if stop != nil { try checkAndRecord(try connection.requireInterim(), &upload) }
         var rest = content.prefix(stop ?? content.count)
         var position = offset
         let largest = random.oneIn(2) ? 4000 : 400_000
@@ -295,8 +295,8 @@ struct CrashClient {
     private func finish(_ connection: RawConnection, _ method: String, _ upload: inout Upload) throws -> Response {
         let known = connection.interim.count
         let response = try connection.readResponse(to: method)
-        for interim in response.interim.dropFirst(known) { try learn(interim, &upload) }
-        try learn(response, &upload)
+        for interim in response.interim.dropFirst(known) { try checkAndRecord(interim, &upload) }
+        try checkAndRecord(response, &upload)
         return response
     }
 
@@ -308,14 +308,14 @@ struct CrashClient {
             } catch let error as UnexpectedFinalResponse {
                 throw failure("refused: \(error.response)", upload)
             }
-            try learn(response, &upload)
+            try checkAndRecord(response, &upload)
         }
     }
 
     // MARK: - Responses
 
-    private func learn(_ response: Response, _ upload: inout Upload) throws {
-        try learn(response as any FieldCarrier, &upload)
+    private func checkAndRecord(_ response: Response, _ upload: inout Upload) throws {
+        try checkAndRecord(response as any FieldCarrier, &upload)
         if response.status == 201 && upload.location == nil, let location = response.location,
             location.hasPrefix("/uploads/")
         {
@@ -323,8 +323,8 @@ struct CrashClient {
         }
     }
 
-    private func learn(_ interim: InterimResponse, _ upload: inout Upload) throws {
-        try learn(interim as any FieldCarrier, &upload)
+    private func checkAndRecord(_ interim: InterimResponse, _ upload: inout Upload) throws {
+        try checkAndRecord(interim as any FieldCarrier, &upload)
         if interim.status == 104, let location = interim.location {
             guard upload.location == nil || upload.location == location else {
                 throw failure("another location: \(interim)", upload)
@@ -334,15 +334,15 @@ struct CrashClient {
     }
 
     /// An offset never decreases, and never exceeds the number of sent bytes.
-    private func learn(_ carrier: any FieldCarrier, _ upload: inout Upload) throws {
+    private func checkAndRecord(_ carrier: any FieldCarrier, _ upload: inout Upload) throws {
         guard let offset = carrier.offset.map({ Int($0) }) else { return }
         world.countOffset()
-        guard offset >= upload.told else { throw failure("offset \(offset) after \(upload.told)", upload) }
+        guard offset >= upload.reported else { throw failure("offset \(offset) after \(upload.reported)", upload) }
         guard offset <= upload.sent else { throw failure("offset \(offset) exceeds the sent bytes", upload) }
-        upload.told = offset
+        upload.reported = offset
     }
 
-    private func learnCompleteness(_ response: Response, _ upload: inout Upload, expected: Bool) throws {
+    private func checkCompleteness(_ response: Response, _ upload: inout Upload, expected: Bool) throws {
         guard response.states(complete: expected, in: upload.dialect) else {
             throw failure("completeness of \(response)", upload)
         }

@@ -4,7 +4,7 @@ import TestSupport
 
 /// The state that the clients of a crash history share: whether the server is up, and the content of its files.
 final class CrashWorld: Sendable {
-    private struct Standing {
+    private struct State {
         var isUp = true
         /// The number of restarts of the server.
         var life = 0
@@ -23,51 +23,51 @@ final class CrashWorld: Sendable {
     let port: UInt16
     let files: String
     /// The age at which an upload may have expired.
-    let patience: Duration
-    private let standing = Monitor(Standing())
+    let lifetime: Duration
+    private let state = Monitor(State())
 
-    init(port: UInt16, files: String, patience: Duration = .seconds(86400)) {
+    init(port: UInt16, files: String, lifetime: Duration = .seconds(86400)) {
         self.port = port
         self.files = files
-        self.patience = patience
+        self.lifetime = lifetime
     }
 
     // MARK: Starts and crashes
 
     /// Waits until the server is up, and returns the number of its restarts.
-    func awaitServer() -> Int { standing.waitForever { $0.isUp ? $0.life : nil } }
+    func awaitServer() -> Int { state.waitForever { $0.isUp ? $0.life : nil } }
 
     /// From now on, failures of clients are expected.
-    func willCrash() { standing.withLock { $0.isUp = false } }
+    func willCrash() { state.withLock { $0.isUp = false } }
 
     func didRestart() {
-        standing.withLock {
+        state.withLock {
             $0.isUp = true
             $0.life += 1
         }
-        standing.notifyAll()
+        state.notifyAll()
     }
 
     /// Whether the server was killed since `life`.
-    func hasCrashed(since life: Int) -> Bool { standing.withLock { !$0.isUp || $0.life != life } }
+    func hasCrashed(since life: Int) -> Bool { state.withLock { !$0.isUp || $0.life != life } }
 
-    func end() { standing.withLock { $0.isEnding = true } }
-    func close() { standing.withLock { $0.isOver = true } }
-    var isEnding: Bool { standing.withLock { $0.isEnding } }
-    var isOver: Bool { standing.withLock { $0.isOver } }
+    func end() { state.withLock { $0.isEnding = true } }
+    func close() { state.withLock { $0.isOver = true } }
+    var isEnding: Bool { state.withLock { $0.isEnding } }
+    var isOver: Bool { state.withLock { $0.isOver } }
 
     // MARK: Counting
 
-    func countCompleted() { standing.withLock { $0.completed += 1 } }
-    func countOffset() { standing.withLock { $0.offsets += 1 } }
-    func countResumption() { standing.withLock { $0.resumptions += 1 } }
-    func countCancelled() { standing.withLock { $0.cancelled += 1 } }
-    func countAbandoned() { standing.withLock { $0.abandoned += 1 } }
-    var completed: Int { standing.withLock { $0.completed } }
+    func countCompleted() { state.withLock { $0.completed += 1 } }
+    func countOffset() { state.withLock { $0.offsets += 1 } }
+    func countResumption() { state.withLock { $0.resumptions += 1 } }
+    func countCancelled() { state.withLock { $0.cancelled += 1 } }
+    func countAbandoned() { state.withLock { $0.abandoned += 1 } }
+    var completed: Int { state.withLock { $0.completed } }
     /// The number of created uploads whose location no client got.
-    var abandoned: Int { standing.withLock { $0.abandoned } }
+    var abandoned: Int { state.withLock { $0.abandoned } }
     var summary: String {
-        standing.withLock {
+        state.withLock {
             "\($0.completed) uploads completed, \($0.cancelled) canceled, \($0.resumptions) resumptions, "
                 + "\($0.offsets) offsets reported"
         }
@@ -77,30 +77,30 @@ final class CrashWorld: Sendable {
 
     /// Permits a content of a file from now on: a part of the pool. The file may also have its earlier contents.
     func expect(_ name: String, _ content: Range<Int>) {
-        standing.withLock { $0.files[name, default: []].append(content) }
+        state.withLock { $0.files[name, default: []].append(content) }
     }
 
     /// Forgets a file that was removed.
     func forget(_ name: String) {
-        standing.withLock {
+        state.withLock {
             $0.files[name] = nil
             $0.verified.remove(name)
         }
     }
 
-    var expectedNames: [String] { standing.withLock { Array($0.files.keys) } }
+    var expectedNames: [String] { state.withLock { Array($0.files.keys) } }
 
     /// Whether the data is a complete permitted content of the file.
     ///
     /// - Parameter name: the file. Call this after reading the data: contents permitted in the meantime count, too.
     func isWhole(_ data: Data, _ name: String) -> Bool {
-        let contents = standing.withLock { $0.files[name] ?? [] }
+        let contents = state.withLock { $0.files[name] ?? [] }
         return contents.contains { $0.count == data.count && data == Data(BytePool.bytes[$0]) }
     }
 
     /// Whether the bytes are at `start` of a permitted content of the file. True if the file has been removed.
     func isPart(_ bytes: [UInt8], of name: String, from start: Int) -> Bool {
-        guard let contents = standing.withLock({ $0.files[name] }) else { return true }
+        guard let contents = state.withLock({ $0.files[name] }) else { return true }
         return contents.contains { content in
             start + bytes.count <= content.count
                 && BytePool.bytes[content].dropFirst(start).prefix(bytes.count).elementsEqual(bytes)
@@ -112,14 +112,14 @@ final class CrashWorld: Sendable {
     /// - Parameter again: whether files that were checked before are checked again.
     func inspectFiles(again: Bool = false) throws {
         for name in try FileManager.default.contentsOfDirectory(atPath: files) {
-            if !again && standing.withLock({ $0.verified.contains(name) && $0.files[name]?.count == 1 }) { continue }
+            if !again && state.withLock({ $0.verified.contains(name) && $0.files[name]?.count == 1 }) { continue }
             guard let data = FileManager.default.contents(atPath: "\(files)/\(name)") else {
                 throw TestFailure("\(name) vanished")
             }
             guard isWhole(data, name) else {
                 throw TestFailure("\(name) has \(data.count) bytes, and a content that no client sent")
             }
-            standing.withLock { _ = $0.verified.insert(name) }
+            state.withLock { _ = $0.verified.insert(name) }
         }
     }
 

@@ -44,7 +44,7 @@ struct FaultTests {
 
     private func part(_ range: Range<Int>) -> [UInt8] { BytePool.repeated(range) }
 
-    private func expectHonest(
+    private func expectCorrectOffset(
         _ response: Response, _ fault: Fault, sourceLocation: SourceLocation = #_sourceLocation
     ) {
         #expect(response.status == fault.status, "\(response)", sourceLocation: sourceLocation)
@@ -78,8 +78,10 @@ struct FaultTests {
                 occasions: fault.occasions)
             let refusal = try server.exchange(
                 .append(.v8, location, at: Self.begun, complete: false, .bytes(part(Self.begun..<6000))))
-            expectHonest(refusal, fault)
-            if let told = refusal.offset { #expect(told == Self.begun || !fault.keepsOffset && told == 6000) }
+            expectCorrectOffset(refusal, fault)
+            if let reported = refusal.offset {
+                #expect(reported == Self.begun || !fault.keepsOffset && reported == 6000)
+            }
             #expect(try server.exchange(.get("/healthz")).status == 200)
             #expect(try faults.end() > 0)
             // The server is not restarted. Bytes that could not be synchronized do not count.
@@ -114,7 +116,7 @@ struct FaultTests {
                 occasions: fault.occasions)
             let refusal = try server.exchange(
                 .append(.v8, location, at: Self.begun, complete: true, .bytes(part(Self.begun..<Self.length))))
-            expectHonest(refusal, fault)
+            expectCorrectOffset(refusal, fault)
             #expect(try faults.end() > 0)
             // A request either finds the completion running or ended. Without a request the sweep ends it.
             let head = try server.exchange(.retrieval(.v8, location))
@@ -225,7 +227,7 @@ struct FaultTests {
             try setDescriptorLimit(free, process)
             let refusal = try connection.exchange(
                 .append(.v8, location, at: Self.begun, complete: true, .bytes(part(Self.begun..<Self.length))))
-            expectHonest(refusal, Fault(calls: "openat", place: .uploads))
+            expectCorrectOffset(refusal, Fault(calls: "openat", place: .uploads))
             // No other request is admitted meanwhile, and none is skipped.
             let waiting = try server.connect()
             try waiting.send(.get("/healthz"))

@@ -65,7 +65,7 @@ struct FullDiskTests {
             func send(_ range: Range<Int>) -> Bool {
                 let bytes = BytePool.repeated(range)
                 let wire = chunked ? Request.chunk(bytes) : bytes
-                return connection.sendWhatGoes(wire) == wire.count
+                return connection.sendUntilRefused(wire) == wire.count
             }
             #expect(send(0..<1_000_000))
             let path = try fill(server, leaving: 500_000)
@@ -100,7 +100,7 @@ struct FullDiskTests {
             let location = try #require(try connection.requireInterim().location)
             var sent = 0
             while sent < Self.size,
-                connection.sendWhatGoes(Request.chunk(BytePool.repeated(sent..<sent + 50_000))) > 50_000
+                connection.sendUntilRefused(Request.chunk(BytePool.repeated(sent..<sent + 50_000))) > 50_000
             {
                 sent += 50_000
             }
@@ -131,7 +131,7 @@ struct FullDiskTests {
         #expect(head.status == 204, "\(head)")
         #expect(head.complete == false)
         let offset = try #require(head.offset)
-        if let told = refusal.offset { #expect(told <= offset) }
+        if let reported = refusal.offset { #expect(reported <= offset) }
         return Int(offset)
     }
 
@@ -145,7 +145,7 @@ struct FullDiskTests {
                 .append(.v8, location, at: 2_000_000, complete: true, .bytes(BytePool.repeated(2_000_000..<3_000_000))))
             #expect(refusal.status >= 500)
             #expect(refusal.complete == false)
-            if let told = refusal.offset { #expect((2_000_000...3_000_000).contains(told)) }
+            if let reported = refusal.offset { #expect((2_000_000...3_000_000).contains(reported)) }
             try server.crash()
             #expect(unlink(path) == 0)
             try server.restart()
@@ -222,7 +222,8 @@ struct FullDiskTests {
             let connection = try server.connect()
             try connection.send(.creation(nil, "PUT", "/files/plain", complete: nil, .openChunks))
             var sent = 0
-            while sent < 3_000_000, connection.sendWhatGoes(Request.chunk(BytePool.repeated(0..<100_000))) > 100_000 {
+            while sent < 3_000_000, connection.sendUntilRefused(Request.chunk(BytePool.repeated(0..<100_000))) > 100_000
+            {
                 sent += 100_000
             }
             #expect(try connection.readResponse(to: "PUT").status == 507)

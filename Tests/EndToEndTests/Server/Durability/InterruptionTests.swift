@@ -138,7 +138,7 @@ struct InterruptionTests {
                     .creation(.v8, "PUT", "/files/\(round).bin", complete: true, .declared(Int64(length))))
                 let location = try #require(try connection.requireInterim().location, context)
                 let count = Int.random(in: 12_000_000..<length, using: &random)
-                var told: Int64 = 0
+                var reported: Int64 = 0
                 var position = 0
                 while position < count {
                     let end = min(count, position + 1 << 20)
@@ -148,14 +148,14 @@ struct InterruptionTests {
                         let interim = try connection.requireInterim()
                         let offset = try #require(interim.offset, context)
                         #expect(interim.location == nil, context)
-                        #expect(offset >= told, context)
-                        told = offset
+                        #expect(offset >= reported, context)
+                        reported = offset
                         seen += 1
                     }
                 }
                 connection.reset()
                 let head = try server.exchange(.retrieval(.v8, location))
-                #expect(try #require(head.offset, context) >= told, context)
+                #expect(try #require(head.offset, context) >= reported, context)
                 #expect(head.complete == false, context)
             }
             #expect(seen > 0)

@@ -21,7 +21,7 @@ struct LargeCatalog {
     var hasCleanStop = true
 
     /// Returns a directory in memory if the system has one: the time of synchronization is not measured here.
-    static func makePlace() throws -> String {
+    static func makeDirectory() throws -> String {
         let base = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp"
         var template = Array((base + "/onward-large-XXXXXX").utf8CString)
         guard mkdtemp(&template) != nil else { throw Errno.current }

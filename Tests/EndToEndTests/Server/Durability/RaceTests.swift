@@ -66,13 +66,13 @@ struct RaceTests {
         _ port: UInt16, _ location: String, _ counter: Monitor<Int>, _ random: inout SeededGenerator
     ) throws -> [Attempt] {
         var attempts: [Attempt] = []
-        var told = 0
+        var reported = 0
         while true {
             let head = try RawConnection(port: port).exchange(.retrieval(.v8, location))
-            guard head.status == 204, let offset = head.offset.map({ Int($0) }), offset >= told else {
-                throw TestFailure("HEAD after \(told): \(head)")
+            guard head.status == 204, let offset = head.offset.map({ Int($0) }), offset >= reported else {
+                throw TestFailure("HEAD after \(reported): \(head)")
             }
-            told = offset
+            reported = offset
             if head.complete == true { return attempts }
             let count = min(length - offset, Int.random(in: 1...40_000, using: &random))
             let number = counter.withLock { value in
@@ -90,7 +90,7 @@ struct RaceTests {
             while !rest.isEmpty {
                 let piece = rest.prefix(Int.random(in: 1...20_000, using: &random))
                 rest = rest.dropFirst(piece.count)
-                if connection.sendWhatGoes(piece) < piece.count { break }
+                if connection.sendUntilRefused(piece) < piece.count { break }
             }
             if let response = try? connection.readResponse(to: "PATCH") {
                 attempt.isConfirmed = response.isSuccessful
@@ -127,7 +127,7 @@ struct RaceTests {
             let port = server.port
             _ = try ConcurrentClients.run(4) { number in
                 var random = SeededGenerator(seed: history.seed &+ UInt64(number))
-                try Self.cutAgainAndAgain(port, "/files/cut\(number).bin", &random)
+                try Self.repeatedCuts(port, "/files/cut\(number).bin", &random)
             }
             for number in 0..<4 {
                 #expect(
@@ -137,19 +137,19 @@ struct RaceTests {
         }
     }
 
-    private static func cutAgainAndAgain(_ port: UInt16, _ target: String, _ random: inout SeededGenerator) throws {
+    private static func repeatedCuts(_ port: UInt16, _ target: String, _ random: inout SeededGenerator) throws {
         let length = 1_000_000
         let created = try RawConnection(port: port).exchange(
             .creation(.v8, "PUT", target, complete: false, .bytes([])))
         guard let location = created.location else { throw TestFailure("\(created)") }
         var stalled: [RawConnection] = []
-        var told = 0
+        var reported = 0
         for round in 1... {
             let head = try RawConnection(port: port).exchange(.retrieval(.v8, location))
-            guard let offset = head.offset.map({ Int($0) }), offset >= told else {
-                throw TestFailure("round \(round), HEAD after \(told): \(head)")
+            guard let offset = head.offset.map({ Int($0) }), offset >= reported else {
+                throw TestFailure("round \(round), HEAD after \(reported): \(head)")
             }
-            told = offset
+            reported = offset
             if round == 120 {
                 let last = try RawConnection(port: port).exchange(
                     .append(.v8, location, at: offset, complete: true, .bytes(BytePool.repeated(offset..<length))),
@@ -246,9 +246,9 @@ struct RaceTests {
             let last = BytePool.repeated(cut..<50_000)
             if Bool.random(using: &random) {
                 try canceler.send(deletion.suffix(1))
-                _ = writer.sendWhatGoes(last)
+                _ = writer.sendUntilRefused(last)
             } else {
-                _ = writer.sendWhatGoes(last)
+                _ = writer.sendUntilRefused(last)
                 var pause = timespec(
                     tv_sec: 0,
                     tv_nsec: Int.random(in: 0...8_000_000, using: &random) << Int.random(in: 0...3, using: &random))

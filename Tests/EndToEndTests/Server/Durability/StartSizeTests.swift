@@ -29,7 +29,7 @@ struct StartSizeTests {
     }
 
     private func start(_ catalog: LargeCatalog) throws -> Cost {
-        let place = try LargeCatalog.makePlace()
+        let place = try LargeCatalog.makeDirectory()
         defer { try? FileManager.default.removeItem(atPath: place) }
         let root = place + "/data"
         try catalog.make(at: root)

@@ -55,17 +55,17 @@ struct SynchronizationTests {
         let data = try trace.first(["fdatasync"], "/data/uploads/", after: first.end)
         let name = try trace.first(["fsync"], "/data/uploads>", after: first.end)
         let row = try trace.first(["fdatasync", "fsync"], "onward.sqlite-wal", after: max(data.end, name.end))
-        let told = try trace.first(Self.sending, "HTTP/1.1 201", after: first.end)
-        #expect(row.end < told.begin)
+        let reply = try trace.first(Self.sending, "HTTP/1.1 201", after: first.end)
+        #expect(row.end < reply.begin)
         let second = try trace.first(["pwrite64"], "/data/uploads/", ", 2, 5000)")
         let dataAgain = try trace.first(["fdatasync"], "/data/uploads/", after: second.end)
         let rowAgain = try trace.first(["fdatasync", "fsync"], "onward.sqlite-wal", after: dataAgain.end)
-        let toldAgain = try trace.first(Self.sending, "HTTP/1.1 204", after: second.end)
-        #expect(rowAgain.end < toldAgain.begin)
+        let secondReply = try trace.first(Self.sending, "HTTP/1.1 204", after: second.end)
+        #expect(rowAgain.end < secondReply.begin)
     }
 
     /// The events that report or store the progress of a running request.
-    enum Teller: CaseIterable, CustomTestStringConvertible {
+    enum Report: CaseIterable, CustomTestStringConvertible {
         case retrieval, conflict, drain
 
         var testDescription: String { "\(self)" }
@@ -73,8 +73,8 @@ struct SynchronizationTests {
 
     @Test(
         "OFF-09 OFF-10 OFF-18: bytes of a running append are synchronized before other requests get their offset",
-        arguments: Teller.allCases)
-    func running(_ teller: Teller) throws {
+        arguments: Report.allCases)
+    func running(_ report: Report) throws {
         var held: RawConnection?
         let trace = try trace { port, root in
             let created = try RawConnection(port: port).exchange(
@@ -84,7 +84,7 @@ struct SynchronizationTests {
             try running.send(.append(.v8, location, at: 5000, complete: false, .declared(4000)))
             try running.send(Payload.bytes(2000))
             try awaitBytes(7000, in: root)
-            switch teller {
+            switch report {
             case .retrieval:
                 let head = try RawConnection(port: port).exchange(.retrieval(.v8, location))
                 #expect(head.status == 204)
@@ -105,7 +105,7 @@ struct SynchronizationTests {
         #expect(last.endOfWrite == 7000)
         let data = try trace.first(["fdatasync"], "/data/uploads/", after: last.end)
         let row = try trace.first(["fdatasync", "fsync"], "onward.sqlite-wal", after: data.end)
-        switch teller {
+        switch report {
         case .retrieval: #expect(try row.end < trace.first(Self.sending, "HTTP/1.1 204", after: last.end).begin)
         case .conflict: #expect(try row.end < trace.first(Self.sending, "HTTP/1.1 409", after: last.end).begin)
         case .drain: break
@@ -145,11 +145,11 @@ struct SynchronizationTests {
             try connection.send(Payload.bytes(size - sent))
             #expect(try connection.readResponse().status == 201)
         }
-        let told = try trace.first(Self.sending, "HTTP/1.1 104", "Upload-Offset")
-        let offset = try #require(Int64(told.text.components(after: "Upload-Offset: ").prefix { $0.isNumber }))
+        let reply = try trace.first(Self.sending, "HTTP/1.1 104", "Upload-Offset")
+        let offset = try #require(Int64(reply.text.components(after: "Upload-Offset: ").prefix { $0.isNumber }))
         let row = try #require(
             trace.calls.last {
-                ["fdatasync", "fsync"].contains($0.name) && $0.text.contains("sqlite-wal") && $0.end < told.begin
+                ["fdatasync", "fsync"].contains($0.name) && $0.text.contains("sqlite-wal") && $0.end < reply.begin
             })
         let data = try #require(
             trace.calls.last { $0.name == "fdatasync" && $0.text.contains("/data/uploads/") && $0.end < row.begin })
@@ -183,8 +183,8 @@ struct SynchronizationTests {
         let target = try trace.first(["fsync"], "/data/files/new>", after: rename.end)
         let source = try trace.first(["fsync"], "/data/uploads>", after: rename.end)
         let row = try trace.first(["fdatasync", "fsync"], "onward.sqlite-wal", after: max(target.end, source.end))
-        let told = try trace.first(Self.sending, "HTTP/1.1 201")
-        #expect(row.end < told.begin)
+        let reply = try trace.first(Self.sending, "HTTP/1.1 201")
+        #expect(row.end < reply.begin)
     }
 
     @Test("with relaxed durability no response waits for the disk")
@@ -194,10 +194,10 @@ struct SynchronizationTests {
                 .creation(.v8, "PUT", "/files/a", complete: true, .bytes([1, 2, 3])))
             #expect(response.status == 201)
         }
-        let told = try trace.first(Self.sending, "HTTP/1.1 201")
+        let reply = try trace.first(Self.sending, "HTTP/1.1 201")
         #expect(
             !trace.calls.contains {
-                $0.name == "fdatasync" && $0.text.contains("/data/uploads/") && $0.begin < told.begin
+                $0.name == "fdatasync" && $0.text.contains("/data/uploads/") && $0.begin < reply.begin
             })
     }
 }

@@ -13,7 +13,7 @@ struct TakeOverTests {
     }
 
     /// Runs `body` with a server that keeps the connection of a stuck client for longer than any test runs.
-    private func withPatientServer(_ body: (ServerProcess) throws -> Void) throws {
+    private func withLongTimeouts(_ body: (ServerProcess) throws -> Void) throws {
         try withServer("--idle-timeout", "1h") { try body($0) }
     }
 
@@ -56,7 +56,7 @@ struct TakeOverTests {
     @Test(
         "CON-01 CON-07 OFF-11 CON-04: HEAD on an upload stuck after 200 MB responds soon, with a correct offset")
     func head() throws {
-        try withPatientServer { server in
+        try withLongTimeouts { server in
             let length = 210_000_000
             let stuck = try begin(server, length: length, sending: 200_000_000)
             let began = ContinuousClock.now
@@ -68,7 +68,7 @@ struct TakeOverTests {
             let offset = Int(try #require(response.offset))
             #expect((1...200_000_000).contains(offset))
             // The client continues as if nothing had happened.
-            _ = stuck.connection.sendWhatGoes(Self.poison + Self.poison, within: .milliseconds(200))
+            _ = stuck.connection.sendUntilRefused(Self.poison + Self.poison, within: .milliseconds(200))
             let last = try finish(server, stuck.location, from: offset, length: length)
             #expect(last.status == 201)
             #expect(last.complete == true)
@@ -81,14 +81,14 @@ struct TakeOverTests {
         "CON-02 CON-04: PATCH takes over a stuck upload; at a wrong offset it gets a refusal with the right one first"
     )
     func patch() throws {
-        try withPatientServer { server in
+        try withLongTimeouts { server in
             let length = 24_000_000
             let stuck = try begin(server, length: length, sending: 20_000_000)
             let refused = try server.exchange(.append(.v8, stuck.location, at: 0, complete: false, .bytes([1, 2, 3])))
             #expect(refused.status == 409)
             let offset = Int(try #require(refused.offset))
             #expect((1...20_000_000).contains(offset))
-            _ = stuck.connection.sendWhatGoes(Self.poison, within: .milliseconds(200))
+            _ = stuck.connection.sendUntilRefused(Self.poison, within: .milliseconds(200))
             let last = try finish(server, stuck.location, from: offset, length: length)
             #expect(last.status == 201)
             try awaitEnd(stuck.connection)
@@ -98,7 +98,7 @@ struct TakeOverTests {
 
     @Test("CON-02: PATCH at the offset of a 2xx takes over an append that has only sent its head")
     func patchAtKnownOffset() throws {
-        try withPatientServer { server in
+        try withLongTimeouts { server in
             let created = try server.exchange(
                 .creation(complete: false, length: 3000, .bytes(BytePool.repeated(0..<1000))))
             let location = try #require(created.location)
@@ -109,7 +109,7 @@ struct TakeOverTests {
             try old.requireInterim()
             let last = try finish(server, location, from: 1000, length: 3000)
             #expect(last.status == 201)
-            _ = old.sendWhatGoes(Self.poison.prefix(2000), within: .milliseconds(200))
+            _ = old.sendUntilRefused(Self.poison.prefix(2000), within: .milliseconds(200))
             try awaitEnd(old)
             expectContent(server, length: 3000)
         }
@@ -117,11 +117,11 @@ struct TakeOverTests {
 
     @Test("CAN-03 CAN-01 CAN-02: DELETE ends a stuck upload, and the bytes stay removed")
     func delete() throws {
-        try withPatientServer { server in
+        try withLongTimeouts { server in
             let stuck = try begin(server, length: 24_000_000, sending: 20_000_000)
             let response = try server.exchange(.cancellation(.v8, stuck.location))
             #expect(response.status == 204)
-            _ = stuck.connection.sendWhatGoes(Self.poison, within: .milliseconds(200))
+            _ = stuck.connection.sendUntilRefused(Self.poison, within: .milliseconds(200))
             try awaitEnd(stuck.connection)
             #expect(server.unfinished.isEmpty)
             #expect(try [404, 410].contains(server.exchange(.retrieval(.v8, stuck.location)).status))
@@ -138,7 +138,7 @@ struct TakeOverTests {
         "CON-04 CON-08: bytes in the kernel's buffers count before the take-over or never",
         arguments: ["HEAD", "PATCH", "DELETE"])
     func bytesInBuffers(_ method: String) throws {
-        try withPatientServer { server in
+        try withLongTimeouts { server in
             let length = 30_000_000
             let stuck = try begin(server, length: length, sending: 2_000_000)
             server.process.kill(SIGSTOP)
@@ -146,7 +146,7 @@ struct TakeOverTests {
             // The right bytes, then wrong ones: from the successor's offset on they must not be stored.
             var filled = 0
             for _ in 0..<200 {
-                let sent = stuck.connection.sendWhatGoes(Self.poison, within: .milliseconds(50))
+                let sent = stuck.connection.sendUntilRefused(Self.poison, within: .milliseconds(50))
                 filled += sent
                 if sent < Self.poison.count { break }
             }
@@ -185,7 +185,7 @@ struct TakeOverTests {
 
     @Test("CON-10: taking over one upload does not affect another one")
     func others() throws {
-        try withPatientServer { server in
+        try withLongTimeouts { server in
             let stuck = try begin(server, length: 3_000_000, sending: 1_000_000)
             let other = try server.connect()
             try other.send(.creation(.v8, "PUT", "/files/other.bin", complete: true, .declared(2000)))

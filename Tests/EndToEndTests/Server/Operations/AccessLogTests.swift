@@ -90,7 +90,7 @@ struct AccessLogTests {
         #expect(Set(lines.compactMap(\.upload)).count == 1)
         #expect(lines.allSatisfy { $0.upload?.hasPrefix("upload:") == true && $0.principal == "anonymous" })
         // The lines of different connections may be in another order than the requests.
-        let told = lines.map { line in
+        let summaries = lines.map { line in
             [
                 line.method, line.status.map { "\($0)" }, line.offset.map { "\($0)" }, line.interim.map { "\($0)" },
                 line.interimOmitted,
@@ -98,7 +98,7 @@ struct AccessLogTests {
             .map { $0 ?? "-" }.joined(separator: " ")
         }
         #expect(
-            Set(told) == [
+            Set(summaries) == [
                 "PUT 201 2 1 -", "PATCH 409 2 0 refused", "HEAD 204 2 - -", "GET 204 2 - -", "PATCH 201 3 0 not-due",
                 "DELETE 204 - - -",
             ])

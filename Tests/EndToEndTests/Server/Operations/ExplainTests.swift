@@ -57,10 +57,10 @@ struct ExplainTests {
                 ))
             for (request, text) in cases {
                 let response = try server.exchange(explained(request))
-                let told = try #require(sentence(response), "\(response)")
-                #expect(told.hasPrefix(text), "\(response)")
-                _ = try server.process.awaitErrorOutput { $0.contains(": " + told + "\n") ? true : nil }
-                #expect(response.interim.contains { $0.status == 104 } == told.hasPrefix("104 sent"), "\(response)")
+                let reported = try #require(sentence(response), "\(response)")
+                #expect(reported.hasPrefix(text), "\(response)")
+                _ = try server.process.awaitErrorOutput { $0.contains(": " + reported + "\n") ? true : nil }
+                #expect(response.interim.contains { $0.status == 104 } == reported.hasPrefix("104 sent"), "\(response)")
             }
             let secret = try #require(location.split(separator: "/").last)
             #expect(!server.log.contains(secret))

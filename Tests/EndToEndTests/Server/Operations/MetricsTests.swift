@@ -7,7 +7,7 @@ import Testing
 @Suite("Metrics", .blocking)
 struct MetricsTests {
     @Test("The requests of one upload change exactly the counters of their events")
-    func story() throws {
+    func oneUpload() throws {
         try withServer { server in
             // The upload is created, cut, taken over while stuck, refused at a wrong offset, and completed.
             let location = try server.begin(.v8, "/files/f", Payload.bytes(1000))

@@ -10,7 +10,7 @@ struct StoppingTests {
     private static let content = Payload.bytes(3 << 20)
 
     /// Runs `body` with a server whose timeouts are far longer than any test.
-    private func withPatientServer(_ body: (ServerProcess) throws -> Void) throws {
+    private func withLongTimeouts(_ body: (ServerProcess) throws -> Void) throws {
         try withServer("--drain-timeout", "1h", "--idle-timeout", "1h", "--header-timeout", "1h") { try body($0) }
     }
 
@@ -24,7 +24,7 @@ struct StoppingTests {
         "H11-25 APP-13: the stop does not wait for a running upload; after the restart the remaining content completes it",
         arguments: [SIGTERM, SIGINT])
     func unfinishedUpload(signal: Int32) throws {
-        try withPatientServer { server in
+        try withLongTimeouts { server in
             let connection = try server.connect()
             try connection.send(Request.creation(complete: true, .declared(Int64(Self.content.count))))
             let location = try #require(try connection.requireInterim().location)
@@ -55,8 +55,8 @@ struct StoppingTests {
     }
 
     @Test("The stop waits for a running download until a second signal comes")
-    func askedTwice() throws {
-        try withPatientServer { server in
+    func secondSignal() throws {
+        try withLongTimeouts { server in
             #expect(
                 try server.exchange(Request("PUT", "/files/large", [], .bytes(Payload.bytes(40 << 20)))).status == 201)
             let slow = try server.connect()
@@ -74,7 +74,7 @@ struct StoppingTests {
 
     @Test("H11-25: an append and a plain upload are ended, too, and the plain upload leaves no file")
     func appendAndPlain() throws {
-        try withPatientServer { server in
+        try withLongTimeouts { server in
             let location = try #require(
                 try server.exchange(.creation(complete: false, .bytes(Array(Self.content[..<1000])))).location)
             let append = try server.connect()
@@ -119,7 +119,7 @@ struct StoppingTests {
 
     @Test("Without any client the server ends without waiting; a second signal changes nothing")
     func idle() throws {
-        try withPatientServer { server in try stop(server) }
+        try withLongTimeouts { server in try stop(server) }
         try withServer { server in
             server.process.kill(SIGTERM)
             server.process.kill(SIGINT)

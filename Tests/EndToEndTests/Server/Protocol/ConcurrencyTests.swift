@@ -95,7 +95,7 @@ struct ConcurrencyTests {
     }
 
     @Test("CON-08: a retrieval counts the bytes that a closed connection had sent")
-    func everyByteCounts() throws {
+    func bytesOfClosedConnection() throws {
         try withServer { server in
             let content = Payload.bytes(1 << 20)
             let location = try server.begin(.v8, "/files/f")
@@ -114,14 +114,14 @@ struct ConcurrencyTests {
             for round in 0..<20 {
                 let location = try server.begin(.v8, "/files/f\(round)", [1])
                 let connection = try server.connect()
-                let asker = try server.connect()
+                let retriever = try server.connect()
                 let content = Payload.bytes(4 << 20)
                 try connection.send(
                     Request.append(.v8, location, at: 1, complete: true, .declared(Int64(content.count))))
                 try connection.send(content[..<(content.count - 1)], within: .seconds(60))
                 try connection.awaitAcknowledgment()
                 try connection.send(content[(content.count - 1)...])
-                let state = try asker.exchange(.retrieval(.v8, location))
+                let state = try retriever.exchange(.retrieval(.v8, location))
                 #expect(state.isSuccessful)
                 if state.offset == Int64(content.count + 1) {
                     let response = try connection.readResponse()
@@ -141,14 +141,14 @@ struct ConcurrencyTests {
             let content = Payload.bytes(4 << 20)
             for round in 0..<10 {
                 let connection = try server.connect()
-                let asker = try server.connect()
+                let retriever = try server.connect()
                 try connection.send(
                     Request.creation(.v8, "PUT", "/files/f\(round)", complete: true, .declared(Int64(content.count)))
                         .with("Content-Digest", content.digestField(.sha512)))
                 let location = try #require(try connection.requireInterim().location)
                 try connection.send(content, within: .seconds(60))
                 try connection.awaitAcknowledgment()
-                let state = try asker.exchange(.retrieval(.v8, location))
+                let state = try retriever.exchange(.retrieval(.v8, location))
                 #expect(state.isSuccessful)
                 // Before the last byte was read, the retrieval ended the append; afterwards there is a response.
                 if let response = try? connection.readResponse() {

@@ -76,7 +76,7 @@ struct CrossOriginTests {
             func refusal(_ origin: String) throws -> Response {
                 let connection = try server.connect()
                 let head = "PUT /files/f HTTP/1.1\r\nHost: \(server.authority)\r\n\(origin)" + rest
-                _ = connection.sendWhatGoes(Array(head.utf8))
+                _ = connection.sendUntilRefused(Array(head.utf8))
                 return try connection.readResponse()
             }
             let response = try refusal("Origin: \(Self.origin)\r\n")

@@ -205,7 +205,7 @@ struct DigestTests {
             let content = Payload.bytes(5000)
             let request = Request.creation(.v8, complete: false, .bytes(content)).with("Want-Repr-Digest", "sha-256=5")
             let response = try server.exchange(request)
-            if let told = response.value("Repr-Digest") { #expect(told == content.digestField()) }
+            if let reported = response.value("Repr-Digest") { #expect(reported == content.digestField()) }
         }
     }
 }

@@ -181,7 +181,7 @@ struct FramingTests {
             "Transfer-Encoding: chunked\r\n\r\n5;a=\"b;c\" ; d\r\nhello\r\n0;x\r\nA: b\r\n\r\n",
             "Transfer-Encoding: chunked\r\n\r\n3 \t;a\r\nhel\r\n2;\r\nlo\r\n0\r\n\r\n",
         ], [true, false])
-    func meaningless(rest: String, inPieces: Bool) throws {
+    func ignoredParts(rest: String, inPieces: Bool) throws {
         try withServer { server in
             let connection = try server.connect()
             let text = "PUT /files/f HTTP/1.1\r\nHost: localhost \r\n" + rest
@@ -289,7 +289,7 @@ struct FramingTests {
             let connection = try server.connect()
             try connection.send(head("Transfer-Encoding: chunked"))
             try connection.send(inTrailer ? "5\r\nhello\r\n0\r\nX-Trailer: " : "5;x=")
-            _ = connection.sendWhatGoes(Array(repeating: UInt8(ascii: "a"), count: 1 << 20))
+            _ = connection.sendUntilRefused(Array(repeating: UInt8(ascii: "a"), count: 1 << 20))
             let response = try connection.readResponse()
             #expect(response.problem?.code == (inTrailer ? "trailer-too-large" : "malformed-chunk"))
             #expect(response.status == (inTrailer ? 431 : 400))
@@ -342,7 +342,7 @@ struct FramingTests {
                 inTarget
                 ? "GET /files/\(filler) HTTP/1.1\r\nHost: localhost\r\n\r\n"
                 : "GET /files/f HTTP/1.1\r\nHost: localhost\r\nX-Filler: \(filler)\r\n\r\n"
-            _ = connection.sendWhatGoes(Array(raw.utf8))
+            _ = connection.sendUntilRefused(Array(raw.utf8))
             let response = try connection.readResponse()
             #expect(response.status == (inTarget ? 414 : 431))
             #expect(response.problem?.code == (inTarget ? "target-too-long" : "head-too-large"))
@@ -356,7 +356,7 @@ struct FramingTests {
         try withServer { server in
             let connection = try server.connect()
             let raw = String(repeating: "\r\n", count: count) + "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
-            _ = connection.sendWhatGoes(Array(raw.utf8))
+            _ = connection.sendUntilRefused(Array(raw.utf8))
             let response = try connection.readResponse()
             #expect(response.status == (count == 10 ? 200 : 400))
             if count > 10 { #expect(response.problem?.code == "malformed-request-line") }

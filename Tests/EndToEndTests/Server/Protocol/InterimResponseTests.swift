@@ -55,7 +55,7 @@ struct InterimResponseTests {
     }
 
     @Test("INT-06: a client that does not read can still upload")
-    func nobodyReads() throws {
+    func unreadResponses() throws {
         try withServer { server in
             let connection = try RawConnection(port: server.port, receiveBuffer: 4 << 10)
             connection.stopReceiving()
@@ -76,8 +76,8 @@ struct InterimResponseTests {
             // Many small pieces for some seconds: the number of reports must not grow with them.
             let begun = ContinuousClock.now
             var sent: Int64 = 0
-            let patience = Deadline(in: .seconds(60))
-            while ContinuousClock.now - begun < .milliseconds(3200) || connection.interim.count < 2, !patience.isOver {
+            let deadline = Deadline(in: .seconds(60))
+            while ContinuousClock.now - begun < .milliseconds(3200) || connection.interim.count < 2, !deadline.isOver {
                 try connection.sendChunk(Payload.bytes(100))
                 sent += 100
                 if !connection.staysSilent(for: .milliseconds(2)) { try connection.requireInterim() }

@@ -45,7 +45,7 @@ struct LimitTests {
             let connection = try server.connect()
             try connection.send(Request.creation(.v8, complete: true, .openChunks))
             let chunk = Request.chunk(Payload.bytes(8192))
-            _ = connection.sendWhatGoes((0..<64).flatMap { _ in chunk }, within: .seconds(2))
+            _ = connection.sendUntilRefused((0..<64).flatMap { _ in chunk }, within: .seconds(2))
             let response = try connection.readResponse()
             #expect(response.status == 413)
             #expect(response.limits?["max-size"] == 100_000)

@@ -27,7 +27,7 @@ struct RobustnessTests {
             let block = (0..<4096).flatMap { _ in attack }
             var sent = 0
             while sent < Int(size) {
-                let count = connection.sendWhatGoes(block.prefix(Int(size) - sent), within: .seconds(5))
+                let count = connection.sendUntilRefused(block.prefix(Int(size) - sent), within: .seconds(5))
                 sent += count
                 if count == 0 { break }
             }
@@ -52,7 +52,7 @@ struct RobustnessTests {
             let block = [UInt8](repeating: 1, count: 1 << 20)
             var sent = 0
             while sent < size {
-                let count = connection.sendWhatGoes(block.prefix(size - sent), within: .seconds(60))
+                let count = connection.sendUntilRefused(block.prefix(size - sent), within: .seconds(60))
                 sent += count
                 if count == 0 { break }
             }
@@ -83,7 +83,7 @@ struct RobustnessTests {
             let request = Request.append(.v8, "/uploads/none", at: 0, complete: true, .declared(Int64(attack.count)))
             try connection.send(request.with("Expect", "100-continue"))
             #expect(try connection.readResponse().status == 404)
-            _ = connection.sendWhatGoes(attack)
+            _ = connection.sendUntilRefused(attack)
             connection.endOutput()
             _ = try connection.awaitClosing()
             #expect(server.published("victim") == [1])

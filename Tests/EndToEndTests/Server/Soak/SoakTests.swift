@@ -30,7 +30,7 @@ struct SoakTests {
         var random = SeededGenerator.part(77)
         let seed = "ONWARD_SEED=\(SeededGenerator.runSeed)"
         do {
-            let first = try Day(server, number: 0, clients: Self.clients, &random)
+            let first = try Workload(server, number: 0, clients: Self.clients, &random)
             let parts = max(2, Self.seconds / 20)
             for part in 0..<parts {
                 Deadline.pause(.milliseconds(Self.seconds * 500 / parts))
@@ -38,11 +38,11 @@ struct SoakTests {
             }
             try first.end()
             // From here on the server process stays the same.
-            let second = try Day(server, number: 1, clients: Self.clients, &random)
+            let second = try Workload(server, number: 1, clients: Self.clients, &random)
             Deadline.pause(.milliseconds(Self.seconds * 150))
             try second.end()
             let before = try use(of: server)
-            let third = try Day(server, number: 2, clients: Self.clients, &random)
+            let third = try Workload(server, number: 2, clients: Self.clients, &random)
             Deadline.pause(.milliseconds(Self.seconds * 350))
             try third.end()
             // Resources that the server is still releasing, or uses for a moment, are not a leak.
@@ -88,14 +88,14 @@ struct SoakTests {
     }
 
     /// A number of clients that run at the same time.
-    private struct Day {
+    private struct Workload {
         let world: CrashWorld
         private let threads: [ClientThread]
 
         init(_ server: ServerProcess, number: Int, clients: Int, _ random: inout SeededGenerator) throws {
             let world = CrashWorld(
                 port: server.port, files: server.root + "/files",
-                patience: SoakTests.isLong ? .seconds(SoakTests.life - 2) : .seconds(86400))
+                lifetime: SoakTests.isLong ? .seconds(SoakTests.life - 2) : .seconds(86400))
             self.world = world
             threads = try (0..<clients).map { client in
                 let choices = SeededGenerator(seed: random.next())

@@ -36,7 +36,7 @@ struct SoakVisitor {
         case 0, 1: try download()
         case 2: try abandonUpload(bytes: Int.random(in: 0...300_000, using: &random))
         case 3: try leaveDownload()
-        case 4: try askForWhatIsNotThere()
+        case 4: try requestMissingResources()
         case 5: try sendNonsense()
         case 6: try createAndCancel()
         default: try holdConnection()
@@ -80,7 +80,7 @@ struct SoakVisitor {
         connection.reset()
     }
 
-    private mutating func askForWhatIsNotThere() throws {
+    private mutating func requestMissingResources() throws {
         let digits = String(random.next(), radix: 16)
         let id = String(repeating: "0", count: 32 - digits.count) + digits
         let response = try connect().exchange(.retrieval(.v8, "/uploads/\(id)"), within: .seconds(60))

@@ -31,9 +31,9 @@ struct EmbeddingTests {
     /// Publishes under the name of the target, which may be a directory.
     private struct NamedPublisher: TargetHandler {
         /// The behavior of the handler after an error or a publication.
-        enum Manner: CaseIterable { case throwsIt, answers, answersAnyway, publishesTwice, failsAfterwards }
+        enum Behavior: CaseIterable { case throwsIt, answers, answersAnyway, publishesTwice, failsAfterwards }
 
-        let manner: Manner
+        let behavior: Behavior
 
         func methods(of target: Target) -> [HTTPSemantics.Method] { [.post] }
         func accept(_ proposal: UploadProposal) -> Acceptance { .accept }
@@ -44,13 +44,13 @@ struct EmbeddingTests {
             do {
                 let response = try upload.publish(
                     Publication(name: name) { _, _ in HTTPSemantics.Response(status: 201) })
-                if manner == .publishesTwice {
+                if behavior == .publishesTwice {
                     _ = try? upload.publish(Publication(name: name) { _, _ in HTTPSemantics.Response(status: 200) })
                 }
-                if manner == .failsAfterwards { throw RecordingTarget.Failure() }
-                return manner == .answersAnyway ? HTTPSemantics.Response(status: 200) : response
+                if behavior == .failsAfterwards { throw RecordingTarget.Failure() }
+                return behavior == .answersAnyway ? HTTPSemantics.Response(status: 200) : response
             } catch {
-                if manner == .throwsIt || manner == .failsAfterwards { throw error }
+                if behavior == .throwsIt || behavior == .failsAfterwards { throw error }
                 return HTTPSemantics.Response(status: 422)
             }
         }
@@ -58,18 +58,18 @@ struct EmbeddingTests {
 
     @Test("A handler can respond to a failed publication; the response to a successful one is the stored one")
     func refusedPublishing() throws {
-        for manner in NamedPublisher.Manner.allCases {
-            let host = try EmbeddedServer(targets: [("publish", NamedPublisher(manner: manner))])
+        for behavior in NamedPublisher.Behavior.allCases {
+            let host = try EmbeddedServer(targets: [("publish", NamedPublisher(behavior: behavior))])
             func publish(_ path: String) throws -> [Int] {
                 let location = try host.begin(.v8, "POST", path, [1])
                 return try (1...2).map { _ in
                     try host.exchange(.append(.v8, location, at: 1, complete: true, .bytes([]))).status
                 }
             }
-            #expect(try publish("/publish/a/b") == [201, 201], "\(manner)")
-            let status = manner == .throwsIt || manner == .failsAfterwards ? 409 : 422
-            #expect(try publish("/publish/a") == [status, status], "\(manner)")
-            #expect(try host.exchange(.get("/files/a/b")).content == [1], "\(manner)")
+            #expect(try publish("/publish/a/b") == [201, 201], "\(behavior)")
+            let status = behavior == .throwsIt || behavior == .failsAfterwards ? 409 : 422
+            #expect(try publish("/publish/a") == [status, status], "\(behavior)")
+            #expect(try host.exchange(.get("/files/a/b")).content == [1], "\(behavior)")
         }
     }
 

@@ -18,13 +18,13 @@ final class RecordingTarget: TargetHandler {
     /// The error of a target that fails.
     struct Failure: Error {}
 
-    private struct Standing {
+    private struct State {
         var calls: [Call] = []
         var proposals = 0
         var isHeld = false
     }
 
-    private let standing = Monitor(Standing())
+    private let state = Monitor(State())
     private let known: [Method]
     private let acceptance: @Sendable (UploadProposal) -> Acceptance
     private let answer: @Sendable (Call) throws -> HTTPSemantics.Response
@@ -49,21 +49,21 @@ final class RecordingTarget: TargetHandler {
             content: Array("\(call.method) \(call.content.sha256)\n".utf8))
     }
 
-    var calls: [Call] { standing.withLock { $0.calls } }
+    var calls: [Call] { state.withLock { $0.calls } }
     /// The number of proposals that the target was asked to accept.
-    var proposals: Int { standing.withLock { $0.proposals } }
+    var proposals: Int { state.withLock { $0.proposals } }
 
     /// From now on the target works until it is released.
-    func hold() { standing.withLock { $0.isHeld = true } }
+    func hold() { state.withLock { $0.isHeld = true } }
 
     func release() {
-        standing.withLock { $0.isHeld = false }
-        standing.notifyAll()
+        state.withLock { $0.isHeld = false }
+        state.notifyAll()
     }
 
     /// Waits until the target has been called this often.
     func awaitCalls(_ count: Int) throws {
-        let reached: Bool? = standing.wait(until: Deadline(in: .seconds(60)).nanoseconds) {
+        let reached: Bool? = state.wait(until: Deadline(in: .seconds(60)).nanoseconds) {
             $0.calls.count >= count ? true : nil
         }
         if reached == nil { throw WireFailure.timedOut("the target was called \(calls.count) times") }
@@ -74,7 +74,7 @@ final class RecordingTarget: TargetHandler {
     func methods(of target: Target) -> [Method] { known }
 
     func accept(_ proposal: UploadProposal) -> Acceptance {
-        standing.withLock { $0.proposals += 1 }
+        state.withLock { $0.proposals += 1 }
         return acceptance(proposal)
     }
 
@@ -89,9 +89,9 @@ final class RecordingTarget: TargetHandler {
         }
         let call = Call(
             method: upload.method.rawValue, path: upload.target.path, fields: upload.fields, content: content)
-        standing.withLock { $0.calls.append(call) }
-        standing.notifyAll()
-        _ = standing.wait(until: Deadline(in: .seconds(30)).nanoseconds) { $0.isHeld ? nil : true }
+        state.withLock { $0.calls.append(call) }
+        state.notifyAll()
+        _ = state.wait(until: Deadline(in: .seconds(30)).nanoseconds) { $0.isHeld ? nil : true }
         return try answer(call)
     }
 

@@ -11,23 +11,23 @@ import UploadStorage
 private final class GatedTarget: TargetHandler {
     struct TargetFailure: Error {}
 
-    struct Standing {
+    struct State {
         var isOpen = false
         var fails = false
         var begun = 0
     }
 
-    let standing = Monitor(Standing())
+    let state = Monitor(State())
 
     func methods(of target: Target) -> [Method] { [.post, .options] }
 
     func accept(_ proposal: UploadProposal) -> Acceptance { .accept }
 
     func complete(_ upload: ReceivedUpload) throws -> HTTPSemantics.Response {
-        standing.withLock { $0.begun += 1 }
-        standing.notifyAll()
-        let isOpen = standing.wait(until: Deadline(in: .seconds(60)).nanoseconds) { $0.isOpen ? true : nil }
-        guard isOpen == true, !standing.withLock({ $0.fails }) else { throw TargetFailure() }
+        state.withLock { $0.begun += 1 }
+        state.notifyAll()
+        let isOpen = state.wait(until: Deadline(in: .seconds(60)).nanoseconds) { $0.isOpen ? true : nil }
+        guard isOpen == true, !state.withLock({ $0.fails }) else { throw TargetFailure() }
         var content = [UInt8](repeating: 0, count: Int(upload.length))
         let count = try content.withUnsafeMutableBytes { buffer in try upload.read(into: buffer, at: 0) }
         let fields: Fields = [
@@ -40,15 +40,15 @@ private final class GatedTarget: TargetHandler {
     func respond(to request: TargetRequest) -> HTTPSemantics.Response { HTTPSemantics.Response(status: 404) }
 
     func open(fails: Bool = false) {
-        standing.withLock {
+        state.withLock {
             $0.isOpen = true
             $0.fails = fails
         }
-        standing.notifyAll()
+        state.notifyAll()
     }
 
     func awaitBegin() throws {
-        guard standing.wait(until: Deadline(in: .seconds(60)).nanoseconds, { $0.begun > 0 ? true : nil }) == true else {
+        guard state.wait(until: Deadline(in: .seconds(60)).nanoseconds, { $0.begun > 0 ? true : nil }) == true else {
             throw WireFailure.timedOut("the target was not called")
         }
     }
@@ -132,7 +132,7 @@ struct TargetTests {
                 #expect(response.complete == true)
                 #expect(response.content == [1, 2])
             }
-            #expect(target.standing.withLock { $0.begun } == 1)
+            #expect(target.state.withLock { $0.begun } == 1)
         }
     }
 
@@ -147,7 +147,7 @@ struct TargetTests {
                 #expect(response.complete == true)
                 #expect(response.problem?.code == "target-failed")
             }
-            #expect(target.standing.withLock { $0.begun } == 1)
+            #expect(target.state.withLock { $0.begun } == 1)
         }
     }
 
@@ -179,7 +179,7 @@ struct TargetTests {
                 #expect(response.content.isEmpty)
                 #expect(response.states(complete: true, in: version))
             }
-            #expect(target.standing.withLock { $0.begun } == 2)
+            #expect(target.state.withLock { $0.begun } == 2)
         }
     }
 }

@@ -2,7 +2,7 @@ import HTTPSemantics
 import ResumableUpload
 
 /// A result that was reported to a client, or an operation that has begun and may therefore have taken effect.
-enum Note {
+enum HistoryEntry {
     /// The URL of the upload was reported.
     case created(upload: Int)
     case acknowledged(upload: Int, offset: Int64)

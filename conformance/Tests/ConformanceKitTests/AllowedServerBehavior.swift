@@ -1,5 +1,5 @@
 /// Behavior of the reference server that differs and that HTTP and the draft allow: no case may report it as wrong.
-enum Liberty: CaseIterable, Sendable {
+enum AllowedServerBehavior: CaseIterable, Sendable {
     /// NUL and CR in a field value are replaced by spaces.
     case replacesControls
     /// The connection stays open after the refusal of a request whose Host is bad.

@@ -4,7 +4,7 @@ import TestSupport
 import UploadStorage
 
 /// Runs one script and simulates a power loss at many points of the run.
-struct Trial {
+struct CrashSimulation {
     struct Failure {
         var script: [Action]
         var problems: [String]

@@ -1,5 +1,5 @@
 /// Behavior of the reference client that differs and that the draft allows: no scenario may report it as wrong.
-enum Habit: CaseIterable, Sendable {
+enum AllowedClientBehavior: CaseIterable, Sendable {
     /// An interrupted transfer fails.
     case neverResumes
     /// An interrupted transfer restarts from the beginning.
