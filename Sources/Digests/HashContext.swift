@@ -1,6 +1,6 @@
 import CNettle
 
-/// The parts of nettle's context of one algorithm that a running digest needs.
+/// The parts of a hash context of nettle that a running digest needs.
 protocol HashContext: Sendable {
     associatedtype Word: FixedWidthInteger & UnsignedInteger & Sendable
 
@@ -13,7 +13,7 @@ protocol HashContext: Sendable {
     /// The eight words of the chaining value, in the machine's byte order.
     var words: [Word] { get set }
 
-    /// The number of complete blocks in the digest.
+    /// The number of complete blocks that have been hashed.
     var blockCount: UInt64 { get set }
 
     /// The last bytes, which do not fill a block yet; fewer than ``blockSize``.

@@ -10,7 +10,8 @@ public struct AddressBlock: Sendable, Hashable, CustomStringConvertible {
     public init?(parsing text: String) {
         let parts = text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
         guard let address = IPAddress(parsing: String(parts[0])) else { return nil }
-        // An IPv4-mapped address is an IPv4 address in any notation. Its prefix length is that of the notation.
+        // ::ffff:10.0.0.0 and 10.0.0.0 are the same address. The prefix length refers to the notation in the text: 104
+        // bits in the first one are 8 bits in the second one.
         let isDotted = !parts[0].contains(":")
         var length: UInt64 = 128
         if parts.count == 2 {

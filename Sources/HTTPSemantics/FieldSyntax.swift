@@ -57,7 +57,7 @@ extension String {
         return String(decoding: utf8.map(\.asciiLowercased), as: UTF8.self)
     }
 
-    /// Whether both strings are equal but for the case of ASCII letters.
+    /// Whether both strings are equal if the case of ASCII letters is ignored.
     func equalsIgnoringASCIICase(_ other: String) -> Bool {
         utf8.count == other.utf8.count && zip(utf8, other.utf8).allSatisfy { $0.asciiLowercased == $1.asciiLowercased }
     }

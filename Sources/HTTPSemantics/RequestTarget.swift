@@ -1,7 +1,7 @@
 /// A request target in origin-form, absolute-form or asterisk-form (RFC 9112 §3.2).
 ///
 /// Path and query are not decoded; ``PathSegments`` decodes and verifies the path. Only bytes that no target can have
-/// are rejected here: everything except visible ASCII, and "#".
+/// are rejected here: "#", and every byte that is not visible ASCII.
 public struct RequestTarget: Sendable, Hashable {
     /// The forms of request targets (RFC 9112 §3.2). The authority-form of CONNECT is not supported.
     public enum Form: Sendable, Hashable {

@@ -90,15 +90,15 @@ extension Response.Content: Hashable {
 extension Response {
     /// Content that cannot be held in memory.
     package enum LoadingError: Error, Hashable, CustomStringConvertible {
-        /// It has more bytes than this.
+        /// The content has more bytes than the limit.
         case tooLong(limit: Int)
-        /// It ended before its length.
+        /// The content has fewer bytes than its length.
         case incomplete
 
         package var description: String {
             switch self {
             case .tooLong(let limit): "the content of a saved response has more than \(limit) bytes"
-            case .incomplete: "the content of a response ended before its length"
+            case .incomplete: "the content of a response has fewer bytes than its length"
             }
         }
     }

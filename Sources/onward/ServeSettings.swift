@@ -244,7 +244,8 @@ struct ServeSettings {
         },
         CommandOption(
             flag: "explain", group: "Logging",
-            "log for each request with content why it got no 104 or cannot be\nresumed; clients request it with Onward-Explain: ?1"
+            "log for each request with content why it got no 104 or cannot be\n"
+                + "resumed; a client gets the reason if it sends Onward-Explain: ?1"
         ) { $0.server.explains = true },
     ]
 
@@ -265,7 +266,7 @@ struct ServeSettings {
             throw OptionError(
                 tokenFile == nil
                     ? "--cache-control with \(directive) needs --token-file and --public-read; without tokens leave"
-                        + " \(directive) out, and max-age allows shared caches as well"
+                        + " \(directive) out: shared caches may use max-age"
                     : "--cache-control with \(directive) would let caches give files to clients without a token; leave"
                         + " \(directive) out, or allow public reading with --public-read")
         }

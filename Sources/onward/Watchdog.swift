@@ -11,7 +11,7 @@ final class Watchdog: Sendable {
     ///   - check: performs the check until a deadline of the monotonic clock; nil means that it failed. While it does
     ///     not return, nothing is sent.
     ///   - send: sends a keep-alive message with the result of the check.
-    ///   - alarm: is called once when a check has failed, before the interval is over.
+    ///   - alarm: is called when a check fails; not again before a check has succeeded.
     init<Finding>(
         interval: Int64, check: @escaping @Sendable (Int64) -> Finding?, send: @escaping @Sendable (Finding) -> Void,
         alarm: @escaping @Sendable () -> Void
@@ -23,7 +23,7 @@ final class Watchdog: Sendable {
             repeat {
                 let finding = check(SystemClock.monotonicNanoseconds() + period)
                 let shouldContinue = isOver.withLock { isOver in
-                    // After the message about stopping, nothing more is sent.
+                    // After ``stop()`` nothing more is sent.
                     if isOver { return false }
                     if let finding { send(finding) } else if !isAlarmed { alarm() }
                     return true

@@ -10,7 +10,7 @@ struct DownloadMachineTests {
 
     // MARK: Requests
 
-    @Test("RNG-31: a new download asks without Range and If-Range")
+    @Test("RNG-31: a new download is requested without Range and If-Range")
     func firstRequest() {
         var machine = DownloadMachine(retry: RetryPolicy(), random: { 0 })
         #expect(
@@ -19,7 +19,7 @@ struct DownloadMachineTests {
                     kind: .download, resource: .target, method: .get, fields: Fields(), content: .none))
     }
 
-    @Test("RNG-31: a partial file is continued with Range and If-Range of a strong tag")
+    @Test("RNG-31: a partial file is continued with Range, and with its strong entity tag in If-Range")
     func strongTag() {
         var machine = DownloadMachine.sample()
         #expect(machine.nextRequest()?.fields == ["Range": "bytes=40-", "If-Range": "\"a\""])
@@ -114,7 +114,7 @@ struct DownloadMachineTests {
         #expect(machine.reception(206, fields) == .unfit)
     }
 
-    @Test("RNG-27: with a date as validator the part must have the same one, and no other tag")
+    @Test("RNG-27: if the validator is a date, the part must have the same date and no different entity tag")
     func partUnderDate() {
         let modified = DownloadMachine.now - 7200
         let same = HTTPDate(secondsSinceEpoch: modified).serialized
@@ -179,14 +179,14 @@ struct DownloadMachineTests {
         }
     }
 
-    @Test("RNG-32: after a part that does not reach the end the next part is requested without a wait")
+    @Test("RNG-32: after a part that ends before the end of the file, the next part is requested without a wait")
     func shortPart() {
         var machine = DownloadMachine.sample()
         machine.answer(206, ["ETag": "\"a\"", "Content-Range": "bytes 40-49/100"], position: 50)
         #expect(machine.nextRequest()?.fields["Range"] == "bytes=50-")
     }
 
-    @Test("parts without the total continue until the server has no more")
+    @Test("if parts do not contain the total size, the next part is requested until the server has no more")
     func unknownTotal() {
         var machine = DownloadMachine.sample(total: nil)
         machine.answer(206, ["ETag": "\"a\"", "Content-Range": "bytes 40-99/*"], position: 100)
@@ -210,7 +210,7 @@ struct DownloadMachineTests {
 
     // MARK: 200
 
-    @Test("RNG-29: 200 to a request for a part starts again from the beginning, in the same response")
+    @Test("RNG-29: after 200 to a request for a part, the content of this response is received from the beginning")
     func whole() {
         var machine = DownloadMachine.sample()
         let fields: Fields = ["ETag": "\"b\"", "Content-Length": "70"]
@@ -233,12 +233,12 @@ struct DownloadMachineTests {
             var machine = DownloadMachine.sample()
             #expect(machine.reception(200, ["ETag": "\"a\"", "Content-Length": length]) == .unexpected)
         }
-        // The length is known from before, so the end of the content is known without Content-Length.
+        // The length is known from an earlier response, so the end of the content is known without Content-Length.
         var machine = DownloadMachine.sample()
         machine.answer(200, ["ETag": "\"a\""], position: 15)
         #expect(!machine.isFinished)
         _ = machine.next()
-        // The bytes from before reach further, so the download continues after them.
+        // The bytes that were kept reach further than this response, so the download continues after them.
         #expect(machine.nextRequest()?.start == 40)
         machine.answer(206, part, position: 100)
         #expect(machine.isFinished)
@@ -269,7 +269,7 @@ struct DownloadMachineTests {
         }
     }
 
-    @Test("RNG-32: content that ends before its length is continued")
+    @Test("RNG-32: if content ends before its Content-Length is reached, the missing bytes are requested")
     func short() {
         var machine = DownloadMachine(retry: RetryPolicy(), random: { 0 })
         machine.answer(200, ["ETag": "\"a\"", "Content-Length": "100"], position: 60)
@@ -277,7 +277,7 @@ struct DownloadMachineTests {
         #expect(machine.nextRequest()?.fields["Range"] == "bytes=60-")
     }
 
-    @Test("content without a length is complete at the end of its framing, and otherwise continues")
+    @Test("content without a length is complete when its framing ends; if it is cut, the missing bytes are requested")
     func chunked() {
         let fields: Fields = ["ETag": "\"a\"", "Transfer-Encoding": "chunked"]
         var machine = DownloadMachine(retry: RetryPolicy(), random: { 0 })
@@ -336,7 +336,7 @@ struct DownloadMachineTests {
             while case .wait = machine.next() {}
             machine.answer(200, ["ETag": number % 2 == 0 ? "\"b\"" : "\"a\""], position: 5, ending: .cut(.connection))
         }
-        Issue.record("it continues")
+        Issue.record("the download did not end after 100 responses")
     }
 
     @Test("the received bytes are kept if the representation is sent again from its beginning and cut before their end")
@@ -377,7 +377,7 @@ struct DownloadMachineTests {
         #expect(machine.isFinished)
     }
 
-    @Test("RNG-30: 416 without a validator is accepted only after a part had one")
+    @Test("RNG-30: after 416 without a validator, the last byte is requested again to compare the validator")
     func unsatisfiedWithoutValidator() {
         var machine = DownloadMachine.sample(position: 100)
         machine.answer(416, ["Content-Range": "bytes */100"])

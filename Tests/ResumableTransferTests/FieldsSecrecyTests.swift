@@ -5,7 +5,7 @@ import Testing
 
 @Suite struct FieldsSecrecyTests {
     @Test(
-        "fields that may authorize someone are recognized by their names",
+        "fields that may contain credentials are recognized by their names",
         arguments: [
             "Authorization", "proxy-authorization", "COOKIE", "Set-Cookie", "X-Auth-Token", "X-Api-Key", "DPoP",
             "X-Amz-Security-Token", "X-CSRF-Token", "Ocp-Apim-Subscription-Key", "X-Session-Id", "apikey",
@@ -21,7 +21,7 @@ import Testing
         #expect(!Fields.isSecret(name))
     }
 
-    @Test("only fields on the list of known ones are sent to another origin")
+    @Test("only fields that are known not to be secret are sent to another origin")
     func allowed() {
         let fields: Fields = [
             "Accept": "*/*", "accept-language": "de", "User-Agent": "x", "Content-Type": "text/plain",
@@ -46,7 +46,7 @@ import Testing
         #expect(fields.creationFields.count == 4)
     }
 
-    @Test("later fields replace earlier ones of the same name and keep all their own lines")
+    @Test("later fields replace all lines of earlier fields with the same name")
     func merging() {
         let merged = (["A": "1", "B": "2"] as Fields).merging(["a": "3", "C": "4", "A": "5"])
         #expect(merged.values("A") == ["3", "5"])

@@ -18,8 +18,8 @@ struct PartialFileTests {
         place = try #require(try PartialPlace.open(.file(directory.path + "/result.bin"), storage: storage))
     }
 
-    /// Writes a partial file, closes it and returns its record.
-    /// - Parameter synchronized: the count of bytes on stable storage; all the others are covered by a digest.
+    /// Writes a partial file, closes it and returns its checkpoint.
+    /// - Parameter synchronized: the number of bytes on stable storage; a digest covers the other bytes.
     private func leave(_ count: Int = 150_000, synchronized: Int = 150_000) throws -> DownloadCheckpoint {
         let partial = try PartialFile.create(in: place)
         try partial.begin()
@@ -75,14 +75,14 @@ struct PartialFileTests {
 
     // MARK: Resuming
 
-    @Test("a partial file is continued from its record, and resume data can contain that record")
+    @Test("a partial file is continued from its checkpoint, and resume data can contain that checkpoint")
     func goOn() throws {
         let record = try leave()
         #expect(record.isValid)
         #expect(try position(record) == 150_000)
     }
 
-    @Test("bytes that the record does not cover are not used, not even before a restart of the system")
+    @Test("bytes that the checkpoint does not cover are not used, even if the system was not restarted")
     func longer() throws {
         let record = try leave()
         try change(record) { file in try bytes[150_000..<160_000].withUnsafeBytes { try file.write($0, at: 150_000) } }
@@ -102,7 +102,7 @@ struct PartialFileTests {
         #expect(try position(record) == 90_000)
     }
 
-    @Test("before a restart of the system all bytes that the digest covers are used, however few are on stable storage")
+    @Test("without a restart of the system all bytes that the digest covers are used, on stable storage or not")
     func unsynchronized() throws {
         for synchronized in [0, 90_000] {
             let record = try leave(synchronized: synchronized)
@@ -184,7 +184,7 @@ struct PartialFileTests {
         }
     }
 
-    @Test("a file of another user is not used", .enabled(if: geteuid() == 0, "needs root, to give a file away"))
+    @Test("a file of another user is not used", .enabled(if: geteuid() == 0, "needs root, to change an owner"))
     func otherOwner() throws {
         let record = try leave()
         #expect(chown(path(record), 12345, 12345) == 0)
@@ -218,7 +218,7 @@ struct PartialFileTests {
 
     // MARK: Content
 
-    @Test("another representation gets a file with another name, so that an older record finds no file")
+    @Test("another representation gets a file with another name, so that an older checkpoint finds no file")
     func otherName() throws {
         let record = try leave()
         guard case .usable(let partial) = try PartialFile.open(record, in: place) else {
@@ -274,7 +274,7 @@ struct PartialFileTests {
 
     // MARK: The end
 
-    @Test("the file takes its name in place of another one, whose permissions it gets")
+    @Test("the download replaces a file at its destination, and gets the permissions of that file")
     func publish() throws {
         let path = try directory.file("result.bin", [1, 2, 3])
         #expect(chmod(path, 0o640) == 0)

@@ -21,7 +21,7 @@ import Testing
     }
 
     @Test(
-        "another origin is distinguished from a less secure one",
+        "another origin is distinguished from a change from https to http",
         arguments: [
             ("https://host.example/", "https://other.example/u", ResolvedLocation.Relation.otherOrigin),
             ("https://host.example/", "https://host.example:444/u", .otherOrigin),

@@ -33,7 +33,7 @@ extension TransferClient {
             get { caPath?.repairedText }
             set { caPath = newValue.map { FilePath($0) } }
         }
-        /// The same path, which need not be UTF-8.
+        /// The path ``caFile`` as bytes, which need not be UTF-8.
         package var caPath: FilePath?
         /// The URI of a proxy; `nil`: the proxy that the environment names (`http_proxy`, `https_proxy`, `no_proxy`).
         public var proxy: String?
@@ -50,7 +50,7 @@ extension TransferClient {
             get { storagePath.repairedText }
             set { storagePath = FilePath(newValue) }
         }
-        /// The same path, which need not be UTF-8.
+        /// The path ``storageDirectory`` as bytes, which need not be UTF-8.
         package var storagePath = Self.defaultStoragePath
         /// Called with the data that a later process needs to resume the transfer, whenever that data has changed: as
         /// soon as there is something to resume, and at the beginning of a resumed transfer. For a download it is also

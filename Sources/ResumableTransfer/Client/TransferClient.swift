@@ -45,7 +45,7 @@ public final class TransferClient: Sendable {
         upload(request, from: source, store: nil)
     }
 
-    /// The same, with a store for the checkpoints of only this upload.
+    /// Prepares an upload with its own store for checkpoints.
     package func upload(
         _ request: TransferRequest, from source: any UploadSource, store: (any CheckpointStore)?
     ) -> Upload {
@@ -70,7 +70,7 @@ public final class TransferClient: Sendable {
         try resumeUpload(data, from: source, request: request, store: nil)
     }
 
-    /// The same, with a store for the checkpoints of only this upload.
+    /// Prepares an upload that sends the missing bytes, with its own store for checkpoints.
     package func resumeUpload(
         _ data: ResumeData, from source: (any UploadSource)?, request: TransferRequest?, store: (any CheckpointStore)?
     ) throws(TransferError) -> Upload {

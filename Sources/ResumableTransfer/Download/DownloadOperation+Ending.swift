@@ -5,10 +5,10 @@ import ResumableUpload
 import SystemCalls
 
 extension DownloadOperation {
-    /// Checks the digest after all bytes were received, and gives the file its name.
+    /// Checks the digest after all bytes were received, and gives the file its final name.
     func finish(_ head: ClientResponseHead) async throws(TransferError) -> DownloadResult {
         guard let files, let size = machine.representation?.total else {
-            throw TransferError(.internalFailure, "A download ended without its file.")
+            throw TransferError(.internalFailure, "A download was complete, but its file or its length is missing.")
         }
         files.note(machine.representation)
         let partial = files.current

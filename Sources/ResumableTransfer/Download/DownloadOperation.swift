@@ -127,7 +127,7 @@ final class DownloadOperation: TransferOperation {
         }
     }
 
-    /// Makes the file whose bytes the machine keeps the current one.
+    /// Selects the file whose bytes the machine keeps as the current file.
     func followMachine(_ files: PartialFiles) {
         if machine.earlier == nil, !machine.isFinished, files.earlier != nil { files.returnToEarlier() }
         files.note(machine.representation)

@@ -6,7 +6,7 @@ struct DownloadRepresentation: Sendable, Hashable {
     /// A strong validator, which allows combining bytes of several responses (RFC 9110 section 13.1.5).
     enum Validator: Sendable, Hashable {
         case entityTag(EntityTag)
-        /// As the server wrote it.
+        /// The date as the server wrote it.
         case lastModified(String)
 
         /// The value of `If-Range`.
@@ -23,7 +23,7 @@ struct DownloadRepresentation: Sendable, Hashable {
     var lastModified: String?
     /// `Date` of the response with `lastModified`.
     var date: String?
-    /// The length in bytes, in its content coding; `nil` while it is unknown.
+    /// The length in bytes, with the content coding applied; `nil` while it is unknown.
     var total: Int64?
     var mediaType: String?
     var contentCoding: String?
@@ -54,7 +54,8 @@ extension DownloadRepresentation {
     /// A date less than this many seconds before the response proves nothing: within that time the representation may
     /// have changed again (RFC 9110 section 8.8.2.2).
     private static let minimumAge: Int64 = 60
-    /// The reference for dates with two digits for the year, which are compared only with each other.
+    /// Determines the century of dates whose year has two digits. Any fixed date can be used, because such dates are
+    /// compared only with each other.
     private static let now = HTTPDate(secondsSinceEpoch: 1_800_000_000)
 
     /// The strong validator; `nil` if there is none: bytes of two responses must not be combined then.
@@ -83,7 +84,7 @@ extension DownloadRepresentation {
         }
     }
 
-    /// Whether both have the same media type, with any parameters, or both have none.
+    /// Whether both have the same media type (parameters are ignored), or both have none.
     func isOfSameType(as other: DownloadRepresentation) -> Bool {
         let types = [mediaType, other.mediaType].map { text in
             text.map { MediaType(parsing: $0)?.essence ?? $0 }
@@ -91,7 +92,8 @@ extension DownloadRepresentation {
         return types[0] == types[1]
     }
 
-    /// Whether a response to `If-Range` may leave out the validator: a date (RFC 9110 section 15.3.7), but no tag.
+    /// Whether a response to `If-Range` may omit the validator. It may omit a date, but not an entity tag (RFC 9110
+    /// section 15.3.7).
     private var canOmitValidator: Bool {
         if case .lastModified = validator { true } else { false }
     }

@@ -36,7 +36,8 @@ final class PartialFiles: Sendable {
     }
 
     /// Starts to receive a representation from its beginning.
-    /// - Parameter keepsCurrent: whether the bytes that are kept stay in their file; then a new file is created.
+    /// - Parameter keepsCurrent: whether the current file is kept as the earlier one until the replacement is complete.
+    ///   If there is an earlier file already, that one is kept instead.
     func replace(with representation: DownloadRepresentation, keepsCurrent: Bool) throws(Errno) {
         let (current, known, earlier) = state.withLock { ($0.current, $0.representation, $0.earlier) }
         if current.isFresh {
@@ -58,7 +59,8 @@ final class PartialFiles: Sendable {
             state.representation = representation
         }
         guard !isKept else { return }
-        // If the process is killed now, the name in its checkpoint has no file, and no other file is left.
+        // The new file usually has no name yet. If the process is killed after the removal, no file is left, and a
+        // later run does not find the file that the checkpoint names.
         current.remove()
         current.close()
     }
@@ -93,7 +95,7 @@ final class PartialFiles: Sendable {
         current.remove()
     }
 
-    /// Makes the bytes of both files durable, and removes the bytes that cannot be.
+    /// Makes the bytes of both files durable. If this fails for a file, its bytes that are not durable are removed.
     func synchronize() {
         for file in [earlier?.file, current].compactMap({ $0 }) where file.synchronize() != nil {
             file.dropUnsynchronized()

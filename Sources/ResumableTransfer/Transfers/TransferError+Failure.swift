@@ -94,7 +94,7 @@ extension TransferDriver {
         case .tooManyRedirects:
             TransferError(.tooManyRedirects, "There were too many redirections.", response: response)
         case .insecureRedirect:
-            TransferError(.insecureRedirect, "The server redirected to a less secure URI.", response: response)
+            TransferError(.insecureRedirect, "The server redirected from https to http.", response: response)
         case .violation(let text):
             TransferError(.protocolViolation, "The server's response could not be understood.", underlying: text)
         case .exhausted(let reason), .notResumable(let reason): error(of: reason)
@@ -129,7 +129,7 @@ extension TransferDriver {
                 status: status, response: response)
         case .locationChanged: TransferError(.locationChanged, "The server reported two different URLs for one upload.")
         case .locationUnusable(.insecure):
-            TransferError(.locationUnusable, "The server named an upload resource that is less secure.")
+            TransferError(.locationUnusable, "The server reported an http URL for an upload over https.")
         case .locationUnusable:
             TransferError(.locationUnusable, "The server named an upload resource of another origin.")
         case .digestMismatch:

@@ -41,7 +41,7 @@ public struct TransferError: Error, Sendable {
         case offsetImpossible = "offset-impossible"
         /// The server named two upload resources for one upload.
         case locationChanged = "location-changed"
-        /// The upload resource is of another origin, or its URI is less secure than that of the request.
+        /// The upload resource has another origin, or an http URI although the request used https.
         case locationUnusable = "location-unusable"
         /// The bytes of the representation do not match their digest.
         case digestMismatch = "digest-mismatch"

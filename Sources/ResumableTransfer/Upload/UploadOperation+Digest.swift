@@ -29,7 +29,7 @@ extension UploadOperation {
                     into: UnsafeMutableRawBufferPointer(rebasing: buffer[..<wanted]), at: offset)
                 digest.update(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
                 guard count > 0 else {
-                    return .failure(TransferError(.sourceChanged, "The source ended before its length."))
+                    return .failure(TransferError(.sourceChanged, "The source has fewer bytes than its length."))
                 }
                 offset += Int64(count)
             } catch {

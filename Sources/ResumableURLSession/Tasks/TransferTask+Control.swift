@@ -116,7 +116,7 @@ extension TransferTask {
                 continuation.resume()
             }
         }
-        return run.withLock { $0 } ?? .failure(TransferError(.internalFailure, "The transfer was not made."))
+        return run.withLock { $0 } ?? .failure(TransferError(.internalFailure, "The transfer was not created."))
     }
 
     private func runEnded(_ result: Result<TaskCompletion, TransferError>) {

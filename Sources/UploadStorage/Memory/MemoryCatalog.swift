@@ -1,6 +1,6 @@
 import SystemCalls
 
-/// The catalog as a value in memory. Committed changes are durable.
+/// The in-memory implementation of the catalog. Every committed change is durable.
 package final class MemoryCatalog: UploadCatalog {
     private struct State {
         var rows: [UploadID: CatalogRow] = [:]

@@ -17,9 +17,10 @@ struct MemoryNamespace {
     static let files = "files"
 
     private(set) var nodes: [String: Node] = [uploads: .directory, files: .directory]
+    /// The names before all of the changes: those that the last crash left.
     private var base: [String: Node] = [uploads: .directory, files: .directory]
-    /// The number of renames of each node. A journaling file system writes the names together with the change time that
-    /// a rename sets.
+    /// The number of renames of each node. A rename sets the change time (ctime) of the node, and a journaling file
+    /// system writes both together: after a crash a node has the new name and the new time, or neither.
     private(set) var renames: [Node: Int] = [:]
     private var baseRenames: [Node: Int] = [:]
     private var changes: [Change] = []
@@ -62,6 +63,7 @@ struct MemoryNamespace {
     /// Fails as Linux does: unwritten changes are marked as clean, and no later call writes them.
     mutating func failToSynchronize(_ directory: String) {
         for index in changes.indices where changes[index].unsynchronized.contains(directory) {
+            // No directory has this name, so the change is never synchronized.
             changes[index].unsynchronized.insert("lost")
         }
     }

@@ -93,8 +93,8 @@ final class SQLiteCatalogWriter: @unchecked Sendable {
         for name in [Self.cleanMark, Self.totalsMark] { try setMark(name, 0) }
     }
 
-    /// Saves the totals and empties the log for the next start. If this fails, the next start counts, checks the
-    /// database and replays the log.
+    /// Saves the totals and empties the log for the next start. If this fails, the next start counts the totals again,
+    /// checks the database and replays the log.
     private func stop() {
         do throws(SQLiteFailure) {
             try connection.run(CatalogSQL.begin)
@@ -248,7 +248,7 @@ final class SQLiteCatalogWriter: @unchecked Sendable {
         }
     }
 
-    /// Deletes a row. Returns its phase, if there was such a row.
+    /// Deletes the row of an upload. Returns the phase of the deleted row, or nothing if there was no such row.
     private func delete(_ removal: CatalogChange.Removal) throws(SQLiteFailure) -> [[SQLiteValue]] {
         try connection.rows(CatalogSQL.delete, [.blob(removal.id.bytes), .integer(removal.epoch)])
     }
@@ -271,7 +271,7 @@ final class SQLiteCatalogWriter: @unchecked Sendable {
 }
 
 extension RemovedUploads {
-    /// Counts rows of which only the phase is given.
+    /// Counts deleted rows by their phase, which is their only column here.
     fileprivate mutating func add(_ rows: [[SQLiteValue]]) {
         for columns in rows {
             switch columns[0].integer {

@@ -4,11 +4,12 @@ import ResumableTransfer
 import SystemCalls
 import Testing
 
-@Suite("Client: downloads that are killed between the rename and its record", .blocking)
+@Suite("Client: downloads that are killed after the rename, before their state is removed", .blocking)
 struct DownloadPublicationTests {
     private let bytes = Payload.bytes(2_000_000)
 
-    /// A download that has ended, and the files that a kill just before its last record would have left.
+    /// Completes a download, and returns the resume data of its last checkpoint, which is from before the rename. A
+    /// process that is killed just after the rename leaves the same data and files.
     private func published(
         _ server: ScriptedServer
     ) async throws -> (fixture: UploadFixture, data: ResumeData, result: DownloadResult) {

@@ -237,7 +237,7 @@ final class SessionAnswer<Content: Sendable>: Sendable {
     var count: Int { values.withLock { $0.count } }
 }
 
-/// Whether `condition` becomes true within ten seconds.
+/// Whether `condition` becomes true within 60 seconds.
 func eventually(_ condition: () -> Bool) -> Bool {
     pollUntil(within: .seconds(60)) { condition() ? () : nil } != nil
 }

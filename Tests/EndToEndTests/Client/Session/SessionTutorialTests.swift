@@ -34,7 +34,7 @@ private final class TrackCell: Sendable {
 }
 
 private final class DownloadService: @unchecked Sendable {
-    // Used by the same two as `Download`.
+    // Used by the test and the serial delegate queue, never at the same time.
     var activeDownloads: [URL: Download] = [:]
     var downloadsSession: URLSession = .shared
 
@@ -89,7 +89,7 @@ private final class DownloadService: @unchecked Sendable {
 }
 
 private final class SearchViewController: NSObject, URLSessionDownloadDelegate, @unchecked Sendable {
-    // Used by the same two as `Download`.
+    // Used by the test and the serial delegate queue, never at the same time.
     let downloadService = DownloadService()
     let cells = [TrackCell(), TrackCell(), TrackCell()]
     let files = Monitor<[URL: [UInt8]]>([:])

@@ -27,7 +27,7 @@ struct CachingTests {
         for accept in ["text/html", "application/json"] {
             let response = try server.exchange(Request.get("/files/").with("Accept", accept).with(token: token))
             #expect(response.value("Vary")?.lowercased() == "accept")
-            // A directory has no such validators.
+            // A listing has no validators.
             #expect(!response.fields.contains("ETag") && !response.fields.contains("Last-Modified"))
             listing.insert(response.value("Cache-Control"))
         }
@@ -40,7 +40,7 @@ struct CachingTests {
         try withServer { server in
             try server.publish([1, 2, 3], as: "f.bin")
             #expect(try values(server) == (["no-cache"], ["no-cache"]))
-            // The same applies to the absence of a file, and to the redirection to a directory.
+            // The response for a missing file and the redirection to a directory have the same value.
             #expect(try server.download("none").value("Cache-Control") == "no-cache")
             try server.publish([1], as: "d/f.bin")
             #expect(try server.download("d").value("Cache-Control") == "no-cache")
@@ -86,7 +86,7 @@ struct CachingTests {
         #expect(try values(open.server) == (["public, max-age=60"], ["no-cache"]))
     }
 
-    @Test("public and s-maxage without --public-read end with 64 and a message with the remedy")
+    @Test("with public or s-maxage but without --public-read, serve exits with 64 and its message names the remedy")
     func sharing() throws {
         let directory = try TemporaryDirectory()
         try TokenFixture.write("anna \(Self.token)", to: directory.path + "/tokens")
