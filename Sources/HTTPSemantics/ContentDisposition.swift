@@ -39,7 +39,7 @@ package struct ContentDisposition: Sendable, Hashable {
         return "\(plain); filename*=\(ExtendedParameterValue.encode(filename))"
     }
 
-    /// The field value for a type and a name; see the property.
+    /// The field value for a type and a name, in the form of the property ``serialized``.
     package static func serialized(type: String, filename: String?) -> String {
         ContentDisposition(type: type, filename: filename).serialized
     }

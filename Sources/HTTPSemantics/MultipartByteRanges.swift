@@ -20,8 +20,8 @@ package struct MultipartByteRanges: Sendable, Hashable {
     /// - Parameters:
     ///   - boundary: 1…70 letters, digits, "-", "_", "." , "+" or "'", which need no quotes. It must not occur in the
     ///     content, so choose it at random, with 128 bits or more.
-    ///   - ranges: Non-empty ranges within the representation. One range is a valid layout, but must not answer a
-    ///     request for a single range.
+    ///   - ranges: Non-empty ranges within the representation. A single range is possible, but the response to a
+    ///     request for a single range must not be multipart.
     ///   - size: The size of the representation in bytes.
     ///   - contentType: The Content-Type of every part; nil for none.
     /// - Returns: Nil when an argument breaks these rules or the total exceeds `Int64`.
@@ -55,7 +55,7 @@ package struct MultipartByteRanges: Sendable, Hashable {
 }
 
 extension MultipartByteRanges.Segment {
-    /// The number of bytes this piece contributes.
+    /// The number of bytes in this segment.
     package var count: Int64 {
         switch self {
         case .bytes(let bytes): Int64(bytes.count)

@@ -77,8 +77,9 @@ package struct Creation: Sendable {
 
     /// Why no upload resource is created for content that is the complete representation; `nil`: one is created.
     ///
-    /// There is none if the representation is too small to be resumed, or if no response would report the location of
-    /// the resource: it would only use storage until it expires. An unknown size counts as large.
+    /// None is created if the representation is smaller than the minimum of resumable uploads, or if no response would
+    /// report the location of the resource: it would only use storage until it expires. An unknown size counts as
+    /// large.
     private func reasonForNoResource(size: Int64?, limits: UploadLimits, announces: Bool) -> PlainReason? {
         if let size, let minSize = limits.minSize, size < minSize { return .belowMinSize }
         return announces || dialect.finalLocationIsUploadResource ? nil : .unannounced

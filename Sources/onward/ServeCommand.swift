@@ -162,10 +162,10 @@ enum ServeCommand {
 
                 Upload a file, resumable:
                   curl -v\(token) -T big.bin -H 'Upload-Complete: ?1' -H 'Upload-Draft-Interop-Version: 8' \(url)
-                The first response, 104, has the URL of the upload. After an interruption request the offset:
+                The first response, 104, has the URL of the upload. After an interruption, request the offset:
                   curl -I\(token) \(base)/uploads/…
                 and send the remaining bytes from there:
-                  tail -c +$((OFFSET + 1)) big.bin | curl\(token) -X PATCH -T - -H 'Upload-Offset: OFFSET' \\
+                  tail -c +$((OFFSET + 1)) big.bin | curl\(token) -X PATCH -T - -H "Upload-Offset: $OFFSET" \\
                     -H 'Upload-Complete: ?1' -H 'Content-Type: application/partial-upload' \(base)/uploads/…
                 Download it; the same command resumes after an interruption:
                   curl\(token) -C - -O \(url)

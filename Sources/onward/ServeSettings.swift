@@ -86,7 +86,7 @@ struct ServeSettings {
         ) { settings, value throws(OptionError) in
             guard let block = AddressBlock(parsing: value) else {
                 throw OptionError(
-                    "'\(value)' is no address or network such as 10.0.0.0/8; the bits after the prefix must be 0"
+                    "'\(value)' is not an address or a network such as 10.0.0.0/8; the bits after the prefix must be 0"
                 )
             }
             settings.server.trustedProxies.append(block)

@@ -32,8 +32,8 @@ final class ServiceManager: Sendable {
             let descriptor = ServiceEnvironment.firstDescriptor + Int32(index)
             do throws(Errno) { sockets.append(try ListeningSocket(inherited: descriptor)) } catch {
                 throw OptionError(
-                    "descriptor \(descriptor)\(name.isEmpty ? "" : " (\(name))") was handed over and cannot be served:"
-                        + " \(error). It has to be a listening stream socket (ListenStream=, Accept=no)")
+                    "the service manager passed descriptor \(descriptor)\(name.isEmpty ? "" : " (\(name))"), which"
+                        + " cannot be used: \(error). It must be a listening stream socket (ListenStream=, Accept=no)")
             }
         }
         return sockets
@@ -47,8 +47,8 @@ final class ServiceManager: Sendable {
 
     // MARK: - Notifications
 
-    /// Reports that the store is being opened. Recovery can take long, and an interrupted start would only begin again.
-    /// So the start timeout is extended until the result is released.
+    /// Reports that the store is being opened. Recovery can take long, and after a start timeout the manager would only
+    /// start it again from the beginning. So the start timeout is extended until the result is released.
     func notifyOpening(_ root: String, sign interval: Int64 = 10_000_000_000) throws(Errno) -> OpeningNotifier? {
         guard let notifications else { return nil }
         send("STATUS=Opening \(Self.line(root))")
@@ -98,7 +98,7 @@ final class OpeningNotifier: Sendable {
     private let isOver = Monitor(false)
 
     fileprivate init(every nanoseconds: Int64, _ send: @escaping @Sendable () -> Void) throws(Errno) {
-        _ = try WorkerThread(name: "opening-sign") { [isOver] in
+        _ = try WorkerThread(name: "opening-notice") { [isOver] in
             repeat {
                 send()
             } while isOver.wait(

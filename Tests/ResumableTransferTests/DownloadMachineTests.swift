@@ -82,7 +82,7 @@ struct DownloadMachineTests {
     }
 
     @Test(
-        "RNG-28: a part that was not requested is not accepted, and everything is requested again",
+        "RNG-28: a part other than the requested one is not accepted, and everything is requested again",
         arguments: [
             "bytes 0-99/100", "bytes 39-99/100", "bytes 41-99/100", "bytes 40-99/101", "bytes 40-100/*",
             "bytes 40-99/99", "bytes 40-39/100", "bytes */100", "items 40-99/100", "40-99/100", "bytes=40-99/100",
@@ -169,7 +169,7 @@ struct DownloadMachineTests {
         #expect(machine.position == 40)
     }
 
-    @Test("a part that was not requested is a violation")
+    @Test("206 to a request without Range is a violation")
     func unaskedPart() {
         var machine = DownloadMachine(retry: RetryPolicy(), random: { 0 })
         machine.answer(206, ["ETag": "\"a\"", "Content-Range": "bytes 0-99/100"])

@@ -169,12 +169,12 @@ import Testing
         #expect(try snapshot(fixture.path) == newer)
         try fixture.sql("PRAGMA user_version = 1; PRAGMA application_id = 7")
         let foreign = try snapshot(fixture.path)
-        #expect(throws: StoreError.foreignData("the catalog's file is the database of another application")) {
+        #expect(throws: StoreError.foreignData("onward.sqlite is the database of another application")) {
             try DataDirectoryCheck(root: fixture.path)
         }
         #expect(try snapshot(fixture.path) == foreign)
         try Data(repeating: 65, count: 9000).write(to: URL(fileURLWithPath: fixture.path + "/onward.sqlite"))
-        #expect(throws: StoreError.foreignData("the catalog's file is not a database")) {
+        #expect(throws: StoreError.foreignData("onward.sqlite is not an SQLite database")) {
             try DataDirectoryCheck(root: fixture.path)
         }
     }

@@ -118,12 +118,12 @@ import Testing
         try withDirectory { directory in
             let foreign = directory + "/foreign"
             try database(foreign, "CREATE TABLE t (x); INSERT INTO t VALUES (1)")
-            #expect(throws: StoreError.foreignData("the catalog's file is the database of another application")) {
+            #expect(throws: StoreError.foreignData("onward.sqlite is the database of another application")) {
                 try SQLiteCatalog(path: foreign, durability: .acknowledged)
             }
             let text = directory + "/text"
             try Data(repeating: 65, count: 5000).write(to: URL(fileURLWithPath: text))
-            #expect(throws: StoreError.foreignData("the catalog's file is not a database")) {
+            #expect(throws: StoreError.foreignData("onward.sqlite is not an SQLite database")) {
                 try SQLiteCatalog(path: text, durability: .acknowledged)
             }
             #expect(try Data(contentsOf: URL(fileURLWithPath: text)) == Data(repeating: 65, count: 5000))

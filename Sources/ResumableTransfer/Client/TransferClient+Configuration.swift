@@ -5,8 +5,8 @@ import SystemCalls
 extension TransferClient {
     /// The settings of all transfers of a client.
     public struct Configuration: Sendable {
-        /// Fields that are sent with every request. Another origin receives only fields that are known to authorize no
-        /// one (`Accept…`, `User-Agent`, `Content-…`, conditions, and a few more).
+        /// Fields that are sent with every request. Another origin receives only fields that are known to contain no
+        /// credentials (`Accept…`, `User-Agent`, `Content-…`, conditions, and a few more).
         public var fields = Fields()
         /// Called before every request, so that credentials can be renewed. Fields that it adds are never stored. It is
         /// not called for requests to another origin than that of the caller's URI. An error that it throws ends the

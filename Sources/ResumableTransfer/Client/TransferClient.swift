@@ -116,8 +116,8 @@ public final class TransferClient: Sendable {
         _ = state.withLock { $0.running.removeValue(forKey: transfer) }
     }
 
-    /// Claims a transfer. A resumed transfer is claimed before all of its other work, a new upload before its first
-    /// checkpoint is handed out.
+    /// Claims a transfer, so that no other one can use the same resume data. A resumed transfer is claimed before all
+    /// of its other work, a new upload before its first checkpoint is passed to the caller.
     func claim(
         _ id: UUID, generation: Int, hasTicket: Bool, createsFile: Bool = false
     ) async throws(TransferError) -> TicketClaim? {

@@ -85,9 +85,10 @@ enum DownloadReception: Sendable, Hashable {
     case replace(DownloadRepresentation)
     /// All bytes were received before.
     case complete(DownloadRepresentation)
-    /// The size is right, but the response has no validator; a part of the representation would have one.
+    /// A 416 with the expected size, but without a validator. The last byte is requested again, because a 206 has
+    /// a validator.
     case doubtful(DownloadRepresentation)
-    /// The response does not fit the bytes that are kept.
+    /// The response does not match the bytes that are kept.
     case unfit
     /// The response is one of the earlier representation, whose bytes are also kept.
     case earlier

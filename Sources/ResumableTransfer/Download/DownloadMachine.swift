@@ -4,7 +4,7 @@ import ResumableUpload
 /// The state machine of one download. It decides what is requested, what a response means, and when to try again. It
 /// does no I/O.
 ///
-/// Order of calls: ``next()`` → (send) → ``reception(of:)`` when the head is there → exactly one of
+/// Order of calls: ``next()`` → (send) → ``reception(of:)`` when the head has arrived → exactly one of
 /// ``responded(_:position:ending:now:)`` and ``interrupted(_:)`` → ``next()`` …
 struct DownloadMachine: Sendable {
     private enum Phase: Sendable {
@@ -30,7 +30,8 @@ struct DownloadMachine: Sendable {
         var position: Int64
     }
     private(set) var earlier: Bytes?
-    /// Whether the entire representation is requested although bytes are kept, because a part did not fit.
+    /// Whether the entire representation is requested although bytes are kept, because a response did not
+    /// match them.
     private var shouldRequestEverything = false
     /// The highest position so far: bytes that are received again are no progress.
     private var highestPosition: Int64
@@ -42,7 +43,8 @@ struct DownloadMachine: Sendable {
     /// storage elsewhere are often valid for a short time only.
     private var place = ClientRequest.Resource.target
     private var isOtherOrigin = false
-    /// Whether the last byte is requested again, to receive the validators.
+    /// Whether it is uncertain that the kept bytes are complete, because a 416 had no validator. The last byte is then
+    /// requested again, to receive one.
     private(set) var isDoubtful = false
 
     /// - Parameters:

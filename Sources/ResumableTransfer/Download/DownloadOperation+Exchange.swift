@@ -103,7 +103,7 @@ extension DownloadOperation {
         if let failure = files.failure { throw DownloadOperation.destinationError(failure) }
         followMachine(files)
         reportProgress()
-        // A complete file is synchronized next. Otherwise the checkpoint is due, unless it was handed out already.
+        // A complete file is synchronized next. For any other file the checkpoint is saved, unless that was done.
         guard !machine.isFinished else { return }
         await BlockingWork.run { files.current.span() }
         await driver.keepCheckpoint(isDue: !driver.hasHandedOut(checkpoint))

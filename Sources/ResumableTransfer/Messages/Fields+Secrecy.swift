@@ -16,8 +16,8 @@ extension Fields {
             || words.contains { name.contains($0) }
     }
 
-    /// Whether the value of a field of this name is known to authorize no one, so that other origins and readers of
-    /// resume data may see it. An unknown field may authorize someone.
+    /// Whether the value of a field of this name is known to contain no credentials, so that other origins and readers
+    /// of resume data may see it. An unknown field may contain credentials.
     static func isHarmless(_ name: String) -> Bool {
         let name = name.lowercased()
         guard !isSecret(name) else { return false }

@@ -9,9 +9,9 @@ public struct TransferRequest: Sendable, Hashable {
     public var method: Method
     /// The fields of the request. Fields that describe the representation (`Content-Type`, `Content-Disposition`,
     /// `Repr-Digest`, …) and conditions are sent only with the creation of an upload, all others with every request.
-    /// Resume data and requests to other origins contain only fields that are known to authorize no one (`Accept…`,
-    /// `User-Agent`, `Content-…`, conditions, and a few more). Give the other fields again when the transfer is
-    /// resumed.
+    /// Resume data and requests to other origins contain only fields that are known to contain no credentials
+    /// (`Accept…`, `User-Agent`, `Content-…`, conditions, and a few more). Give the other fields again when the
+    /// transfer is resumed.
     public var fields: Fields
 
     /// - Parameter uri: absolute, with the scheme `http` or `https`. An invalid one makes the transfer fail with

@@ -10,7 +10,7 @@ struct ResumeRecord: Sendable, Hashable, Codable {
         case download(DownloadCheckpoint)
     }
 
-    /// The caller's request, with only the fields that are known to authorize no one.
+    /// The caller's request, with only the fields that are known to contain no credentials.
     struct Request: Sendable, Hashable, Codable {
         var uri: String
         var method: String

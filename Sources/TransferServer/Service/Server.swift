@@ -154,7 +154,7 @@ public final class Server: Sendable {
         service.beginDraining()
         for daemon in daemons { daemon.stopListening() }
         log.info(
-            "stopping: \(registry.count) connections are open, responses in progress have at most"
+            "stopping: \(registry.count) connections are open, responses in progress are closed after"
                 + " \(configuration.drainTimeout) s")
         registry.drain(until: SystemClock.monotonicNanoseconds() + Int64(configuration.drainTimeout) * 1_000_000_000)
         for daemon in daemons { daemon.stop() }

@@ -97,7 +97,7 @@ extension SQLiteConnection {
         let tables = try rows(CatalogSQL.countTables).first?[0].integer ?? 0
         let version = try rows(CatalogSQL.readUserVersion).first?[0].integer ?? 0
         guard application == CatalogSQL.applicationID || (application == 0 && tables == 0 && version == 0) else {
-            throw StoreError.foreignData("the catalog's file is the database of another application")
+            throw StoreError.foreignData("onward.sqlite is the database of another application")
         }
         if version > Int64(CatalogSQL.migrations.count) { throw StoreError.newerSchema(Int(version)) }
         return Int(max(0, version))
@@ -118,7 +118,7 @@ struct SQLiteFailure: Error, Sendable {
         // Only ``SQLiteSnapshot/end()`` interrupts a statement.
         case SQLITE_INTERRUPT: .superseded
         case SQLITE_CORRUPT: .damaged(message)
-        case SQLITE_NOTADB: .foreignData("the catalog's file is not a database")
+        case SQLITE_NOTADB: .foreignData("onward.sqlite is not an SQLite database")
         default:
             .failure(systemError.rawValue == 0 ? .inputOutput : systemError, during: "\(operation): \(message)")
         }

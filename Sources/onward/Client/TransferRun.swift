@@ -3,8 +3,8 @@ import SystemCalls
 
 /// One running transfer of a command: reports its events and saves its checkpoints in the state file.
 struct TransferRun: Sendable {
-    /// The number of further attempts to resolve a host name from which nothing has been received, before it is an
-    /// error.
+    /// The number of further attempts to resolve the name of a host from which nothing has been received. After them
+    /// the transfer fails.
     private static let retriesForHost = 2
 
     let state: StateFile
@@ -76,7 +76,7 @@ struct TransferRun: Sendable {
         }
         var failure = CommandFailure(error)
         let isKept = error.resumeData != nil
-        // A wrong host name stays wrong, so the command is not repeated.
+        // The status is that of a permanent failure, because the same command does not succeed with a wrong host name.
         if !isKept, error.code == .hostNotFound { failure.status = .unavailable }
         if isKept, let reason = state.saveFailure {
             failure = CommandFailure(
@@ -107,7 +107,7 @@ struct TransferRun: Sendable {
         switch failure.status {
         case .tryAgain where isKept && failure.code == TransferError.Code.unexpectedResponse.rawValue:
             return ProgressMessages.advice(report.position, reference: state.reference)
-                + "\nIf this is the current file, --restart downloads it from the beginning."
+                + "\nIf that response is the new content of the file, --restart downloads it from the beginning."
         case .tryAgain: return ProgressMessages.advice(report.position, reference: isKept ? state.reference : nil)
         case .sourceChanged:
             return isKept ? unsentAdvice : "The same command sends it again from the beginning."

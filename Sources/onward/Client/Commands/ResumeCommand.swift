@@ -8,8 +8,8 @@ enum ResumeCommand {
         "resume", "resume interrupted transfers", usage: "[OPTIONS] [STATE]",
         """
         Resumes all interrupted transfers, or one. STATE is a name that 'onward status' prints,
-        or the path of a state file. State files have no credentials: repeat --header for
-        credentials, and for fields that onward does not recognize.
+        or the path of a state file. State files contain no credentials, and of the fields in
+        --header only those that are known not to be secret: give the other fields again.
         """,
         options: ClientSettings.resumeOptions, operands: ClientManual.states)
 

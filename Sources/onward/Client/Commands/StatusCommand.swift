@@ -7,9 +7,9 @@ enum StatusCommand {
     static let command = ClientCommand(
         "status", "list interrupted transfers and their progress", usage: "[--json]",
         """
-        Lists interrupted and running transfers and their progress. For an upload this is
-        the number of acknowledged bytes; the server may have received more. Transfers with
-        --state are not listed.
+        Lists interrupted and running transfers and their progress. The progress of an upload
+        is the number of acknowledged bytes; the server may have received more. Transfers that
+        were started with --state are not listed.
         """,
         options: ClientSettings.statusOptions)
 

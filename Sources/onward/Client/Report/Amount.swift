@@ -29,7 +29,7 @@ enum Amount {
 
     /// A number of seconds in its two largest units.
     static func duration(_ seconds: Double) -> String {
-        guard seconds.isFinite, seconds < 100 * 86_400 else { return "long" }
+        guard seconds.isFinite, seconds < 100 * 86_400 else { return "over 100 d" }
         let rounded = Int(max(0, seconds).rounded(.up))
         func two(_ number: Int) -> String { number < 10 ? "0\(number)" : "\(number)" }
         return switch rounded {

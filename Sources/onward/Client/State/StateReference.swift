@@ -10,7 +10,7 @@ struct StateReference: Sendable {
     /// The name without the suffix, or the path.
     let shown: FilePath
 
-    /// Finds the state that `text` names.
+    /// Finds the state that `path` names.
     /// - Throws: a failure with status 66 if there is no such state.
     static func find(_ path: FilePath) throws(CommandFailure) -> StateReference {
         let missing = CommandFailure(

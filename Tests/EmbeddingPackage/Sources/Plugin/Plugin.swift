@@ -2,7 +2,7 @@ import Glibc
 import TransferServer
 
 /// Starts a server.
-/// - Returns: 71 if the server refuses to start because its filter is not effective; the error was printed.
+/// - Returns: 71 if the server refuses to start because its receive filter is not effective; the error was printed.
 @_cdecl("start_plugin")
 public func startPlugin() -> CInt {
     let root = (getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp") + "/onward-plugin-\(getpid())"
@@ -21,6 +21,6 @@ public func startPlugin() -> CInt {
         return 1
     }
     server.stop()
-    print("the server started without its filter")
+    print("the server started without its receive filter")
     return 0
 }

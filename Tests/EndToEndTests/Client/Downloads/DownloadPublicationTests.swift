@@ -34,7 +34,7 @@ struct DownloadPublicationTests {
     }
 
     @Test(
-        "another file at the destination does not count as the download's",
+        "another file at the destination is not mistaken for the downloaded one",
         arguments: ["end", "longer", "copy", "gone", "link"])
     func others(kind: String) async throws {
         let file = ScriptedFile(bytes: bytes)

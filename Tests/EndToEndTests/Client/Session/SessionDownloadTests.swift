@@ -17,7 +17,7 @@ struct SessionDownloadTests {
         return nil
     }
 
-    /// Publishes a file, and runs `body` with a proxy that stops in the midst of a response until it is released.
+    /// Publishes a file, and runs `body` with a proxy that stops in the middle of a response until it is released.
     private func withStallingProxy(
         _ bytes: [UInt8], after part: Int = 2_000_000,
         _ body: (ServerProcess, StallingProxy, SessionFixture, SessionRecorder) async throws -> Void
@@ -28,7 +28,7 @@ struct SessionDownloadTests {
         }
     }
 
-    @Test("a delegate gets the progress, the file and the end on its queue, and the file is removed when it returns")
+    @Test("a delegate gets the progress, the file and the end on its queue; the file is removed after the call with it")
     func delegate() async throws {
         try await withServer { server in
             let fixture = try SessionFixture()
@@ -106,7 +106,7 @@ struct SessionDownloadTests {
         }
     }
 
-    @Test("a completion handler's file is removed when it returns; the file of an awaited download is kept")
+    @Test("the file is removed when the completion handler returns; the file of an awaited download is kept")
     func handlers() async throws {
         try await withServer { server in
             let fixture = try SessionFixture()
@@ -161,7 +161,7 @@ struct SessionDownloadTests {
         #expect(fixture.stored.isEmpty)
     }
 
-    @Test("a short interruption needs no code, and the delegate gets no event")
+    @Test("after a short interruption a download continues automatically, and the delegate gets no event")
     func momentary() async throws {
         try await withServer { server in
             let fixture = try SessionFixture()
@@ -273,7 +273,7 @@ struct SessionDownloadTests {
         #expect(fixture.stored.isEmpty)
     }
 
-    @Test("resume data works with await, with a handler and with another request, once; invalid data is refused")
+    @Test("resume data can be used once, with await, with a handler or with another request; invalid data is refused")
     func resumeFrom() async throws {
         let bytes = Payload.bytes(5_000_000)
         try await withStallingProxy(bytes, after: 1_500_000) { server, proxy, fixture, recorder in

@@ -4,8 +4,8 @@ import ResumableURLSession
 import SystemCalls
 import Testing
 
-// The parts of the tutorial "URLSession Tutorial: Getting Started" about pausing, resuming, cancelling and progress, with
-// a cell in place of the table.
+// The parts of the tutorial "URLSession Tutorial: Getting Started" about pausing, resuming, canceling and progress,
+// with a cell in place of the table.
 
 private struct Track: Sendable {
     let previewURL: URL
