@@ -12,7 +12,7 @@ extension DownloadMachine {
         contentCoding: String? = nil, digest: String? = nil, change: (inout RetryPolicy) -> Void = { _ in }
     ) -> DownloadMachine {
         var retry = RetryPolicy()
-        retry.delays = [0]
+        retry.delays = [.zero]
         change(&retry)
         let representation = DownloadRepresentation(
             entityTag: entityTag.flatMap { EntityTag(parsing: $0) },

@@ -46,7 +46,7 @@ struct DownloadMachineRetryTests {
         "after the status of a temporary failure the download waits and tries again",
         arguments: [408, 425, 429, 500, 502, 503, 504] as [Status])
     func transient(status: Status) {
-        var machine = DownloadMachine.sample { $0.delays = [3] }
+        var machine = DownloadMachine.sample { $0.delays = [.seconds(3)] }
         machine.answer(status, [:])
         #expect(machine.wait == 3)
         _ = machine.next()
@@ -55,10 +55,10 @@ struct DownloadMachineRetryTests {
 
     @Test("a retry after a 503 waits first; a retry after a lost connection does not")
     func refusedWait() {
-        var refused = DownloadMachine.sample { $0.delays = [0, 3] }
+        var refused = DownloadMachine.sample { $0.delays = [.zero, .seconds(3)] }
         refused.answer(503, [:])
         #expect(refused.wait == 3)
-        var lost = DownloadMachine.sample { $0.delays = [0, 3] }
+        var lost = DownloadMachine.sample { $0.delays = [.zero, .seconds(3)] }
         _ = lost.nextRequest()
         lost.interrupted(.connection)
         #expect(lost.wait == 0)
@@ -66,7 +66,7 @@ struct DownloadMachineRetryTests {
 
     @Test("the wait is that of Retry-After, up to the maximum", arguments: [("7", 7.0), ("100000", 600), ("x", 3)])
     func retryAfter(value: String, seconds: Double) {
-        var machine = DownloadMachine.sample { $0.delays = [3] }
+        var machine = DownloadMachine.sample { $0.delays = [.seconds(3)] }
         machine.answer(503, ["Retry-After": value])
         #expect(machine.wait == seconds)
     }

@@ -23,7 +23,7 @@ struct ExitStatusTests {
         ]
         #expect(onward.ExitStatus(code).rawValue == expected[code])
         // The status of every interruption says that the command can be run again.
-        if TransferError(code, "").isInterruption { #expect(onward.ExitStatus(code) == .tryAgain) }
+        if TransferError(code, "").canRetry { #expect(onward.ExitStatus(code) == .tryAgain) }
     }
 
     @Test(
@@ -50,14 +50,15 @@ struct ExitStatusTests {
         let content = Array(#"{"type":"about:blank","title":"No","detail":"Too \u001b[1mbig\nby far"}"#.utf8)
         let response = TransferResponse(
             status: 413, fields: ["Content-Type": "application/problem+json"], content: content)
-        let failure = CommandFailure(TransferError(.tooLarge, "It is too large.", response: response, underlying: "x"))
-        #expect(failure.message == "It is too large. It says: Too ?[1mbig by far (x)")
+        let failure = CommandFailure(
+            TransferError(.tooLarge, "It is too large.", response: response, underlying: Errno.noSpace))
+        #expect(failure.message == "It is too large. It says: Too ?[1mbig by far (No space left on device)")
         #expect(failure.status == .unavailable && failure.code == "too-large" && failure.response == 413)
     }
 
     @Test("A system error has its description without its name")
     func systemReasons() {
-        let failure = CommandFailure(TransferError(.noSuchSource, "No.", underlying: "\(Errno.noSpace)"))
+        let failure = CommandFailure(TransferError(.noSuchSource, "No.", underlying: Errno.noSpace))
         #expect(failure.message == "No. (No space left on device)")
         for other in ["(x)", "TLS said (this)", "E2 (", "errno 200", ""] { #expect(DisplayText.reason(other) == other) }
     }

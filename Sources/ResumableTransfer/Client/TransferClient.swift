@@ -40,46 +40,6 @@ public final class TransferClient: Sendable {
         await BlockingWork.run { engine.shutDown() }
     }
 
-    /// Prepares an upload of all bytes of `source`.
-    public func upload(_ request: TransferRequest, from source: any UploadSource) -> Upload {
-        upload(request, from: source, store: nil)
-    }
-
-    /// Prepares an upload with its own store for checkpoints.
-    package func upload(
-        _ request: TransferRequest, from source: any UploadSource, store: (any CheckpointStore)?
-    ) -> Upload {
-        var plan = TransferPlan(request, from: source)
-        plan.store = store
-        return Upload(client: self, plan: plan)
-    }
-
-    /// Prepares an upload that sends the missing bytes. This call does not use up the data: it stays valid until data
-    /// of a later pause, error or checkpoint of the same upload has been used, or until the upload has ended.
-    /// - Parameters:
-    ///   - data: the resume data of an upload.
-    ///   - source: a source with the same bytes as before; `nil`: the file that the data names, which must belong to
-    ///     the user or to root.
-    ///   - request: replaces the request in the data; its fields are sent with every later request.
-    /// - Throws: `resumeDataInvalid`, `resumeDataUsed`, `noSuchSource`, `sourceChanged`. After every other error than
-    ///   `resumeDataUsed` the data can still be used. An upload that starts while another one runs with the same data,
-    ///   in any process, ends with `resumeDataUsed`.
-    public func resumeUpload(
-        _ data: ResumeData, from source: (any UploadSource)? = nil, request: TransferRequest? = nil
-    ) throws(TransferError) -> Upload {
-        try resumeUpload(data, from: source, request: request, store: nil)
-    }
-
-    /// Prepares an upload that sends the missing bytes, with its own store for checkpoints.
-    package func resumeUpload(
-        _ data: ResumeData, from source: (any UploadSource)?, request: TransferRequest?, store: (any CheckpointStore)?
-    ) throws(TransferError) -> Upload {
-        try storage.examine(data)
-        var plan = try TransferPlan(resuming: data, source: source, request: request)
-        plan.store = store
-        return Upload(client: self, plan: plan)
-    }
-
     /// Discards the transfer of `data`: deletes the upload resource from the server, or the partial file of a download
     /// from the disk. It is no error if that no longer exists.
     /// - Parameter request: replaces the request in the data; its fields and the user in its URI authorize the deletion
@@ -193,7 +153,7 @@ extension TransferClient {
             return authorized
         case .failure(let failure):
             throw TransferError(
-                .authorizationFailed, "The request could not be authorized.", underlying: "\(failure)")
+                .authorizationFailed, "The request could not be authorized.", underlying: failure)
         }
     }
 }

@@ -1,3 +1,4 @@
+import Foundation
 import HTTPSemantics
 import SystemCalls
 
@@ -14,17 +15,22 @@ public final class Download: DrivenTransfer {
     init(client: TransferClient, plan: TransferPlan<DownloadOperation>) {
         self.client = client
         self.plan = plan
-        let control = TransferControl<DownloadResult>(checkpoint: plan.checkpoint)
+        let control = TransferControl<DownloadResult>(resumeData: plan.checkpoint)
         self.control = control
         transferProgress = TransferProgress(total: DownloadOperation.total(of: plan)) { control.requestStop(.pause) }
     }
 
-    /// Waits for the download to end. Canceling the task that waits pauses the download.
-    /// - Throws: the error of the download, with resume data if the download can be resumed.
-    public func value() async throws(TransferError) -> DownloadResult {
-        start()
-        return try await control.value()
-    }
+    /// Starts the download and waits for the complete file. If the task that waits is canceled, the download is paused.
+    /// - Throws: ``TransferError``; `CancellationError` if the cancellation of the waiting task ended the download. Unless
+    ///   nothing can be resumed, ``Transfer/resumeData`` is the data to resume it with.
+    public func value() async throws -> DownloadResult { try await cancellableOutcome() }
+
+    /// The same, with a transfer error also for the cancellation of the waiting task.
+    package func outcome() async throws(TransferError) -> DownloadResult { try await startedOutcome() }
+
+    /// Ends the download and waits until all of its work has ended.
+    /// - Parameter deletingPartialFile: whether the partial file is deleted.
+    public func cancel(deletingPartialFile: Bool) async { await cancel(deleting: deletingPartialFile) }
 }
 
 /// The destination of a download.
@@ -37,6 +43,9 @@ public enum DownloadDestination: Sendable, Hashable {
 
     /// The same for a name in UTF-8.
     public static func file(_ path: String) -> DownloadDestination { .file(FilePath(path)) }
+
+    /// The same for a file URL.
+    public static func file(_ url: URL) -> DownloadDestination { .file(FilePath(url)) }
 }
 
 /// The result of a complete download.
@@ -51,6 +60,8 @@ public struct DownloadResult: Sendable, Hashable {
     public var contentCoding: String?
     /// The absolute path of the complete file.
     public var path: String { file.repairedText }
+    /// The URL of the complete file.
+    public var url: URL { file.fileURL }
     /// The same path, which need not be UTF-8.
     public var file: FilePath
     /// The size of the complete file in bytes.

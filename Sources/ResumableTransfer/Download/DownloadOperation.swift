@@ -178,7 +178,7 @@ final class DownloadOperation: TransferOperation {
     func close() { files?.close() }
 
     static func destinationError(_ error: Errno) -> TransferError {
-        TransferError(.destinationUnusable, "The file cannot be written.", underlying: "\(error)")
+        TransferError(.destinationUnusable, "The file cannot be written.", underlying: error)
     }
 }
 

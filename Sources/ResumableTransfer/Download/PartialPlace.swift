@@ -27,7 +27,7 @@ struct PartialPlace: Sendable {
             return PartialPlace(directory: directory, path: path, destinationName: name)
         } catch {
             if error == .noSuchFile { return nil }
-            throw TransferError(.destinationUnusable, "\(file) cannot be written.", underlying: "\(error)")
+            throw TransferError(.destinationUnusable, "\(file) cannot be written.", underlying: error)
         }
     }
 

@@ -58,7 +58,7 @@ extension TransferStorage {
             }
             isDone = !areDone.contains(false)
         } catch {
-            throw TransferError(.destinationUnusable, "The partial file cannot be removed.", underlying: "\(error)")
+            throw TransferError(.destinationUnusable, "The partial file cannot be removed.", underlying: error)
         }
         if !isDone { throw TransferError(.resumeDataUsed, "Another transfer is using the partial file.") }
     }

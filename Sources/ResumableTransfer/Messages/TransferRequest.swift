@@ -1,3 +1,4 @@
+import Foundation
 import HTTPSemantics
 
 /// The request of a caller: its URI, method and fields.
@@ -14,12 +15,24 @@ public struct TransferRequest: Sendable, Hashable {
     /// transfer is resumed.
     public var fields: Fields
 
-    /// - Parameter uri: absolute, with the scheme `http` or `https`. An invalid one makes the transfer fail with
-    ///   `invalidRequest`.
+    /// A request of a URI.
+    /// - Parameters:
+    ///   - uri: an absolute http or https URI. A transfer of any other text fails with `invalidRequest`.
+    ///   - method: as ``method``.
+    ///   - fields: as ``fields``.
     public init(_ uri: String, method: Method = .get, fields: Fields = [:]) {
         self.uri = uri
         self.method = method
         self.fields = fields
+    }
+
+    /// A request of a URL.
+    /// - Parameters:
+    ///   - url: an absolute http or https URL. A transfer of any other URL fails with `invalidRequest`.
+    ///   - method: as ``method``.
+    ///   - fields: as ``fields``.
+    public init(_ url: URL, method: Method = .get, fields: Fields = [:]) {
+        self.init(url.absoluteString, method: method, fields: fields)
     }
 }
 
@@ -29,7 +42,7 @@ public struct TransferResponse: Sendable, Hashable {
     public var status: Status
     /// The fields of the header section, in order.
     public var fields: Fields
-    /// The first bytes of the content: at most 64 KiB.
+    /// The first bytes of the content: at most 1 MiB.
     public var content: [UInt8]
 
     /// A response with the kept part of its content.

@@ -133,7 +133,7 @@ extension ResumeData {
         do {
             text = try encoder.encode(record)
         } catch {
-            throw TransferError(.internalFailure, "The resume data cannot be written.", underlying: "\(error)")
+            throw TransferError(.internalFailure, "The resume data cannot be written.", underlying: error)
         }
         let data = Data(magic + [UInt8(version >> 8), UInt8(version & 0xFF)]) + text
         guard data.count <= maximumSize else {

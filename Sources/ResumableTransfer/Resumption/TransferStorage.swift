@@ -20,7 +20,7 @@ struct TransferStorage: Sendable {
             return directory
         } catch {
             throw TransferError(
-                .storageUnusable, "The directory \(path) for transfers cannot be used.", underlying: "\(error)")
+                .storageUnusable, "The directory \(path) for transfers cannot be used.", underlying: error)
         }
     }
 
@@ -126,6 +126,6 @@ struct TransferStorage: Sendable {
         error == .noSuchFile
             ? TransferError(.resumeDataUsed, "This resume data has been used already.")
             : TransferError(
-                .storageUnusable, "The directory \(path) for transfers cannot be used.", underlying: "\(error)")
+                .storageUnusable, "The directory \(path) for transfers cannot be used.", underlying: error)
     }
 }

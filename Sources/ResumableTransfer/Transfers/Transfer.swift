@@ -3,23 +3,35 @@ import Foundation
 /// An upload or a download.
 ///
 /// Nothing is sent before ``start()`` is called, the result is awaited or ``events`` is read.
-public protocol Transfer: AnyObject, Sendable {
-    /// Starts the transfer; without effect once it has started.
+public protocol Transfer<Success>: AnyObject, Sendable {
+    /// The result of the transfer.
+    associatedtype Success: Sendable
+
+    /// The request that began the transfer.
+    var request: TransferRequest { get }
+
+    /// Starts the transfer; without effect if it has started.
     func start()
+
+    /// Starts the transfer and waits for its result. If the task that waits is canceled, the transfer is paused.
+    /// - Throws: ``TransferError``, or `CancellationError` if the cancellation of the waiting task ended the transfer. In both
+    ///   cases ``resumeData`` is the data to resume it with.
+    func value() async throws -> Success
 
     /// Stops the transfer so that it can be resumed, and waits until all of its work has ended.
     /// - Returns: the resume data, which can be used once; `nil` if the transfer cannot be resumed. If the transfer has
     ///   already failed, this is the resume data of its error.
     func pause() async -> ResumeData?
 
-    /// Ends the transfer and waits until all of its work has ended.
-    /// - Parameter deletingUpload: whether the upload resource is deleted from the server, or the partial file of a
-    ///   download from the disk.
-    func cancel(deletingUpload: Bool) async
+    /// Ends the transfer, deletes what it has left (the upload resource on the server, or the partial file), and waits until
+    /// all of its work has ended.
+    func cancel() async
 
-    /// The data to resume the transfer as it is now; `nil` if it cannot be resumed. The caller ensures that only one
-    /// transfer at a time resumes it.
-    var checkpoint: ResumeData? { get }
+    /// The data to resume the transfer with; `nil` if it cannot be resumed.
+    ///
+    /// While the transfer runs, this is its last checkpoint: the caller ensures that only one transfer at a time resumes it.
+    /// After it has failed, it is the data of its error.
+    var resumeData: ResumeData? { get }
 
     /// A new stream of events, which starts the transfer. It begins with the current state of the transfer and ends
     /// with `completed` or `failed`.
@@ -30,7 +42,7 @@ public protocol Transfer: AnyObject, Sendable {
 }
 
 /// The common implementation of ``Upload`` and ``Download``: a transfer that a ``TransferDriver`` runs.
-protocol DrivenTransfer: Transfer {
+protocol DrivenTransfer<Success>: Transfer where Operation.Success == Success {
     associatedtype Operation: TransferOperation
 
     var client: TransferClient { get }
@@ -43,8 +55,11 @@ extension DrivenTransfer {
     /// The transferred bytes out of the total. Canceling or pausing this object pauses the transfer.
     public var progress: Progress { transferProgress }
 
-    /// The data to resume the transfer in its current state; `nil` if it cannot be resumed.
-    public var checkpoint: ResumeData? { control.checkpoint }
+    /// The request that began the transfer.
+    public var request: TransferRequest { plan.request }
+
+    /// The data to resume the transfer with; `nil` if it cannot be resumed.
+    public var resumeData: ResumeData? { control.resumeData }
 
     /// A new stream of events. It starts the transfer.
     public var events: AsyncStream<TransferEvent> {
@@ -53,7 +68,7 @@ extension DrivenTransfer {
         return stream
     }
 
-    /// Starts the transfer; without effect once it has started.
+    /// Starts the transfer; without effect if it has started.
     public func start() {
         guard control.begin() else { return }
         let client = client
@@ -67,6 +82,8 @@ extension DrivenTransfer {
             defer { client.leave(identifier) }
             let driver = TransferDriver(client: client, plan: plan, control: control, progress: progress)
             return await driver.run(isAdmitted: isAdmitted)
+        } rejection: {
+            Operation.rejection(of: $0)
         }
     }
 
@@ -79,10 +96,29 @@ extension DrivenTransfer {
         return error.resumeData
     }
 
-    /// Ends the transfer and waits until all of its work has ended.
-    public func cancel(deletingUpload: Bool) async {
-        control.requestStop(.cancel(deleting: deletingUpload))
+    /// Ends the transfer, deletes what it has left, and waits until all of its work has ended.
+    public func cancel() async { await cancel(deleting: true) }
+
+    func cancel(deleting: Bool) async {
+        control.requestStop(.cancel(deleting: deleting))
         start()
         _ = await control.awaitEnd()
+    }
+
+    /// Starts the transfer and waits for its result. If the waiting task is canceled, the transfer is paused.
+    func startedOutcome() async throws(TransferError) -> Success {
+        start()
+        return try await control.value()
+    }
+
+    /// The same as Swift's concurrency expects it: a transfer that the cancellation of the waiting task has ended throws
+    /// `CancellationError`.
+    func cancellableOutcome() async throws -> Success {
+        do throws(TransferError) {
+            return try await startedOutcome()
+        } catch {
+            if error.code == .paused, Task.isCancelled { throw CancellationError() }
+            throw error
+        }
     }
 }

@@ -16,14 +16,14 @@ final class TransferControl<Success: Sendable>: Sendable {
         var interrupt: (@Sendable () -> Void)?
         var end: Result<Success, TransferError>?
         var waiters: [CheckedContinuation<Void, Never>] = []
-        var checkpoint: ResumeData?
+        var resumeData: ResumeData?
     }
 
     private let state: Monitor<State>
     let events = EventBroadcast()
 
-    init(checkpoint: ResumeData? = nil) {
-        state = Monitor(State(checkpoint: checkpoint))
+    init(resumeData: ResumeData? = nil) {
+        state = Monitor(State(resumeData: resumeData))
     }
 
     // MARK: For callers
@@ -37,18 +37,25 @@ final class TransferControl<Success: Sendable>: Sendable {
     }
 
     /// Runs the work of the transfer in a task of its own.
-    func run(_ work: @escaping @Sendable () async -> Result<Success, TransferError>) {
+    /// - Parameter rejection: the error that a result means for callers who expect success; `nil` if it means none.
+    func run(
+        _ work: @escaping @Sendable () async -> Result<Success, TransferError>,
+        rejection: @escaping @Sendable (Success) -> TransferError? = { _ in nil }
+    ) {
         Task {
             let end = await work()
             let waiters = state.withLock { state in
                 state.end = end
                 state.interrupt = nil
-                if case .success = end { state.checkpoint = nil }
+                switch end {
+                case .success: state.resumeData = nil
+                case .failure(let error): state.resumeData = error.resumeData
+                }
                 defer { state.waiters = [] }
                 return state.waiters
             }
             switch end {
-            case .success: events.send(.completed)
+            case .success(let success): events.send(rejection(success).map { .failed($0) } ?? .completed)
             case .failure(let error): events.send(.failed(error))
             }
             for waiter in waiters { waiter.resume() }
@@ -89,14 +96,14 @@ final class TransferControl<Success: Sendable>: Sendable {
         return try end.get()
     }
 
-    var checkpoint: ResumeData? { state.withLock { $0.checkpoint } }
+    var resumeData: ResumeData? { state.withLock { $0.resumeData } }
 
     // MARK: For the work
 
     var stop: StopRequest? { state.withLock { $0.stop } }
 
     /// Replaces the data that callers can resume the transfer with.
-    func keep(_ checkpoint: ResumeData?) { state.withLock { $0.checkpoint = checkpoint } }
+    func keep(_ data: ResumeData?) { state.withLock { $0.resumeData = data } }
 
     /// Waits for `operation`. A stop request calls `interrupt`; an earlier stop request calls it immediately.
     func interruptible<Result>(

@@ -11,23 +11,23 @@ extension TransferError {
             self.init(.cannotConnect, "\(peer ?? uri.authority) could not be reached: \(reason).")
         case .proxy(let failure): self.init(failure, asking: uri)
         case .tls(let text):
-            self.init(.insecureConnection, "A secure connection could not be made.", underlying: text)
-        case .connectionLost(_, let text): self.init(.connectionLost, "The connection was lost.", underlying: text)
+            self.init(.insecureConnection, "A secure connection could not be made.", underlying: CurlError(text))
+        case .connectionLost(_, let text):
+            self.init(.connectionLost, "The connection was lost.", underlying: CurlError(text))
         case .connectStalled:
             self.init(.timedOut, "No connection to \(uri.authority) was made within the stall timeout.")
         case .stalled: self.init(.timedOut, "No data was transferred during the stall timeout.")
         case .cancelled: self.init(.cancelled, "The request was canceled.")
         case .sourceFailed(let offset, let error):
             self.init(
-                .sourceUnavailable, "The source could not be read at offset \(offset).",
-                underlying: error.map { "\($0)" })
+                .sourceUnavailable, "The source could not be read at offset \(offset).", underlying: error)
         case .sinkFailed(let error):
-            self.init(.destinationUnusable, "The destination could not be written.", underlying: "\(error)")
+            self.init(.destinationUnusable, "The destination could not be written.", underlying: error)
         case .invalidRequest: self.init(.invalidRequest, "The method or a field of the request cannot be sent.")
         case .unsupportedURI: self.init(.invalidRequest, "The URI scheme must be http or https.")
         case .tooManyRedirects: self.init(.tooManyRedirects, "There were too many redirections.")
         case .protocolViolation(let text):
-            self.init(.protocolViolation, "The server's response could not be understood.", underlying: text)
+            self.init(.protocolViolation, "The server's response could not be understood.", underlying: CurlError(text))
         }
     }
 
@@ -37,7 +37,7 @@ extension TransferError {
             self.init(
                 .invalidRequest,
                 "The proxy's URL cannot be used: its scheme has to be http, https, socks4, socks4a, socks5 or socks5h.")
-        case .failed(let text): self.init(.proxyFailed, "The proxy could not be used.", underlying: text)
+        case .failed(let text): self.init(.proxyFailed, "The proxy could not be used.", underlying: CurlError(text))
         case .refused(let number):
             let status = Status(rawValue: number)
             self.init(
@@ -96,7 +96,8 @@ extension TransferDriver {
         case .insecureRedirect:
             TransferError(.insecureRedirect, "The server redirected from https to http.", response: response)
         case .violation(let text):
-            TransferError(.protocolViolation, "The server's response could not be understood.", underlying: text)
+            TransferError(
+                .protocolViolation, "The server's response could not be understood.", underlying: CurlError(text))
         case .exhausted(let reason), .notResumable(let reason): error(of: reason)
         case .cancelled: TransferError(.cancelled, "The \(Operation.noun) was canceled.")
         case .gone(let status):

@@ -1,3 +1,4 @@
+import Foundation
 import HTTPSemantics
 
 /// The reason why a transfer failed or was interrupted.
@@ -6,7 +7,7 @@ public struct TransferError: Error, Sendable {
     public enum Code: String, Sendable, Hashable, CaseIterable {
         /// Paused by ``Transfer/pause()``, by its progress object or by canceling the task that awaited it.
         case paused
-        /// Ended by ``Transfer/cancel(deletingUpload:)``.
+        /// Ended by ``Transfer/cancel()``.
         case cancelled
 
         case hostNotFound = "host-not-found"
@@ -86,20 +87,24 @@ public struct TransferError: Error, Sendable {
     public var message: String
     /// The status of the response that caused the error, if there is one.
     public var status: Status?
-    /// The response that caused the error, with at most 64 KiB of its content.
+    /// The response that decided, with its content up to 1 MiB.
     public var response: TransferResponse?
     /// The data to resume the transfer with, also in another process; `nil` if it cannot be resumed.
     public var resumeData: ResumeData?
-    /// The message of a lower layer: libcurl, the system or the `authorize` closure.
-    public var underlying: String?
+    /// The error of a lower layer: a ``CurlError`` of libcurl, an `Errno` of the system, or what the `authorize`
+    /// closure threw.
+    public var underlying: (any Error)?
 
     /// - Parameters:
     ///   - code: the reason.
     ///   - message: a sentence for people, without secrets.
-    ///   - status: the status; `nil`: the status of `response`.
+    ///   - status: the status that decided; by default that of `response`.
+    ///   - response: the response that decided.
+    ///   - resumeData: the data to resume the transfer with.
+    ///   - underlying: the error of a lower layer.
     public init(
         _ code: Code, _ message: String, status: Status? = nil, response: TransferResponse? = nil,
-        resumeData: ResumeData? = nil, underlying: String? = nil
+        resumeData: ResumeData? = nil, underlying: (any Error)? = nil
     ) {
         self.code = code
         self.message = message
@@ -109,8 +114,9 @@ public struct TransferError: Error, Sendable {
         self.underlying = underlying
     }
 
-    /// Whether the same request may succeed later without any change, because it was not refused.
-    public var isInterruption: Bool {
+    /// Whether the same transfer can succeed later without any change: it was paused or interrupted, not rejected. If there
+    /// is ``resumeData``, it resumes; otherwise it starts again.
+    public var canRetry: Bool {
         switch code {
         case .paused, .hostNotFound, .cannotConnect, .proxyFailed, .connectionLost, .timedOut, .serverUnavailable,
             .unexpectedResponse, .shutDown:
@@ -121,10 +127,26 @@ public struct TransferError: Error, Sendable {
 }
 
 extension TransferError: CustomStringConvertible {
-    /// The code, the message, and the message of the lower layer.
+    /// The code, the message and the description of the underlying error.
     public var description: String {
         underlying.map { "\(code.rawValue): \(message) (\($0))" } ?? "\(code.rawValue): \(message)"
     }
+}
+
+extension TransferError: LocalizedError {
+    /// The message, which is also the `localizedDescription`.
+    public var errorDescription: String? { message }
+
+    /// The description of the underlying error; `nil` if there is none.
+    public var failureReason: String? { underlying.map { "\($0)" } }
+}
+
+/// An error of libcurl, in its words.
+public struct CurlError: Error, Sendable, Hashable, CustomStringConvertible {
+    /// The message of libcurl. It can name the host and the port, and never has credentials.
+    public let description: String
+
+    init(_ description: String) { self.description = description }
 }
 
 extension TransferError {

@@ -19,7 +19,9 @@ public enum TransferEvent: Sendable {
     /// The data to resume the transfer has changed. Sent after ``TransferClient/Configuration/checkpointed`` has
     /// returned. The data carries no ticket: the caller ensures that at most one transfer at a time resumes it.
     case checkpoint(ResumeData)
+    /// The transfer has succeeded.
     case completed
+    /// The transfer has failed, also because the target rejected the complete upload (4xx or 5xx).
     case failed(TransferError)
 }
 

@@ -17,6 +17,8 @@ protocol TransferOperation: AnyObject {
     static var noun: String { get }
     /// The length in bytes of the representation of a planned transfer; `nil` while it is unknown.
     static func total(of plan: TransferPlan<Self>) -> Int64?
+    /// The error that a result means for callers who expect success: the rejection of complete content; `nil` if it means none.
+    static func rejection(of success: Success) -> TransferError?
 
     init(driver: TransferDriver<Self>)
 
@@ -100,6 +102,8 @@ enum TransferConclusion<Checkpoint> {
 }
 
 extension TransferOperation {
+    static func rejection(of success: Success) -> TransferError? { nil }
+
     func error(of stop: StopRequest) -> TransferError? { stopped(by: stop) }
 
     func error(of failure: ClientFailure) -> TransferError? { nil }

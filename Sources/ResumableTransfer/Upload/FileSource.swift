@@ -27,7 +27,17 @@ public struct FileSource: UploadSource {
     ///   of its bytes, as in /proc and /sys; `sourceUnavailable` if it cannot be opened or read.
     public init(path: String) throws(TransferError) { try self.init(FilePath(path)) }
 
-    /// The same for a path that need not be UTF-8.
+    /// Opens a file for reading; a symbolic link is followed, once.
+    /// - Parameter url: a file URL.
+    /// - Throws: `noSuchSource`, also for a URL with another scheme, or `sourceUnavailable`, as ``init(path:)``.
+    public init(url: URL) throws(TransferError) {
+        guard url.isFileURL else {
+            throw TransferError(.noSuchSource, "The source must be a file URL.")
+        }
+        try self.init(FilePath(url))
+    }
+
+    /// The same for a name that need not be UTF-8.
     public init(_ path: FilePath) throws(TransferError) {
         let status: FileStatus
         let resolved: FilePath
@@ -37,7 +47,7 @@ public struct FileSource: UploadSource {
             status = try path.status()
             resolved = status.isRegular ? try path.resolved() : path
         } catch {
-            throw TransferError(.noSuchSource, "There is no file \(path).", underlying: "\(error)")
+            throw TransferError(.noSuchSource, "There is no file \(path).", underlying: error)
         }
         if let reason = status.reasonAgainstUpload { throw TransferError(.noSuchSource, "\(path) \(reason)") }
         try self.init(opening: resolved)
@@ -64,7 +74,7 @@ public struct FileSource: UploadSource {
             let isAbsent = [.noSuchFile, .notDirectory, .tooManySymbolicLinks, .noSuchDevice].contains(error)
             throw TransferError(
                 isAbsent ? .noSuchSource : .sourceUnavailable, "The file \(path) cannot be opened.",
-                underlying: "\(error)")
+                underlying: error)
         }
         if let reason = status.reasonAgainstUpload { throw TransferError(.noSuchSource, "\(path) \(reason)") }
         file = path
@@ -78,7 +88,7 @@ public struct FileSource: UploadSource {
         do throws(Errno) {
             hasBytes = try hasByte(at: max(0, size - 1))
         } catch {
-            throw TransferError(.sourceUnavailable, "The file \(path) cannot be read.", underlying: "\(error)")
+            throw TransferError(.sourceUnavailable, "The file \(path) cannot be read.", underlying: error)
         }
         guard hasBytes == (size > 0) else {
             let reason =
@@ -136,7 +146,7 @@ extension FileSource: RecognizableSource {
                 digest.update(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
             }
         } catch {
-            throw TransferError(.sourceUnavailable, "The file \(file) cannot be read.", underlying: "\(error)")
+            throw TransferError(.sourceUnavailable, "The file \(file) cannot be read.", underlying: error)
         }
         let modified = status.modified
         return SourceRecord(

@@ -10,17 +10,33 @@ public final class Upload: DrivenTransfer {
     init(client: TransferClient, plan: TransferPlan<UploadOperation>) {
         self.client = client
         self.plan = plan
-        let control = TransferControl<UploadResult>(checkpoint: plan.checkpoint)
+        let control = TransferControl<UploadResult>(resumeData: plan.checkpoint)
         self.control = control
         transferProgress = TransferProgress(total: UploadOperation.total(of: plan)) { control.requestStop(.pause) }
     }
 
-    /// Waits for the upload to end. Canceling the task that waits pauses the upload.
-    /// - Throws: the error of the upload, with resume data if the upload can be resumed.
-    public func value() async throws(TransferError) -> UploadResult {
-        start()
-        return try await control.value()
+    /// Starts the upload and waits for a successful response of its target. If the task that waits is canceled, the upload is
+    /// paused.
+    /// - Throws: ``TransferError``, with the complete response if the target rejected the upload (4xx or 5xx);
+    ///   `CancellationError` if the cancellation of the waiting task ended the upload. Unless nothing can be resumed,
+    ///   ``Transfer/resumeData`` is the data to resume it with.
+    public func value() async throws -> UploadResult {
+        let result = try await response()
+        if let rejection = UploadOperation.rejection(of: result) { throw rejection }
+        return result
     }
+
+    /// Starts the upload and waits for the final response of its target, whatever its status is.
+    /// - Throws: as ``value()``, but not for a final response to the complete upload.
+    public func response() async throws -> UploadResult { try await cancellableOutcome() }
+
+    /// The same, with a transfer error also for the cancellation of the waiting task.
+    package func outcome() async throws(TransferError) -> UploadResult { try await startedOutcome() }
+
+    /// Ends the upload and waits until all of its work has ended.
+    /// - Parameter deletingUpload: whether the upload resource is deleted on the server. Otherwise it remains there until its
+    ///   lifetime has passed.
+    public func cancel(deletingUpload: Bool) async { await cancel(deleting: deletingUpload) }
 
     /// Deletes only the upload resource. It is no error if the resource no longer exists.
     /// - Returns: whether the server confirmed the deletion.
@@ -41,7 +57,7 @@ public struct UploadResult: Sendable, Hashable {
     public var status: Status?
     /// The fields of the same response.
     public var fields: Fields
-    /// The content of the final response: up to 1 MiB of it, or 64 KiB if its status is not a success.
+    /// The content of the final response: at most its first 1 MiB.
     public var content: [UInt8]
     /// The absolute URI in `Location` of the final response, else in `Content-Location`; `nil` if it has neither.
     public var location: String?

@@ -36,7 +36,7 @@ extension UploadOperation {
                 if error == .changed {
                     return .failure(TransferError(.sourceChanged, "The source has changed while it was read."))
                 }
-                return .failure(TransferError(.sourceUnavailable, "The source cannot be read.", underlying: "\(error)"))
+                return .failure(TransferError(.sourceUnavailable, "The source cannot be read.", underlying: error))
             }
         }
         return .success(digest.finalized())

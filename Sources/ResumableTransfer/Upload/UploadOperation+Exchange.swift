@@ -145,9 +145,9 @@ extension Fields {
 }
 
 extension BodyDisposition {
-    /// The content of a successful response may be useful to the caller. Of a refusal, the beginning is enough.
+    /// The response can be that of the target, which callers get completely.
     fileprivate static func answer(_ head: ClientResponseHead) -> BodyDisposition {
-        head.status.isSuccessful ? .collect(limit: 1 << 20, within: .seconds(300)) : .refusal
+        .collect(limit: 1 << 20, within: .seconds(head.status.isSuccessful ? 300 : head.status.isTransient ? 5 : 30))
     }
 
     /// For a response whose head is sufficient. Its content only describes the problem.

@@ -158,6 +158,14 @@ final class UploadOperation: TransferOperation {
             requests: driver.requests)
     }
 
+    static func rejection(of result: UploadResult) -> TransferError? {
+        guard let status = result.status, status.isClientError || status.isServerError else { return nil }
+        return TransferError(
+            [401, 403, 407].contains(status.rawValue) ? .unauthorized : .refused,
+            "The server rejected the upload (\(status)).",
+            response: TransferResponse(status: status, fields: result.fields, content: result.content))
+    }
+
     func reportProgress() {
         let acknowledged = machine.acknowledged
         let sent = max(position, acknowledged)

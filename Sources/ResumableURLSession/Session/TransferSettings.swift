@@ -68,9 +68,9 @@ struct TransferSettings: Sendable {
         var configuration = TransferClient.Configuration()
         // As Apple's session: an application expects no other requests than the ones it has made.
         configuration.creation = .optimistic
-        configuration.retry.delays = [0, 0.5, 1, 2, 4, 8]
+        configuration.retry.delays = [.zero, .milliseconds(500), .seconds(1), .seconds(2), .seconds(4), .seconds(8)]
         configuration.retry.triesWithoutProgress = 6
-        configuration.retry.maximumRetryAfter = 30
+        configuration.retry.maximumRetryAfter = .seconds(30)
         return configuration
     }
 }

@@ -20,7 +20,7 @@ extension DownloadTask {
         let url = originalRequest?.url
         return TaskRun(transfer: download) {
             do throws(TransferError) {
-                let result = try await download.value()
+                let result = try await download.outcome()
                 let response = HTTPURLResponse(status: result.status, fields: result.fields, url: url)
                 return .success(TaskCompletion(response: response, file: result.file))
             } catch {

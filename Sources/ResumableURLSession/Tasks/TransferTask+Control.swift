@@ -58,7 +58,7 @@ extension TransferTask {
             }
             return (state.transfer, state.hasBegun ? state.data : nil)
         }
-        if let transfer { Task { await transfer.cancel(deletingUpload: true) } }
+        if let transfer { Task { await transfer.cancel() } }
         if let data, let client { Task { try? await client.discard(data) } }
     }
 
@@ -90,11 +90,11 @@ extension TransferTask {
         switch command {
         case .nothing, .start, .end: break
         case .pause: Task { _ = await transfer.pause() }
-        case .endNow: return await transfer.cancel(deletingUpload: true)
+        case .endNow: return await transfer.cancel()
         }
         for await event in transfer.events where !core.withLock({ $0.machine.isOver }) {
             if case .interrupted(let error, _) = event {
-                let canResume = transfer.checkpoint != nil
+                let canResume = transfer.resumeData != nil
                 if !InterruptionPolicy.tolerates(error, canResume: canResume) { abort(error) }
             }
             handle(event)

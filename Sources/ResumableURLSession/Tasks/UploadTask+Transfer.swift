@@ -18,15 +18,14 @@ extension UploadTask {
             }
             switch body {
             case .file(let url):
-                guard url.isFileURL else { throw TransferError(.noSuchSource, "The source must be a file URL.") }
-                upload = client.upload(request, from: try FileSource(FilePath(url)))
+                upload = client.upload(request, from: try FileSource(url: url))
             case .data(let data): upload = client.upload(request, from: DataSource(data))
             }
         }
         let url = originalRequest?.url
         return TaskRun(transfer: upload) {
             do throws(TransferError) {
-                let result = try await upload.value()
+                let result = try await upload.outcome()
                 // A lost response was a successful one.
                 let response = HTTPURLResponse(
                     status: result.status ?? Status(rawValue: 204), fields: result.fields, url: url)

@@ -2,14 +2,14 @@ import HTTPSemantics
 
 /// When an interrupted transfer is retried.
 public struct RetryPolicy: Sendable, Hashable {
-    /// The maximum delays in seconds before the first, second and further retries; the last one is used for all later
+    /// The maximum delays before the first, second and further retries; the last one is used for all later
     /// retries. The actual delay is a random part of the maximum, so that the clients of a restarted server do not
     /// reconnect at the same time.
-    public var delays: [Double] = [0, 1, 2, 4, 8, 15, 30]
+    public var delays: [Duration] = [0, 1, 2, 4, 8, 15, 30].map { .seconds($0) }
     /// The maximum number of retries without progress; progress resets the count.
     public var triesWithoutProgress: Int = 8
-    /// The maximum delay in seconds that is accepted from `Retry-After`.
-    public var maximumRetryAfter: Double = 600
+    /// The maximum delay that is accepted from `Retry-After`.
+    public var maximumRetryAfter: Duration = .seconds(600)
 
     /// Creates the default policy.
     public init() {}
@@ -20,10 +20,10 @@ public struct RetryPolicy: Sendable, Hashable {
     ///   - isRefused: whether the server responded with an error. The delay is then at least half of the maximum.
     package func delay(before attempt: Int, random: Double, isRefused: Bool = false) -> Duration {
         guard let last = delays.last, attempt > 0 else { return .zero }
-        let longest = attempt <= delays.count ? delays[attempt - 1] : last
-        guard isRefused else { return .milliseconds(Int64(max(0, longest) * random * 1000)) }
-        let positive = longest > 0 ? longest : delays.first { $0 > 0 } ?? 0
-        return .milliseconds(Int64(positive * (0.5 + random / 2) * 1000))
+        let longest = max(attempt <= delays.count ? delays[attempt - 1] : last, .zero)
+        guard isRefused else { return longest * random }
+        let positive = longest > .zero ? longest : delays.first { $0 > .zero } ?? .zero
+        return positive * (0.5 + random / 2)
     }
 
     /// The delay that `Retry-After` (RFC 9110 section 10.2.3) requests, as seconds or a date; `nil` if it is absent or
@@ -32,15 +32,14 @@ public struct RetryPolicy: Sendable, Hashable {
     package func retryAfter(_ fields: Fields, now: Int64) -> Duration? {
         let values = fields.values("Retry-After")
         guard values.count == 1, let value = values.first, !value.isEmpty else { return nil }
-        var seconds: Double
+        let seconds: Int64
         if value.utf8.allSatisfy({ (0x30...0x39).contains($0) }) {
-            seconds = Int64(value).map(Double.init) ?? .infinity
+            seconds = Int64(value) ?? .max
         } else {
             guard let date = HTTPDate(parsing: value, relativeTo: HTTPDate(secondsSinceEpoch: now)) else { return nil }
-            seconds = Double(date.secondsSinceEpoch) - Double(now)
+            seconds = date.secondsSinceEpoch - now
         }
-        seconds = min(max(0, seconds), maximumRetryAfter)
-        return .milliseconds(Int64(seconds * 1000))
+        return min(max(.zero, .seconds(seconds)), maximumRetryAfter)
     }
 }
 

@@ -12,15 +12,9 @@ struct TransferJob: Sendable {
 
     /// An upload.
     init(_ path: FilePath, to url: TransferURL, _ settings: ClientSettings) {
-        let method = settings.method ?? (url.isCollection ? .post : .put)
-        identity = .put(path, url, method: method)
-        var fields = settings.fields
-        if url.isCollection && !fields.contains("Content-Disposition") {
-            fields.append(
-                "Content-Disposition",
-                ContentDisposition.serialized(type: "inline", filename: identity.fileName.percentEscapedText))
-        }
-        request = TransferRequest(url.request, method: method, fields: fields)
+        request = TransferRequest(
+            uploading: path.lastComponent, to: url.request, method: settings.method, fields: settings.fields)
+        identity = .put(path, url, method: request.method)
         self.settings = settings
         chosenState = settings.stateFile
     }
@@ -88,8 +82,8 @@ struct TransferJob: Sendable {
                 return run.report.ended(
                     CommandFailure(error), advice: error.code == .sourceChanged ? run.unsentAdvice : nil)
             }
-            try await run.follow(upload)
-            return finish(try await upload.value(), run, source, finished)
+            let result = try await run.follow(upload) { () async throws(TransferError) in try await upload.outcome() }
+            return finish(result, run, source, finished)
         } catch {
             return run.end(error)
         }
@@ -106,8 +100,8 @@ struct TransferJob: Sendable {
             } catch {
                 return run.report.ended(CommandFailure(error))
             }
-            try await run.follow(download)
-            let result = try await download.value()
+            let result = try await run.follow(download) { () async throws(TransferError) in try await download.outcome()
+            }
             run.report.completed(
                 status: result.status.rawValue, location: identity.url, size: result.size,
                 contentCoding: result.contentCoding)

@@ -17,8 +17,11 @@ struct TransferRun: Sendable {
     var stateWithOtherCredentials: SavedTransfer?
 
     /// Runs `transfer` to its end.
+    /// - Parameter outcome: the result of the transfer.
     /// - Throws: the error with which the transfer ended.
-    func follow(_ transfer: any Transfer) async throws(TransferError) {
+    func follow<Success: Sendable>(
+        _ transfer: any Transfer, outcome: @escaping @Sendable () async throws(TransferError) -> Success
+    ) async throws(TransferError) -> Success {
         let report = report
         let ticking = Task {
             while !Task.isCancelled {
@@ -32,10 +35,11 @@ struct TransferRun: Sendable {
             report.note("Stopping. Send the signal again to stop immediately.")
             Task { _ = await transfer.pause() }
         }
-        let error = await signals.stopping(by: stop) {
-            await listen(to: transfer)
+        let result = await signals.stopping(by: stop) { () -> Result<Success, TransferError> in
+            if let error = await listen(to: transfer) { return .failure(error) }
+            do throws(TransferError) { return .success(try await outcome()) } catch { return .failure(error) }
         }
-        guard let error else { return }
+        guard case .failure(let error) = result else { return try result.get() }
         if error.code == .gone, let stateWithOtherCredentials {
             state.save(stateWithOtherCredentials.resumeData, options: stateWithOtherCredentials.options, sent: nil)
         } else if error.resumeData == nil {
@@ -45,11 +49,13 @@ struct TransferRun: Sendable {
         throw error
     }
 
+    /// Reports the events of a transfer until its end.
+    /// - Returns: the error if it was ended here, because the host cannot be found.
     private func listen(to transfer: any Transfer) async -> TransferError? {
         var failedLookups = 0
         for await event in transfer.events {
             if case .interrupted(let error, _) = event, error.code == .hostNotFound, !isRetryCountChosen,
-                transfer.checkpoint == nil
+                transfer.resumeData == nil
             {
                 failedLookups += 1
                 if failedLookups > TransferRun.retriesForHost {
@@ -58,7 +64,6 @@ struct TransferRun: Sendable {
                 }
             }
             report.report(event)
-            if case .failed(let error) = event { return error }
         }
         return nil
     }

@@ -62,9 +62,4 @@ struct TransferURL: Sendable, Hashable {
     }
 }
 
-extension FilePath {
-    /// The name as text in which each byte that is not UTF-8 is percent-encoded, as in a URL.
-    var percentEscapedText: String { escaped { percentEscaped($0) } }
-}
-
 private func percentEscaped(_ byte: UInt8) -> String { CollectionOfOne(byte).percentEncoded { _ in false } }

@@ -78,7 +78,7 @@ struct DownloadRefusalTests {
         }
         let fixture = try UploadFixture { $0.retry.triesWithoutProgress = 2 }
         let error = await (try fixture.download(server.url)).failure()
-        #expect(error?.code == .serverUnavailable && error?.isInterruption == true)
+        #expect(error?.code == .serverUnavailable && error?.canRetry == true)
         #expect(server.requests.count == 3)
         isBroken.withLock { $0 = false }
         _ = try await fixture.client.resumeDownload(try #require(error?.resumeData)).value()

@@ -74,7 +74,7 @@ struct DownloadReplacementTests {
         let download = try fixture.download(server.url)
         let history = await download.history()
         let error = await download.failure()
-        #expect(error?.code == .unexpectedResponse && error?.isInterruption == true)
+        #expect(error?.code == .unexpectedResponse && error?.canRetry == true)
         #expect(error?.status?.rawValue == answer.status)
         #expect(error?.message.contains("\(answer.status)") == true, "\(error?.message ?? "")")
         #expect(history.interruptions.filter { $0.code == .unexpectedResponse }.count == 1)
@@ -225,7 +225,7 @@ struct DownloadReplacementTests {
                 let data = try #require(await download.pause())
                 try await fixture.client.discard(data)
             } else {
-                await download.cancel(deletingUpload: true)
+                await download.cancel(deletingPartialFile: true)
             }
             #expect(fixture.downloads.isEmpty && fixture.tickets.isEmpty)
         }

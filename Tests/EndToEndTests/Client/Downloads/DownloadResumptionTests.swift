@@ -60,16 +60,30 @@ struct DownloadResumptionTests {
         #expect(throws: TransferError.self) { try client.resumeDownload(again) }
     }
 
-    @Test("cancelling the waiting task, and cancelling the progress, pause the download", arguments: [true, false])
-    func otherPauses(isTask: Bool) async throws {
+    @Test("pausing the progress pauses the download")
+    func pausedProgress() async throws {
         let server = try server()
         let fixture = try UploadFixture()
         let download = try fixture.download(server.url)
         let task = Task { await download.failure() }
         await download.awaitBytes(900_000)
-        if isTask { task.cancel() } else { download.progress.pause() }
+        download.progress.pause()
         let error = await task.value
         #expect(error?.code == .paused && error?.resumeData != nil)
+        #expect(download.resumeData == error?.resumeData)
+    }
+
+    @Test("a canceled task that waits throws CancellationError, and the download can be resumed")
+    func cancelledTask() async throws {
+        let server = try server()
+        let fixture = try UploadFixture()
+        let download = try fixture.download(server.url)
+        let task = Task { try await download.value() }
+        await download.awaitBytes(900_000)
+        task.cancel()
+        await #expect(throws: CancellationError.self) { try await task.value }
+        let data = try #require(download.resumeData)
+        _ = try fixture.client.resumeDownload(data)
     }
 
     @Test("after a crash a download continues at its checkpoint; bytes beyond the checkpoint are received again")
@@ -96,7 +110,7 @@ struct DownloadResumptionTests {
         let fixture = try UploadFixture()
         let download = try fixture.download(server.url)
         await download.awaitBytes(900_000)
-        let data = try #require(download.checkpoint)
+        let data = try #require(download.resumeData)
         #expect(await (try fixture.client.resumeDownload(data)).failure()?.code == .resumeDataUsed)
         await #expect(throws: TransferError.self) { try await fixture.client.discard(data) }
         let paused = try #require(await download.pause())
@@ -155,7 +169,7 @@ struct DownloadResumptionTests {
         await download.awaitBytes(900_000)
         // No client can continue a file without a name.
         #expect(fixture.downloads.isEmpty)
-        #expect(download.checkpoint == nil)
+        #expect(download.resumeData == nil)
         #expect(await download.pause() == nil)
         #expect(fixture.downloads.isEmpty)
     }
@@ -166,11 +180,11 @@ struct DownloadResumptionTests {
         let fixture = try UploadFixture()
         let download = try fixture.download(server.url)
         await download.awaitBytes(900_000)
-        await download.cancel(deletingUpload: isDeleting)
+        await download.cancel(deletingPartialFile: isDeleting)
         let error = await download.failure()
         #expect(error?.code == .cancelled && error?.resumeData == nil)
         #expect(fixture.partials.count == (isDeleting ? 0 : 1))
-        #expect(download.checkpoint == nil)
+        #expect(download.resumeData == nil)
     }
 
     @Test("discarding resume data removes the partial file")

@@ -34,7 +34,7 @@ struct DownloadTests {
                 if case .received(2_000_000, 2_000_000) = event { true } else { false }
             })
         #expect(download.progress.completedUnitCount == 2_000_000 && download.progress.totalUnitCount == 2_000_000)
-        #expect(download.checkpoint == nil)
+        #expect(download.resumeData == nil)
         #expect(fixture.tickets.isEmpty)
     }
 
@@ -53,7 +53,7 @@ struct DownloadTests {
         #expect(server.requests.dropFirst().allSatisfy { $0.fields["If-Range"] == "\"one\"" })
         #expect(history.resumptions == (1...6).map { $0 * 300_000 })
         #expect(history.interruptions.count == 6)
-        #expect(history.interruptions.allSatisfy { $0.code == .connectionLost && $0.isInterruption })
+        #expect(history.interruptions.allSatisfy { $0.code == .connectionLost && $0.canRetry })
         #expect(fixture.downloads == ["result.bin"])
     }
 
@@ -231,7 +231,7 @@ struct DownloadTests {
             } else {
                 #expect(error?.code == .digestMismatch && error?.resumeData == nil)
                 #expect(fixture.downloads.isEmpty)
-                #expect(download.checkpoint == nil)
+                #expect(download.resumeData == nil)
             }
         }
     }

@@ -59,7 +59,7 @@ struct StalledDownloadTests {
         }
         #expect(saved.withLock { $0.last?.position } == 1_000_000)
         #expect(saved.withLock { $0.count } < 12)
-        await download.cancel(deletingUpload: true)
+        await download.cancel(deletingPartialFile: true)
     }
 
     @Test("each position is reported once")
@@ -73,6 +73,6 @@ struct StalledDownloadTests {
             if case .interrupted = event { break }
         }
         #expect(Set(positions).count == positions.count, "\(positions)")
-        await download.cancel(deletingUpload: true)
+        await download.cancel(deletingPartialFile: true)
     }
 }

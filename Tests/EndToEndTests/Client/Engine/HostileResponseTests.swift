@@ -34,9 +34,9 @@ struct HostileResponseTests {
     }
 
     private static func configure(_ configuration: inout TransferClient.Configuration) {
-        configuration.retry.delays = [0]
+        configuration.retry.delays = [.zero]
         configuration.retry.triesWithoutProgress = 2
-        configuration.retry.maximumRetryAfter = 0
+        configuration.retry.maximumRetryAfter = .zero
         configuration.gate = .milliseconds(1)
         configuration.stallTimeout = .seconds(5)
     }
@@ -60,7 +60,7 @@ struct HostileResponseTests {
                 #expect(position >= 0 && total ?? 0 >= 0, "\(source)")
             }
             do throws(TransferError) {
-                let result = try await download.value()
+                let result = try await download.outcome()
                 #expect(fixture.result.count == Int(result.size), "\(source)")
                 #expect(download.progress.fractionCompleted == 1 && parent.isFinished, "\(source)")
                 #expect(fixture.downloads == ["result.bin"], "\(source): \(fixture.downloads)")

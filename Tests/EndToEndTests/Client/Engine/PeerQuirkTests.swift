@@ -35,7 +35,7 @@ struct PeerQuirkTests {
         }
         let upload = fixture.client.upload(
             TransferRequest(server.url + "/x", method: .post), from: try fixture.file(bytes))
-        do throws(TransferError) { return .success(try await upload.value()) } catch { return .failure(error) }
+        do throws(TransferError) { return .success(try await upload.outcome()) } catch { return .failure(error) }
     }
 
     @Test(

@@ -23,7 +23,7 @@ final class SessionFixture: Sendable {
         var configuration = TransferClient.Configuration()
         configuration.creation = .optimistic
         configuration.storageDirectory = storage
-        configuration.retry.delays = [0, 0.02, 0.05]
+        configuration.retry.delays = [.zero, .milliseconds(20), .milliseconds(50)]
         configuration.retry.triesWithoutProgress = 4
         change(&configuration)
         return configuration

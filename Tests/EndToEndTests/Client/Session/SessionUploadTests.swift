@@ -170,7 +170,7 @@ struct SessionUploadTests {
         let port = try ScriptedServer { _, reply in reply.reset() }.port
         let fixture = try SessionFixture()
         // With these delays, a client that tried again would exceed the test's time limit.
-        let session = fixture.session { $0.retry.delays = [100_000] }
+        let session = fixture.session { $0.retry.delays = [.seconds(100_000)] }
         let request = try SessionFixture.request("http://127.0.0.1:\(port)/", "POST")
         await #expect { try await session.upload(for: request, from: Data([1])) } throws: { error in
             let error = error as? URLError

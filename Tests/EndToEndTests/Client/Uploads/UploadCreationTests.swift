@@ -243,7 +243,7 @@ struct UploadCreationTests {
         #expect(names == ["started 300000", "informational", "checkpoint 0", "completed"])
         #expect(last == (300_000, 300_000))
         #expect(upload.progress.completedUnitCount == 300_000 && upload.progress.fractionCompleted == 1)
-        #expect(upload.checkpoint == nil)
+        #expect(upload.resumeData == nil)
     }
 
     @Test(

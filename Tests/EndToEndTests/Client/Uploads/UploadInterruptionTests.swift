@@ -49,7 +49,7 @@ struct UploadInterruptionTests {
             if case .resumed(let offset) = event { offsets.append(offset) }
             if case .interrupted(let error, _) = event {
                 interruptions += 1
-                #expect(error.code == .connectionLost && error.isInterruption)
+                #expect(error.code == .connectionLost && error.canRetry)
             }
         }
         #expect(offsets == (1...6).map { Int64($0) * 100_000 })
@@ -92,7 +92,7 @@ struct UploadInterruptionTests {
         let fixture = try UploadFixture { $0.retry.triesWithoutProgress = 2 }
         let error = await upload(to: server, fixture).failure()
         #expect(error?.code == .serverUnavailable && error?.status == 503)
-        #expect(error?.isInterruption == true)
+        #expect(error?.canRetry == true)
         let data = try #require(error?.resumeData)
         isBroken.withLock { $0 = false }
         let result = try await fixture.client.resumeUpload(data, from: DataSource(Data(bytes))).value()
@@ -241,7 +241,7 @@ struct UploadInterruptionTests {
             try model.take(reply, atMost: 400_000)
             reply.reset()
         }
-        let fixture = try UploadFixture { $0.retry.delays = [0, 200] }
+        let fixture = try UploadFixture { $0.retry.delays = [.zero, .seconds(200)] }
         let upload = upload(to: server, fixture)
         for await event in upload.events {
             if case .interrupted(let error, _) = event, error.code == .serverUnavailable { break }

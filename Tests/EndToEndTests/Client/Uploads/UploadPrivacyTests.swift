@@ -54,7 +54,7 @@ struct UploadPrivacyTests {
         let error = await fixture.client.upload(
             TransferRequest(server.url + "/x", method: .put), from: DataSource(Data(bytes))
         ).failure()
-        #expect(error?.code == .authorizationFailed && error?.underlying?.contains("Expired") == true)
+        #expect(error?.code == .authorizationFailed && error?.underlying is Expired)
         let data = try #require(error?.resumeData)
         _ = try await fixture.client.resumeUpload(data, from: DataSource(Data(bytes))).value()
         expectSame(model.inventory.bytes, bytes)
@@ -199,7 +199,7 @@ struct UploadPrivacyTests {
         let upload = fixture.client.upload(
             TransferRequest(server.url + "/x", method: .put), from: DataSource(Data(bytes)))
         for await event in upload.events { if case .checkpoint = event { break } }
-        let data = try #require(upload.checkpoint).data
+        let data = try #require(upload.resumeData).data
         _ = await upload.pause()
         let text = String(decoding: data, as: UTF8.self)
         let forged = text.replacingOccurrences(of: server.url + "/u/1", with: other.url + "/u/1")

@@ -23,9 +23,30 @@ struct UploadRefusalTests {
             try model.take(reply)
             try reply.respond(status, ["Upload-Complete": "?1"], "no good")
         }
-        let result = try await upload(to: server, UploadFixture()).value()
+        let upload = upload(to: server, try UploadFixture())
+        let result = try await upload.response()
         #expect(result.status?.rawValue == status && result.content == Array("no good".utf8))
         #expect(server.requests.count == 1)
+        let error = await upload.failure()
+        #expect(error?.code == .refused && error?.status?.rawValue == status && error?.canRetry == false)
+        #expect(error?.response?.content == Array("no good".utf8))
+        #expect(error?.localizedDescription == error?.message)
+        guard case .failed(let last)? = await upload.history().last else {
+            Issue.record("the last event is not failed")
+            return
+        }
+        #expect(last.code == .refused)
+    }
+
+    @Test("the error has the complete response of the target, up to 1 MiB", arguments: [400, 500])
+    func largeRejection(status: Int) async throws {
+        let content = String(repeating: "x", count: 700_000)
+        let server = try ScriptedServer { request, reply in
+            _ = try reply.readAll()
+            try reply.respond(status, ["Upload-Complete": "?1"], content)
+        }
+        let error = await upload(to: server, try UploadFixture { $0.gate = .milliseconds(50) }).failure()
+        #expect(error?.response?.content.count == content.utf8.count)
     }
 
     @Test(
@@ -40,7 +61,7 @@ struct UploadRefusalTests {
         let error = await upload(to: server, try UploadFixture()).failure()
         #expect(error?.code == .refused && error?.status?.rawValue == status)
         #expect(error?.response?.content == Array("no good".utf8))
-        #expect(error?.isInterruption == false)
+        #expect(error?.canRetry == false)
         #expect(!server.requests.contains { ["HEAD", "PATCH"].contains($0.method) })
     }
 
@@ -64,7 +85,7 @@ struct UploadRefusalTests {
         let fixture = try UploadFixture { $0.gate = .milliseconds(50) }
         let result = try await fixture.client.upload(
             TransferRequest(server.url + "/x", method: .put), from: DataSource(Data(large))
-        ).value()
+        ).response()
         #expect(result.status == 400 && result.content == Array("enough".utf8))
         #expect(result.sent < 30_000_000)
     }

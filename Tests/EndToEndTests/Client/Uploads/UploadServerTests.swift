@@ -199,7 +199,7 @@ struct UploadServerTests {
                 let request = TransferRequest(proxy.url + "/files/a.bin", method: .put)
                 let upload = fixture.client.upload(request, from: source)
                 for await event in upload.events { if case .checkpoint = event { break } }
-                let checkpoint = try #require(upload.checkpoint)
+                let checkpoint = try #require(upload.resumeData)
                 await upload.cancel(deletingUpload: isDeleting)
                 let error = await upload.failure()
                 #expect(error?.code == .cancelled)
@@ -216,7 +216,7 @@ struct UploadServerTests {
         }
     }
 
-    @Test("a canceled task pauses the upload, and the error contains the resume data")
+    @Test("a canceled task that waits throws CancellationError, and the upload has the resume data")
     func taskCancellation() async throws {
         try await withServer { server in
             let fixture = try UploadFixture()
@@ -225,13 +225,15 @@ struct UploadServerTests {
             let upload = fixture.client.upload(
                 TransferRequest(proxy.url + "/files/a.bin", method: .put), from: try fixture.file(bytes))
             let events = upload.events
-            let task = Task { await upload.failure() }
+            let task = Task { try await upload.value() }
             for await event in events { if case .checkpoint = event { break } }
             task.cancel()
-            let error = await task.value
+            await #expect(throws: CancellationError.self) { try await task.value }
+            let error = await upload.failure()
             #expect(error?.code == .paused)
             #expect(error?.urlErrorCode == -999)
-            let data = try #require(error?.resumeData)
+            let data = try #require(upload.resumeData)
+            #expect(data == error?.resumeData)
             proxy.release()
             let result = try await fixture.client.resumeUpload(data).value()
             #expect(result.status == 201)
@@ -272,7 +274,7 @@ struct UploadServerTests {
                 for _ in 0..<20 {
                     let upload = fixture.client.upload(request, from: source)
                     do throws(TransferError) {
-                        results.append(try await upload.value())
+                        results.append(try await upload.outcome())
                         fixtureError = nil
                     } catch {
                         // The connection was cut before the client got the location of the upload: the upload starts

@@ -175,4 +175,39 @@ struct UploadSourceTests {
         #expect(await upload.pause() == nil)
         #expect(start.duration(to: .now) < EngineFixture.promptLimit)
     }
+
+    @Test("upload(file:to:) puts to a name, and posts the name of the file to a collection", arguments: [true, false])
+    func fileByPath(isURL: Bool) async throws {
+        try await withServer { server in
+            let fixture = try UploadFixture()
+            let bytes = Payload.bytes(100_000)
+            let source = try fixture.file(bytes, "fünf.bin")
+            let url = server.url("/files/")
+            let (put, post) =
+                isURL
+                ? (
+                    try fixture.client.upload(
+                        file: URL(filePath: source.path), to: try #require(URL(string: url + "name.bin"))),
+                    try fixture.client.upload(file: URL(filePath: source.path), to: try #require(URL(string: url)))
+                )
+                : (
+                    try fixture.client.upload(file: source.path, to: url + "name.bin"),
+                    try fixture.client.upload(file: source.path, to: url)
+                )
+            #expect(put.request.method == .put && post.request.method == .post)
+            _ = try await put.value()
+            _ = try await post.value()
+            expectSame(server.published("name.bin") ?? [], bytes)
+            expectSame(server.published("fünf.bin") ?? [], bytes)
+        }
+    }
+
+    @Test("a URL that is not of a file is not a source, and a missing file is reported")
+    func notAFile() throws {
+        #expect(throws: TransferError.self) { try FileSource(url: URL(string: "https://example.com/a")!) }
+        let error = #expect(throws: TransferError.self) {
+            try TransferClient().upload(file: "/nonexistent/x", to: "http://127.0.0.1/")
+        }
+        #expect(error?.code == .noSuchSource && error?.underlying as? Errno == .noSuchFile)
+    }
 }
