@@ -7,7 +7,7 @@ package struct ZshCompletion {
         var text = "#compdef \(program.name)\n\n"
         for page in program.commands {
             if case .lines(let command) = page.operands {
-                text += "\(Self.lister(page, function))() {\n    compadd -- ${(f)\"$(\(command))\"}\n}\n\n"
+                text += "\(Self.operandsFunction(page, function))() {\n    compadd -- ${(f)\"$(\(command))\"}\n}\n\n"
             }
         }
         text += """
@@ -38,7 +38,7 @@ package struct ZshCompletion {
             var specifications = page.options.map(Self.specification) + ["'--help[show help]'"]
             // An operand without completions would make `_arguments` offer no options either.
             if page.operands != .nothing {
-                let operands = Self.action(page.operands, Self.lister(page, function))
+                let operands = Self.action(page.operands, Self.operandsFunction(page, function))
                 specifications.append(Self.quoted("*:operand:" + operands))
             }
             text += "    \(page.name))\n        _arguments -S \\\n            "
@@ -57,15 +57,15 @@ package struct ZshCompletion {
     }
 
     /// The function that offers a command's operands.
-    private static func lister(_ page: ManualPage, _ function: String) -> String { "\(function)_\(page.name)_operands" }
+    private static func operandsFunction(_ page: ManualPage, _ function: String) -> String { "\(function)_\(page.name)_operands" }
 
-    private static func action(_ completion: Completion, _ lister: String = " ") -> String {
+    private static func action(_ completion: Completion, _ operandsFunction: String = " ") -> String {
         switch completion {
         case .nothing: " "
         case .files: "_files"
         case .directories: "_files -/"
         case .words(let words): "(\(words.map(escaped).joined(separator: " ")))"
-        case .lines: lister
+        case .lines: operandsFunction
         }
     }
 

@@ -43,7 +43,7 @@ public struct CacheControl: Sendable, Hashable {
 
     /// The directives for a response to one user: `private` is added unless it is already present without field names.
     public var forOneUser: CacheControl {
-        let privately = Directive(name: "private", argument: nil)
-        return directives.contains(privately) ? self : CacheControl(directives: [privately] + directives)
+        let privateDirective = Directive(name: "private", argument: nil)
+        return directives.contains(privateDirective) ? self : CacheControl(directives: [privateDirective] + directives)
     }
 }

@@ -2,7 +2,7 @@ import SystemCalls
 
 /// Sends keep-alive messages as long as a check succeeds before each one.
 final class Watchdog: Sendable {
-    private let isOver = Monitor(false)
+    private let isStopped = Monitor(false)
 
     /// Starts the watchdog. The first check is made immediately, and each next one after half of the interval
     /// (sd_watchdog_enabled(3)).
@@ -17,14 +17,14 @@ final class Watchdog: Sendable {
         alarm: @escaping @Sendable () -> Void
     ) throws(Errno) {
         let period = interval / 2
-        _ = try WorkerThread(name: "watchdog") { [isOver] in
+        _ = try WorkerThread(name: "watchdog") { [isStopped] in
             var isAlarmed = false
             var next = SystemClock.monotonicNanoseconds()
             repeat {
                 let finding = check(SystemClock.monotonicNanoseconds() + period)
-                let shouldContinue = isOver.withLock { isOver in
+                let shouldContinue = isStopped.withLock { isStopped in
                     // After ``stop()`` nothing more is sent.
-                    if isOver { return false }
+                    if isStopped { return false }
                     if let finding { send(finding) } else if !isAlarmed { alarm() }
                     return true
                 }
@@ -32,14 +32,14 @@ final class Watchdog: Sendable {
                 isAlarmed = finding == nil
                 let now = SystemClock.monotonicNanoseconds()
                 next = finding == nil ? now + period / 8 : max(next + period, now + period / 2)
-            } while isOver.wait(until: next, { $0 ? true : nil }) == nil
+            } while isStopped.wait(until: next, { $0 ? true : nil }) == nil
         }
     }
 
     /// Stops the watchdog without waiting for a check in progress.
     func stop() {
-        isOver.withLock { $0 = true }
-        isOver.notifyAll()
+        isStopped.withLock { $0 = true }
+        isStopped.notifyAll()
     }
 
     deinit { stop() }

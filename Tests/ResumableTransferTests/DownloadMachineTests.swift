@@ -60,7 +60,7 @@ struct DownloadMachineTests {
         #expect(dated.nextRequest()?.start == 0)
         var tagged = DownloadMachine.sample(contentCoding: "gzip")
         #expect(tagged.nextRequest()?.start == 40)
-        #expect(tagged.reception(206, part.merging(["Content-Encoding": "br"])) == .unfit)
+        #expect(tagged.reception(206, part.merging(["Content-Encoding": "br"])) == .inconsistent)
         guard case .resume = tagged.reception(206, part) else {
             Issue.record("a part without Content-Encoding was not accepted")
             return
@@ -91,7 +91,7 @@ struct DownloadMachineTests {
     func otherPart(range: String) {
         var machine = DownloadMachine.sample()
         let fields: Fields = ["ETag": "\"a\"", "Content-Range": range]
-        #expect(machine.reception(206, fields) == .unfit)
+        #expect(machine.reception(206, fields) == .inconsistent)
         machine.answer(206, fields)
         #expect(machine.nextRequest()?.fields.isEmpty == true)
         // The received bytes are kept until their replacement is complete.
@@ -103,7 +103,7 @@ struct DownloadMachineTests {
         arguments: [["ETag": "\"b\""], ["ETag": "W/\"a\""], ["ETag": "a"], [:]] as [Fields])
     func otherTag(fields: Fields) {
         var machine = DownloadMachine.sample()
-        #expect(machine.reception(206, fields.merging(["Content-Range": "bytes 40-99/100"])) == .unfit)
+        #expect(machine.reception(206, fields.merging(["Content-Range": "bytes 40-99/100"])) == .inconsistent)
     }
 
     @Test("RNG-27: a response with two entity tags counts as one without a tag")
@@ -111,7 +111,7 @@ struct DownloadMachineTests {
         var machine = DownloadMachine.sample()
         var fields: Fields = ["ETag": "\"a\"", "Content-Range": "bytes 40-99/100"]
         fields.append("ETag", "\"b\"")
-        #expect(machine.reception(206, fields) == .unfit)
+        #expect(machine.reception(206, fields) == .inconsistent)
     }
 
     @Test("RNG-27: if the validator is a date, the part must have the same date and no different entity tag")
@@ -131,7 +131,7 @@ struct DownloadMachineTests {
     }
 
     @Test("RNG-27: a response to If-Range with a date need not repeat the date, but needs the complete size")
-    func dateLeftOut() {
+    func omittedDate() {
         let modified = DownloadMachine.now - 7200
         func isAccepted(_ range: String, _ fields: Fields = [:], total: Int64? = 100) -> Bool {
             var machine = DownloadMachine.sample(entityTag: "W/\"a\"", lastModified: modified, total: total)
@@ -151,13 +151,13 @@ struct DownloadMachineTests {
     func multipart() {
         var machine = DownloadMachine.sample()
         #expect(
-            machine.reception(206, ["ETag": "\"a\"", "Content-Type": "multipart/byteranges; boundary=x"]) == .unfit)
+            machine.reception(206, ["ETag": "\"a\"", "Content-Type": "multipart/byteranges; boundary=x"]) == .inconsistent)
     }
 
     @Test("RNG-28: content that is not as long as the part is not accepted", arguments: ["59", "61", "100"])
     func otherLength(length: String) {
         var machine = DownloadMachine.sample()
-        #expect(machine.reception(206, part.merging(["Content-Length": length])) == .unfit)
+        #expect(machine.reception(206, part.merging(["Content-Length": length])) == .inconsistent)
     }
 
     @Test("content that is longer than its part is rejected, and everything is requested again")
@@ -170,7 +170,7 @@ struct DownloadMachineTests {
     }
 
     @Test("206 to a request without Range is a violation")
-    func unaskedPart() {
+    func unrequestedPart() {
         var machine = DownloadMachine(retry: RetryPolicy(), random: { 0 })
         machine.answer(206, ["ETag": "\"a\"", "Content-Range": "bytes 0-99/100"])
         guard case .violation = machine.failure else {
@@ -201,7 +201,7 @@ struct DownloadMachineTests {
         let zero = "sha-256=:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=:"
         let other = "sha-256=:AQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=:"
         var machine = DownloadMachine.sample(digest: zero)
-        #expect(machine.reception(206, part.merging(["Repr-Digest": other])) == .unfit)
+        #expect(machine.reception(206, part.merging(["Repr-Digest": other])) == .inconsistent)
         guard case .resume = machine.reception(206, part.merging(["Repr-Digest": zero])) else {
             Issue.record("the same digest was not accepted")
             return
@@ -211,7 +211,7 @@ struct DownloadMachineTests {
     // MARK: 200
 
     @Test("RNG-29: after 200 to a request for a part, the content of this response is received from the beginning")
-    func whole() {
+    func completeResponse() {
         var machine = DownloadMachine.sample()
         let fields: Fields = ["ETag": "\"b\"", "Content-Length": "70"]
         guard case .replace(let representation) = machine.reception(200, fields) else {
@@ -261,7 +261,7 @@ struct DownloadMachineTests {
     @Test("RNG-28: a part with status 200 is not accepted as the complete representation")
     func partAs200() {
         var machine = DownloadMachine.sample()
-        #expect(machine.reception(200, part) == .unfit)
+        #expect(machine.reception(200, part) == .inconsistent)
         let complete: Fields = ["ETag": "\"a\"", "Content-Range": "bytes 0-99/100", "Content-Length": "100"]
         guard case .replace = machine.reception(200, complete) else {
             Issue.record("the complete representation was not accepted")

@@ -118,7 +118,7 @@ struct DownloadModel {
             if machine.hasBytes, machine.earlier == nil { earlier = (file, inFile) }
             file = content
             inFile = answer.version
-        case .complete, .doubtful, .unfit, .earlier, .unexpected, .redirection, .refusal, .violation: break
+        case .complete, .doubtful, .inconsistent, .earlier, .unexpected, .redirection, .refusal, .violation: break
         }
         machine.responded(head, position: Int64(file.count), ending: ending, now: DownloadMachine.now)
         if machine.earlier == nil, !machine.isFinished, let earlier {

@@ -20,7 +20,7 @@ struct PartialFileTests {
 
     /// Writes a partial file, closes it and returns its checkpoint.
     /// - Parameter synchronized: the number of bytes on stable storage; a digest covers the other bytes.
-    private func leave(_ count: Int = 150_000, synchronized: Int = 150_000) throws -> DownloadCheckpoint {
+    private func writePartialFile(_ count: Int = 150_000, synchronized: Int = 150_000) throws -> DownloadCheckpoint {
         let partial = try PartialFile.create(in: place)
         try partial.begin()
         try partial.linkName()
@@ -76,27 +76,27 @@ struct PartialFileTests {
     // MARK: Resuming
 
     @Test("a partial file is continued from its checkpoint, and resume data can contain that checkpoint")
-    func goOn() throws {
-        let record = try leave()
+    func resumesFromCheckpoint() throws {
+        let record = try writePartialFile()
         #expect(record.isValid)
         #expect(try position(record) == 150_000)
     }
 
     @Test("bytes that the checkpoint does not cover are not used, even if the system was not restarted")
     func longer() throws {
-        let record = try leave()
+        let record = try writePartialFile()
         try change(record) { file in try bytes[150_000..<160_000].withUnsafeBytes { try file.write($0, at: 150_000) } }
         #expect(try position(record) == 150_000)
     }
 
     @Test("after a restart of the system only synchronized bytes are used")
     func otherRun() throws {
-        var record = try leave()
+        var record = try writePartialFile()
         record.bootID = "another"
         try change(record) { file in try bytes[150_000..<160_000].withUnsafeBytes { try file.write($0, at: 150_000) } }
         #expect(try position(record) == 150_000)
         #expect(try FileDescriptor.open(path(record), .readOnly).status().size == 150_000)
-        record = try leave(synchronized: 90_000)
+        record = try writePartialFile(synchronized: 90_000)
         record.bootID = ""
         #expect(record.received == 150_000)
         #expect(try position(record) == 90_000)
@@ -105,7 +105,7 @@ struct PartialFileTests {
     @Test("without a restart of the system all bytes that the digest covers are used, on stable storage or not")
     func unsynchronized() throws {
         for synchronized in [0, 90_000] {
-            let record = try leave(synchronized: synchronized)
+            let record = try writePartialFile(synchronized: synchronized)
             #expect(record.isValid && record.received == 150_000 && record.synchronized == synchronized)
             #expect(try position(record) == 150_000)
         }
@@ -114,7 +114,7 @@ struct PartialFileTests {
     @Test("if one of the bytes that are not on stable storage has changed, none of them is used", arguments: 0..<4)
     func garbledSpan(damage: Int) throws {
         for synchronized in [0, 20_000] {
-            var record = try leave(synchronized: synchronized)
+            var record = try writePartialFile(synchronized: synchronized)
             try change(record) { file in
                 switch damage {
                 case 0: try [UInt8](repeating: 0, count: 100).withUnsafeBytes { try file.write($0, at: 30_000) }
@@ -149,7 +149,7 @@ struct PartialFileTests {
     @Test("a partial file whose bytes have changed is removed and not continued")
     func garbled() throws {
         for damage in 0..<3 {
-            let record = try leave()
+            let record = try writePartialFile()
             try change(record) { file in
                 switch damage {
                 case 0: try [UInt8(0)].withUnsafeBytes { try file.write($0, at: 149_000) }
@@ -163,9 +163,9 @@ struct PartialFileTests {
     }
 
     @Test("a link, a FIFO, a directory, a file with two names and another file are neither used nor touched")
-    func strange() throws {
+    func otherFileKinds() throws {
         for kind in 0..<5 {
-            let record = try leave()
+            let record = try writePartialFile()
             let path = path(record)
             let kept = directory.path + "/kept"
             #expect(rename(path, kept) == 0)
@@ -186,7 +186,7 @@ struct PartialFileTests {
 
     @Test("a file of another user is not used", .enabled(if: geteuid() == 0, "needs root, to change an owner"))
     func otherOwner() throws {
-        let record = try leave()
+        let record = try writePartialFile()
         #expect(chown(path(record), 12345, 12345) == 0)
         #expect(try position(record) == nil)
         #expect(names == [record.partialName.repairedText])
@@ -194,7 +194,7 @@ struct PartialFileTests {
 
     @Test("a partial file that a transfer is writing is neither used nor removed")
     func busy() throws {
-        let record = try leave()
+        let record = try writePartialFile()
         guard case .usable(let partial) = try PartialFile.open(record, in: place) else {
             Issue.record("not usable")
             return
@@ -209,7 +209,7 @@ struct PartialFileTests {
 
     @Test("a missing partial file is no error")
     func gone() throws {
-        let record = try leave()
+        let record = try writePartialFile()
         #expect(try PartialFile.discard(record, in: place))
         #expect(names.isEmpty)
         #expect(try position(record) == nil)
@@ -220,7 +220,7 @@ struct PartialFileTests {
 
     @Test("another representation gets a file with another name, so that an older checkpoint finds no file")
     func otherName() throws {
-        let record = try leave()
+        let record = try writePartialFile()
         guard case .usable(let partial) = try PartialFile.open(record, in: place) else {
             Issue.record("not usable")
             return

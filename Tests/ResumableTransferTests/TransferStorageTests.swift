@@ -60,7 +60,7 @@ import Testing
         #expect(first != nil)
         expectUsed(data)
         // Examining the data does not use it.
-        try storage.examine(data)
+        try storage.requireUnused(data)
         first = nil
         #expect(try claim(data) != nil)
     }
@@ -73,7 +73,7 @@ import Testing
         #expect(try claim(first) != nil)
         #expect(try claim(second) != nil)
         expectUsed(first)
-        #expect(throws: TransferError.self) { try storage.examine(first) }
+        #expect(throws: TransferError.self) { try storage.requireUnused(first) }
         // Data that an old process issues after that is valid.
         let third = try next(first)
         #expect(third.record.generation >= second.record.generation)
@@ -87,7 +87,7 @@ import Testing
         try #require(try claim(second)).remove()
         expectUsed(first)
         expectUsed(second)
-        #expect(throws: TransferError.self) { try storage.examine(second) }
+        #expect(throws: TransferError.self) { try storage.requireUnused(second) }
     }
 
     @Test("if many claim a transfer at the same time, exactly one succeeds")

@@ -144,7 +144,7 @@ import Testing
             replaced: kind.replaces ? try fixture.store.publishedFile(target).attributes.entityTag.opaque : nil,
             identity: try area.open(row.blob).identity(), response: Response(status: 201),
             refused: Response(status: 409))
-        try catalog.commit(.intend(id, epoch: 1, intent))
+        try catalog.commit(.recordIntent(id, epoch: 1, intent))
         try area.makeDirectories(for: target, durably: true)
         _ = try area.publish(row.blob, as: target, replacing: kind.replaces)
         #expect(try catalog.row(id)?.isWithdrawn == false)

@@ -201,7 +201,7 @@ import Testing
         let intent = PublicationIntent(
             name: try name("file"), replaced: nil, identity: identity, response: Response(status: 201),
             refused: Response(status: 409))
-        try fixture.store.catalog.commit(.intend(id, epoch: 1, intent))
+        try fixture.store.catalog.commit(.recordIntent(id, epoch: 1, intent))
         try Data("outside".utf8).write(to: URL(fileURLWithPath: fixture.root + "/files/file"))
         try fixture.reopen()
         #expect(try fixture.store.record(id).phase == .complete(Response(status: 409)))

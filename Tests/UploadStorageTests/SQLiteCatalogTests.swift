@@ -64,7 +64,7 @@ import Testing
             let intent = PublicationIntent(
                 name: try name("a"), replaced: "t", identity: "1", response: Response(status: 201),
                 refused: Response(status: 409))
-            try catalog.commit(.intend(row.id, epoch: 2, intent))
+            try catalog.commit(.recordIntent(row.id, epoch: 2, intent))
             #expect(throws: StoreError.superseded) { try catalog.commit(advance(row, epoch: 2, offset: 9)) }
             #expect(throws: StoreError.superseded) { try catalog.commit(.markProcessing(row.id, epoch: 2)) }
             #expect(try catalog.row(row.id)?.intent == intent)

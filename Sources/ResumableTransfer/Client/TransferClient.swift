@@ -64,7 +64,7 @@ public final class TransferClient: Sendable {
     // MARK: For transfers
 
     /// Registers a transfer that starts. Returns false if it must not start because the client was shut down.
-    func enter(_ transfer: any Transfer) -> Bool {
+    func register(_ transfer: any Transfer) -> Bool {
         state.withLock { state in
             if state.isShutDown { return false }
             state.running[ObjectIdentifier(transfer)] = transfer
@@ -72,7 +72,7 @@ public final class TransferClient: Sendable {
         }
     }
 
-    func leave(_ transfer: ObjectIdentifier) {
+    func unregister(_ transfer: ObjectIdentifier) {
         _ = state.withLock { $0.running.removeValue(forKey: transfer) }
     }
 

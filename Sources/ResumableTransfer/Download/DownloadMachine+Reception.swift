@@ -25,7 +25,7 @@ extension DownloadMachine {
         // Content-Range has no meaning with these statuses (RFC 9110 section 14.4), but some servers send a part in
         // this way.
         let part = head.single("Content-Range").flatMap { ContentRange(parsing: $0)?.range }
-        if start > 0, let part, part.lowerBound > 0 { return .unfit }
+        if start > 0, let part, part.lowerBound > 0 { return .inconsistent }
         var new = DownloadRepresentation(head)
         guard hasBytes, let known = representation else { return .replace(new) }
         if known.hasSameValidator(as: new) == true {
@@ -51,12 +51,12 @@ extension DownloadMachine {
         // A response with several parts has no Content-Range, and a Content-Range with another unit cannot be parsed.
         guard let value = head.single("Content-Range"), let field = ContentRange(parsing: value),
             let range = field.range, range.lowerBound == start
-        else { return .unfit }
-        if let total = known.total, let size = field.size, total != size { return .unfit }
-        if let total = known.total, range.upperBound > total { return .unfit }
-        if let length = head.contentLength, length != Int64(range.count) { return .unfit }
+        else { return .inconsistent }
+        if let total = known.total, let size = field.size, total != size { return .inconsistent }
+        if let total = known.total, range.upperBound > total { return .inconsistent }
+        if let length = head.contentLength, length != Int64(range.count) { return .inconsistent }
         let part = DownloadRepresentation(head)
-        guard known.isContinued(by: part, isSizeKnown: field.size != nil) else { return .unfit }
+        guard known.isContinued(by: part, isSizeKnown: field.size != nil) else { return .inconsistent }
         known.total = known.total ?? field.size
         known.digest = known.digest ?? part.digest
         return .resume(known, end: range.upperBound)
@@ -65,13 +65,13 @@ extension DownloadMachine {
     /// Classifies 416 (RFC 9110 section 15.5.17).
     private func receptionOfUnsatisfiableRange(_ head: ClientResponseHead) -> DownloadReception {
         guard start > 0, var known = representation else { return .refusal }
-        guard !isDoubtful, let value = head.single("Content-Range"), let field = ContentRange(parsing: value),
+        guard !isCompletenessUncertain, let value = head.single("Content-Range"), let field = ContentRange(parsing: value),
             field.range == nil, let size = field.size, size == start, known.total == nil || known.total == size
-        else { return .unfit }
+        else { return .inconsistent }
         known.total = size
         return switch known.hasSameValidator(as: DownloadRepresentation(head)) {
         case true?: .complete(known)
-        case false?: .unfit
+        case false?: .inconsistent
         case nil: .doubtful(known)
         }
     }
@@ -89,7 +89,7 @@ enum DownloadReception: Sendable, Hashable {
     /// a validator.
     case doubtful(DownloadRepresentation)
     /// The response does not match the bytes that are kept.
-    case unfit
+    case inconsistent
     /// The response is one of the earlier representation, whose bytes are also kept.
     case earlier
     /// The response is neither a part of the requested representation nor a new state of it; another attempt may

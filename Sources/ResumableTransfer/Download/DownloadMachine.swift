@@ -45,7 +45,7 @@ struct DownloadMachine: Sendable {
     private var isOtherOrigin = false
     /// Whether it is uncertain that the kept bytes are complete, because a 416 had no validator. The last byte is then
     /// requested again, to receive one.
-    private(set) var isDoubtful = false
+    private(set) var isCompletenessUncertain = false
 
     /// - Parameters:
     ///   - representation: the representation whose bytes are kept; `nil` for a new download.
@@ -128,7 +128,7 @@ struct DownloadMachine: Sendable {
             let isAtEnd = representation.total.map { $0 == position } ?? true
             if isAtEnd, ending == .complete { representation.total = position }
             self.representation = representation
-            isDoubtful = false
+            isCompletenessUncertain = false
             note(position)
             handleEnd(ending, isAtEnd: isAtEnd, head)
         case .complete(let representation):
@@ -136,15 +136,15 @@ struct DownloadMachine: Sendable {
             phase = .finished(head)
         case .doubtful(let representation):
             self.representation = representation
-            isDoubtful = true
+            isCompletenessUncertain = true
             self.position -= 1
-            askAgain()
-        case .unfit: restart()
+            requestAgain()
+        case .inconsistent: restart()
         case .earlier:
             returnToEarlier()
             attempts += 1
-            guard attempts <= retry.triesWithoutProgress else { return fail(.exhausted(lastReason: .unfit)) }
-            askAgain()
+            guard attempts <= retry.triesWithoutProgress else { return fail(.exhausted(lastReason: .inconsistent)) }
+            requestAgain()
         case .unexpected:
             tryAgain(after: retry.retryAfter(head.fields, now: now), because: .unexpected(head.status))
         case .redirection: follow(head)
@@ -169,7 +169,7 @@ struct DownloadMachine: Sendable {
         case .complete where !isAtEnd: tryAgain(because: .truncated)
         case .complete where representation?.total == position: phase = .finished(head)
         // A server may send less than was requested.
-        case .complete: askAgain()
+        case .complete: requestAgain()
         }
     }
 
@@ -214,7 +214,7 @@ struct DownloadMachine: Sendable {
         attempts = 0
     }
 
-    private mutating func askAgain() {
+    private mutating func requestAgain() {
         place = .target
         isOtherOrigin = false
         redirections = 0
@@ -224,10 +224,10 @@ struct DownloadMachine: Sendable {
     /// Requests the entire representation. The bytes that are kept stay until it is complete.
     private mutating func restart() {
         shouldRequestEverything = true
-        isDoubtful = false
+        isCompletenessUncertain = false
         attempts += 1
-        guard attempts <= retry.triesWithoutProgress else { return fail(.exhausted(lastReason: .unfit)) }
-        askAgain()
+        guard attempts <= retry.triesWithoutProgress else { return fail(.exhausted(lastReason: .inconsistent)) }
+        requestAgain()
     }
 
     private mutating func tryAgain(after duration: Duration? = nil, because reason: ClientInterruption) {
@@ -238,7 +238,7 @@ struct DownloadMachine: Sendable {
         }
         let wait = retry.delay(before: attempts, random: random(), isRefused: reason.isRefusal)
         pendingWait = (duration ?? wait, reason)
-        askAgain()
+        requestAgain()
     }
 
     /// Drops the bytes that are kept if no response can continue them, or if `earlier` has more bytes of the same
@@ -260,7 +260,7 @@ struct DownloadMachine: Sendable {
         representation = earlier?.representation
         position = earlier?.position ?? 0
         earlier = nil
-        isDoubtful = false
+        isCompletenessUncertain = false
     }
 }
 

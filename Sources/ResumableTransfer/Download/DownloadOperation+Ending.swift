@@ -10,7 +10,7 @@ extension DownloadOperation {
         guard let files, let size = machine.representation?.total else {
             throw TransferError(.internalFailure, "A download was complete, but its file or its length is missing.")
         }
-        files.note(machine.representation)
+        files.setRepresentation(machine.representation)
         let partial = files.current
         try await checkDigest(of: partial, size: size)
         try await keepComplete(partial)

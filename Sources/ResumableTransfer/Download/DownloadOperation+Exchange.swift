@@ -40,7 +40,7 @@ extension DownloadOperation {
                 }
                 return .write(files.current)
             case .complete, .doubtful, .redirection, .refusal, .unexpected: return .refusal
-            case .unfit, .earlier, .violation: return .abort
+            case .inconsistent, .earlier, .violation: return .abort
             }
         }
     }
@@ -74,10 +74,10 @@ extension DownloadOperation {
         let start: Int64
         switch reception {
         case .resume(let known, _), .complete(let known):
-            files?.note(known)
+            files?.setRepresentation(known)
             start = machine.start
         case .replace: start = 0
-        case .doubtful, .unfit, .earlier, .unexpected, .redirection, .refusal, .violation: return
+        case .doubtful, .inconsistent, .earlier, .unexpected, .redirection, .refusal, .violation: return
         }
         if driver.isResuming { driver.control.events.send(.resumed(at: start)) }
         driver.isResuming = false
@@ -101,7 +101,7 @@ extension DownloadOperation {
         report(result, files: files, isOverrun: isOverrun, from: uri)
         // A failure of the file ends the download here, because the machine treats it as a lost connection.
         if let failure = files.failure { throw DownloadOperation.destinationError(failure) }
-        followMachine(files)
+        selectCurrentFile(files)
         reportProgress()
         // A complete file is synchronized next. For any other file the checkpoint is saved, unless that was done.
         guard !machine.isFinished else { return }
@@ -129,7 +129,7 @@ extension DownloadOperation {
             } else {
                 driver.lastFailure = nil
             }
-        case .unfit, .earlier:
+        case .inconsistent, .earlier:
             driver.isResuming = true
             driver.lastFailure = nil
         case .complete, .doubtful, .redirection, .refusal, .unexpected, .violation:

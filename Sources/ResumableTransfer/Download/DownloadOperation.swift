@@ -59,7 +59,7 @@ final class DownloadOperation: TransferOperation {
             self.files = files
             guard files.representation != nil else { return nil }
             machine = DownloadOperation.machine(driver.client.configuration, files)
-            followMachine(files)
+            selectCurrentFile(files)
             await driver.keepCheckpoint()
             reportProgress()
             return nil
@@ -128,9 +128,9 @@ final class DownloadOperation: TransferOperation {
     }
 
     /// Selects the file whose bytes the machine keeps as the current file.
-    func followMachine(_ files: PartialFiles) {
+    func selectCurrentFile(_ files: PartialFiles) {
         if machine.earlier == nil, !machine.isFinished, files.earlier != nil { files.returnToEarlier() }
-        files.note(machine.representation)
+        files.setRepresentation(machine.representation)
     }
 
     // MARK: Steps

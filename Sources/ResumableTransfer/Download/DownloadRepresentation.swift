@@ -56,7 +56,7 @@ extension DownloadRepresentation {
     private static let minimumAge: Int64 = 60
     /// Determines the century of dates whose year has two digits. Any fixed date can be used, because such dates are
     /// compared only with each other.
-    private static let now = HTTPDate(secondsSinceEpoch: 1_800_000_000)
+    private static let centuryReference = HTTPDate(secondsSinceEpoch: 1_800_000_000)
 
     /// The strong validator; `nil` if there is none: bytes of two responses must not be combined then.
     ///
@@ -64,8 +64,8 @@ extension DownloadRepresentation {
     var validator: Validator? {
         if let entityTag, !entityTag.isWeak { return .entityTag(entityTag) }
         guard contentCoding == nil, let lastModified, let date,
-            let modified = HTTPDate(parsing: lastModified, relativeTo: Self.now),
-            let sent = HTTPDate(parsing: date, relativeTo: Self.now),
+            let modified = HTTPDate(parsing: lastModified, relativeTo: Self.centuryReference),
+            let sent = HTTPDate(parsing: date, relativeTo: Self.centuryReference),
             modified.secondsSinceEpoch + Self.minimumAge <= sent.secondsSinceEpoch
         else { return nil }
         return .lastModified(lastModified)
@@ -78,7 +78,7 @@ extension DownloadRepresentation {
         case .lastModified(let text):
             if let entityTag, let theirs = other.entityTag, !entityTag.weakMatches(theirs) { return false }
             guard let theirs = other.lastModified else { return nil }
-            let dates = [text, theirs].map { HTTPDate(parsing: $0, relativeTo: Self.now) }
+            let dates = [text, theirs].map { HTTPDate(parsing: $0, relativeTo: Self.centuryReference) }
             return dates[0] != nil && dates[0] == dates[1]
         case nil: return false
         }

@@ -31,7 +31,7 @@ final class PartialFiles: Sendable {
     var failure: Errno? { state.withLock { $0.failure ?? $0.current.failure } }
 
     /// Updates the metadata of the representation whose bytes are in the current file.
-    func note(_ representation: DownloadRepresentation?) {
+    func setRepresentation(_ representation: DownloadRepresentation?) {
         state.withLock { $0.representation = representation }
     }
 
@@ -41,7 +41,7 @@ final class PartialFiles: Sendable {
     func replace(with representation: DownloadRepresentation, keepsCurrent: Bool) throws(Errno) {
         let (current, known, earlier) = state.withLock { ($0.current, $0.representation, $0.earlier) }
         if current.isFresh {
-            note(representation)
+            setRepresentation(representation)
             return try current.begin()
         }
         let file: PartialFile

@@ -40,7 +40,7 @@ extension TransferClient {
     ) throws(TransferError) -> Download {
         var plan = try TransferPlan<DownloadOperation>(resuming: data, request: request)
         plan.store = store
-        try storage.examine(data)
+        try storage.requireUnused(data)
         return Download(client: self, plan: plan)
     }
 }

@@ -70,7 +70,7 @@ struct TransferStorage: Sendable {
 
     /// Checks that `data` has not been used up.
     /// - Throws: `resumeDataUsed`, or `storageUnusable`.
-    func examine(_ data: ResumeData) throws(TransferError) {
+    func requireUnused(_ data: ResumeData) throws(TransferError) {
         guard let ticket = data.record.ticket else { return }
         let directory = try open()
         do throws(Errno) {

@@ -77,9 +77,9 @@ extension DrivenTransfer {
         let progress = transferProgress
         let identifier = ObjectIdentifier(self)
         // Registers the transfer before its work starts, because the work may end immediately.
-        let isAdmitted = client.enter(self)
+        let isAdmitted = client.register(self)
         control.run {
-            defer { client.leave(identifier) }
+            defer { client.unregister(identifier) }
             let driver = TransferDriver(client: client, plan: plan, control: control, progress: progress)
             return await driver.run(isAdmitted: isAdmitted)
         } rejection: {

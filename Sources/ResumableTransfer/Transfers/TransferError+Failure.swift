@@ -70,7 +70,7 @@ extension TransferDriver {
                 .unexpectedResponse,
                 "The server sent something other than the file: \(response?.contentSummary ?? "\(status)").",
                 status: status, response: response)
-        case .unfit:
+        case .inconsistent:
             TransferError(.protocolViolation, "The responses of the server contradict each other.", response: response)
         case .offsetConflict:
             TransferError(.offsetConflict, "The server refused the offset that it had reported.", response: response)

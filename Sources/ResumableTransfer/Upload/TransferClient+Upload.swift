@@ -39,7 +39,7 @@ extension TransferClient {
     package func resumeUpload(
         _ data: ResumeData, from source: (any UploadSource)?, request: TransferRequest?, store: (any CheckpointStore)?
     ) throws(TransferError) -> Upload {
-        try storage.examine(data)
+        try storage.requireUnused(data)
         var plan = try TransferPlan(resuming: data, source: source, request: request)
         plan.store = store
         return Upload(client: self, plan: plan)

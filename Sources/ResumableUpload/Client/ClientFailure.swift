@@ -26,13 +26,13 @@ package enum ClientInterruption: Sendable, Hashable {
     /// A response that is not a representation of the requested resource.
     case unexpected(Status)
     /// The response does not continue the bytes that were received before.
-    case unfit
+    case inconsistent
 
     /// Whether the server responded, so that a retry is always delayed.
     package var isRefusal: Bool {
         switch self {
         case .status, .unexpected: true
-        case .unreachable, .connection, .stall, .unusableConnection, .offsetConflict, .expiry, .truncated, .unfit: false
+        case .unreachable, .connection, .stall, .unusableConnection, .offsetConflict, .expiry, .truncated, .inconsistent: false
         }
     }
 }

@@ -11,7 +11,7 @@ package enum CatalogChange: Sendable {
     /// Records that the target resource is about to process the upload, so that it does not run again after a crash.
     case markProcessing(UploadID, epoch: Int64)
     /// Records that a publication was decided, with its intent.
-    case intend(UploadID, epoch: Int64, PublicationIntent)
+    case recordIntent(UploadID, epoch: Int64, PublicationIntent)
     /// Records that the decided publication could not be made durable: its names are restored, and it is not tried
     /// again.
     case withdraw(UploadID, epoch: Int64)

@@ -16,7 +16,7 @@ extension MemoryBlobArea {
     package func openPublished(_ name: PublishedName) throws(StoreError) -> PublishedBlob {
         try step(.open)
         return try state.withLock { (state) throws(StoreError) in
-            try Self.walk(name.directory, in: &state)
+            try Self.requireDirectory(name.directory, in: &state)
             switch state.namespace.nodes[Self.path(name)] {
             case nil: throw .notFound
             case .directory: throw .targetIsDirectory
@@ -101,7 +101,7 @@ extension MemoryBlobArea {
         let epoch = directories.epoch
         try step(.rename)
         try state.withLock { (state) throws(StoreError) in
-            try Self.walk(published.directory, in: &state)
+            try Self.requireDirectory(published.directory, in: &state)
             let source = Self.path(name)
             guard case .file = state.namespace.nodes[source] else {
                 throw .failure(.noSuchFile, during: "publish")
@@ -206,7 +206,7 @@ extension MemoryBlobArea {
     package func openDirectory(_ directory: PublishedName.Directory) throws(StoreError) -> any PublishedDirectory {
         try step(.read)
         let entries = try state.withLock { (state) throws(StoreError) in
-            try Self.walk(directory, in: &state)
+            try Self.requireDirectory(directory, in: &state)
             let parent = Self.path(directory)
             var entries: [PublishedEntry] = []
             for (path, node) in state.namespace.nodes where MemoryNamespace.parent(of: path) == parent {
@@ -231,7 +231,7 @@ extension MemoryBlobArea {
         let epoch = directories.epoch
         try step(.remove)
         try state.withLock { (state) throws(StoreError) in
-            try Self.walk(name.directory, in: &state)
+            try Self.requireDirectory(name.directory, in: &state)
             switch state.namespace.nodes[Self.path(name)] {
             case nil: throw .notFound
             case .directory: throw .targetIsDirectory
@@ -249,7 +249,7 @@ extension MemoryBlobArea {
         try translating("\(operation)") { () throws(Errno) in try plan.step(operation) }
     }
 
-    private static func walk(_ directory: PublishedName.Directory, in state: inout State) throws(StoreError) {
+    private static func requireDirectory(_ directory: PublishedName.Directory, in state: inout State) throws(StoreError) {
         var path = MemoryNamespace.files
         for segment in directory.segments {
             path += "/" + segment

@@ -97,7 +97,7 @@ package final class MemoryCatalog: UploadCatalog {
                 if row.intent != nil { throw .superseded }
                 row.phase = .processing
             }
-        case .intend(let id, let epoch, let intent):
+        case .recordIntent(let id, let epoch, let intent):
             try update(id, epoch, in: &state) { row in
                 row.phase = .processing
                 row.intent = intent

@@ -158,7 +158,7 @@ enum CatalogSQL {
         \(fence) AND intent IS NULL
         """
     static let markProcessing = "UPDATE uploads SET epoch = ?2, phase = 1 \(fence) AND intent IS NULL"
-    static let intend = "UPDATE uploads SET epoch = ?2, phase = 1, intent = ?3 \(fence)"
+    static let recordIntent = "UPDATE uploads SET epoch = ?2, phase = 1, intent = ?3 \(fence)"
     static let withdrawn = "withdrawn"
     // For an unfinished upload, the column `reason` has no other use.
     static let withdraw = "UPDATE uploads SET epoch = ?2, reason = '\(withdrawn)' \(fence) AND intent IS NOT NULL"

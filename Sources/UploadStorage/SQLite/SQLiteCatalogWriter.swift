@@ -180,17 +180,17 @@ final class SQLiteCatalogWriter: @unchecked Sendable {
         case .insert(let row):
             refusal = try insert(row)
         case .advance(let advance):
-            refusal = try fenced(
+            refusal = try runFenced(
                 CatalogSQL.advance, advance.id, advance.epoch,
                 [.integer(advance.offset), SQLiteValue(advance.length), Self.blob(of: advance.digestStates)])
         case .markProcessing(let id, let epoch):
-            refusal = try fenced(CatalogSQL.markProcessing, id, epoch)
-        case .intend(let id, let epoch, let intent):
-            refusal = try fenced(CatalogSQL.intend, id, epoch, [.blob(intent.savedBytes)])
+            refusal = try runFenced(CatalogSQL.markProcessing, id, epoch)
+        case .recordIntent(let id, let epoch, let intent):
+            refusal = try runFenced(CatalogSQL.recordIntent, id, epoch, [.blob(intent.savedBytes)])
         case .withdraw(let id, let epoch):
-            refusal = try fenced(CatalogSQL.withdraw, id, epoch)
+            refusal = try runFenced(CatalogSQL.withdraw, id, epoch)
         case .complete(let completion):
-            refusal = try fenced(
+            refusal = try runFenced(
                 CatalogSQL.complete, completion.id, completion.epoch,
                 [
                     .integer(completion.offset), .blob(completion.response.savedBytes),
@@ -198,7 +198,7 @@ final class SQLiteCatalogWriter: @unchecked Sendable {
                 ])
             if refusal == nil, let file = completion.file { try record(file) }
         case .invalidate(let invalidation):
-            refusal = try fenced(
+            refusal = try runFenced(
                 CatalogSQL.invalidate, invalidation.id, invalidation.epoch,
                 [
                     .text(invalidation.reason), SQLiteValue(invalidation.expiresAt), Self.blob(of: []),
@@ -253,7 +253,7 @@ final class SQLiteCatalogWriter: @unchecked Sendable {
         try connection.rows(CatalogSQL.delete, [.blob(removal.id.bytes), .integer(removal.epoch)])
     }
 
-    private func fenced(
+    private func runFenced(
         _ sql: String, _ id: UploadID, _ epoch: Int64, _ others: [SQLiteValue] = []
     ) throws(SQLiteFailure) -> StoreError? {
         let changed = try connection.run(sql, [.blob(id.bytes), .integer(epoch)] + others)

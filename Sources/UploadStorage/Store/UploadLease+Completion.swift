@@ -185,7 +185,7 @@ extension UploadLease {
     ) throws(StoreError) {
         let id = upload.id
         if upload.monitor.withLock({ $0.machine.isRecorded }) {
-            try context.catalog.commit(.intend(id, epoch: epoch, intent), of: id) { $0?.intent == intent }
+            try context.catalog.commit(.recordIntent(id, epoch: epoch, intent), of: id) { $0?.intent == intent }
         } else {
             try record(intent)
         }

@@ -38,8 +38,8 @@ enum HealthCommand {
         ], common: [])
 
     static func run(_ arguments: [CommandArgument]) -> ExitStatus {
-        command.run(arguments, check: check) { question, settings, report, _ in
-            await ask(question, settings, report)
+        command.run(arguments, check: check) { target, settings, report, _ in
+            await ask(target, settings, report)
         }
     }
 
@@ -58,12 +58,12 @@ enum HealthCommand {
     }
 
     private static func ask(
-        _ question: HealthTarget, _ settings: ClientSettings, _ report: TransferReport
+        _ target: HealthTarget, _ settings: ClientSettings, _ report: TransferReport
     ) async -> ExitStatus {
         do throws(CommandFailure) {
             let shown: String
             let response: TransferResponse
-            switch question {
+            switch target {
             case .url(let url):
                 shown = url.shown
                 response = try await answer(of: url, settings)

@@ -83,7 +83,7 @@ enum PutCommand {
         guard plan.paths.count > 1 else {
             let job = TransferJob(plan.paths[0], to: plan.url, settings)
             let status = await job.run(report, signals, clients, finished)
-            if status == .done { finished.conclude([job.identity]) }
+            if status == .done { finished.removeCompleteLists([job.identity]) }
             return status
         }
         let jobs = plan.paths.map { TransferJob($0, to: plan.url, settings) }
@@ -107,7 +107,7 @@ enum PutCommand {
             if status == .tryAgain { break }
         }
         finished.end(isDone: result == .done)
-        finished.conclude(members)
+        finished.removeCompleteLists(members)
         return result
     }
 

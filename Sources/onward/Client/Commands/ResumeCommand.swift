@@ -85,7 +85,7 @@ enum ResumeCommand {
         let job = TransferJob(saved, chosenState: reference.chosen, settings)
         let finished = FinishedFiles()
         let status = await job.run(report, signals, clients, finished)
-        if status == .done, job.identity.kind == .put { finished.conclude([job.identity]) }
+        if status == .done, job.identity.kind == .put { finished.removeCompleteLists([job.identity]) }
         return status
     }
 }

@@ -67,7 +67,7 @@ final class FinishedFiles: Sendable {
 
     /// Removes the lists that contain any of `members` and are complete. A command with several files calls this at its
     /// end, because it needs its own list until then.
-    func conclude(_ members: [TransferIdentity]) {
+    func removeCompleteLists(_ members: [TransferIdentity]) {
         state.withLock { state in
             refresh(&state)
             for (name, list) in state.lists {

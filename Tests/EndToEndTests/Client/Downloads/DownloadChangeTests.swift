@@ -71,7 +71,7 @@ struct DownloadChangeTests {
             ["ETag": "\"one\""],
             ["ETag": "\"one\"", "Content-Type": "multipart/byteranges; boundary=b"],
         ] as [Fields])
-    func unfit(fields: Fields) async throws {
+    func inconsistent(fields: Fields) async throws {
         let server = try server { _, reply in
             try reply.respond(206, fields, [UInt8](repeating: 0, count: 600_000))
         }

@@ -85,8 +85,8 @@ struct SessionDownloadTests {
             task.resume()
             #expect(try recorder.error(of: task).code == .unsupportedURL)
             #expect(FileManager.default.contents(atPath: destination) == Data("precious".utf8))
-            let rest = TransferClient(fixture.transfers())
-            _ = try await rest.resumeDownload(data).value()
+            let unlimitedClient = TransferClient(fixture.transfers())
+            _ = try await unlimitedClient.resumeDownload(data).value()
             expectSame([UInt8](try Data(contentsOf: URL(fileURLWithPath: destination))), bytes)
         }
     }
