@@ -57,7 +57,9 @@ package struct ZshCompletion {
     }
 
     /// The function that offers a command's operands.
-    private static func operandsFunction(_ page: ManualPage, _ function: String) -> String { "\(function)_\(page.name)_operands" }
+    private static func operandsFunction(_ page: ManualPage, _ function: String) -> String {
+        "\(function)_\(page.name)_operands"
+    }
 
     private static func action(_ completion: Completion, _ operandsFunction: String = " ") -> String {
         switch completion {

@@ -151,7 +151,8 @@ struct DownloadMachineTests {
     func multipart() {
         var machine = DownloadMachine.sample()
         #expect(
-            machine.reception(206, ["ETag": "\"a\"", "Content-Type": "multipart/byteranges; boundary=x"]) == .inconsistent)
+            machine.reception(206, ["ETag": "\"a\"", "Content-Type": "multipart/byteranges; boundary=x"])
+                == .inconsistent)
     }
 
     @Test("RNG-28: content that is not as long as the part is not accepted", arguments: ["59", "61", "100"])

@@ -65,7 +65,8 @@ extension DownloadMachine {
     /// Classifies 416 (RFC 9110 section 15.5.17).
     private func receptionOfUnsatisfiableRange(_ head: ClientResponseHead) -> DownloadReception {
         guard start > 0, var known = representation else { return .refusal }
-        guard !isCompletenessUncertain, let value = head.single("Content-Range"), let field = ContentRange(parsing: value),
+        guard !isCompletenessUncertain, let value = head.single("Content-Range"),
+            let field = ContentRange(parsing: value),
             field.range == nil, let size = field.size, size == start, known.total == nil || known.total == size
         else { return .inconsistent }
         known.total = size

@@ -32,7 +32,9 @@ package enum ClientInterruption: Sendable, Hashable {
     package var isRefusal: Bool {
         switch self {
         case .status, .unexpected: true
-        case .unreachable, .connection, .stall, .unusableConnection, .offsetConflict, .expiry, .truncated, .inconsistent: false
+        case .unreachable, .connection, .stall, .unusableConnection, .offsetConflict, .expiry, .truncated,
+            .inconsistent:
+            false
         }
     }
 }

@@ -249,7 +249,8 @@ extension MemoryBlobArea {
         try translating("\(operation)") { () throws(Errno) in try plan.step(operation) }
     }
 
-    private static func requireDirectory(_ directory: PublishedName.Directory, in state: inout State) throws(StoreError) {
+    private static func requireDirectory(_ directory: PublishedName.Directory, in state: inout State) throws(StoreError)
+    {
         var path = MemoryNamespace.files
         for segment in directory.segments {
             path += "/" + segment

@@ -90,7 +90,7 @@ struct CheckTests {
                 let words =
                     switch harm {
                     case .page: "malformed"
-                    case .header: "not a database"
+                    case .header: "not an SQLite database"
                     case .newer: "schema 99"
                     case .foreign: "another application"
                     }
