@@ -42,8 +42,10 @@ public final class TransferClient: Sendable {
 
     /// Discards the transfer of `data`: deletes the upload resource from the server, or the partial file of a download
     /// from the disk. It is no error if that no longer exists.
-    /// - Parameter request: replaces the request in the data; its fields and the user in its URI authorize the deletion
-    ///   of an upload.
+    /// - Parameters:
+    ///   - data: the resume data of an upload or a download.
+    ///   - request: replaces the request in the data; its fields and the user in its URI authorize the deletion of an
+    ///     upload.
     /// - Returns: whether the deletion is confirmed; `false`: the upload does not exist on the server, or the
     ///   credentials of the request are those of another user.
     /// - Throws: an error if the deletion failed; the data can then be used as before.
