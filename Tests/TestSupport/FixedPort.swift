@@ -6,8 +6,8 @@ import SystemCalls
 /// They are outside the range from which the system chooses the ports of outgoing connections and of `bind` with port 0:
 /// another program could get such a port between two binds.
 package enum FixedPort {
-    /// UDP sockets with the numbers of the ports that were given out. They keep other test processes of this machine from
-    /// choosing these ports, for as long as this process runs.
+    /// Unix sockets whose abstract names (unix(7)) contain the ports that were given out. They keep other test processes of
+    /// this machine from choosing these ports, for as long as this process runs.
     private static let reserved = Monitor<[FileDescriptor]>([])
 
     /// A port without a listener. Each call returns another one.
@@ -26,16 +26,18 @@ package enum FixedPort {
 
     /// Nil if the port is reserved already.
     private static func reserve(_ port: UInt16) throws(Errno) -> FileDescriptor? {
-        let number = socket(AF_INET, Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+        let number = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
         guard number >= 0 else { throw Errno.current }
         let descriptor = FileDescriptor(owning: number)
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_port = port.bigEndian
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        // The first byte of an abstract name is NUL. The bytes after the number belong to the name too.
+        withUnsafeMutableBytes(of: &address.sun_path) { path in
+            UnsafeMutableRawBufferPointer(rebasing: path.dropFirst()).copyBytes(from: Array("onward-test-port-\(port)".utf8))
+        }
         let isBound = withUnsafePointer(to: &address) { pointer in
             pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                bind(number, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
+                bind(number, $0, socklen_t(MemoryLayout<sockaddr_un>.size)) == 0
             }
         }
         return isBound ? descriptor : nil
