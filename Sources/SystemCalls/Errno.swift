@@ -81,9 +81,9 @@ public struct Errno: Error, RawRepresentable, Hashable, Sendable {
 }
 
 extension Errno: CustomStringConvertible {
-    /// The symbolic name and the system's text: "ENOSPC (No space left on device)".
+    /// The system's text with the symbolic name: "No space left on device (ENOSPC)".
     public var description: String {
-        strerrordesc_np(rawValue) == nil ? name : "\(name) (\(text))"
+        strerrordesc_np(rawValue) == nil ? name : "\(text) (\(name))"
     }
 
     /// The system's text alone: "No space left on device".

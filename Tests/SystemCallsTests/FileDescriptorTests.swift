@@ -106,7 +106,7 @@ import Testing
 
     @Test func errorsHaveNames() {
         #expect(Errno.noSpace.name == "ENOSPC")
-        #expect(Errno.noSpace.description == "ENOSPC (No space left on device)")
+        #expect(Errno.noSpace.description == "No space left on device (ENOSPC)")
         #expect(Errno(rawValue: 9999).name == "errno 9999")
         #expect(throws: Errno.noSuchFile) { try FileDescriptor.open("/nowhere/at/all", .readOnly) }
     }

@@ -56,7 +56,7 @@ struct ExitStatusTests {
         #expect(failure.status == .unavailable && failure.code == "too-large" && failure.response == 413)
     }
 
-    @Test("A system error has its description without its name")
+    @Test("A system error has its description")
     func systemReasons() {
         let failure = CommandFailure(TransferError(.noSuchSource, "No.", underlying: Errno.noSpace))
         #expect(failure.message == "No. (No space left on device)")
