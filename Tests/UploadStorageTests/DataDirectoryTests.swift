@@ -105,14 +105,29 @@ import Testing
         }
     }
 
-    @Test("a path that is not a directory is refused with its name")
+    @Test("a path that is not a directory is refused; the error does not repeat the path")
     func refusing() throws {
         try withPath { path in
-            try Data().write(to: URL(fileURLWithPath: path))
-            #expect(throws: StoreError.unusableRoot("\(path) is not a directory")) { try UploadStore.open(root: path) }
-            #expect(throws: StoreError.unusableRoot("\(path)/x is not a directory")) {
-                try UploadStore.open(root: path + "/x")
+            #expect(throws: StoreError.unusableRoot("No such file or directory (ENOENT)")) {
+                try DataDirectoryCheck(root: path)
             }
+            try Data().write(to: URL(fileURLWithPath: path))
+            for root in [path, path + "/x"] {
+                #expect(throws: StoreError.unusableRoot("it is not a directory")) { try UploadStore.open(root: root) }
+            }
+        }
+    }
+
+    @Test("a part that is not a directory is refused with its name")
+    func refusingParts() throws {
+        try withPath { path in
+            try UploadStore.open(root: path).close()
+            try FileManager.default.removeItem(atPath: path + "/files")
+            #expect(throws: StoreError.unusableRoot("files: No such file or directory (ENOENT)")) {
+                try DataDirectoryCheck(root: path)
+            }
+            try FileManager.default.createSymbolicLink(atPath: path + "/files", withDestinationPath: "/tmp")
+            #expect(throws: StoreError.unusableRoot("files is not a directory")) { try UploadStore.open(root: path) }
         }
     }
 

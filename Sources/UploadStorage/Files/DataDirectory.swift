@@ -7,32 +7,30 @@ final class DataDirectory: Sendable {
     let root: FileDescriptor
     let files: FileDescriptor
     let uploads: FileDescriptor
-    private let path: String
     private let lock: Monitor<FileDescriptor?>
 
     /// Creates the missing parts of the directory, and its parent directories.
     init(path: String) throws(StoreError) {
-        self.path = path
         root = try Self.openRoot(path)
-        let isNew = try Self.requireOwn(root, path)
-        let lock = try Self.translating(path) { [root] () throws(Errno) in
+        let isNew = try Self.requireOwn(root)
+        let lock = try Self.translating { [root] () throws(Errno) in
             try root.open(at: "lock", [.readWrite, .create, .noFollow])
         }
-        guard try Self.translating(path, { () throws(Errno) in try lock.tryLock() }) else { throw .inUse }
+        guard try Self.translating({ () throws(Errno) in try lock.tryLock() }) else { throw .inUse }
         self.lock = Monitor(lock)
-        files = try Self.openPart("files", of: root, path)
-        uploads = try Self.openPart("uploads", of: root, path)
-        let isOneFileSystem = try Self.translating(path) { [root, files, uploads] () throws(Errno) in
+        files = try Self.openPart("files", of: root)
+        uploads = try Self.openPart("uploads", of: root)
+        let isOneFileSystem = try Self.translating { [root, files, uploads] () throws(Errno) in
             let devices = [try root.status().device, try files.status().device, try uploads.status().device]
             return Set(devices).count == 1
         }
         guard isOneFileSystem else {
-            throw .unusableRoot("\(path), files and uploads in it must be in one file system")
+            throw .unusableRoot("the directory, its files/ and its uploads/ must be in one file system")
         }
-        if isNew { try requireNoOrphans(path) }
+        if isNew { try requireNoOrphans() }
         // Creates the database with these permissions, because SQLite gives its other files the permissions of the
         // database.
-        try Self.translating(path) { [root] () throws(Errno) in
+        try Self.translating { [root] () throws(Errno) in
             _ = try root.open(at: Self.catalogName, [.readWrite, .create, .noFollow])
             try root.synchronize()
         }
@@ -40,39 +38,34 @@ final class DataDirectory: Sendable {
 
     /// Opens an existing directory, and creates nothing.
     init(existing path: String) throws(StoreError) {
-        self.path = path
-        root = try Self.translating(path) { () throws(Errno) in
+        root = try Self.translating { () throws(Errno) in
             try FileDescriptor.open(path, [.readOnly, .directory])
         }
-        let names = try Self.translating(path) { [root] () throws(Errno) in try root.entryNames() }
+        let names = try Self.translating { [root] () throws(Errno) in try root.entryNames() }
         guard names.contains(Self.catalogName) else {
             throw .unusableRoot("it is not a data directory of onward: it contains no \(Self.catalogName)")
         }
         // If the lock file is missing, no server has used the directory, or the directory is a copy.
-        let lock = try Self.translating(path) { [root] () throws(Errno) in
+        let lock = try Self.translating { [root] () throws(Errno) in
             names.contains("lock") ? try root.open(at: "lock", [.readOnly, .noFollow]) : nil
         }
         if let lock {
-            guard try Self.translating(path, { () throws(Errno) in try lock.tryLock() }) else { throw .inUse }
+            guard try Self.translating({ () throws(Errno) in try lock.tryLock() }) else { throw .inUse }
         }
         self.lock = Monitor(lock)
-        files = try Self.openExisting("files", of: root, path)
-        uploads = try Self.openExisting("uploads", of: root, path)
+        files = try Self.openExisting("files", of: root)
+        uploads = try Self.openExisting("uploads", of: root)
     }
 
     private static func openExisting(
-        _ name: String, of root: FileDescriptor, _ path: String
+        _ name: String, of root: FileDescriptor
     ) throws(StoreError) -> FileDescriptor {
-        do throws(Errno) {
-            return try root.open(at: name, [.readOnly, .directory, .noFollow])
-        } catch {
-            throw .unusableRoot("\(path)/\(name): \(error)")
-        }
+        try translating(in: name) { () throws(Errno) in try root.open(at: name, [.readOnly, .directory, .noFollow]) }
     }
 
     /// Removes the permissions of other users, after the directory has been identified as a data directory.
     func secure() throws(StoreError) {
-        try Self.translating(path) { [root] () throws(Errno) in
+        try Self.translating { [root] () throws(Errno) in
             // The catalog must not be opened here: closing any descriptor of it ends the locks of SQLite (fcntl(2)),
             // and another program that closes the catalog would then remove the log that this process uses.
             try root.setPermissions(0o600, at: Self.catalogName)
@@ -85,7 +78,7 @@ final class DataDirectory: Sendable {
     func unlock() { lock.withLock { $0 = nil } }
 
     private static func openRoot(_ path: String) throws(StoreError) -> FileDescriptor {
-        try translating(path) { () throws(Errno) in
+        try translating { () throws(Errno) in
             do throws(Errno) {
                 return try FileDescriptor.open(path, [.readOnly, .directory])
             } catch {
@@ -112,8 +105,8 @@ final class DataDirectory: Sendable {
 
     /// Rejects a directory that contains files of other programs, because their users would lose access to them.
     /// - Returns: whether the directory contains no catalog yet.
-    private static func requireOwn(_ root: FileDescriptor, _ path: String) throws(StoreError) -> Bool {
-        let (owner, names) = try translating(path) { () throws(Errno) in
+    private static func requireOwn(_ root: FileDescriptor) throws(StoreError) -> Bool {
+        let (owner, names) = try translating { () throws(Errno) in
             (try root.status().owner, try root.entryNames())
         }
         let user = ProcessControl.effectiveUser
@@ -130,8 +123,8 @@ final class DataDirectory: Sendable {
     }
 
     /// Requires that `uploads/` is empty: without a catalog the recovery would remove the bytes of unfinished uploads.
-    private func requireNoOrphans(_ path: String) throws(StoreError) {
-        let names = try Self.translating(path) { [uploads] () throws(Errno) in try uploads.entryNames() }
+    private func requireNoOrphans() throws(StoreError) {
+        let names = try Self.translating { [uploads] () throws(Errno) in try uploads.entryNames() }
         guard names.isEmpty else {
             throw .unusableRoot(
                 """
@@ -142,25 +135,26 @@ final class DataDirectory: Sendable {
     }
 
     private static func openPart(
-        _ name: String, of root: FileDescriptor, _ path: String
+        _ name: String, of root: FileDescriptor
     ) throws(StoreError) -> FileDescriptor {
-        try translating("\(path)/\(name)") { () throws(Errno) in
+        try translating(in: name) { () throws(Errno) in
             do throws(Errno) { try root.makeDirectory(at: name) } catch { if error != .fileExists { throw error } }
             return try root.open(at: name, [.readOnly, .directory, .noFollow])
         }
     }
 
+    /// Runs system calls, and converts their errors to a ``StoreError`` without the path of the directory, which the
+    /// caller knows.
+    /// - Parameter name: the part of the directory that the calls use; nil for the directory itself.
     private static func translating<Result>(
-        _ path: String, _ body: () throws(Errno) -> Result
+        in name: String? = nil, _ body: () throws(Errno) -> Result
     ) throws(StoreError) -> Result {
-        do {
+        do throws(Errno) {
             return try body()
         } catch {
             switch error {
-            case .notDirectory, .tooManySymbolicLinks: throw .unusableRoot("\(path) is not a directory")
-            case .accessDenied, .notPermitted: throw .unusableRoot("\(path) cannot be written: \(error)")
-            case .readOnlyFileSystem: throw .unusableRoot("\(path) is in a read-only file system")
-            default: throw .unusableRoot("\(path): \(error)")
+            case .notDirectory, .tooManySymbolicLinks: throw .unusableRoot("\(name ?? "it") is not a directory")
+            default: throw .unusableRoot(name.map { "\($0): \(error)" } ?? "\(error)")
             }
         }
     }

@@ -48,6 +48,10 @@ struct DataDirectoryTests {
         try run(directory.path + "/dangling").expect(74, "dangling")
         try run(directory.path + "/" + String(repeating: "x", count: 300)).expect(74)
         try run("/proc/onward-data").expect(74, "/proc/onward-data")
+        let missing = directory.path + "/missing"
+        let check = try ServeRun(["check", "--root", missing])
+        #expect(check.ending == .exited(74))
+        #expect(check.output == "onward check: \(missing): No such file or directory (ENOENT)\n")
         #expect(FileManager.default.contents(atPath: file) == Data("mine".utf8))
     }
 
