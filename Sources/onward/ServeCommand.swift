@@ -181,9 +181,9 @@ enum ServeCommand {
             return .tryAgain
         case .cannotStartThread(let reason):
             return reportNoThread(for: "the store", reason)
-        case .unusableRoot(let reason), .foreignData(let reason):
+        case .unusableRoot(let reason):
             Console.Bounded.error("onward serve: \(root) cannot be used: \(reason)")
-        case .damaged(let reason):
+        case .damaged(let reason), .foreignData(let reason):
             Console.Bounded.error(
                 """
                 onward serve: \(root) cannot be used: \(reason).

@@ -64,7 +64,11 @@ struct DataDirectoryTests {
             let root = directory.path + "/data"
             try FileManager.default.createDirectory(atPath: root, withIntermediateDirectories: true)
             try Data(content.utf8).write(to: URL(filePath: root + "/" + name))
-            try run(root).expect(74, root)
+            let refusal = try run(root)
+            refusal.expect(74, root)
+            #expect(refusal.output.split(separator: root).count == 2, "\(refusal.output)")
+            let isAdvised = refusal.output.contains("Restore onward.sqlite from a backup")
+            #expect(isAdvised == (name == "onward.sqlite"), "\(refusal.output)")
             #expect(FileManager.default.contents(atPath: root + "/" + name) == Data(content.utf8), "\(name)")
         }
         // A symbolic link would lead out of the directory.
