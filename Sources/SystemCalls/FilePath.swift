@@ -122,6 +122,11 @@ extension FilePath {
         return FileStatus(status)
     }
 
+    /// Detaches the file system that is mounted at the path. It ends as soon as no process uses it (umount2(2)).
+    package func unmount() throws(Errno) {
+        _ = try retryingOnInterrupt { withCString { umount2($0, Int32(MNT_DETACH)) } }
+    }
+
     /// The path in an environment variable; `nil` if it is unset.
     public static func environment(_ name: String) -> FilePath? {
         getenv(name).map { FilePath(UnsafeBufferPointer(start: $0, count: strlen($0)).map { UInt8(bitPattern: $0) }) }

@@ -15,6 +15,10 @@ package final class ProcessGroup: Sendable {
     /// Starts `/bin/sh -c command`. Its input is empty; its output is appended to the file `output`.
     package init(shell command: String, output: String) throws(Errno) {
         var actions = posix_spawn_file_actions_t()
+    /// The groups whose commands have not been reaped. While this lock is held, no command is started, and no ID of such
+    /// a group can belong to another process.
+    private static let unreaped = Monitor<Set<pid_t>>([])
+
         posix_spawn_file_actions_init(&actions)
         defer { posix_spawn_file_actions_destroy(&actions) }
         posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
@@ -34,10 +38,13 @@ package final class ProcessGroup: Sendable {
             &attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP))
         var arguments = ["/bin/sh", "-c", command].map { (argument: String) in strdup(argument) } + [nil]
         defer { for argument in arguments { free(argument) } }
-        var identifier = pid_t()
-        let error = posix_spawn(&identifier, "/bin/sh", &actions, &attributes, &arguments, environ)
-        guard error == 0 else { throw Errno(rawValue: error) }
-        self.identifier = identifier
+        identifier = try Self.unreaped.withLock { (unreaped) throws(Errno) in
+            var identifier = pid_t()
+            let error = posix_spawn(&identifier, "/bin/sh", &actions, &attributes, &arguments, environ)
+            guard error == 0 else { throw Errno(rawValue: error) }
+            unreaped.insert(identifier)
+            return identifier
+        }
     }
 
     deinit { kill() }
@@ -61,7 +68,9 @@ package final class ProcessGroup: Sendable {
     ///
     /// A process that has ended holds no socket any more, even if its parent has not yet waited for it
     /// (proc_pid_stat(5)).
-    package var isRunning: Bool {
+    package var isRunning: Bool { Self.isRunning(identifier) }
+
+    private static func isRunning(_ group: pid_t) -> Bool {
         guard let names = try? FileDescriptor.open("/proc", [.readOnly, .directory]).entryNames() else { return false }
         return names.contains { name in
             guard let process = pid_t(name), let file = try? FileDescriptor.open("/proc/\(process)/stat", [.readOnly]),
@@ -69,7 +78,7 @@ package final class ProcessGroup: Sendable {
             else { return false }
             // The name in parentheses may contain any character; state, parent and group follow it.
             let fields = String(decoding: bytes, as: UTF8.self).split(separator: ")").last?.split(separator: " ") ?? []
-            return fields.count > 2 && pid_t(fields[2]) == identifier && !["Z", "X"].contains(fields[0])
+            return fields.count > 2 && pid_t(fields[2]) == group && !["Z", "X"].contains(fields[0])
         }
     }
 
@@ -82,10 +91,27 @@ package final class ProcessGroup: Sendable {
     }
 
     private func reap(_ options: Int32) -> Ending? {
-        var status: Int32 = 0
-        guard let found = try? retryingOnInterrupt({ waitpid(identifier, &status, options) }), found == identifier
-        else { return nil }
-        let signal = status & 0x7F
-        return signal == 0 ? .exited((status >> 8) & 0xFF) : .signaled(signal)
+        Self.unreaped.withLock { unreaped in
+            var status: Int32 = 0
+            guard let found = try? retryingOnInterrupt({ waitpid(identifier, &status, options) }), found == identifier
+            else { return nil }
+            unreaped.remove(identifier)
+            let signal = status & 0x7F
+            return signal == 0 ? .exited((status >> 8) & 0xFF) : .signaled(signal)
+        }
+    }
+
+    /// Kills all groups whose commands have not ended, waits until none of their processes runs, and calls `body`, which
+    /// has to end this process. No command is started meanwhile.
+    package static func killAll(_ body: () -> Never) -> Never {
+        unreaped.withLock { groups in
+            for group in groups { Glibc.kill(-group, SIGKILL) }
+            for group in groups { waitpid(group, nil, 0) }
+            let deadline = SystemClock.monotonicNanoseconds() + 10_000_000_000
+            while groups.contains(where: isRunning), SystemClock.monotonicNanoseconds() < deadline {
+                SystemClock.pause(nanoseconds: 1_000_000)
+            }
+            body()
+        }
     }
 }

@@ -8,7 +8,28 @@ import SystemCalls
 enum OnwardConformance {
     static func main() {
         ProcessControl.ignoreBrokenPipes()
-        exit(Output.status(run(Array(CommandLine.arguments.dropFirst()))))
+        do throws(Errno) { try handleEndSignals() } catch {
+            Output.printError("a thread cannot be started: \(error)")
+            exit(2)
+        }
+        let status = run(Array(CommandLine.arguments.dropFirst()))
+        ending.withLock { _ in exit(Output.status(status)) }
+    }
+
+    /// While this lock is held, the process is ending.
+    private static let ending = Monitor(())
+
+    /// Starts a thread that waits for SIGINT or SIGTERM. Then it ends the programs that this process has started, removes
+    /// its temporary directories, and ends the process. Call it before any other thread is started.
+    private static func handleEndSignals() throws(Errno) {
+        let signals = ProcessControl.blockSignals(ProcessControl.endSignals)
+        guard !signals.isEmpty else { return }
+        _ = try WorkerThread(name: "signals") {
+            let signal = ProcessControl.awaitSignal(of: signals)
+            Output.stop()
+            // The status is the one that a shell shows for the signal.
+            ending.withLock { _ in ScratchDirectory.endProcess(status: 128 + signal) }
+        }
     }
 
     private static func run(_ arguments: [String]) -> Int32 {

@@ -1,16 +1,21 @@
 import SystemCalls
 
-/// Standard output. After the first error nothing more is written to it.
+/// Standard output. After the first error, or after ``stop()``, nothing more is written to it.
 enum Output {
     /// The exit status EX_IOERR of sysexits.h, which differs from those of a verdict.
     private static let inputOutput: Int32 = 74
 
     private static let failure = Monitor<Errno?>(nil)
+    private static let isStopped = Monitor(false)
+
+    /// Suppresses all further output.
+    static func stop() { isStopped.withLock { $0 = true } }
 
     /// - Returns: whether this text and all previous ones were written.
     @discardableResult
     static func write(_ text: String) -> Bool {
-        failure.withLock { failure in
+        if isStopped.withLock({ $0 }) { return false }
+        return failure.withLock { failure in
             if failure != nil { return false }
             do throws(Errno) {
                 try LogOutput(descriptor: 1).deliver(text)

@@ -63,11 +63,12 @@ struct ScenarioRun {
 
     /// Runs the command, repeatedly if its exit status requests it or it was killed, and returns the record.
     private func perform(_ shared: ScenarioState) throws -> ScenarioRecord {
-        let directory = try Self.temporaryDirectory()
-        defer { try? FileManager.default.removeItem(atPath: directory) }
+        let scratch = try ScratchDirectory()
+        defer { withExtendedLifetime(scratch) {} }
+        let directory = scratch.path
         let file = directory + "/file"
         let state = directory + "/state"
-        try FileManager.default.createDirectory(atPath: state, withIntermediateDirectories: true)
+        try FileManager.default.createDirectory(atPath: state, withIntermediateDirectories: false)
         if scenario.direction == .upload { try Data(shared.content).write(to: URL(fileURLWithPath: file)) }
         let server = try ScriptedServer(shared)
         defer { server.stop() }
@@ -101,11 +102,5 @@ struct ScenarioRun {
 
     private func needsAnotherRun(_ endings: [CandidateEnding]) -> Bool {
         endings.last == .killed || endings.last == .exited(settings.runsAgainOn)
-    }
-
-    private static func temporaryDirectory() throws -> String {
-        var template = Array((NSTemporaryDirectory() + "/onward-conformance-XXXXXX").utf8CString)
-        guard mkdtemp(&template) != nil else { throw RunFailure("no temporary directory: \(Errno.current)") }
-        return template.withUnsafeBufferPointer { $0.baseAddress.map { String(cString: $0) } ?? "" }
     }
 }

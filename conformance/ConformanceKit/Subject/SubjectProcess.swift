@@ -6,36 +6,35 @@ final class SubjectProcess: SubjectControl {
     let port: UInt16
     let diskSize: Int64?
     private let command: String
-    private let directory: String
+    private let directory: ScratchDirectory
     private var group: ProcessGroup?
 
     /// - Parameter diskSize: the size in bytes of a tmpfs(5) that is mounted on `{root}`; nil for a plain directory.
     init(command: String, diskSize: Int64? = nil) throws {
         self.diskSize = diskSize
-        var template = Array((NSTemporaryDirectory() + "/onward-conformance-XXXXXX").utf8CString)
-        guard mkdtemp(&template) != nil else { throw RunFailure("no temporary directory: \(Errno.current)") }
-        directory = template.withUnsafeBufferPointer { $0.baseAddress.map { String(cString: $0) } ?? "" }
+        directory = try ScratchDirectory()
+        let root = directory.path + "/root"
         port = try Self.freePort()
         self.command =
             command
             .replacing("{port}", with: "\(port)")
-            .replacing("{root}", with: directory + "/root")
-        try FileManager.default.createDirectory(atPath: directory + "/root", withIntermediateDirectories: true)
+            .replacing("{root}", with: root)
+        try FileManager.default.createDirectory(atPath: root, withIntermediateDirectories: false)
         if let diskSize {
+            directory.detachesAtRemoval(root)
             try Self.run(
-                "mount -t tmpfs -o size=\(diskSize),mode=0700 onward-conformance '\(directory)/root'", in: directory)
+                "mount -t tmpfs -o size=\(diskSize),mode=0700 onward-conformance '\(root)'",
+                output: directory.path + "/output")
         }
     }
 
     deinit {
         group?.kill()
         Self.usedPorts.withLock { _ = $0.remove(port) }
-        if diskSize != nil { try? Self.run("umount -l '\(directory)/root'", in: directory) }
-        try? FileManager.default.removeItem(atPath: directory)
     }
 
     func start() throws {
-        let group = try ProcessGroup(shell: command, output: directory + "/output")
+        let group = try ProcessGroup(shell: command, output: directory.path + "/output")
         self.group = group
         let deadline = Deadline(in: .seconds(30))
         while !deadline.isOver {
@@ -77,16 +76,16 @@ final class SubjectProcess: SubjectControl {
 
     /// The end of the output of the command.
     private var output: String {
-        let text = (try? String(contentsOfFile: directory + "/output", encoding: .utf8)) ?? ""
+        let text = (try? String(contentsOfFile: directory.path + "/output", encoding: .utf8)) ?? ""
         return text.isEmpty ? "" : "; it wrote:\n\(text.suffix(2000))"
     }
 
-    private static func run(_ command: String, in directory: String) throws {
-        let process = try ProcessGroup(shell: command, output: directory + "/output")
+    private static func run(_ command: String, output: String) throws {
+        let process = try ProcessGroup(shell: command, output: output)
         let deadline = Deadline(in: .seconds(30))
         while process.currentEnding == nil, !deadline.isOver { Deadline.pause(.milliseconds(5)) }
         guard process.currentEnding == .exited(0) else {
-            let text = (try? String(contentsOfFile: directory + "/output", encoding: .utf8)) ?? ""
+            let text = (try? String(contentsOfFile: output, encoding: .utf8)) ?? ""
             throw RunFailure("“\(command)” failed: \(text.suffix(500))")
         }
     }

@@ -43,6 +43,34 @@ struct CommandTests {
         }
     }
 
+    @Test(
+        "SIGINT and SIGTERM end the program after its programs, and it removes its temporary directories",
+        arguments: [SIGINT, SIGTERM],
+        ["server --start", "client --command"])
+    func signals(_ signal: Int32, _ mode: String) async throws {
+        let directory = try TemporaryDirectory()
+        let temporary = directory.path + "/temporary"
+        try FileManager.default.createDirectory(atPath: temporary, withIntermediateDirectories: false)
+        let process = directory.path + "/process"
+        let command = "echo $$ >\(process); exec sleep 1000; : {root} {port} {file} {url}"
+        let shell = try "export TMPDIR=\(temporary); exec \(Self.executable()) \(mode) '\(command)'"
+        let (ending, output) = try await onThread {
+            let run = try ProcessGroup(shell: shell, output: directory.path + "/txt")
+            let started: Bool? = pollUntil(within: .seconds(60)) {
+                (try? String(contentsOfFile: process, encoding: .utf8))?.hasSuffix("\n") == true ? true : nil
+            }
+            guard started != nil else { throw TestFailure("the command was not started") }
+            run.signal(signal)
+            let ending = pollUntil(within: .seconds(60)) { run.currentEnding }
+            return (ending, try String(contentsOfFile: directory.path + "/txt", encoding: .utf8))
+        }
+        #expect(ending == .exited(128 + signal), "\(output)")
+        #expect(!output.contains("ended"), "\(output)")
+        #expect(try FileManager.default.contentsOfDirectory(atPath: temporary) == [])
+        let identifier = try #require(pid_t(String(contentsOfFile: process, encoding: .utf8).filter(\.isNumber)))
+        #expect(kill(-identifier, 0) == -1 && errno == ESRCH)
+    }
+
     @Test("The results are written to the terminal and to a JSON document with a fixed schema")
     func report() async throws {
         let server = try ReferenceServer(.dropsOffsetOn409)
