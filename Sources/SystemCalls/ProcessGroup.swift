@@ -3,10 +3,21 @@ import Glibc
 /// A command in a separate process group, so that it and all processes that it started can be ended together.
 package final class ProcessGroup: Sendable {
     /// How the command ended.
-    package enum Ending: Sendable, Hashable {
+    package enum Ending: Sendable, Hashable, CustomStringConvertible {
         case exited(Int32)
         case signaled(Int32)
+
+        package var description: String {
+            switch self {
+            case .exited(let status): "exited with status \(status)"
+            case .signaled(let signal): "was ended by signal \(signal)"
+            }
+        }
     }
+
+    /// The groups whose commands have not been reaped. While this lock is held, no command is started, and no ID of such
+    /// a group can belong to another process.
+    private static let unreaped = Monitor<Set<pid_t>>([])
 
     /// The ID of the group, and of the process that leads it.
     package let identifier: pid_t
@@ -15,10 +26,6 @@ package final class ProcessGroup: Sendable {
     /// Starts `/bin/sh -c command`. Its input is empty; its output is appended to the file `output`.
     package init(shell command: String, output: String) throws(Errno) {
         var actions = posix_spawn_file_actions_t()
-    /// The groups whose commands have not been reaped. While this lock is held, no command is started, and no ID of such
-    /// a group can belong to another process.
-    private static let unreaped = Monitor<Set<pid_t>>([])
-
         posix_spawn_file_actions_init(&actions)
         defer { posix_spawn_file_actions_destroy(&actions) }
         posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)

@@ -13,6 +13,13 @@ public enum SocketAddress: Sendable, Hashable, CustomStringConvertible {
         case .unix(let path): "unix:\(path)"
         }
     }
+
+    /// Explains an error of ``ConnectedSocket`` or ``ListeningSocket`` with this address: both throw `EINVAL` for an
+    /// unknown host.
+    package func explanation(of error: Errno) -> String {
+        if case .tcp(let host, _) = self, error == .invalidArgument { return "the host \(host) cannot be found" }
+        return "\(error)"
+    }
 }
 
 /// A listening socket. The caller of `release()` owns its descriptor.

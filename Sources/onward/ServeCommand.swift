@@ -235,8 +235,7 @@ enum ServeCommand {
         switch (reason, address) {
         case (.addressInUse, .tcp): "\(reason). Choose another address with --listen HOST:PORT or ONWARD_LISTEN."
         case (.addressInUse, .unix): "a file of this name exists, or a server listens there already"
-        case (.invalidArgument, .tcp(let host, _)): "there is no host \(host)"
-        default: "\(reason)"
+        default: address.explanation(of: reason)
         }
     }
 

@@ -73,5 +73,8 @@ struct ConnectedSocketTests {
             try ConnectedSocket(.tcp(host: "no host", port: 1), until: Self.soon())
         }
         #expect(throws: Errno.noSuchFile) { try ConnectedSocket(.unix(path: "/nonexistent"), until: Self.soon()) }
+        let unknown = SocketAddress.tcp(host: "no host", port: 1)
+        #expect(unknown.explanation(of: .invalidArgument) == "the host no host cannot be found")
+        #expect(unknown.explanation(of: .accessDenied) == "Permission denied (EACCES)")
     }
 }

@@ -23,6 +23,12 @@ struct ProcessGroupTests {
         #expect(group.currentEnding == .exited(3))
     }
 
+    @Test("An ending is described in words")
+    func descriptions() {
+        #expect("\(ProcessGroup.Ending.exited(1))" == "exited with status 1")
+        #expect("\(ProcessGroup.Ending.signaled(9))" == "was ended by signal 9")
+    }
+
     @Test("A signal and a kill reach the command and the processes that it started")
     func kill() throws {
         let first = try ProcessGroup(shell: "sleep 100 & wait", output: "/dev/null")

@@ -18,11 +18,12 @@ final class ProxyBench {
 
     /// - Throws: ``RunFailure`` if the settings are invalid, or the port is not free.
     convenience init(_ settings: ProxySettings, port: UInt16) throws {
+        let address = SocketAddress.tcp(host: settings.upstreamAddress, port: port)
         let socket: ListeningSocket
         do throws(Errno) {
-            socket = try ListeningSocket(.tcp(host: settings.upstreamAddress, port: port))
+            socket = try ListeningSocket(address)
         } catch {
-            throw RunFailure("cannot listen on \(settings.upstreamAddress):\(port): \(error)")
+            throw RunFailure("cannot listen on \(address): \(address.explanation(of: error))")
         }
         guard case .tcp(_, let chosen) = socket.address else { throw RunFailure("no port") }
         try self.init(settings, FileDescriptor(owning: socket.release()), chosen)

@@ -35,7 +35,9 @@ package struct TerminalReport {
         for result in report.results { text += details(of: result) }
         text += "\n" + report.subjects.map { paint(VisibleText.of($0), .bold) }.joined(separator: "\n")
         text += "  \(VisibleText.of(report.remark))\n"
-        text += "\(report.results.count) cases in \(report.seconds): \(report.counts)\n"
+        if !report.results.isEmpty {
+            text += "\(report.results.count) cases in \(report.seconds): \(report.counts)\n"
+        }
         if let failure = report.failure { text += paint("Could not verify: \(VisibleText.of(failure))", .red) + "\n" }
         switch report.exitStatus(strict: strict) {
         case 0: text += paint(report.count("warn") == 0 ? "Conforms." : "Conforms, with warnings.", .green) + "\n"

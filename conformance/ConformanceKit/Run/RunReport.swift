@@ -17,8 +17,8 @@ package struct RunReport: CaseReport {
     package var subjects: [String] { ["\(method) \(url)"] }
     package var role: String { "server" }
     package var remark: String {
+        if supportedProfiles.isEmpty { return "supported versions unknown" }
         let versions = supportedProfiles.map(\.word).sorted().joined(separator: " ")
-        return
-            "\(base), \(versions.isEmpty ? "supports no version" : "supports \(versions)")\(announces ? "" : ", sends no 104")"
+        return "\(base), supports \(versions)\(announces ? "" : ", sends no 104")"
     }
 }

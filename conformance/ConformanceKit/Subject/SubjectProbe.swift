@@ -3,7 +3,8 @@ struct SubjectProbe {
     let subject: Subject
     let observations: Observations
 
-    /// - Throws: ``SetupFailure`` if the subject accepts no upload in any version.
+    /// - Throws: ``RunFailure`` if the subject cannot be reached, ``SetupFailure`` if it accepts no upload in any
+    ///   version.
     func run() throws {
         let context = CaseContext(subject: subject, profile: .interop(8), observations: observations)
         try readLimits(context)
@@ -31,7 +32,13 @@ struct SubjectProbe {
     private func readLimits(_ context: CaseContext) throws {
         let request = Request(
             "OPTIONS", subject.newTarget(), Profile.interop(8).versionFields + subject.extraFields)
-        let response = try context.setup { try context.exchange(request) }
+        let response = try context.setup {
+            do {
+                return try context.exchange(request)
+            } catch WireFailure.cannotConnect(let address, let error) {
+                throw RunFailure("the server at \(address) cannot be reached: \(address.explanation(of: error))")
+            }
+        }
         subject.limits = response.limits ?? [:]
     }
 

@@ -39,7 +39,7 @@ final class SubjectProcess: SubjectControl {
         let deadline = Deadline(in: .seconds(30))
         while !deadline.isOver {
             if let ending = group.currentEnding {
-                throw RunFailure("“\(command)” ended (\(ending)) before it listened on port \(port)\(output)")
+                throw RunFailure("“\(command)” \(ending) before it listened on port \(port)\(output)")
             }
             if isListening { return }
             Deadline.pause(.milliseconds(20))

@@ -20,7 +20,7 @@ extension Endpoint {
         do throws(Errno) {
             socket = try ConnectedSocket(address, until: deadline.nanoseconds)
         } catch {
-            throw .cannotConnect(error)
+            throw .cannotConnect(address, error)
         }
         guard let trust else { return socket }
         do throws(TLSClientConnection.Failure) {

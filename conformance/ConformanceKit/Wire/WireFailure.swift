@@ -2,7 +2,7 @@ import SystemCalls
 
 /// The reason why a response could not be read.
 package enum WireFailure: Error, Sendable, Hashable {
-    case cannotConnect(Errno)
+    case cannotConnect(SocketAddress, Errno)
     /// The TLS handshake failed, or the certificate is not trusted.
     case notSecured(String)
     /// The deadline passed. The text names the operation.
@@ -19,7 +19,7 @@ package enum WireFailure: Error, Sendable, Hashable {
 extension WireFailure: CustomStringConvertible {
     package var description: String {
         switch self {
-        case .cannotConnect(let error): "no connection: \(error)"
+        case .cannotConnect(let address, let error): "no connection: \(address.explanation(of: error))"
         case .notSecured(let reason): "no TLS: \(reason)"
         case .timedOut(let what): "timeout while \(what)"
         case .closed(let what): "the connection was closed while \(what)"

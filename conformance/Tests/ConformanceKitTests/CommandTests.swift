@@ -33,14 +33,31 @@ struct CommandTests {
         #expect(output.contains("onward-conformance server [URL]"))
     }
 
-    @Test("A test of a server that does not run ends with status 2")
-    func noServer() async throws {
-        for arguments in [
-            "server http://127.0.0.1:1/", "server https://127.0.0.1:1/", "server --start 'exit 3; : {port} {root}'",
-        ] {
-            let (status, output) = try await Self.run(arguments)
-            #expect(status == .exited(2), "\(arguments): \(output)")
-        }
+    @Test(
+        "If the server cannot be tested, the program reports the reason and ends with status 2",
+        arguments: [
+            (
+                "server http://127.0.0.1:1/",
+                "the server at 127.0.0.1:1 cannot be reached: Connection refused (ECONNREFUSED)"
+            ),
+            (
+                "server https://127.0.0.1:1/",
+                "the server at 127.0.0.1:1 cannot be reached: Connection refused (ECONNREFUSED)"
+            ),
+            ("proxy http://127.0.0.1:1/", "the server at 127.0.0.1:1 cannot be reached: Connection refused"),
+            ("server http://nohost.invalid/", "cannot be reached: the host nohost.invalid cannot be found"),
+            (
+                "proxy --upstream-port 1 --upstream-address nohost.invalid http://127.0.0.1:1/",
+                "cannot listen on nohost.invalid:1: the host nohost.invalid cannot be found"
+            ),
+            ("server --start 'exit 3; : {port} {root}'", "exited with status 3 before it listened on port"),
+            ("server --start 'kill -9 $$; : {port} {root}'", "was ended by signal 9 before it listened on port"),
+        ])
+    func noServer(_ arguments: String, _ reason: String) async throws {
+        let (status, output) = try await Self.run(arguments)
+        #expect(status == .exited(2))
+        #expect(output.contains(reason), "\(output)")
+        for text in ["supports no version", "sends no 104", "0 cases"] { #expect(!output.contains(text), "\(output)") }
     }
 
     @Test(

@@ -68,7 +68,7 @@ final class ReferenceUploading: ReferenceTransfer {
                 default: break
                 }
                 // Without an announcement there is nothing to resume, and a creation is not repeated.
-                if upload == nil, phase == .create, failure != .cannotConnect(.timedOut) {
+                if upload == nil, phase == .create, !failure.isConnectTimeout {
                     guard client.has(.inventsUploads) else { throw ReferenceFailure.failed }
                     upload = target.resolving("/uploads/1")
                 }
@@ -291,5 +291,11 @@ final class ReferenceUploading: ReferenceTransfer {
         }
         upload = Endpoint(lines[0])
         phase = .retrieve
+    }
+}
+
+extension WireFailure {
+    fileprivate var isConnectTimeout: Bool {
+        if case .cannotConnect(_, .timedOut) = self { true } else { false }
     }
 }
