@@ -45,7 +45,7 @@ package final class TLSClientConnection {
         }
         self.credentials = credentials
         self.session = session
-        try requireTrusted(by: trust)
+        try Self.load(trust, into: credentials)
         try Self.check(gnutls_set_default_priority(session))
         try Self.check(gnutls_credentials_set(session, GNUTLS_CRD_CERTIFICATE, UnsafeMutableRawPointer(credentials)))
         // Server Name Indication must not contain an address (RFC 6066 section 3).
@@ -64,12 +64,24 @@ package final class TLSClientConnection {
 
     // MARK: - Beginning
 
-    private func requireTrusted(by trust: TLSTrust) throws(Failure) {
+    /// Verifies that the certificates can be loaded.
+    package static func checkCertificates(of trust: TLSTrust) throws(Failure) {
+        var made: gnutls_certificate_credentials_t?
+        guard gnutls_certificate_allocate_credentials(&made) >= 0, let credentials = made else {
+            throw .session(TLSError(GNUTLS_E_MEMORY_ERROR))
+        }
+        defer { gnutls_certificate_free_credentials(credentials) }
+        try load(trust, into: credentials)
+    }
+
+    private static func load(
+        _ trust: TLSTrust, into credentials: gnutls_certificate_credentials_t
+    ) throws(Failure) {
         switch trust {
-        case .system: try Self.check(gnutls_certificate_set_x509_system_trust(credentials))
+        case .system: try check(gnutls_certificate_set_x509_system_trust(credentials))
         case .authorities(let path):
             let count = gnutls_certificate_set_x509_trust_file(credentials, path, GNUTLS_X509_FMT_PEM)
-            try Self.check(count)
+            try check(count)
             if count == 0 { throw .untrusted("there is no certificate in \(path)") }
         case .anyCertificate: break
         }

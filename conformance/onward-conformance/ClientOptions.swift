@@ -46,7 +46,7 @@ struct ClientOptions: Sendable {
     static func parse(_ arguments: [String]) throws(OptionError) -> ClientOptions {
         var options = ClientOptions()
         let operands = try OptionParser(options: table).operands(of: arguments, into: &options)
-        if let operand = operands.first { throw OptionError("client accepts no operand: “\(operand)”") }
+        if let operand = operands.first { throw OptionError("unexpected “\(operand)”") }
         if options.settings.uploadCommand == nil && options.settings.downloadCommand == nil {
             throw OptionError("--command or --get-command is missing")
         }

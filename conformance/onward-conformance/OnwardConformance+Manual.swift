@@ -22,7 +22,8 @@ extension OnwardConformance {
         [
             .terms([
                 ("0", "no MUST failed (with --strict: and no SHOULD)"),
-                ("1", "a MUST failed (with --strict: or a SHOULD)"), ("2", "the test could not run"),
+                ("1", "a MUST failed (with --strict: or a SHOULD)"),
+                ("2", "the test could not run, or a file could not be read or written"),
                 ("74", "standard output could not be written"),
             ])
         ])

@@ -47,7 +47,7 @@ enum OnwardConformance {
                 Output.write(HelpText(list, of: manual.name).text + "\n")
                 return 0
             }
-            guard arguments.count == 1 else { return usageError("list accepts no arguments") }
+            guard arguments.count == 1 else { return usageError("unexpected “\(arguments[1])”", of: list.name) }
             Output.write(CaseListing().text)
             return 0
         case "help"?, "--help"?, "-h"?:
@@ -83,12 +83,12 @@ enum OnwardConformance {
         do throws(OptionError) {
             options = try parse(arguments)
         } catch {
-            return usageError(error.message)
+            return usageError(error.message, of: page.name)
         }
         do {
             return try verify(options)
         } catch {
-            Output.printError("\(error)")
+            Output.printError("\(error)", of: page.name)
             return 2
         }
     }
@@ -100,15 +100,32 @@ enum OnwardConformance {
             width: Terminal.columns(of: 1) ?? 120)
     }
 
-    static func usageError(_ reason: String) -> Int32 {
-        Output.printError("\(reason)\n\n\(HelpText(overview: manual).text)")
+    /// - Parameter command: the command with the error; nil if there is none.
+    static func usageError(_ reason: String, of command: String? = nil) -> Int32 {
+        let help = (command.map { $0 + " " } ?? "") + "--help"
+        Output.printError("\(reason)\nSee '\(manual.name) \(help)'.", of: command)
         return 2
     }
 
-    static func save(_ document: Data, to path: String) throws { try document.write(to: URL(fileURLWithPath: path)) }
+    static func save(_ document: Data, to path: String) throws {
+        do throws(Errno) {
+            let file = try FileDescriptor.open(path, [.writeOnly, .create, .truncate], mode: 0o666)
+            try LogOutput(descriptor: file.rawValue).deliver(String(decoding: document, as: UTF8.self))
+            withExtendedLifetime(file) {}
+        } catch {
+            throw FileFailure("\(path) cannot be written: \(error)")
+        }
+    }
 
     static func save(_ report: some CaseReport, strict: Bool, junit: String?, html: String?) throws {
         if let path = junit { try save(Data(JUnitReport(report, strict: strict).text.utf8), to: path) }
         if let path = html { try save(Data(HTMLReport(report, strict: strict).text.utf8), to: path) }
     }
+}
+
+/// A file that cannot be read or written.
+struct FileFailure: Error, CustomStringConvertible {
+    let description: String
+
+    init(_ description: String) { self.description = description }
 }

@@ -28,7 +28,10 @@ enum Output {
     }
 
     /// Writes a message to standard error; errors are ignored.
-    static func printError(_ reason: String) { LogOutput().write("onward-conformance: \(reason)\n") }
+    /// - Parameter command: the command that failed; nil for the program.
+    static func printError(_ reason: String, of command: String? = nil) {
+        LogOutput().write("onward-conformance\(command.map { " " + $0 } ?? ""): \(reason)\n")
+    }
 
     /// Returns the exit status of the program: `status` if everything was written. If the reader of standard output has
     /// closed the pipe, the program ends by SIGPIPE, without a message.

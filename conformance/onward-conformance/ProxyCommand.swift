@@ -1,6 +1,5 @@
 import CommandLineInterface
 import ConformanceKit
-import Foundation
 
 /// `onward-conformance proxy`.
 enum ProxyCommand {
@@ -18,7 +17,7 @@ enum ProxyCommand {
             report = try ProxyRun(options.settings).run(show)
         }
         guard Output.write(terminal.closing(report, showsTranscripts: options.showsTranscripts)) else { return 2 }
-        if let path = options.json { try report.json().write(to: URL(fileURLWithPath: path)) }
+        if let path = options.json { try OnwardConformance.save(report.json(), to: path) }
         return report.exitStatus
     }
 }

@@ -23,14 +23,14 @@ struct ProxyOptions: Sendable {
         },
         CommandOption(
             "method", "M", group: "Proxy", values: .words(["POST", "PUT"]), "method of creations [default: POST]"
-        ) { options, value throws(OptionError) in options.settings.method = value },
+        ) { options, value throws(OptionError) in options.settings.method = try ConnectionValues.method(value) },
         CommandOption(
             "header", "'N: V'", group: "Proxy", repeatable: true,
             "field of every request, for example credentials; repeatable"
-        ) { options, value throws(OptionError) in options.settings.fields.append(try RequestField.parse(value)) },
+        ) { options, value throws(OptionError) in options.settings.fields.append(try ConnectionValues.field(value)) },
         CommandOption(
             "cacert", "FILE", group: "Proxy", "PEM certificates to trust instead of the system's"
-        ) { options, value throws(OptionError) in options.settings.trust = .authorities(path: value) },
+        ) { options, value throws(OptionError) in options.settings.trust = try ConnectionValues.trust(value) },
         CommandOption(flag: "insecure", group: "Proxy", "accept any certificate") {
             $0.settings.trust = .anyCertificate
         },

@@ -15,20 +15,21 @@ struct ServerOptions: Sendable {
             ) { options, value throws(OptionError) in options.settings.startCommand = value },
             CommandOption(
                 "method", "M", group: "Server", values: .words(["POST", "PUT"]), "method of creations [default: POST]"
-            ) { options, value throws(OptionError) in options.settings.method = value },
+            ) { options, value throws(OptionError) in options.settings.method = try ConnectionValues.method(value) },
             CommandOption(
                 "header", "'N: V'", group: "Server", repeatable: true,
                 "field of every request, for example credentials; repeatable"
-            ) { options, value throws(OptionError) in options.settings.fields.append(try RequestField.parse(value)) },
+            ) { options, value throws(OptionError) in options.settings.fields.append(try ConnectionValues.field(value))
+            },
             CommandOption(
                 "other-header", "'N: V'", group: "Server", repeatable: true,
                 "field with the credentials of a second principal, instead of the\n--header of the same name; adds cases that test the access to\nuploads of another principal; repeatable"
             ) { options, value throws(OptionError) in
-                options.settings.otherFields.append(try RequestField.parse(value))
+                options.settings.otherFields.append(try ConnectionValues.field(value))
             },
             CommandOption(
                 "cacert", "FILE", group: "Server", "PEM certificates to trust instead of the system's"
-            ) { options, value throws(OptionError) in options.settings.trust = .authorities(path: value) },
+            ) { options, value throws(OptionError) in options.settings.trust = try ConnectionValues.trust(value) },
             CommandOption(flag: "insecure", group: "Server", "accept any certificate") {
                 $0.settings.trust = .anyCertificate
             },

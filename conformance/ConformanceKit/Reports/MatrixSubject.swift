@@ -34,17 +34,20 @@ package struct MatrixSubject: Sendable {
     let failure: String?
     let cases: [CasePart]
 
-    /// - Parameter name: the heading of the column; nil for the URL or command in the report.
+    /// - Parameters:
+    ///   - file: the name of the file that contains the report, for errors.
+    ///   - name: the heading of the column; nil for the URL or command in the report.
     /// - Throws: ``RunFailure`` if the data is not a report of the server or client mode.
-    package init(_ report: Data, name: String?) throws {
+    package init(_ report: Data, from file: String, name: String?) throws {
         let document: Document
         do {
             document = try JSONDecoder().decode(Document.self, from: report)
         } catch {
-            throw RunFailure("\(name ?? "a file") is not a JSON report of the server or client mode: \(error)")
+            throw RunFailure(
+                "\(file) is not a JSON report of the server or client mode: \(Self.explanation(of: error))")
         }
         guard document.version == 1 else {
-            throw RunFailure("reports of version \(document.version) are not supported")
+            throw RunFailure("\(file) is a report of version \(document.version), which is not supported")
         }
         self.name = name ?? document.subject.url ?? document.subject.command ?? document.mode
         mode = document.mode
@@ -52,5 +55,19 @@ package struct MatrixSubject: Sendable {
         profiles = document.subject.profiles ?? document.subject.profile.map { [$0] } ?? []
         failure = document.failure
         cases = document.cases
+    }
+
+    private static func explanation(of error: any Error) -> String {
+        func member(_ path: [any CodingKey]) -> String {
+            path.isEmpty
+                ? "the document" : path.map { $0.intValue.map(String.init) ?? $0.stringValue }.joined(separator: ".")
+        }
+        switch error {
+        case DecodingError.keyNotFound(let key, let context):
+            return "\(member(context.codingPath + [key])) is missing"
+        case DecodingError.typeMismatch(_, let context), DecodingError.valueNotFound(_, let context):
+            return "\(member(context.codingPath)) has the wrong type"
+        default: return "it is not valid JSON"
+        }
     }
 }

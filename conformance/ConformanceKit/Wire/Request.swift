@@ -22,6 +22,9 @@ package struct Request: Sendable {
     package var hasHost = true
     package var content: Content = .none
 
+    /// Returns whether a text can be sent as a method: a token (RFC 9110 section 9.1).
+    package static func isMethod(_ text: String) -> Bool { Fields.isValidName(text) }
+
     package init(_ method: String, _ target: String, _ fields: [(String, String)] = [], _ content: Content = .none) {
         self.method = method
         self.target = target

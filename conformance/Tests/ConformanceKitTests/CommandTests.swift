@@ -18,7 +18,7 @@ struct CommandTests {
     }
 
     @Test(
-        "An invalid command line ends with status 2 and the usage",
+        "An invalid command line ends with status 2, one line and a reference to the help",
         arguments: [
             "", "verify", "server", "server --profile 9 http://127.0.0.1:1/", "server --timeout 0 http://127.0.0.1:1/",
             "server --header nonsense http://127.0.0.1:1/", "server --json", "server --nonsense http://127.0.0.1:1/",
@@ -26,11 +26,20 @@ struct CommandTests {
             "client --command 'put {file} {url}' --runs 0", "client --nonsense",
             "server --disk 5M http://127.0.0.1:1/",
             "server --start x --disk 5", "proxy", "proxy --upstream-port 0 http://127.0.0.1:1/", "matrix",
+            "matrix =nofile", "matrix name=", "list all", "client file",
+            "server --method 'a b' http://127.0.0.1:1/", "proxy --method '' http://127.0.0.1:1/",
+            "server --cacert nofile https://127.0.0.1:1/", "server --cacert /dev/null https://127.0.0.1:1/",
+            "proxy --cacert / https://127.0.0.1:1/",
         ])
     func misuse(_ arguments: String) async throws {
         let (status, output) = try await Self.run(arguments)
         #expect(status == .exited(2))
-        #expect(output.contains("onward-conformance server [URL]"))
+        let word = arguments.prefix { $0 != " " }
+        let command = ["", "verify"].contains(word) ? "" : " \(word)"
+        let lines = output.split(separator: "\n")
+        #expect(lines.count == 2, "\(output)")
+        #expect(lines.first?.hasPrefix("onward-conformance\(command): ") == true, "\(output)")
+        #expect(lines.last == "See 'onward-conformance\(command) --help'.")
     }
 
     @Test(
@@ -58,6 +67,42 @@ struct CommandTests {
         #expect(status == .exited(2))
         #expect(output.contains(reason), "\(output)")
         for text in ["supports no version", "sends no 104", "0 cases"] { #expect(!output.contains(text), "\(output)") }
+    }
+
+    @Test("A file that cannot be read or written is reported in one sentence, and the status is 2")
+    func unusableFiles() async throws {
+        let directory = try TemporaryDirectory()
+        let other = try directory.file("other.json", "{}".utf8)
+        let missing = directory.path + "/none/report"
+        let server = try ReferenceServer()
+        let client = "client --command 'curl -sS -f -T {file} {url}' --only 4.2/complete"
+        for (arguments, reason) in [
+            ("matrix \(missing)", "matrix: \(missing) cannot be read: No such file or directory (ENOENT)"),
+            ("matrix a=\(missing)", "matrix: \(missing) cannot be read: No such file or directory (ENOENT)"),
+            ("matrix \(directory.path)", "matrix: \(directory.path) cannot be read: Is a directory (EISDIR)"),
+            (
+                "matrix \(other)",
+                "matrix: \(other) is not a JSON report of the server or client mode: version is missing"
+            ),
+            (
+                "server \(server.url) --only 4.2/create-empty --json \(missing)",
+                "server: \(missing) cannot be written: No such file or directory (ENOENT)"
+            ),
+            (
+                "server \(server.url) --only 4.2/create-empty --junit \(directory.path)",
+                "server: \(directory.path) cannot be written: Is a directory (EISDIR)"
+            ),
+            (
+                "server \(server.url) --only 4.2/create-empty --html /dev/full",
+                "server: /dev/full cannot be written: No space left on device (ENOSPC)"
+            ),
+            ("\(client) --json \(missing)", "client: \(missing) cannot be written: No such file or directory (ENOENT)"),
+        ] {
+            let (status, output) = try await Self.run(arguments)
+            #expect(status == .exited(2), "\(arguments)")
+            #expect(output.split(separator: "\n").last == "onward-conformance \(reason)", "\(output)")
+        }
+        withExtendedLifetime(server) {}
     }
 
     @Test(

@@ -27,7 +27,7 @@ struct MatrixTests {
         let second = try report(
             "http://b/", [("4.2/x", .pass), ("4.3/x", .blocked(by: "4.2/x")), ("4.4/x", .pass), ("14/x", .pass)])
         let text = try MarkdownMatrix([
-            MatrixSubject(first, name: "one"), MatrixSubject(second, name: nil),
+            MatrixSubject(first, from: "a", name: "one"), MatrixSubject(second, from: "b", name: nil),
         ]).text
         let rows = text.split(separator: "\n").map(String.init)
         #expect(rows[0] == "| Section | one | http://b/ |")
@@ -47,8 +47,18 @@ struct MatrixTests {
 
     @Test("A file that is not a report is an error")
     func others() throws {
-        for text in ["", "{}", "[]", #"{"version": 1, "mode": "proxy"}"#] {
-            #expect(throws: RunFailure.self) { try MatrixSubject(Data(text.utf8), name: nil) }
+        let report = try #require(String(data: report("http://a/", [("4.2/x", .pass)]), encoding: .utf8))
+        for (text, reason) in [
+            ("", "it is not valid JSON"), ("{", "it is not valid JSON"), ("{}", "version is missing"),
+            ("[]", "the document has the wrong type"), (#"{"version": "1"}"#, "version has the wrong type"),
+            (#"{"version": 1, "mode": "proxy"}"#, "subject is missing"),
+            (report.replacing(#""level""#, with: #""levels""#), "cases.0.level is missing"),
+        ] {
+            let failure = #expect(throws: RunFailure.self) {
+                try MatrixSubject(Data(text.utf8), from: "file", name: "name")
+            }
+            let sentence = "file is not a JSON report of the server or client mode: \(reason)"
+            #expect(failure?.description == sentence)
         }
         #expect(throws: RunFailure.self) { try MarkdownMatrix([]) }
     }

@@ -103,8 +103,10 @@ struct ReportTests {
         let report = report(Self.outcomes, failure: Self.hostile)
         var terminal = TerminalReport(colors: false, width: 200)
         var text = report.results.map { terminal.line(of: $0) }.joined() + terminal.closing(report, strict: false)
-        text += try MarkdownMatrix([MatrixSubject(try JSONReport(report, strict: false).data(), name: Self.hostile)])
-            .text
+        text += try MarkdownMatrix([
+            MatrixSubject(try JSONReport(report, strict: false).data(), from: "a", name: Self.hostile)
+        ])
+        .text
         let controls = text.unicodeScalars.filter {
             $0 != "\n" && [.control, .format, .unassigned].contains($0.properties.generalCategory)
         }
