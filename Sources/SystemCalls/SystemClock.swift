@@ -25,6 +25,9 @@ package enum SystemClock {
         }
     }
 
+    /// Returns the end of a wait that begins now, in monotonic nanoseconds.
+    package static func deadline(in wait: Duration) -> Int64 { monotonicNanoseconds() + wait.nanoseconds }
+
     private static func read(_ clock: clockid_t) -> Int64 {
         var time = timespec()
         clock_gettime(clock, &time)
@@ -36,6 +39,21 @@ package enum SystemClock {
         var time = timespec(
             tv_sec: Int(nanoseconds / 1_000_000_000), tv_nsec: Int(nanoseconds % 1_000_000_000))
         nanosleep(&time, nil)
+    }
+}
+
+extension Duration {
+    /// The nanoseconds of a wait: at least 0 and at most 10^17, which is three years.
+    package var nanoseconds: Int64 {
+        let (seconds, attoseconds) = components
+        if seconds < 0 { return 0 }
+        return seconds >= 100_000_000 ? 100_000_000_000_000_000 : seconds * 1_000_000_000 + attoseconds / 1_000_000_000
+    }
+
+    /// The seconds, rounded up, within a million years.
+    package var wholeSeconds: Int64 {
+        let (seconds, attoseconds) = components
+        return max(-30_000_000_000_000, min(seconds + (attoseconds > 0 ? 1 : 0), 30_000_000_000_000))
     }
 }
 

@@ -51,6 +51,9 @@ final class ConnectionEntry: Sendable {
         var received: Int64 = 0
         var waited: Int64 = 0
         var rate = RateWindow()
+        /// Whether the server closed the connection to stop.
+        var isStopping = false
+        var onStop: (@Sendable () -> Void)?
     }
 
     let output: SocketOutput
@@ -89,13 +92,27 @@ final class ConnectionEntry: Sendable {
 
     /// Closes the connection from any thread. Its own thread then ends the request as interrupted.
     func close(reason: CloseReason) {
-        state.withLock {
-            guard $0.isOpen else { return }
-            $0.closeReason = $0.closeReason ?? reason
+        let onStop = state.withLock { state -> (@Sendable () -> Void)? in
+            guard state.isOpen else { return nil }
+            state.closeReason = state.closeReason ?? reason
             // Without a reset the kernel would keep unread output for as long as a slow client reads.
-            if case (.tooMany, .response) = (reason, $0.phase) { output.resetOnClose() }
+            if case (.tooMany, .response) = (reason, state.phase) { output.resetOnClose() }
             output.endConnection()
+            guard reason == .stopping else { return nil }
+            state.isStopping = true
+            return state.onStop
         }
+        onStop?()
+    }
+
+    /// Calls `action` when the server closes the connection to stop, or immediately if it has done so. `nil` removes
+    /// the previous action.
+    func onStop(_ action: (@Sendable () -> Void)?) {
+        let isStopping = state.withLock { state in
+            state.onStop = action
+            return state.isStopping
+        }
+        if isStopping { action?() }
     }
 
     /// Reports that content of the response cannot be read or produced. libmicrohttpd then closes the connection.

@@ -69,6 +69,11 @@ final class TransferService: RequestService {
         trustedProxies.client(of: fields, origin: origin)
     }
 
+    /// A call of an asynchronous function of a handler for a request.
+    func handlerCall(for request: RequestContext) -> HandlerCall {
+        HandlerCall(request.connection, processingWait: store.configuration.processingWait)
+    }
+
     func contentFailed(_ error: any Error, request: RequestID) {
         if let error = error as? StoreError {
             report(error, request: request)

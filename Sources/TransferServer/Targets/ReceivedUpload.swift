@@ -17,12 +17,24 @@ public final class ReceivedUpload: Sendable {
     /// Whether an existing resource may be replaced, as in ``UploadProposal/mayReplace``.
     public let mayReplace: Bool
 
-    private let lease: UploadLease
-    private let digest: String?
-    private let publishing = Monitor<Result<Response, StoreError>?>(nil)
+    private struct Publishing {
+        var isRunning = false
+        var hasEnded = false
+        var result: Result<Response, StoreError>?
+    }
 
-    /// - Parameter digest: the value of `Repr-Digest` in the response.
-    init(target: Target, upload: NewUpload, length: Int64, mayReplace: Bool, lease: UploadLease, digest: String?) {
+    private let lease: UploadLease
+    private let executor: ThreadExecutor
+    private let digest: String?
+    private let publishing = Monitor(Publishing())
+
+    /// - Parameters:
+    ///   - executor: that of the handler, whose thread may block.
+    ///   - digest: the value of `Repr-Digest` in the response.
+    init(
+        target: Target, upload: NewUpload, length: Int64, mayReplace: Bool, lease: UploadLease,
+        executor: ThreadExecutor, digest: String?
+    ) {
         self.target = target
         method = upload.method
         principal = upload.principal
@@ -30,6 +42,7 @@ public final class ReceivedUpload: Sendable {
         self.length = length
         self.mayReplace = mayReplace
         self.lease = lease
+        self.executor = executor
         self.digest = digest
     }
 
@@ -41,11 +54,28 @@ public final class ReceivedUpload: Sendable {
     }
 
     /// Publishes the bytes as a file, atomically, and stores the final response. The handler must return this response.
+    ///
+    /// It waits for the disk on the thread of the connection, so that an actor or a task that calls it blocks no other.
+    /// - Parameter publication: the name, the fields and the response.
     /// - Returns: The response of `condition` if it rejected the file, of `refused` if the file could not be published,
     ///   otherwise of `response`.
     /// - Throws: `StoreError`. After `targetIsDirectory`, `targetIsSpecial`, `parentIsFile` and `noFreeName` the
     ///   handler can still return a response of its own; if it throws them, the client gets 409.
-    public func publish(_ publication: Publication) throws(StoreError) -> Response {
+    public func publish(_ publication: Publication) async throws(StoreError) -> Response {
+        try await withTaskExecutorPreference(executor) { () async throws(StoreError) -> Response in
+            try publishBlocking(publication)
+        }
+    }
+
+    /// Publishes the bytes as the asynchronous method does, and blocks the calling thread meanwhile: for handlers
+    /// whose `complete(_:)` is not asynchronous.
+    /// - Parameter publication: the name, the fields and the response.
+    /// - Returns: The same as the asynchronous method.
+    /// - Throws: `StoreError`, as the asynchronous method.
+    public func publish(_ publication: Publication) throws(StoreError) -> Response { try publishBlocking(publication) }
+
+    private func publishBlocking(_ publication: Publication) throws(StoreError) -> Response {
+        guard beginPublication() else { throw .invalidState("the call of complete(_:) has ended") }
         var publication = publication
         if digest != nil {
             publication.response = { [respond = publication.response] created, name in
@@ -54,16 +84,36 @@ public final class ReceivedUpload: Sendable {
         }
         let result: Result<Response, StoreError>
         do throws(StoreError) { result = .success(try lease.publish(publication)) } catch { result = .failure(error) }
-        publishing.withLock { last in
+        publishing.withLock { state in
+            state.isRunning = false
             // A second publication fails, because the upload is complete.
-            if case .success? = last { return }
-            last = result
+            if case .success? = state.result { return }
+            state.result = result
         }
+        publishing.notifyAll()
         return try result.get()
     }
 
-    /// The result of ``publish(_:)``; `nil` if it was not called.
-    var publicationResult: Result<Response, StoreError>? { publishing.withLock { $0 } }
+    /// Waits for another publication of this upload. Returns false if the call of the handler has ended.
+    private func beginPublication() -> Bool {
+        publishing.waitForever { state in
+            if state.hasEnded { return false }
+            if state.isRunning { return nil }
+            state.isRunning = true
+            return true
+        }
+    }
+
+    /// Ends the validity of the upload, and waits for a running publication: a handler that did not return in time must
+    /// not use the bytes any more.
+    func end() {
+        publishing.withLock { $0.hasEnded = true }
+        publishing.notifyAll()
+        publishing.waitForever { $0.isRunning ? nil : () }
+    }
+
+    /// The result of `publish(_:)`; `nil` if it was not called.
+    var publicationResult: Result<Response, StoreError>? { publishing.withLock { $0.result } }
 
     /// The response with the digest that the client requested.
     func withDigest(_ response: Response) -> Response {

@@ -5,7 +5,11 @@ import UploadStorage
 /// A handler of the resources below one prefix of the URL space. It receives complete representations and responds.
 ///
 /// The server implements the upload protocol and calls its ``Authorizer``; a handler never gets parts, offsets or
-/// interruptions. Calls come from the threads of connections, concurrently for different requests, and may block.
+/// interruptions. Calls are concurrent for different requests. Each connection has its own thread, on which the methods
+/// run: they may block, and the asynchronous ones may await anything. They need not be declared `async`.
+///
+/// When the server stops, a call in progress has ``ServerConfiguration/drainTimeout``. Then its task is canceled, and
+/// the server waits for at most ``StoreConfiguration/processingWait`` more.
 public protocol TargetHandler: Sendable {
     /// The methods that a resource supports, for `Allow`.
     func methods(of target: Target) -> [Method]
@@ -14,7 +18,8 @@ public protocol TargetHandler: Sendable {
     /// or not, before an upload is created.
     func accept(_ proposal: UploadProposal) -> Acceptance
 
-    /// Whether `complete` can be called again for the same upload if the process ended during a call.
+    /// Whether `complete` can be called again for the same upload if the process ended, or the server stopped, during a
+    /// call.
     ///
     /// If it is `false`, an upload whose completion was interrupted gets status 500. If it is `true`, the next request
     /// that completes the upload calls `complete` again.
@@ -39,10 +44,13 @@ public protocol TargetHandler: Sendable {
     /// Handles a complete and durable representation, and returns the final response. Called at most once for an
     /// upload, except with `completionIsRepeatable`.
     ///
-    /// ``ReceivedUpload/publish(_:)`` makes the bytes a file; otherwise they are removed after this call. The response
-    /// is stored, so that it can be sent again: a stream may have 1 MiB at most.
-    /// - Throws: any error; the client then gets 500 as the final response.
-    func complete(_ upload: ReceivedUpload) throws -> Response
+    /// `publish(_:)` of the upload makes the bytes a file; otherwise they are removed after this call. The response is
+    /// stored, so that it can be sent again: a stream may have 1 MiB at most.
+    /// - Parameter upload: the representation, which is valid only during this call.
+    /// - Returns: the final response.
+    /// - Throws: any error; the client then gets 500 as the final response. An error that is thrown after the server
+    ///   has canceled the task means that the call was interrupted, see ``completionIsRepeatable``.
+    func complete(_ upload: ReceivedUpload) async throws -> Response
 
     /// Responds to a request without a representation: `GET`, `HEAD`, `DELETE` and other methods of the handler.
     ///
@@ -50,7 +58,7 @@ public protocol TargetHandler: Sendable {
     /// conditions and ranges, adds the validators, and sends 200, 206, 304, 412 or 416. If the method is safe and the
     /// fields have no `Cache-Control`, the server adds ``ServerConfiguration/cacheControl`` for files and `no-cache`
     /// for other responses, with `private` if the request requires credentials.
-    func respond(to request: TargetRequest) -> Response
+    func respond(to request: TargetRequest) async -> Response
 }
 
 extension TargetHandler {

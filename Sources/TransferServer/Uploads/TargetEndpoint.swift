@@ -45,8 +45,10 @@ struct TargetEndpoint {
         let handler = handler
         let connection = request.connection
         let isPersonal = needsCredentials
+        let call = service.handlerCall(for: request)
         let answer: () -> Response = {
-            var response = handler.respond(to: wanted)
+            // Without a result the server has closed the connection, and nothing is sent.
+            var response = call.run { await handler.respond(to: wanted) } ?? Response(ProblemDetails.targetFailed)
             var caching = CacheControl.noCache
             if response.status == 200, case .stream(let stream) = response.content, let content = stream as? FileContent
             {

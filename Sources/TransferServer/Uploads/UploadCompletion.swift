@@ -17,7 +17,8 @@ struct UploadCompletion {
     }
 
     /// - Returns: the response of the target, independent of a dialect.
-    /// - Throws: `StoreError` if the store failed; the upload is then unchanged, and its client can retry.
+    /// - Throws: `StoreError` if the store failed; the upload is then unchanged, and its client can retry. `superseded`
+    ///   if the server stopped before the target had a response.
     mutating func run() throws(StoreError) -> Response {
         let digests = RepresentationDigests(fields: context.upload.fields)
         for (algorithm, expected) in digests.expected?.values ?? [] {
@@ -29,25 +30,37 @@ struct UploadCompletion {
         if let wanted = digests.wanted {
             digestValue = DigestField(values: [(wanted, try lease.representationDigest(wanted))]).serialized
         }
+        let call = context.service.handlerCall(for: context.request)
         let upload = ReceivedUpload(
             target: context.target, upload: context.upload, length: length,
             mayReplace: context.service.refusal(of: context.identity, .write, on: context.target) == nil, lease: lease,
-            digest: digestValue)
+            executor: call.executor, digest: digestValue)
         targetHasRun = true
-        let result = Result { try context.handler.complete(upload) }
+        let handler = context.handler
+        let result: Result<Response, any Error>? = call.run {
+            do { return .success(try await handler.complete(upload)) } catch { return .failure(error) }
+        }
+        upload.end()
         switch (upload.publicationResult, result) {
-        case (.success(let published)?, .success): return published
-        case (.success(let published)?, .failure(let error)):
+        case (.success(let published)?, .success?), (.success(let published)?, nil): return published
+        case (.success(let published)?, .failure(let error)?):
             log(error)
             return published
-        case (_, .success(let response)): return try store(upload.withDigest(response))
-        case (.failure(let error)?, .failure(let thrown)):
+        case (_, nil):
+            log(HandlerInterruption())
+            throw .superseded
+        case (nil, .failure(let error)?) where call.isCanceled:
+            // The target was interrupted, as if the process had ended.
+            log(error)
+            throw .superseded
+        case (_, .success(let response)?): return try store(upload.withDigest(response))
+        case (.failure(let error)?, .failure(let thrown)?):
             if thrown as? StoreError != error { log(thrown) }
             guard [.targetIsDirectory, .targetIsSpecial, .parentIsFile, .noFreeName].contains(error) else {
                 throw error
             }
             return try store(Response(ProblemDetails(error)))
-        case (nil, .failure(let error)):
+        case (nil, .failure(let error)?):
             log(error)
             return try store(Response(ProblemDetails.targetFailed))
         }
@@ -66,6 +79,11 @@ struct UploadCompletion {
         try lease.complete(with: saved)
         return saved
     }
+}
+
+/// The server stopped, and the handler did not return after its task was canceled.
+private struct HandlerInterruption: Error, CustomStringConvertible {
+    let description = "it did not return in time after its task was canceled"
 }
 
 /// The digest fields of a creation about its complete representation (RFC 9530, draft section 10.1).

@@ -98,13 +98,6 @@ final class StoreContext: Sendable {
     }
 }
 
-extension SystemClock {
-    /// Returns the end of a wait that begins now, in monotonic nanoseconds.
-    static func deadline(in wait: Duration) -> Int64 {
-        monotonicNanoseconds() + Int64(max(0, min(wait / .nanoseconds(1), 1e17)))
-    }
-}
-
 /// One lock for each published name, which is held while the file with that name is evaluated and changed. Also records
 /// for each name the upload whose publication was decided and is not complete.
 final class PathLocks: Sendable {

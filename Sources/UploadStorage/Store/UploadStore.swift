@@ -40,7 +40,7 @@ public final class UploadStore: Sendable {
 
     var catalog: any UploadCatalog { context.catalog }
     var area: any BlobArea { context.area }
-    var configuration: StoreConfiguration { context.configuration }
+    package var configuration: StoreConfiguration { context.configuration }
     var ledger: UsageLedger { context.ledger }
     var finished: FinishedUploads { context.finished }
 
