@@ -52,7 +52,7 @@ final class ServerUnderTest {
         }
         server = Server(
             configuration: configuration, store: store, handlers: [("files", FilesHandler(store: store))])
-        try server.start()
+        try server.startBlocking()
     }
 
     private static func store(at directory: String) throws -> UploadStore {
@@ -62,7 +62,7 @@ final class ServerUnderTest {
 
     /// Stops the server, verifies that its directory can be opened again, and removes the directory.
     func end() throws(Violation) {
-        server.stop()
+        server.stopBlocking()
         store.close()
         do {
             try Self.store(at: directory).close()

@@ -102,7 +102,7 @@ extension ProcessControl {
     /// Ends the process now: nothing is flushed, no handler runs.
     package static func endNow(_ status: Int32) -> Never { _exit(status) }
 
-    private static func isIgnored(_ action: sigaction) -> Bool {
+    static func isIgnored(_ action: sigaction) -> Bool {
         // SIG_IGN is 1, which cannot be compared as a Swift function.
         unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self) == 1
     }

@@ -70,3 +70,19 @@ private func runBody(_ argument: UnsafeMutableRawPointer) -> Monitor<Bool> {
     start.body()
     return start.finished
 }
+
+extension WorkerThread {
+    /// Runs `body`, which may block, on a new thread, so that no thread of the cooperative pool is blocked.
+    package static func run<Value: Sendable>(
+        name: String, _ body: @escaping @Sendable () -> Value
+    ) async throws(Errno) -> Value {
+        let result: Result<Value, Errno> = await withCheckedContinuation { continuation in
+            do throws(Errno) {
+                _ = try WorkerThread(name: name) { continuation.resume(returning: .success(body())) }
+            } catch {
+                continuation.resume(returning: .failure(error))
+            }
+        }
+        return try result.get()
+    }
+}

@@ -85,7 +85,7 @@ enum ServeCommand {
                     + " Stop it and restore \(settings.root)/onward.sqlite from a backup; 'onward check' verifies everything else"
             )
         }
-        do { try server.start(on: sockets) } catch { return report(error) }
+        do { try server.startBlocking(on: sockets) } catch { return report(error) }
         opening?.end()
         manager.notifyReady(server.addresses)
         if !manager.isPresent { print(explanation(of: server, settings)) }
@@ -100,7 +100,7 @@ enum ServeCommand {
         if let warning = manager.warning { server.note(.warning, warning) }
         let watchdog: Watchdog?
         do throws(Errno) { watchdog = try Self.watchdog(of: server, store, for: manager) } catch {
-            server.stop()
+            server.stopBlocking()
             return report(.cannotStartThread("the watchdog", error))
         }
         while reloadSignals.contains(ProcessControl.awaitSignal(of: ProcessControl.endSignals + reloadSignals)) {
@@ -119,7 +119,7 @@ enum ServeCommand {
         } catch {
             server.note(.warning, "a second signal will have no effect: no thread to wait for it: \(error)")
         }
-        server.stop()
+        server.stopBlocking()
         return .done
     }
 

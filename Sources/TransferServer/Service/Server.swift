@@ -83,11 +83,24 @@ public final class Server: Sendable {
     public var addresses: [SocketAddress] { running.withLock { $0.addresses } }
 
     /// Verifies the receive filter, starts all threads and listens on all addresses. If it throws, nothing was started.
-    public func start() throws(StartError) { try start(on: []) }
+    /// See also ``run(stoppingOn:)``.
+    /// - Throws: `StartError`.
+    public func start() async throws(StartError) {
+        let result: Result<Void, StartError>
+        do throws(Errno) {
+            result = try await WorkerThread.run(name: "server-start") { [self] in
+                do throws(StartError) { return .success(try startBlocking()) } catch { return .failure(error) }
+            }
+        } catch {
+            throw .cannotStartThread("the start of the server", error)
+        }
+        try result.get()
+    }
 
+    /// Starts the server as `start()` does, and blocks the calling thread meanwhile.
     /// - Parameter inherited: sockets to serve in addition to the addresses of the configuration. The server then owns
     ///   them.
-    package func start(on inherited: [ListeningSocket]) throws(StartError) {
+    package func startBlocking(on inherited: [ListeningSocket] = []) throws(StartError) {
         ProcessControl.ignoreBrokenPipes()
         try running.withLock { state throws(StartError) in
             guard !state.isStarted else { throw .alreadyStarted }
@@ -144,9 +157,20 @@ public final class Server: Sendable {
     }
 
     /// Stops the server. It accepts no new connections, makes received content of unfinished uploads durable, closes
-    /// their connections, and waits for responses in progress up to ``ServerConfiguration/drainTimeout``. Returns when
-    /// all connections are closed.
-    public func stop() {
+    /// their connections, and waits for responses in progress up to ``ServerConfiguration/drainTimeout``. Handlers that
+    /// still run then are canceled, and have ``StoreConfiguration/processingWait`` to return. Returns when all
+    /// connections are closed. A canceled task waits in the same way.
+    public func stop() async {
+        do throws(Errno) {
+            try await WorkerThread.run(name: "server-stop") { [self] in stopBlocking() }
+        } catch {
+            // The system has no thread for it, and a server that cannot be stopped would be worse than a blocked one.
+            stopBlocking()
+        }
+    }
+
+    /// Stops the server as `stop()` does, and blocks the calling thread meanwhile.
+    package func stopBlocking() {
         let daemons = running.withLock { state in
             defer { state.daemons = [] }
             return state.daemons

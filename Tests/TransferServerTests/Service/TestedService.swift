@@ -176,13 +176,13 @@ final class SocketService: TestedService {
     init(_ limits: UploadLimits) throws {
         parts = try ServiceStore(limits)
         server = Server(configuration: parts.configuration, store: parts.store, handlers: parts.handlers)
-        try server.start()
+        try server.startBlocking()
         guard case .tcp(_, let port)? = server.addresses.first else { throw TestFailure("no address") }
         endpoint = try #require(Endpoint("http://127.0.0.1:\(port)/"))
     }
 
     deinit {
-        server.stop()
+        server.stopBlocking()
         parts.store.close()
     }
 

@@ -38,7 +38,7 @@ enum Embedding {
         ]
     }
 
-    static func main() throws {
+    static func main() async throws {
         signal(SIGPIPE, SIG_IGN)
         let root = (getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp") + "/onward-embedding-\(getpid())"
         let store = try UploadStore.open(root: root, configuration: StoreConfiguration(minFree: 0))
@@ -52,9 +52,9 @@ enum Embedding {
                     configuration: ServerConfiguration(listeners: [.unix(path: socket)], logLevel: .error),
                     store: store,
                     handlers: [("inbox", recorder)])
-                try server.start()
+                try await server.start()
                 let answer = RawClient.exchange(sent, path: socket, isInPieces: isInPieces)
-                server.stop()
+                await server.stop()
                 let isRight =
                     recorder.calls == calls && recorder.detectedChanges.isEmpty && answer.lastStatus == status
                     && !answer.text.contains("<html")

@@ -1,4 +1,6 @@
+import Dispatch
 import Glibc
+import Synchronization
 import TransferServer
 
 /// Starts a server.
@@ -13,14 +15,27 @@ public func startPlugin() -> CInt {
     let server = Server(
         configuration: ServerConfiguration(listeners: [.unix(path: root + "/socket")], logLevel: .error), store: store,
         handlers: [])
+    // The host calls this function on its main thread, which is not one of the cooperative pool.
+    let result = Mutex<CInt>(1)
+    let isDone = DispatchSemaphore(value: 0)
+    Task {
+        let status = await start(server)
+        result.withLock { $0 = status }
+        isDone.signal()
+    }
+    isDone.wait()
+    return result.withLock { $0 }
+}
+
+private func start(_ server: Server) async -> CInt {
     do throws(Server.StartError) {
-        try server.start()
+        try await server.start()
     } catch {
         print(error.explanation)
         if case .receiveFilterIneffective = error { return 71 }
         return 1
     }
-    server.stop()
+    await server.stop()
     print("the server started without its receive filter")
     return 0
 }

@@ -27,13 +27,13 @@ final class EmbeddedServer {
         server = Server(
             configuration: configuration, store: self.store,
             handlers: [("files", FilesHandler(store: self.store))] + targets)
-        try server.start()
+        try server.startBlocking()
         guard case .tcp(_, let port)? = server.addresses.first else { throw TestFailure("no address") }
         self.port = port
     }
 
     deinit {
-        server.stop()
+        server.stopBlocking()
         store.close()
     }
 

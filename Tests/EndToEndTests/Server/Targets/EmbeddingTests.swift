@@ -110,12 +110,12 @@ struct EmbeddingTests {
     @Test("A server starts once, reports why it cannot start, and releases its address when it stops")
     func starting() throws {
         let host = try EmbeddedServer(targets: [])
-        #expect(throws: Server.StartError.self) { try host.server.start() }
+        #expect(throws: Server.StartError.self) { try host.server.startBlocking() }
         let busy = Server(
             configuration: ServerConfiguration(listeners: [.tcp(host: "127.0.0.1", port: host.port)], logLevel: .error),
             store: host.store, handlers: [])
         do {
-            try busy.start()
+            try busy.startBlocking()
             Issue.record("two servers listen on one address")
         } catch {
             guard case .cannotListen(let address, let reason) = error else {
@@ -129,7 +129,7 @@ struct EmbeddingTests {
             configuration: ServerConfiguration(listeners: [.tcp(host: "0.0.0.0", port: 0)], logLevel: .error),
             store: host.store, handlers: [])
         do {
-            try open.start()
+            try open.startBlocking()
             Issue.record("a server without tokens listens on a public address")
         } catch {
             guard case .anonymousBeyondLoopback = error else {
@@ -137,15 +137,15 @@ struct EmbeddingTests {
                 return
             }
         }
-        host.server.stop()
+        host.server.stopBlocking()
         #expect((try? host.connect()) == nil)
         let next = Server(
             configuration: ServerConfiguration(listeners: [.tcp(host: "127.0.0.1", port: host.port)], logLevel: .error),
             store: host.store, handlers: [("files", FilesHandler(store: host.store))])
-        try next.start()
+        try next.startBlocking()
         #expect(try host.exchange(Request("PUT", "/files/f.bin", [], .bytes([1]))).status == 201)
-        next.stop()
-        next.stop()
+        next.stopBlocking()
+        next.stopBlocking()
     }
 
     @Test("Two servers in one process, each with its store, are independent; a directory has one store at a time")
@@ -168,7 +168,7 @@ struct EmbeddingTests {
         let location = try #require(try connection.requireInterim().location)
         try connection.send([1, 2, 3, 4])
         let begun = ContinuousClock.now
-        host.server.stop()
+        host.server.stopBlocking()
         #expect(ContinuousClock.now - begun < .seconds(30), "a stop waits for running responses only")
         host.store.close()
         let store = try UploadStore.open(
@@ -176,7 +176,7 @@ struct EmbeddingTests {
         let next = Server(
             configuration: ServerConfiguration(listeners: [.tcp(host: "127.0.0.1", port: host.port)], logLevel: .error),
             store: store, handlers: [("inbox", target)])
-        try next.start()
+        try next.startBlocking()
         let state = try host.exchange(.retrieval(.v8, location))
         let offset = try #require(state.offset)
         #expect(offset <= 4)
@@ -184,7 +184,7 @@ struct EmbeddingTests {
         let response = try host.exchange(.append(.v8, location, at: Int(offset), complete: true, .bytes(rest)))
         #expect(response.status == 203)
         #expect(target.calls.map(\.content) == [[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]])
-        next.stop()
+        next.stopBlocking()
         store.close()
     }
 }

@@ -67,8 +67,8 @@ struct TargetTests {
         let server = Server(
             configuration: ServerConfiguration(listeners: [.tcp(host: "127.0.0.1", port: 0)], logLevel: .error),
             store: store, handlers: [("inbox", target)])
-        try server.start()
-        defer { server.stop() }
+        try server.startBlocking()
+        defer { server.stopBlocking() }
         guard case .tcp(_, let port)? = server.addresses.first else { throw TestFailure("no address") }
         try body(target, port)
     }
