@@ -41,7 +41,8 @@ final class ServerUnderTest {
         store = try Self.store(at: directory)
         wire = WireConversation(path: "\(directory)/socket")
         var configuration = ServerConfiguration(
-            listeners: [.unix(path: wire.path)], headerTimeout: 10, idleTimeout: 10, drainTimeout: 5, logLevel: .error)
+            listeners: [.unix(path: wire.path)], headerTimeout: .seconds(10), idleTimeout: .seconds(10),
+            drainTimeout: .seconds(5), logLevel: .error)
         if isGuarded {
             let token = "\(UInt64.random(in: 0...(.max)))-\(UInt64.random(in: 0...(.max)))"
             configuration.authorizer = TokenAuthorizer(

@@ -54,7 +54,7 @@ enum ServeCommand {
                 code: "target-interrupted"))
         configuration.validated = FilesHandler.validated
         // If unfinished uploads do not expire, only stored responses do.
-        configuration.lifetime = settings.server.limits.maxAge ?? configuration.keepCompleted
+        configuration.lifetime = settings.server.limits.maxAge.map { .seconds($0) } ?? configuration.keepCompleted
         let opening: OpeningNotifier?
         do throws(Errno) { opening = try manager.notifyOpening(settings.root) } catch {
             return report(.cannotStartThread("the service manager", error))
@@ -109,7 +109,7 @@ enum ServeCommand {
             manager.notifyReady(server.addresses)
         }
         watchdog?.stop()
-        manager.notifyStopping(within: settings.server.drainTimeout + 30)
+        manager.notifyStopping(within: settings.server.drainTimeout + .seconds(30))
         // A second signal stops the server without waiting for responses in progress.
         do throws(Errno) {
             _ = try WorkerThread(name: "second-signal") {

@@ -126,7 +126,7 @@ struct ServeSettings {
             "time for which the final response of a finished upload is kept\n[default: 24h]"
         ) {
             settings, value throws(OptionError) in
-            settings.store.keepCompleted = try Quantity.seconds(value)
+            settings.store.keepCompleted = .seconds(try Quantity.seconds(value))
         },
         CommandOption("max-uploads", "N", group: limits, "maximum number of unfinished uploads of each principal") {
             settings, value throws(OptionError) in
@@ -150,13 +150,13 @@ struct ServeSettings {
             "maximum time for the head of a connection's first request\n[default: 30s]"
         ) {
             settings, value throws(OptionError) in
-            settings.server.headerTimeout = Int(try positive(Quantity.seconds(value)))
+            settings.server.headerTimeout = .seconds(try positive(Quantity.seconds(value)))
         },
         CommandOption(
             "idle-timeout", "DURATION", group: "Timeouts",
             "maximum time in which no byte is received or sent\n[default: 60s]"
         ) { settings, value throws(OptionError) in
-            settings.server.idleTimeout = Int(try positive(Quantity.seconds(value)))
+            settings.server.idleTimeout = .seconds(try positive(Quantity.seconds(value)))
         },
 
         CommandOption(
@@ -169,7 +169,7 @@ struct ServeSettings {
             "drain-timeout", "DURATION", group: "Timeouts",
             "maximum time for responses in progress when the server stops\n[default: 30s]"
         ) { settings, value throws(OptionError) in
-            settings.server.drainTimeout = Int(try Quantity.seconds(value))
+            settings.server.drainTimeout = .seconds(try Quantity.seconds(value))
         },
 
         // Access

@@ -70,9 +70,8 @@ final class ServiceManager: Sendable {
     }
 
     /// Reports that the server stops within `seconds`.
-    func notifyStopping(within seconds: Int) {
-        let limit = Int64(seconds) * 1_000_000
-        send("STOPPING=1\nSTATUS=Finishing responses in progress\nEXTEND_TIMEOUT_USEC=\(limit)")
+    func notifyStopping(within limit: Duration) {
+        send("STOPPING=1\nSTATUS=Finishing responses in progress\nEXTEND_TIMEOUT_USEC=\(limit.nanoseconds / 1000)")
     }
 
     /// Reports that the server works. `troubles` lists why nothing can be stored; empty if the store works.

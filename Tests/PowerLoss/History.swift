@@ -36,7 +36,7 @@ final class History {
 
     static func configuration(now: @escaping @Sendable () -> Int64) -> StoreConfiguration {
         var configuration = StoreConfiguration(
-            keepCompleted: 150, minFree: 0, interruptedResponse: Response(status: 500), processingWait: .zero)
+            keepCompleted: .seconds(150), minFree: 0, interruptedResponse: Response(status: 500), processingWait: .zero)
         configuration.clock = { ClockReading(wall: now() * 1_000_000_000, boot: now() * 1_000_000_000) }
         return configuration
     }

@@ -13,7 +13,7 @@ import Testing
 
     @Test("expired rows are removed in batches, one transaction each", arguments: [true, false])
     func batches(_ areFinished: Bool) throws {
-        let fixture = try StoreFixture(.files) { $0.keepCompleted = 50 }
+        let fixture = try StoreFixture(.files) { $0.keepCompleted = .seconds(50) }
         let count = 5 * UploadStore.removalBatch + 7
         for _ in 0..<count {
             let lease = try fixture.store.create(.testing(length: 3, expiresAt: 1_000_040))
@@ -41,7 +41,7 @@ import Testing
 
     @Test("under steady load with a short lifetime of answers the catalog does not grow", arguments: [7])
     func bounded(_ seed: UInt64) throws {
-        let fixture = try StoreFixture(.files) { $0.keepCompleted = 2 }
+        let fixture = try StoreFixture(.files) { $0.keepCompleted = .seconds(2) }
         var largest: [Int64] = []
         for round in 0..<12 {
             for _ in 0..<150 {
@@ -62,7 +62,7 @@ import Testing
 
     @Test("the count of answers stays exact while they expire and are canceled", arguments: StoreKind.allCases, [1, 2])
     func exactCounts(_ kind: StoreKind, _ seed: UInt64) throws {
-        let fixture = try StoreFixture(kind) { $0.keepCompleted = 0 }
+        let fixture = try StoreFixture(kind) { $0.keepCompleted = .seconds(0) }
         let store = fixture.store
         let threads = try (0..<3).map { number in
             try WorkerThread(name: "client") {
@@ -92,7 +92,7 @@ import Testing
     func keepsUp(_ areFinished: Bool) throws {
         let catalog = CatalogDouble()
         var configuration = StoreConfiguration(minFree: 0)
-        configuration.keepCompleted = -1
+        configuration.keepCompleted = .seconds(-1)
         let store = try UploadStore(catalog: catalog, area: MemoryBlobArea(), configuration: configuration)
         defer { store.close() }
         @Sendable func create(_ count: Int) {

@@ -92,7 +92,7 @@ import Testing
     )
     func store(_ kind: StoreKind) throws {
         for step: Int64 in [2_592_000, -2_592_000] {
-            let fixture = try StoreFixture(kind) { $0.lifetime = 1000 }
+            let fixture = try StoreFixture(kind) { $0.lifetime = .seconds(1000) }
             let expiresAt = fixture.store.time + 1000
             let id = try #require(try fixture.store.create(.testing(expiresAt: expiresAt)).id)
             fixture.step(step)
@@ -103,7 +103,7 @@ import Testing
             #expect(fixture.store.sweepPart().expired == 0)
             #expect(fixture.store.remaining(until: expiresAt) == 1)
             // The corrected time is kept over a restart.
-            try fixture.reopen { $0.lifetime = 1000 }
+            try fixture.reopen { $0.lifetime = .seconds(1000) }
             #expect(fixture.store.remaining(until: expiresAt) == 1 && fixture.store.doubtfulDowntime == nil)
             try fixture.store.lease(id).release()
             fixture.advance(1)
@@ -116,18 +116,18 @@ import Testing
     func correction(_ kind: StoreKind) throws {
         for restarts in [false, true] {
             let fixture = try StoreFixture(kind) {
-                $0.lifetime = 1000
-                $0.keepCompleted = 1000
+                $0.lifetime = .seconds(1000)
+                $0.keepCompleted = .seconds(1000)
             }
             let expiresAt = fixture.store.time + 900
             let id = try #require(try fixture.store.create(.testing(expiresAt: expiresAt)).id)
-            try fixture.reopen(after: { fixture.step(10_000_000) }, { ($0.lifetime, $0.keepCompleted) = (1000, 1000) })
+            try fixture.reopen(after: { fixture.step(10_000_000) }, { ($0.lifetime, $0.keepCompleted) = (.seconds(1000), .seconds(1000)) })
             #expect(fixture.store.sweepPart().expired == 0)
             let later = try #require(try fixture.store.create(.testing(expiresAt: fixture.store.time + 1000)).id)
             fixture.advance(100)
             #expect(fixture.store.sweepPart().expired == 0)
             if restarts {
-                try fixture.reopen(after: { fixture.step(-10_000_000) }, { $0.lifetime = 1000 })
+                try fixture.reopen(after: { fixture.step(-10_000_000) }, { $0.lifetime = .seconds(1000) })
             } else {
                 fixture.step(-10_000_000)
                 #expect(fixture.store.sweepPart().clockJump == -10_000_000)
@@ -149,8 +149,8 @@ import Testing
     @Test(
         "after a wrong clock lifetimes are limited in batches, and again if that fails", arguments: StoreKind.allCases)
     func limits(_ kind: StoreKind) throws {
-        let fixture = try StoreFixture(kind) { ($0.lifetime, $0.keepCompleted) = (1000, 1000) }
-        try fixture.reopen(after: { fixture.step(10_000_000) }, { ($0.lifetime, $0.keepCompleted) = (1000, 1000) })
+        let fixture = try StoreFixture(kind) { ($0.lifetime, $0.keepCompleted) = (.seconds(1000), .seconds(1000)) }
+        try fixture.reopen(after: { fixture.step(10_000_000) }, { ($0.lifetime, $0.keepCompleted) = (.seconds(1000), .seconds(1000)) })
         let ids = try (0..<5 * UploadStore.expiryBatch).map { number in
             let lease = try fixture.store.create(.testing(expiresAt: fixture.store.time + 1000))
             defer { lease.release() }
@@ -184,13 +184,13 @@ import Testing
         "downtime counts, but after one that seems longer than a lifetime an hour is left",
         arguments: StoreKind.allCases)
     func downtime(_ kind: StoreKind) throws {
-        let fixture = try StoreFixture(kind) { $0.lifetime = 1000 }
+        let fixture = try StoreFixture(kind) { $0.lifetime = .seconds(1000) }
         let expiresAt = fixture.store.time + 1000
         let id = try #require(try fixture.store.create(.testing(expiresAt: expiresAt)).id)
         // The clock is set while the store is closed.
-        try fixture.reopen(after: { fixture.advance(600) }, { $0.lifetime = 1000 })
+        try fixture.reopen(after: { fixture.advance(600) }, { $0.lifetime = .seconds(1000) })
         #expect(fixture.store.remaining(until: expiresAt) == 400)
-        try fixture.reopen(after: { fixture.step(1001) }, { $0.lifetime = 1000 })
+        try fixture.reopen(after: { fixture.step(1001) }, { $0.lifetime = .seconds(1000) })
         #expect(fixture.store.doubtfulDowntime == 1001)
         #expect(fixture.store.sweepPart().expired == 0)
         try fixture.store.lease(id).release()

@@ -277,7 +277,7 @@ import Testing
 
     @Test("LIM-19: expired uploads are refused, then swept with their bytes", arguments: StoreKind.allCases)
     func expiry(_ kind: StoreKind) throws {
-        let fixture = try StoreFixture(kind) { $0.keepCompleted = 50 }
+        let fixture = try StoreFixture(kind) { $0.keepCompleted = .seconds(50) }
         let expiring = try fixture.store.create(.testing(expiresAt: 1_000_100))
         let complete = try fixture.store.create(.testing())
         let staying = try fixture.store.create(.testing())

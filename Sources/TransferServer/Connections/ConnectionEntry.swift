@@ -205,7 +205,7 @@ struct ConnectionTimeouts: Sendable {
     var idle: Int64
     /// The minimum rate of content and responses in bytes per second, and the seconds over which it is averaged.
     var minimumRate: Int64?
-    var rateWindow = Int64(ServerConfiguration.rateWindow)
+    var rateWindow = ServerConfiguration.rateWindow.wholeSeconds
     /// The time for a client to read an early response and stop sending.
     var discard: Int64 = 10_000_000_000
 

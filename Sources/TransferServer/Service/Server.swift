@@ -70,8 +70,8 @@ public final class Server: Sendable {
         credentials = configuration.credentials.map { CurrentCredentials($0) }
         registry = ConnectionRegistry(
             timeouts: ConnectionTimeouts(
-                header: Int64(configuration.headerTimeout) * 1_000_000_000,
-                idle: Int64(configuration.idleTimeout) * 1_000_000_000,
+                header: configuration.headerTimeout.nanoseconds,
+                idle: configuration.idleTimeout.nanoseconds,
                 minimumRate: configuration.minimumRate),
             capacity: configuration.maximumConnections)
         service = TransferService(
@@ -179,8 +179,8 @@ public final class Server: Sendable {
         for daemon in daemons { daemon.stopListening() }
         log.info(
             "stopping: \(registry.count) connections are open, responses in progress are closed after"
-                + " \(configuration.drainTimeout) s")
-        registry.drain(until: SystemClock.monotonicNanoseconds() + Int64(configuration.drainTimeout) * 1_000_000_000)
+                + " \(configuration.drainTimeout.wholeSeconds) s")
+        registry.drain(until: SystemClock.deadline(in: configuration.drainTimeout))
         for daemon in daemons { daemon.stop() }
         registry.stop()
         log.info("stopped")

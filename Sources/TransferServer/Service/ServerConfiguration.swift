@@ -32,14 +32,14 @@ public struct ServerConfiguration: Sendable {
     public var requiresLength: Bool
     /// The minimum rate of content and responses in bytes per second, averaged over ``rateWindow``; `nil`: none.
     public var minimumRate: Int64?
-    /// The seconds over which ``minimumRate`` is averaged.
-    public static let rateWindow = 10
-    /// The timeout in seconds for the head of the first request of a connection.
-    public var headerTimeout: Int
-    /// The timeout in seconds without a byte of content, of a response, or of the next request.
-    public var idleTimeout: Int
-    /// The maximum time in seconds for responses in progress when the server stops.
-    public var drainTimeout: Int
+    /// The time over which ``minimumRate`` is averaged.
+    public static let rateWindow: Duration = .seconds(10)
+    /// The timeout for the head of the first request of a connection.
+    public var headerTimeout: Duration
+    /// The timeout without a byte of content, of a response, or of the next request.
+    public var idleTimeout: Duration
+    /// The maximum time for responses in progress when the server stops.
+    public var drainTimeout: Duration
     /// Whether all clients that can connect are served without credentials. Otherwise only requests from this machine
     /// are served, if they name localhost or a loopback address, have no forwarding fields, and do not come from a page
     /// of another origin.
@@ -67,8 +67,8 @@ public struct ServerConfiguration: Sendable {
         publicBase: PublicBase? = nil, trustedProxies: [AddressBlock] = [], sendsInterimResponses: Bool = true,
         maximumConnections: Int = 1000,
         limits: UploadLimits = UploadLimits(maxAge: 604_800), announcesWithoutVersion: Bool = false,
-        requiresLength: Bool = false, minimumRate: Int64? = nil, headerTimeout: Int = 30, idleTimeout: Int = 60,
-        drainTimeout: Int = 30, allowsAnonymous: Bool = false,
+        requiresLength: Bool = false, minimumRate: Int64? = nil, headerTimeout: Duration = .seconds(30),
+        idleTimeout: Duration = .seconds(60), drainTimeout: Duration = .seconds(30), allowsAnonymous: Bool = false,
         authorizer: (any Authorizer)? = nil, corsOrigins: [String] = [], logFormat: LogFormat = .text,
         logLevel: LogLevel = .info
     ) {

@@ -29,7 +29,7 @@ final class StoreContext: Sendable {
         self.location = location
         self.configuration = configuration
         let reading = configuration.clock()
-        let clock = LifetimeClock(after: try catalog.timeMark(), at: reading, lifetime: configuration.lifetime)
+        let clock = LifetimeClock(after: try catalog.timeMark(), at: reading, lifetime: configuration.lifetime.wholeSeconds)
         clockObservation = Monitor(ClockObservation(clock: clock, last: reading, nextMark: reading.boot))
         let totals = catalog.savedTotals
         ledger = UsageLedger(totals?.usage, configuration: configuration)
@@ -53,7 +53,7 @@ final class StoreContext: Sendable {
     var shouldSynchronize: Bool { configuration.durability == .acknowledged }
 
     /// The time until which a complete or invalid upload is kept if it ends now.
-    var expiryOfFinished: Int64 { time + configuration.keepCompleted }
+    var expiryOfFinished: Int64 { time + configuration.keepCompleted.wholeSeconds }
 
     /// The current time in seconds for the evaluation of lifetimes: see ``UploadStore/time``.
     var time: Int64 { clockObservation.withLock { $0.clock }.time(at: configuration.clock()) }

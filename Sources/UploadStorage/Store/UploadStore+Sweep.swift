@@ -105,7 +105,7 @@ extension UploadStore {
         do throws(StoreError) {
             while true {
                 // The limit starts at the current time, so that uploads created meanwhile do not exceed it.
-                let limit = time + max(configuration.lifetime, configuration.keepCompleted)
+                let limit = time + max(configuration.lifetime, configuration.keepCompleted).wholeSeconds
                 guard try catalog.isExpiring(after: limit) else { break }
                 let begun = SystemClock.monotonicNanoseconds()
                 try catalog.commit(.limitExpiry(to: limit, limit: Self.expiryBatch))

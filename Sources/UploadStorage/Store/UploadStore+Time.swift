@@ -30,7 +30,7 @@ extension UploadStore {
 
     /// Nanoseconds from one mark to the next. They are so few that after a crash the downtime does not seem much longer
     /// than it was.
-    private var markInterval: Int64 { max(1, min(60, configuration.lifetime / 8)) * 1_000_000_000 }
+    private var markInterval: Int64 { max(1, min(60, configuration.lifetime.wholeSeconds / 8)) * 1_000_000_000 }
 
     /// Checks whether the wall clock has jumped, and saves a mark if it has, or if the next mark is due.
     /// - Returns: seconds by which the clock jumped.

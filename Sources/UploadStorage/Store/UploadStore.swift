@@ -111,8 +111,7 @@ public final class UploadStore: Sendable {
     ///
     /// Received bytes are not acknowledged by this method: release the leases first.
     public func close() {
-        let deadline =
-            SystemClock.monotonicNanoseconds() + Int64(configuration.processingWait / .nanoseconds(1))
+        let deadline = SystemClock.deadline(in: configuration.processingWait)
         let (uploads, isComplete) = registry.close()
         // Requests may wait for the count.
         catalog.stopCounting()

@@ -6,8 +6,8 @@ import SystemCalls
 public struct StoreConfiguration: Sendable {
     /// The failures that a reported offset survives.
     public var durability: Durability
-    /// Seconds for which a complete or invalid upload is kept.
-    public var keepCompleted: Int64
+    /// The time for which a complete or invalid upload is kept, in whole seconds.
+    public var keepCompleted: Duration
     /// Free bytes of the file system below which new uploads are refused; nil: 1 GiB, at most a tenth of the disk.
     public var minFree: Int64?
     /// The maximum number of unfinished uploads of one principal; nil: no limit.
@@ -17,9 +17,9 @@ public struct StoreConfiguration: Sendable {
     /// The maximum number of bytes of one upload that are only in the page cache. If there are more, the sender is
     /// slowed down to the speed of the disk.
     public var writeBackWindow: Int64
-    /// The lifetime of an unfinished upload in seconds. After a downtime that seems longer, nothing expires for an
-    /// hour.
-    public var lifetime: Int64
+    /// The lifetime of an unfinished upload, in whole seconds. After a downtime that seems longer, nothing expires for
+    /// an hour.
+    public var lifetime: Duration
     /// The system's clocks. Ages and expiry are measured with them, see ``UploadStore/time``.
     package var clock: @Sendable () -> ClockReading = { SystemClock.reading() }
     /// The final response of an upload that its target was processing when the process ended.
@@ -32,12 +32,12 @@ public struct StoreConfiguration: Sendable {
     /// Creates a configuration. Parameters that are omitted have the defaults of `onward serve`.
     public init(
         durability: Durability = .acknowledged,
-        keepCompleted: Int64 = 86_400,
+        keepCompleted: Duration = .seconds(86_400),
         minFree: Int64? = nil,
         maxUploadsPerPrincipal: Int? = nil,
         quotaPerPrincipal: Int64? = nil,
         writeBackWindow: Int64 = 16 << 20,
-        lifetime: Int64 = 604_800,
+        lifetime: Duration = .seconds(604_800),
         interruptedResponse: Response = Response(status: 500),
         validated: @escaping @Sendable (Response, PublishedFile.Attributes) -> Response = { response, _ in
             response
