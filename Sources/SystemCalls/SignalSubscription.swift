@@ -82,7 +82,8 @@ private final class SignalDispatcher: Sendable {
 
     private func start() throws(Errno) {
         var ends: [Int32] = [-1, -1]
-        guard pipe2(&ends, O_CLOEXEC) == 0 else { throw .current }
+        guard pipe(&ends) == 0 else { throw .current }
+        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
         // A handler must not wait if there are very many signals.
         _ = fcntl(ends[1], F_SETFL, O_NONBLOCK)
         let input = ends[0]

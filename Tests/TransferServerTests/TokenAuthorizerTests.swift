@@ -25,10 +25,10 @@ struct TokenAuthorizerTests {
         return try authorizer.identify(head, target: RequestTarget(parsing: "/files/x")!)
     }
 
-    private func allowed(_ authorizer: TokenAuthorizer, _ token: String, at path: String) throws -> Set<Operation> {
+    private func allowed(_ authorizer: TokenAuthorizer, _ token: String, at path: String) throws -> Set<AccessOperation> {
         let identity = try identify(authorizer, ["Bearer " + token])
         let path = try PathSegments(decoding: path)
-        return Set(Operation.allCases.filter { authorizer.refusal(of: identity, $0, at: path) == nil })
+        return Set(AccessOperation.allCases.filter { authorizer.refusal(of: identity, $0, at: path) == nil })
     }
 
     @Test("A token identifies its principal; the scheme is case-insensitive")
@@ -94,7 +94,7 @@ struct TokenAuthorizerTests {
         let path = try PathSegments(decoding: "/files/x")
         #expect(nobody == .anonymous)
         #expect(authorizer.refusal(of: nobody, .read, at: path) == nil)
-        for operation in [Operation.discover, .readMetrics, .create, .write] {
+        for operation in [AccessOperation.discover, .readMetrics, .create, .write] {
             #expect(authorizer.refusal(of: nobody, operation, at: path)?.problem.status == 401)
         }
         #expect(throws: AuthorizationRefusal.self) { try identify(authorizer, [], method: .put) }

@@ -38,7 +38,7 @@ struct AnonymousAuthorizer: Authorizer {
     }
 
     func refusal(
-        of identity: Identity, _ operation: Operation, at path: PathSegments?
+        of identity: Identity, _ operation: AccessOperation, at path: PathSegments?
     ) -> AuthorizationRefusal? { nil }
 
     private func isOwn(_ origin: String, authority: String) -> Bool {

@@ -20,11 +20,11 @@ public protocol Authorizer: Sendable {
     ///   - operation: the operation of the request.
     ///   - path: the path of the target resource. For an upload resource it is the path of the target of the
     ///     upload; `nil` means the server itself.
-    func refusal(of identity: Identity, _ operation: Operation, at path: PathSegments?) -> AuthorizationRefusal?
+    func refusal(of identity: Identity, _ operation: AccessOperation, at path: PathSegments?) -> AuthorizationRefusal?
 }
 
 /// The operation of a request on a target resource.
-public enum Operation: Sendable, Hashable, CaseIterable {
+public enum AccessOperation: Sendable, Hashable, CaseIterable {
     /// Read the methods and limits (`OPTIONS`).
     case discover
     case read

@@ -38,7 +38,7 @@ public final class TokenAuthorizer: Authorizer {
 
     /// Returns 401 or 403 if the token does not exist any more, or its scopes or prefixes do not allow the operation.
     public func refusal(
-        of identity: Identity, _ operation: Operation, at path: PathSegments?
+        of identity: Identity, _ operation: AccessOperation, at path: PathSegments?
     ) -> AuthorizationRefusal? {
         if identity == .anonymous { return allowsPublicReading && operation == .read ? nil : Self.missing }
         let tokens = list.withLock { $0.tokens }
@@ -73,7 +73,7 @@ public final class TokenAuthorizer: Authorizer {
             challenge: realm + #", error="invalid_token""#)
     }
 
-    private static func insufficientScope(_ operation: Operation) -> AuthorizationRefusal {
+    private static func insufficientScope(_ operation: AccessOperation) -> AuthorizationRefusal {
         let detail =
             switch operation {
             case .read, .readMetrics: "The token does not allow reading."
@@ -93,7 +93,7 @@ public final class TokenAuthorizer: Authorizer {
 }
 
 extension TokenList.Token {
-    func allows(_ operation: Operation) -> Bool {
+    func allows(_ operation: AccessOperation) -> Bool {
         switch operation {
         case .discover: true
         case .read, .readMetrics: scopes.contains(.read)

@@ -136,11 +136,11 @@ final class TransferService: RequestService {
 
     /// Why this identity may not perform an operation on a target, or on the server itself if `target` is `nil`; `nil`
     /// if it may.
-    func refusal(of identity: Identity, _ operation: Operation, on target: Target?) -> AuthorizationRefusal? {
+    func refusal(of identity: Identity, _ operation: AccessOperation, on target: Target?) -> AuthorizationRefusal? {
         refusal(of: identity, operation, at: target?.location)
     }
 
-    func refusal(of identity: Identity, _ operation: Operation, at path: PathSegments?) -> AuthorizationRefusal? {
+    func refusal(of identity: Identity, _ operation: AccessOperation, at path: PathSegments?) -> AuthorizationRefusal? {
         authorizer.refusal(of: identity, operation, at: path)
     }
 

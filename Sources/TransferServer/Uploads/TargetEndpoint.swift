@@ -29,14 +29,14 @@ struct TargetEndpoint {
         }
     }
 
-    private func refusal(_ operation: Operation) -> AuthorizationRefusal? {
+    private func refusal(_ operation: AccessOperation) -> AuthorizationRefusal? {
         service.refusal(of: identity, operation, on: target)
     }
 
     // MARK: Without a representation
 
     private func serveWithoutContent() -> FirstStep {
-        if let refusal = refusal(Operation(request.method)) { return .respond(refusal) }
+        if let refusal = refusal(AccessOperation(request.method)) { return .respond(refusal) }
         guard handler.methods(of: target).contains(request.method) else { return .respond(methodNotAllowed) }
         let wanted = TargetRequest(
             target: target, method: request.method, principal: principal, fields: request.fields,
@@ -68,7 +68,7 @@ struct TargetEndpoint {
     /// Whether the same request without credentials would be rejected.
     private var needsCredentials: Bool {
         identity != .anonymous
-            && service.refusal(of: .anonymous, Operation(request.method), on: target) != nil
+            && service.refusal(of: .anonymous, AccessOperation(request.method), on: target) != nil
     }
 
     private var methodNotAllowed: Response {

@@ -13,7 +13,7 @@ struct UploadEndpoint {
     private static let processingWait: Duration = .seconds(30)
     private var store: UploadStore { service.store }
     private var principal: String { identity.principal }
-    private var operation: Operation { request.method == .options ? .discover : .create }
+    private var operation: AccessOperation { request.method == .options ? .discover : .create }
 
     /// The path of an upload resource, the value of `Location`.
     static func path(of id: UploadID) -> String { "/uploads/\(id.text)" }

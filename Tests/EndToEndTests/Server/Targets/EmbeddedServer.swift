@@ -15,15 +15,19 @@ final class EmbeddedServer {
 
     init(
         limits: UploadLimits = UploadLimits(maxAge: 604_800), announcesWithoutVersion: Bool = false,
-        store: UploadStore? = nil, targets: [(prefix: String, handler: any TargetHandler)]
+        drainTimeout: Duration = .seconds(30), processingWait: Duration = .seconds(5), store: UploadStore? = nil,
+        targets: [(prefix: String, handler: any TargetHandler)]
     ) throws {
         directory = try TemporaryDirectory()
         self.store =
-            try store ?? UploadStore.open(root: directory.path + "/data", configuration: StoreConfiguration(minFree: 0))
+            try store
+            ?? UploadStore.open(
+                root: directory.path + "/data",
+                configuration: StoreConfiguration(minFree: 0, processingWait: processingWait))
         // Tests start another server with the same address.
         let configuration = try ServerConfiguration(
             listeners: [.tcp(host: "127.0.0.1", port: FixedPort.next())], limits: limits,
-            announcesWithoutVersion: announcesWithoutVersion, logLevel: .error)
+            announcesWithoutVersion: announcesWithoutVersion, drainTimeout: drainTimeout, logLevel: .error)
         server = Server(
             configuration: configuration, store: self.store,
             handlers: [("files", FilesHandler(store: self.store))] + targets)

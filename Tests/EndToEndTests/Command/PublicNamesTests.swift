@@ -1,0 +1,53 @@
+import Foundation
+import FoundationNetworking
+import ResumableTransfer
+import ResumableURLSession
+import Testing
+import TransferServer
+
+/// The public types of all products, next to all of Foundation. If Foundation has a type of the same name, a program
+/// that imports both has to qualify it, and this file does not compile.
+@Suite("Public names")
+struct PublicNamesTests {
+    private static let types: [Any.Type] = [
+        // TransferServer and what it exports
+        Acceptance.self, AccessOperation.self, AddressBlock.self, AuthorizationRefusal.self, (any Authorizer).self,
+        CacheControl.self, (any ContentStream).self, CreationStyle.self, Dialect.self, Durability.self, EntityTag.self,
+        Errno.self, Fields.self, FilePath.self, FilesHandler.self, Health.self, IPAddress.self, Identity.self,
+        LogFormat.self, LogLevel.self, LogSink.self, Method.self, PathSegments.self, ProblemDetails.self,
+        ProtocolVersion.self, PublicBase.self, Publication.self, PublishedFile.self, PublishedName.self,
+        ReceivedUpload.self, RequestHead.self, RequestTarget.self, ResourcePolicy.self, Response.self,
+        RetryPolicy.self, Server.self, ServerConfiguration.self, ServerCredentials.self, SocketAddress.self,
+        SpaceShortage.self, Status.self, StoreConfiguration.self, StoreError.self, TLSError.self, TLSTrust.self,
+        Target.self, (any TargetHandler).self, TargetRequest.self, TokenAuthorizer.self, TokenList.self,
+        TokenScope.self, UploadID.self, UploadLimits.self, UploadProposal.self, UploadStore.self,
+        // ResumableTransfer
+        DataSource.self, Download.self, DownloadDestination.self, DownloadResult.self, FileSource.self,
+        HTTPVersion.self, ResumeData.self, SourceError.self, (any Transfer).self, TransferClient.self,
+        TransferError.self, TransferEvent.self, TransferRecord.self, TransferRequest.self, TransferResponse.self,
+        Upload.self, UploadResult.self, (any UploadSource).self,
+        // ResumableURLSession
+        ResumableURLSession.self, (any URLSessionInformationalResponseDelegate).self,
+    ]
+
+    @Test("The list above has every public type of the products, so none of them has a name of Foundation")
+    func complete() throws {
+        let sources = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../../Sources")
+        let targets = [
+            "TransferServer", "UploadStorage", "ResumableUpload", "HTTPSemantics", "SystemCalls", "TLS",
+            "ResumableTransfer", "ResumableURLSession",
+        ]
+        let declaration = /^public (?:final |indirect )?(?:struct|class|enum|protocol|actor) (\w+)/.anchorsMatchLineEndings()
+        var declared: Set<String> = []
+        for target in targets {
+            let directory = sources.appending(path: target)
+            let paths = try FileManager.default.subpathsOfDirectory(atPath: directory.path)
+            for path in paths where path.hasSuffix(".swift") {
+                let text = try String(contentsOf: directory.appending(path: path), encoding: .utf8)
+                declared.formUnion(text.matches(of: declaration).map { String($0.output.1) })
+            }
+        }
+        let listed = Set(Self.types.map { "\($0)".replacing("any ", with: "") })
+        #expect(listed.symmetricDifference(declared).sorted() == [])
+    }
+}

@@ -1,0 +1,193 @@
+import ConformanceKit
+import HTTPSemantics
+import SystemCalls
+import TestSupport
+import Testing
+import TransferServer
+import UploadStorage
+
+/// Handlers whose methods are asynchronous.
+@Suite("Asynchronous targets", .blocking)
+struct AsyncTargetTests {
+    /// Counts bytes for all uploads.
+    private actor Tally {
+        private(set) var bytes = 0
+        private var waiting: [CheckedContinuation<Void, Never>] = []
+        private var arrived = 0
+
+        func add(_ count: Int) { bytes += count }
+
+        /// Returns when `count` callers are here.
+        func meet(_ count: Int) async {
+            arrived += 1
+            guard arrived < count else {
+                for continuation in waiting { continuation.resume() }
+                waiting = []
+                return
+            }
+            await withCheckedContinuation { waiting.append($0) }
+        }
+    }
+
+    private struct Awaiting: TargetHandler {
+        let tally = Tally()
+
+        func methods(of target: Target) -> [HTTPSemantics.Method] { [.get, .post] }
+        func accept(_ proposal: UploadProposal) -> Acceptance { .accept }
+
+        func complete(_ upload: ReceivedUpload) async throws -> HTTPSemantics.Response {
+            if upload.target.segments.last == "meet" { await tally.meet(100) }
+            try await Task.sleep(for: .milliseconds(1))
+            var bytes = [UInt8](repeating: 0, count: Int(upload.length))
+            let count = try bytes.withUnsafeMutableBytes { try upload.read(into: $0, at: 0) }
+            await tally.add(count)
+            return HTTPSemantics.Response(status: 200, content: bytes)
+        }
+
+        func respond(to request: TargetRequest) async -> HTTPSemantics.Response {
+            HTTPSemantics.Response(status: 200, content: Array("\(await tally.bytes)".utf8))
+        }
+    }
+
+    /// A handler that is an actor, and publishes.
+    private actor Publishing: TargetHandler {
+        nonisolated func methods(of target: Target) -> [HTTPSemantics.Method] { [.get, .post] }
+        nonisolated func accept(_ proposal: UploadProposal) -> Acceptance { .accept }
+        private var names: [String] = []
+
+        func complete(_ upload: ReceivedUpload) async throws -> HTTPSemantics.Response {
+            guard let name = PublishedName(segments: ["inbox"] + upload.target.segments) else {
+                throw RecordingTarget.Failure()
+            }
+            let response = try await upload.publish(
+                Publication(name: name) { _, _ in HTTPSemantics.Response(status: 201) })
+            names.append(name.path)
+            return response
+        }
+
+        func respond(to request: TargetRequest) -> HTTPSemantics.Response {
+            HTTPSemantics.Response(status: 200, content: Array(names.joined(separator: " ").utf8))
+        }
+    }
+
+    /// Waits for ever, with or without regard for its cancellation.
+    private struct Endless: TargetHandler {
+        let completionIsRepeatable: Bool
+        let isDeaf: Bool
+        let calls = Monitor(0)
+
+        func methods(of target: Target) -> [HTTPSemantics.Method] { [.get, .post] }
+        func accept(_ proposal: UploadProposal) -> Acceptance { .accept }
+
+        func complete(_ upload: ReceivedUpload) async throws -> HTTPSemantics.Response {
+            let call = calls.withLock { $0 += 1; return $0 }
+            calls.notifyAll()
+            if call > 1 { return HTTPSemantics.Response(status: 201) }
+            try await wait()
+            return HTTPSemantics.Response(status: 200)
+        }
+
+        func respond(to request: TargetRequest) async -> HTTPSemantics.Response {
+            calls.withLock { $0 += 1 }
+            calls.notifyAll()
+            try? await wait()
+            return HTTPSemantics.Response(status: 200)
+        }
+
+        private func wait() async throws {
+            if isDeaf { await withUnsafeContinuation { (_: UnsafeContinuation<Void, Never>) in } }
+            try await Task.sleep(for: .seconds(3600))
+        }
+
+        func awaitCall() throws {
+            let called: Bool? = calls.wait(until: Deadline(in: .seconds(60)).nanoseconds) { $0 > 0 ? true : nil }
+            if called == nil { throw TestFailure("the handler was not called") }
+        }
+    }
+
+    @Test("A handler awaits an actor, a sleep and the bytes of its upload")
+    func awaiting() throws {
+        let host = try EmbeddedServer(targets: [("a", Awaiting())])
+        let location = try host.begin(.v8, "POST", "/a/x", [1, 2])
+        let response = try host.exchange(.append(.v8, location, at: 2, complete: true, .bytes([3])))
+        #expect(response.status == 200 && response.content == [1, 2, 3])
+        #expect(try host.exchange(.get("/a/x")).text == "3")
+    }
+
+    @Test("A hundred handlers wait for each other")
+    func meeting() throws {
+        let host = try EmbeddedServer(targets: [("a", Awaiting())])
+        let connections = try (0..<100).map { _ in try host.connect() }
+        for connection in connections { try connection.send(Request("POST", "/a/meet", [], .bytes([1]))) }
+        for connection in connections { #expect(try connection.readResponse().content == [1]) }
+        #expect(try host.exchange(.get("/a/x")).text == "100")
+    }
+
+    @Test("A handler can be an actor, and publish from it")
+    func actorPublishing() throws {
+        let host = try EmbeddedServer(targets: [("p", Publishing())])
+        let location = try host.begin(.v8, "POST", "/p/a", [1, 2])
+        for _ in 1...2 {
+            let response = try host.exchange(.append(.v8, location, at: 2, complete: true, .bytes([])))
+            #expect(response.status == 201)
+        }
+        #expect(try host.exchange(Request("POST", "/p/b", [], .bytes([3]))).status == 201)
+        #expect(try host.exchange(.get("/files/inbox/a")).content == [1, 2])
+        #expect(try host.exchange(.get("/p/x")).text == "inbox/a inbox/b")
+    }
+
+    @Test(
+        "A stop cancels a handler after the drain timeout; the upload counts as interrupted",
+        arguments: [true, false], [true, false])
+    func stopping(isRepeatable: Bool, isDeaf: Bool) throws {
+        let handler = Endless(completionIsRepeatable: isRepeatable, isDeaf: isDeaf)
+        let host = try EmbeddedServer(
+            drainTimeout: .milliseconds(100), processingWait: .milliseconds(200), targets: [("e", handler)])
+        let location = try host.begin(.v8, "POST", "/e/x", [1, 2])
+        let completing = try host.connect()
+        try completing.send(.append(.v8, location, at: 2, complete: true, .bytes([3])))
+        try handler.awaitCall()
+        let begun = ContinuousClock.now
+        host.server.stopBlocking()
+        #expect(ContinuousClock.now - begun < .seconds(30))
+        let next = Server(
+            configuration: ServerConfiguration(listeners: [.tcp(host: "127.0.0.1", port: host.port)], logLevel: .error),
+            store: host.store, handlers: [("e", handler)])
+        try next.startBlocking()
+        defer { next.stopBlocking() }
+        let repeated = try host.exchange(.append(.v8, location, at: 3, complete: true, .bytes([])))
+        #expect(repeated.status == (isRepeatable ? 201 : 500))
+        #expect(repeated.complete == true)
+        #expect(handler.calls.withLock { $0 } == (isRepeatable ? 2 : 1))
+    }
+
+    @Test("A stop does not wait for respond longer than for complete", arguments: [true, false])
+    func stoppingResponse(isDeaf: Bool) throws {
+        let handler = Endless(completionIsRepeatable: false, isDeaf: isDeaf)
+        let host = try EmbeddedServer(
+            drainTimeout: .milliseconds(100), processingWait: .milliseconds(200), targets: [("e", handler)])
+        let connection = try host.connect()
+        try connection.send(.get("/e/x"))
+        try handler.awaitCall()
+        let begun = ContinuousClock.now
+        host.server.stopBlocking()
+        #expect(ContinuousClock.now - begun < .seconds(30))
+    }
+
+    @Test("A client that disconnects does not cancel the handler: the response is stored for its next request")
+    func disconnected() throws {
+        let handler = Awaiting()
+        let host = try EmbeddedServer(targets: [("a", handler)])
+        let location = try host.begin(.v8, "POST", "/a/meet", [1])
+        let first = try host.connect()
+        try first.send(.append(.v8, location, at: 1, complete: true, .bytes([])))
+        let others = try (0..<98).map { _ in try host.connect() }
+        for connection in others { try connection.send(Request("POST", "/a/meet", [], .bytes([1]))) }
+        #expect(first.staysSilent(for: .milliseconds(100)))
+        first.reset()
+        let last = try host.exchange(Request("POST", "/a/meet", [], .bytes([1])))
+        #expect(last.status == 200)
+        let again = try host.exchange(.append(.v8, location, at: 1, complete: true, .bytes([])))
+        #expect(again.status == 200 && again.content == [1])
+    }
+}
