@@ -1,5 +1,6 @@
 import Foundation
 import HTTPSemantics
+import SystemCalls
 
 /// The reason why a transfer failed or was interrupted.
 public struct TransferError: Error, Sendable {
@@ -137,8 +138,8 @@ extension TransferError: LocalizedError {
     /// The message, which is also the `localizedDescription`.
     public var errorDescription: String? { message }
 
-    /// The description of the underlying error; `nil` if there is none.
-    public var failureReason: String? { underlying.map { "\($0)" } }
+    /// The system's text of an underlying `Errno`, or the description of any other underlying error; `nil` if there is none.
+    public var failureReason: String? { underlying.map { ($0 as? Errno)?.text ?? "\($0)" } }
 }
 
 /// An error of libcurl, in its words.

@@ -25,7 +25,7 @@ extension CommandFailure {
     init(_ error: TransferError) {
         var message = error.message
         if let reason = error.response.flatMap({ ResponseReason.of($0) }) { message += " It says: \(reason)" }
-        if let reason = error.failureReason, !reason.isEmpty { message += " (\(DisplayText.reason(reason)))" }
+        if let reason = error.failureReason, !reason.isEmpty { message += " (\(reason))" }
         self.init(
             status: ExitStatus(error), code: error.code.rawValue, message: DisplayText.printable(message),
             response: error.status)

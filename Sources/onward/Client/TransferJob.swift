@@ -147,7 +147,7 @@ struct TransferJob: Sendable {
         } catch {
             isNoted = false
             run.report.warn(
-                "\(identity.fileName) was sent, but this cannot be recorded: \(DisplayText.reason("\(error)"))")
+                "\(identity.fileName) was sent, but this cannot be recorded: \(error.text)")
         }
         // Before the state is removed: if the process is killed in between, the next one receives the server's response
         // again and sends nothing twice.

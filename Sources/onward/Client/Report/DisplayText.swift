@@ -12,15 +12,6 @@ enum DisplayText {
         return String(result)
     }
 
-    /// Returns a message of the system without the name of the error: "No space left on device" of "ENOSPC (No space
-    /// left on device)". Any other text is left as it is.
-    static func reason(_ text: String) -> String {
-        guard text.hasSuffix(")"), let space = text.firstIndex(of: " "), text[space...].hasPrefix(" ("),
-            text[..<space].allSatisfy({ $0.isASCII && ($0.isUppercase || $0.isNumber) })
-        else { return text }
-        return String(text[space...].dropFirst(2).dropLast())
-    }
-
     private static func isInterpretedByTerminal(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar.properties.generalCategory {
         case .control, .lineSeparator, .paragraphSeparator, .surrogate: true

@@ -24,7 +24,7 @@ struct PrivateDirectory: Sendable {
             isPrivate = status.owner == geteuid() && status.permissions & 0o022 == 0
             states = PrivateDirectory(path: statePath, descriptor: directory)
         } catch {
-            throw unusable("cannot be used: \(DisplayText.reason("\(error)"))")
+            throw unusable("cannot be used: \(error.text)")
         }
         guard isPrivate else { throw unusable("must be owned by you and not writable by others") }
         return states
@@ -54,7 +54,7 @@ struct PrivateDirectory: Sendable {
         } catch {
             throw CommandFailure(
                 .inputOutput, "state-directory",
-                "the directory \(path) cannot be used: \(DisplayText.reason("\(error)"))")
+                "the directory \(path) cannot be used: \(error.text)")
         }
     }
 
