@@ -188,7 +188,7 @@ struct FullDiskTests {
             #expect(refusal.status == 500)
             #expect(refusal.complete == false)
             _ = try server.process.awaitErrorOutput {
-                $0.contains("cannot publish in files/volume: EXDEV") ? true : nil
+                $0.contains("cannot publish in files/volume: Invalid cross-device link (EXDEV)") ? true : nil
             }
             try server.restart()
             #expect(try server.exchange(.retrieval(.v8, location)).offset == 2)
