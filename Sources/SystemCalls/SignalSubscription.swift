@@ -72,8 +72,8 @@ private final class SignalDispatcher: Sendable {
     func remove(_ number: Int) {
         state.withLock { state in
             guard let removed = state.subscribers.removeValue(forKey: number) else { return }
-            for signal in removed.signals where !state.subscribers.values.contains(where: { $0.signals.contains(signal) })
-            {
+            let remaining = Set(state.subscribers.values.flatMap(\.signals))
+            for signal in removed.signals where !remaining.contains(signal) {
                 guard var previous = state.previous.removeValue(forKey: signal) else { continue }
                 sigaction(signal, &previous, nil)
             }
@@ -82,8 +82,10 @@ private final class SignalDispatcher: Sendable {
 
     private func start() throws(Errno) {
         var ends: [Int32] = [-1, -1]
-        guard pipe(&ends) == 0 else { throw .current }
-        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+        // Unlike pipe(2), this sets the close-on-exec flag from the start.
+        guard socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0, &ends) == 0 else {
+            throw .current
+        }
         // A handler must not wait if there are very many signals.
         _ = fcntl(ends[1], F_SETFL, O_NONBLOCK)
         let input = ends[0]

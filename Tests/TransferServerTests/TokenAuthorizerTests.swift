@@ -25,7 +25,8 @@ struct TokenAuthorizerTests {
         return try authorizer.identify(head, target: RequestTarget(parsing: "/files/x")!)
     }
 
-    private func allowed(_ authorizer: TokenAuthorizer, _ token: String, at path: String) throws -> Set<AccessOperation> {
+    private func allowed(_ authorizer: TokenAuthorizer, _ token: String, at path: String) throws -> Set<AccessOperation>
+    {
         let identity = try identify(authorizer, ["Bearer " + token])
         let path = try PathSegments(decoding: path)
         return Set(AccessOperation.allCases.filter { authorizer.refusal(of: identity, $0, at: path) == nil })

@@ -7,6 +7,7 @@ import Testing
 @testable import UploadStorage
 
 @Suite struct LifetimeClockTests {
+    private static let life: Duration = .seconds(1000)
     private static let second: Int64 = 1_000_000_000
     private static let day: Int64 = 86_400 * second
     private static let start: Int64 = 1_700_000_000 * second
@@ -121,7 +122,8 @@ import Testing
             }
             let expiresAt = fixture.store.time + 900
             let id = try #require(try fixture.store.create(.testing(expiresAt: expiresAt)).id)
-            try fixture.reopen(after: { fixture.step(10_000_000) }, { ($0.lifetime, $0.keepCompleted) = (.seconds(1000), .seconds(1000)) })
+            try fixture.reopen(
+                after: { fixture.step(10_000_000) }, { ($0.lifetime, $0.keepCompleted) = (Self.life, Self.life) })
             #expect(fixture.store.sweepPart().expired == 0)
             let later = try #require(try fixture.store.create(.testing(expiresAt: fixture.store.time + 1000)).id)
             fixture.advance(100)
@@ -149,8 +151,9 @@ import Testing
     @Test(
         "after a wrong clock lifetimes are limited in batches, and again if that fails", arguments: StoreKind.allCases)
     func limits(_ kind: StoreKind) throws {
-        let fixture = try StoreFixture(kind) { ($0.lifetime, $0.keepCompleted) = (.seconds(1000), .seconds(1000)) }
-        try fixture.reopen(after: { fixture.step(10_000_000) }, { ($0.lifetime, $0.keepCompleted) = (.seconds(1000), .seconds(1000)) })
+        let fixture = try StoreFixture(kind) { ($0.lifetime, $0.keepCompleted) = (Self.life, Self.life) }
+        try fixture.reopen(
+            after: { fixture.step(10_000_000) }, { ($0.lifetime, $0.keepCompleted) = (Self.life, Self.life) })
         let ids = try (0..<5 * UploadStore.expiryBatch).map { number in
             let lease = try fixture.store.create(.testing(expiresAt: fixture.store.time + 1000))
             defer { lease.release() }

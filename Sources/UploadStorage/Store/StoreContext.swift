@@ -29,7 +29,8 @@ final class StoreContext: Sendable {
         self.location = location
         self.configuration = configuration
         let reading = configuration.clock()
-        let clock = LifetimeClock(after: try catalog.timeMark(), at: reading, lifetime: configuration.lifetime.wholeSeconds)
+        let clock = LifetimeClock(
+            after: try catalog.timeMark(), at: reading, lifetime: configuration.lifetime.wholeSeconds)
         clockObservation = Monitor(ClockObservation(clock: clock, last: reading, nextMark: reading.boot))
         let totals = catalog.savedTotals
         ledger = UsageLedger(totals?.usage, configuration: configuration)
