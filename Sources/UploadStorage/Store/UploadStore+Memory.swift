@@ -1,0 +1,10 @@
+extension UploadStore {
+    /// Creates a store in memory, for tests. Its uploads and files are lost when it is closed.
+    /// - Parameter configuration: the limits and times.
+    /// - Throws: `StoreError` if the system has no thread for it.
+    public static func inMemory(
+        configuration: StoreConfiguration = StoreConfiguration()
+    ) throws(StoreError) -> UploadStore {
+        try UploadStore(catalog: MemoryCatalog(), area: MemoryBlobArea(), configuration: configuration)
+    }
+}
