@@ -1,0 +1,275 @@
+/// Finds the parts of `multipart/form-data` content (RFC 7578), which arrives in pieces of any size.
+///
+/// Content of parts is not kept, only its position. The memory is limited by the number of parts and the size of their
+/// heads. A line that begins like a delimiter but continues with something else belongs to the content.
+package struct MultipartFormScanner: Sendable {
+    /// A part and the position of its content.
+    package struct Part: Sendable, Hashable {
+        package let head: FormPartHead
+        /// The positions of the content, from the first byte of the form.
+        package let content: Range<Int64>
+
+        package init(head: FormPartHead, content: Range<Int64>) {
+            self.head = head
+            self.content = content
+        }
+    }
+
+    private enum State {
+        /// The preamble or the content of a part; so many bytes of the delimiter have matched.
+        case content(matched: Int)
+        /// After a delimiter, until the end of its line.
+        case line(dashes: Int, hasPadding: Bool, hasReturn: Bool)
+        case head
+        case epilogue
+    }
+
+    /// CR LF, two hyphens, and the boundary.
+    private let delimiter: [UInt8]
+    private let maxParts: Int
+    private let maxHeadSize: Int
+    private var state = State.content(matched: 2)
+    /// The position of the next byte.
+    private var position: Int64 = 0
+    /// The position of the first byte of the delimiter that matches. Before the first part a line end is assumed.
+    private var delimiterStart: Int64 = -2
+    private var head: [UInt8] = []
+    private var open: (head: FormPartHead, start: Int64)?
+    private var parts: [Part] = []
+
+    /// - Parameters:
+    ///   - boundary: the boundary of the form, see ``boundary(ofContentType:)``.
+    ///   - maxParts: the maximum number of parts.
+    ///   - maxHeadSize: the maximum size of the fields of one part in bytes.
+    package init(boundary: String, maxParts: Int, maxHeadSize: Int) {
+        delimiter = [0x0D, 0x0A, 0x2D, 0x2D] + boundary.utf8
+        self.maxParts = maxParts
+        self.maxHeadSize = maxHeadSize
+    }
+
+    /// Returns the boundary that a Content-Type value declares; nil if it is not a form, or if its boundary is missing,
+    /// repeated or invalid (RFC 2046 §5.1.1).
+    package static func boundary(ofContentType value: String) -> String? {
+        guard let type = MediaType(parsing: value), type.matches("multipart/form-data") else { return nil }
+        let boundaries = type.parameters.filter { $0.name == "boundary" }.map(\.value)
+        guard boundaries.count == 1, let boundary = boundaries.first, (1...70).contains(boundary.utf8.count),
+            boundary.utf8.last != 0x20, boundary.utf8.allSatisfy(isBoundaryCharacter)
+        else { return nil }
+        return boundary
+    }
+
+    private static func isBoundaryCharacter(_ byte: UInt8) -> Bool {
+        byte.isDigit || byte.isLetter || "'()+_,-./:=? ".utf8.contains(byte)
+    }
+
+    /// Scans the next bytes.
+    package mutating func scan(_ bytes: UnsafeRawBufferPointer) throws(FormError) {
+        var index = 0
+        while index < bytes.count {
+            if case .epilogue = state { break }
+            if case .content(matched: 0) = state {
+                // Only a carriage return can begin a delimiter.
+                let start = index
+                while index < bytes.count, bytes[index] != 0x0D { index += 1 }
+                position += Int64(index - start)
+                if index == bytes.count { return }
+            }
+            try scan(bytes[index])
+            index += 1
+            position += 1
+        }
+    }
+
+    private mutating func scan(_ byte: UInt8) throws(FormError) {
+        switch state {
+        case .content(let matched): match(byte, after: matched)
+        case .line(let dashes, let hasPadding, let hasReturn):
+            try continueLine(byte, dashes: dashes, hasPadding: hasPadding, hasReturn: hasReturn)
+        case .head: try continueHead(byte)
+        case .epilogue: break
+        }
+    }
+
+    private mutating func match(_ byte: UInt8, after matched: Int) {
+        if byte == delimiter[matched] {
+            if matched == 0 { delimiterStart = position }
+            state =
+                matched + 1 == delimiter.count
+                ? .line(dashes: 0, hasPadding: false, hasReturn: false) : .content(matched: matched + 1)
+        } else if byte == 0x0D {
+            // The delimiter has a carriage return only at its start.
+            delimiterStart = position
+            state = .content(matched: 1)
+        } else {
+            state = .content(matched: 0)
+        }
+    }
+
+    /// After the delimiter there are two hyphens if it is the last one, and any number of spaces and tabs.
+    private mutating func continueLine(
+        _ byte: UInt8, dashes: Int, hasPadding: Bool, hasReturn: Bool
+    ) throws(FormError) {
+        switch byte {
+        case 0x0A where hasReturn: try endLine(isLast: dashes == 2)
+        case 0x0D where !hasReturn && dashes != 1:
+            state = .line(dashes: dashes, hasPadding: hasPadding, hasReturn: true)
+        case 0x2D where !hasReturn && !hasPadding && dashes < 2:
+            state = .line(dashes: dashes + 1, hasPadding: false, hasReturn: false)
+        case 0x20 where !hasReturn && dashes != 1, 0x09 where !hasReturn && dashes != 1:
+            state = .line(dashes: dashes, hasPadding: true, hasReturn: false)
+        default: match(byte, after: 0)
+        }
+    }
+
+    private mutating func endLine(isLast: Bool) throws(FormError) {
+        endPart()
+        if isLast {
+            state = .epilogue
+            return
+        }
+        guard parts.count < maxParts else { throw .tooManyParts(limit: maxParts) }
+        head = []
+        state = .head
+    }
+
+    private mutating func endPart() {
+        // If a part has no content, the line end before its delimiter can be that of the empty line after its head.
+        guard let (head, start) = open else { return }
+        parts.append(Part(head: head, content: start..<max(start, delimiterStart)))
+        open = nil
+    }
+
+    private mutating func continueHead(_ byte: UInt8) throws(FormError) {
+        guard head.count < maxHeadSize else { throw .headTooLarge(limit: maxHeadSize) }
+        guard (byte == 0x0A) == (head.last == 0x0D) else {
+            throw .malformed("the fields of a part have a bare CR or LF")
+        }
+        head.append(byte)
+        guard byte == 0x0A, head.count == 2 || head.suffix(4).elementsEqual([0x0D, 0x0A, 0x0D, 0x0A]) else { return }
+        open = (try FormPartHead(parsing: head), position + 1)
+        head = []
+        delimiterStart = position - 1
+        state = .content(matched: 2)
+    }
+
+    /// Returns the parts after the last byte of the form was scanned.
+    package mutating func finish() throws(FormError) -> [Part] {
+        switch state {
+        case .epilogue: break
+        case .line(dashes: 2, _, hasReturn: false): endPart()
+        default: throw .malformed("the last delimiter is missing")
+        }
+        return parts
+    }
+}
+
+/// The reason why a form cannot be used.
+package enum FormError: Error, Sendable, Hashable {
+    /// The text continues the sentence "The form is malformed: …".
+    case malformed(String)
+    case tooManyParts(limit: Int)
+    case headTooLarge(limit: Int)
+}
+
+/// The fields of a part of a form.
+package struct FormPartHead: Sendable, Hashable {
+    /// The name of the form field.
+    package let name: String
+    /// The file name as the client sent it, which is unchecked input; nil if the part is not a file.
+    package let filename: String?
+    package let fields: Fields
+
+    package init(name: String, filename: String? = nil, fields: Fields) {
+        self.name = name
+        self.filename = filename
+        self.fields = fields
+    }
+
+    /// - Parameter head: the lines with their ends, and an empty line.
+    init(parsing head: [UInt8]) throws(FormError) {
+        var fields = Fields()
+        for line in head.split(separator: 0x0A) {
+            let line = line.dropLast()
+            if line.isEmpty { continue }
+            guard let colon = line.firstIndex(of: 0x3A),
+                let name = String(validating: line[..<colon], as: UTF8.self), Fields.isValidName(name),
+                let text = String(validating: line[(colon + 1)...], as: UTF8.self)
+            else { throw .malformed("a line of the fields of a part is no field in UTF-8") }
+            let value = text.trimmingOptionalWhitespace
+            guard Fields.isValidValue(value) else { throw .malformed("a field of a part has a control character") }
+            fields.append(name, value)
+        }
+        let dispositions = fields.values("Content-Disposition")
+        guard dispositions.count == 1, let disposition = FormDisposition(parsing: dispositions[0]) else {
+            throw .malformed("a part needs one Content-Disposition with form-data and a name")
+        }
+        // Forms have no encodings (RFC 7578 §4.7), and encoded content would be used as it is.
+        let codings = fields.values("Content-Transfer-Encoding").map(\.asciiLowercased)
+        guard codings.allSatisfy({ ["binary", "8bit", "7bit"].contains($0) }) else {
+            throw .malformed("the content of a part is encoded")
+        }
+        self.init(name: disposition.name, filename: disposition.filename, fields: fields)
+    }
+}
+
+/// The Content-Disposition of a part of a form, as browsers and curl write it.
+private struct FormDisposition {
+    let name: String
+    let filename: String?
+
+    init?(parsing value: String) {
+        var scanner = FieldValueScanner(value)
+        guard let type = scanner.token(), type.equalsIgnoringASCIICase("form-data") else { return nil }
+        var parameters: [String: String] = [:]
+        while true {
+            scanner.skipOptionalWhitespace()
+            if scanner.isAtEnd { break }
+            guard scanner.consume(0x3B) else { return nil }
+            scanner.skipOptionalWhitespace()
+            if scanner.isAtEnd { break }
+            guard let parameter = scanner.token()?.asciiLowercased, scanner.consume(0x3D),
+                let value = scanner.next == 0x22 ? Self.quotedText(&scanner) : scanner.token(),
+                parameters.updateValue(value, forKey: parameter) == nil
+            else { return nil }
+        }
+        guard let name = parameters["name"] else { return nil }
+        self.name = Self.decoded(name)
+        filename = parameters["filename"].map(Self.decoded)
+    }
+
+    /// Browsers do not escape backslashes. So a backslash escapes only a quote or a backslash, and not the last quote.
+    private static func quotedText(_ scanner: inout FieldValueScanner) -> String? {
+        guard scanner.consume(0x22) else { return nil }
+        var content: [UInt8] = []
+        while let byte = scanner.next {
+            _ = scanner.consume(byte)
+            if byte == 0x22 { return String(decoding: content, as: UTF8.self) }
+            content.append(byte)
+            guard byte == 0x5C, let next = scanner.next, next == 0x22 || next == 0x5C else { continue }
+            _ = scanner.consume(next)
+            if next == 0x22 && scanner.isAtEnd { return String(decoding: content, as: UTF8.self) }
+            content[content.count - 1] = next
+        }
+        return nil
+    }
+
+    /// Decodes the three characters that browsers encode (the HTML standard, "multipart form data").
+    private static func decoded(_ text: String) -> String {
+        guard text.utf8.contains(0x25) else { return text }
+        var bytes: [UInt8] = []
+        var remaining = Array(text.utf8)[...]
+        while let byte = remaining.popFirst() {
+            let digits = remaining.prefix(2).map(\.asciiLowercased)
+            let decoded: UInt8? =
+                switch (byte, digits) {
+                case (0x25, [0x32, 0x32]): 0x22
+                case (0x25, [0x30, 0x64]): 0x0D
+                case (0x25, [0x30, 0x61]): 0x0A
+                default: nil
+                }
+            bytes.append(decoded ?? byte)
+            if decoded != nil { remaining.removeFirst(2) }
+        }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+}
