@@ -10,7 +10,9 @@ public final class ReceivedUpload: Sendable {
     public let method: Method
     /// The principal that created the upload.
     public let principal: String
-    /// The fields of the creating request that ``TargetHandler/storedFields`` names.
+    /// The fields of the creating request that ``TargetHandler/storedFields`` names, as ``TargetHandler/storedPart(of:)``
+    /// returned them. They are the same for plain and resumable uploads, also after a restart of the server. A field that
+    /// was sent on several lines has as many values.
     public let fields: Fields
     /// The length of the representation in bytes.
     public let length: Int64
@@ -23,25 +25,28 @@ public final class ReceivedUpload: Sendable {
         var result: Result<Response, StoreError>?
     }
 
+    let store: UploadStore
+    let executor: ThreadExecutor
     private let lease: UploadLease
-    private let executor: ThreadExecutor
     private let digest: String?
     private let publishing = Monitor(Publishing())
 
     /// - Parameters:
+    ///   - fields: those that the handler declared.
     ///   - executor: that of the handler, whose thread may block.
     ///   - digest: the value of `Repr-Digest` in the response.
     init(
-        target: Target, upload: NewUpload, length: Int64, mayReplace: Bool, lease: UploadLease,
-        executor: ThreadExecutor, digest: String?
+        target: Target, upload: NewUpload, fields: Fields, length: Int64, mayReplace: Bool, lease: UploadLease,
+        store: UploadStore, executor: ThreadExecutor, digest: String?
     ) {
         self.target = target
         method = upload.method
         principal = upload.principal
-        fields = upload.fields
+        self.fields = fields
         self.length = length
         self.mayReplace = mayReplace
         self.lease = lease
+        self.store = store
         self.executor = executor
         self.digest = digest
     }

@@ -23,11 +23,25 @@ struct StoredCreation: Sendable {
                 for value in request.values(name) { stored.append(name, value) }
             }
         }
-        add(handler.storedFields)
+        add(handler.storedFields.filter { !Self.isDigestField($0) })
         stored = handler.storedPart(of: stored)
         add(RepresentationDigests.requestFields)
         fields = stored
         self.target = handler.storesQuery ? target : target.withoutQuery
+    }
+
+    /// The part of the stored fields that the handler gets: without those that only the server needs.
+    static func declared(_ stored: Fields, by handler: any TargetHandler) -> Fields {
+        var declared = stored
+        let names = Set(handler.storedFields.map { $0.lowercased() })
+        for name in RepresentationDigests.requestFields where !names.contains(name.lowercased()) {
+            declared.remove(name)
+        }
+        return declared
+    }
+
+    private static func isDigestField(_ name: String) -> Bool {
+        RepresentationDigests.requestFields.contains { $0.lowercased() == name.lowercased() }
     }
 
     /// The number of bytes that is compared with ``maximumSize``.

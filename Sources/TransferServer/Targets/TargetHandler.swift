@@ -28,13 +28,14 @@ public protocol TargetHandler: Sendable {
     /// Names of the fields of the creating request that ``complete(_:)`` reads; the representation metadata by default.
     ///
     /// Only these, and those that the server needs (`Repr-Digest`, `Want-Repr-Digest`), are stored with an upload until
-    /// it is complete or invalid. Fields with credentials, such as `Authorization` and `Cookie`, are never stored. A
-    /// creation with more than 16,384 bytes to store is rejected with status 431.
+    /// it is complete or invalid; ``complete(_:)`` gets only these. Fields with credentials, such as `Authorization` and
+    /// `Cookie`, are never stored. A creation with more than 16,384 bytes to store is rejected with status 431.
     var storedFields: [String] { get }
 
     /// The stored part of the fields that ``storedFields`` names, by default all of them unchanged. A handler that
     /// needs only a part of a value can reduce it here. ``complete(_:)`` gets the result.
-    /// - Parameter fields: the declared fields of the request without credentials.
+    /// - Parameter fields: the declared fields of the request without credentials, and without the two fields that the
+    ///   server needs unchanged.
     func storedPart(of fields: Fields) -> Fields
 
     /// Whether the query of the URL is stored for ``complete(_:)``. `false` by default, because queries often have

@@ -32,9 +32,10 @@ struct UploadCompletion {
         }
         let call = context.service.handlerCall(for: context.request)
         let upload = ReceivedUpload(
-            target: context.target, upload: context.upload, length: length,
+            target: context.target, upload: context.upload,
+            fields: StoredCreation.declared(context.upload.fields, by: context.handler), length: length,
             mayReplace: context.service.refusal(of: context.identity, .write, on: context.target) == nil, lease: lease,
-            executor: call.executor, digest: digestValue)
+            store: context.service.store, executor: call.executor, digest: digestValue)
         targetHasRun = true
         let handler = context.handler
         let result: Result<Response, any Error>? = call.run {
@@ -60,6 +61,10 @@ struct UploadCompletion {
                 throw error
             }
             return try store(Response(ProblemDetails(error)))
+        case (nil, .failure(let error as ContentRejection)?):
+            return try store(upload.withDigest(Response(error.problem)))
+        case (nil, .failure(let error as StoreError)?) where error.describesPart:
+            return try store(Response(ProblemDetails(error)))
         case (nil, .failure(let error)?):
             log(error)
             return try store(Response(ProblemDetails.targetFailed))
@@ -78,6 +83,16 @@ struct UploadCompletion {
         }
         try lease.complete(with: saved)
         return saved
+    }
+}
+
+extension StoreError {
+    /// Whether the client can act on the failure to publish a part of its upload.
+    fileprivate var describesPart: Bool {
+        switch self {
+        case .targetIsDirectory, .targetIsSpecial, .parentIsFile, .noFreeName, .quotaExceeded, .insufficientSpace: true
+        default: false
+        }
     }
 }
 
