@@ -18,6 +18,7 @@ struct ServeSettings {
     var tokenFile: String?
     var allowsPublicReading = false
     var showsActiveTypes = false
+    var rejectsFormData = false
     private var certificateFile: String?
     private var keyFile: String?
 
@@ -31,7 +32,8 @@ struct ServeSettings {
     func filesHandler(of store: UploadStore) -> FilesHandler {
         FilesHandler(
             store: store, showsActiveTypes: showsActiveTypes,
-            resourcePolicy: server.corsOrigins.contains("*") ? .crossOrigin : .sameOrigin)
+            resourcePolicy: server.corsOrigins.contains("*") ? .crossOrigin : .sameOrigin,
+            rejectsFormData: rejectsFormData)
     }
 
     static let options: [CommandOption<ServeSettings>] = [
@@ -109,6 +111,11 @@ struct ServeSettings {
             flag: "require-length", group: "Protocol",
             "refuse chunked content that would complete an upload of\nunknown length (411): some proxies end interrupted content as if\nit were complete"
         ) { $0.server.requiresLength = true },
+
+        CommandOption(
+            flag: "reject-form-data", group: "Protocol",
+            "refuse multipart/form-data (415), which curl -F and HTML forms\nsend: the file would be the entire form"
+        ) { $0.rejectsFormData = true },
 
         // Limits
         size("max-size", "maximum size of a file", \.server.limits.maxSize),

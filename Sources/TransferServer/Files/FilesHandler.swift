@@ -9,18 +9,23 @@ public struct FilesHandler: TargetHandler {
     private let store: UploadStore
     private let showsActiveTypes: Bool
     private let resourcePolicy: ResourcePolicy
+    private let rejectsFormData: Bool
 
     /// - Parameters:
     ///   - store: the store with the files, which is the same as that of the server.
     ///   - showsActiveTypes: whether types that browsers run or render as pages, such as HTML, SVG and PDF, are shown in a
     ///     sandbox. Otherwise they are attachments, which browsers save.
     ///   - resourcePolicy: which pages may embed files without CORS.
+    ///   - rejectsFormData: whether `multipart/form-data` is rejected with status 415, also by `PUT`. HTML forms and
+    ///     `curl -F` send it, and the file would be the entire form. `POST` to a collection always rejects it.
     public init(
-        store: UploadStore, showsActiveTypes: Bool = false, resourcePolicy: ResourcePolicy = .sameOrigin
+        store: UploadStore, showsActiveTypes: Bool = false, resourcePolicy: ResourcePolicy = .sameOrigin,
+        rejectsFormData: Bool = false
     ) {
         self.store = store
         self.showsActiveTypes = showsActiveTypes
         self.resourcePolicy = resourcePolicy
+        self.rejectsFormData = rejectsFormData
     }
 
     /// The store ensures that a file is published only once.
@@ -52,11 +57,11 @@ public struct FilesHandler: TargetHandler {
 
     /// Accepts a file if its name is valid and the conditions of the request hold.
     public func accept(_ proposal: UploadProposal) -> Acceptance {
-        if proposal.target.isCollection {
-            // A browser form would publish the multipart body instead of the file.
-            let type = proposal.fields["Content-Type"].flatMap { MediaType(parsing: $0) }
-            return type?.essence == "multipart/form-data" ? .refuse(Response(ProblemDetails.form)) : .accept
+        // The file would be the entire form.
+        if rejectsFormData || proposal.target.isCollection, Self.isForm(proposal.fields) {
+            return .refuse(Response(ProblemDetails.form))
         }
+        if proposal.target.isCollection { return .accept }
         do {
             let name = try Self.existing(PublishedName(segments: proposal.target.segments))
             let current = try attributes(of: name)
@@ -68,6 +73,14 @@ public struct FilesHandler: TargetHandler {
             return .accept
         } catch {
             return .refuse(Response(ProblemDetails(error)))
+        }
+    }
+
+    /// Parameters can be malformed, and the type is recognized nevertheless.
+    private static func isForm(_ fields: Fields) -> Bool {
+        fields.values("Content-Type").contains { value in
+            let type = value.prefix { $0 != ";" && $0 != "," }.filter { $0 != " " && $0 != "\t" }
+            return type.lowercased() == "multipart/form-data"
         }
     }
 
@@ -190,7 +203,8 @@ public struct FilesHandler: TargetHandler {
 extension ProblemDetails {
     static let form = ProblemDetails(
         status: 415,
-        detail: "Forms are not supported. Send the file itself as the content, and its name in Content-Disposition.",
+        detail: "Forms are not supported, because the file would be the entire form. Send the file itself as the"
+            + " content, with curl -T instead of curl -F.",
         code: "unsupported-media-type")
     static let nameTaken = ProblemDetails(
         status: 403, detail: "A file with this name exists, and the token allows only new names.",

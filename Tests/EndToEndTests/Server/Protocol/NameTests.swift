@@ -150,6 +150,39 @@ struct NameTests {
         }
     }
 
+    @Test("--reject-form-data refuses forms to files, too, with and without the fields of the draft")
+    func rejectedForms() throws {
+        let types = [
+            "multipart/form-data; boundary=x", "Multipart/Form-Data", "multipart/form-data;boundary",
+            "multipart / form-data",
+        ]
+        try withServer("--reject-form-data") { server in
+            for type in types {
+                for target in ["/files/a", "/files/"] {
+                    let method = target.hasSuffix("/") ? "POST" : "PUT"
+                    let plain = try server.exchange(Request(method, target, [("Content-Type", type)], .bytes([1, 2])))
+                    #expect(plain.status == 415, "\(type)")
+                    #expect(plain.problem?.code == "unsupported-media-type")
+                    #expect(plain.problem?.detail?.contains("curl -T") == true)
+                    for complete in [true, false] {
+                        let creation = Request.creation(.v8, method, target, complete: complete, .bytes([1, 2]))
+                        let response = try server.exchange(creation.with("Content-Type", type))
+                        #expect(response.status == 415, "\(type)")
+                        #expect(response.complete == true && !response.fields.contains("Location"))
+                    }
+                }
+            }
+            let other = Request("PUT", "/files/a", [("Content-Type", "multipart/mixed; boundary=x")], .bytes([1]))
+            #expect(try server.exchange(other).status == 201)
+            #expect(server.publishedNames() == ["a"])
+        }
+        try withServer { server in
+            let form = Request("PUT", "/files/a", [("Content-Type", types[0])], .bytes([1]))
+            let response = try server.exchange(form)
+            #expect(response.status == 201)
+        }
+    }
+
     @Test("SEC-04: symbolic links in the data directory are not followed", arguments: ["GET", "HEAD", "PUT", "DELETE"])
     func symbolicLinks(method: String) throws {
         try withServer { server in
