@@ -7,7 +7,7 @@ import UploadStorage
 /// A server for resumable uploads and Range downloads.
 ///
 /// It serves its handlers below their prefixes, upload resources below `/uploads/`, and `/healthz`, `/readyz` and
-/// `/metrics`. It neither installs signal handlers nor ends the process.
+/// `/metrics`. Only ``run(stoppingOn:)`` installs signal handlers, and nothing ends the process.
 public final class Server: Sendable {
     /// Why a server could not start.
     public enum StartError: Error, Sendable {

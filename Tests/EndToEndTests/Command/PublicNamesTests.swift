@@ -12,8 +12,10 @@ struct PublicNamesTests {
     private static let types: [Any.Type] = [
         // TransferServer and what it exports
         Acceptance.self, AccessOperation.self, AddressBlock.self, AuthorizationRefusal.self, (any Authorizer).self,
-        CacheControl.self, (any ContentStream).self, CreationStyle.self, Dialect.self, Durability.self, EntityTag.self,
-        Errno.self, Fields.self, FilePath.self, FilesHandler.self, Health.self, IPAddress.self, Identity.self,
+        CacheControl.self, ContentChunks.self, ContentRejection.self, (any ContentStream).self, CreationStyle.self,
+        Dialect.self, Durability.self, EntityTag.self,
+        Errno.self, Fields.self, FilePath.self, FilesHandler.self, FormLimits.self, FormPart.self,
+        Health.self, IPAddress.self, Identity.self, InProcessServer.self,
         LogFormat.self, LogLevel.self, LogSink.self, Method.self, PathSegments.self, ProblemDetails.self,
         ProtocolVersion.self, PublicBase.self, Publication.self, PublishedFile.self, PublishedName.self,
         ReceivedUpload.self, RequestHead.self, RequestTarget.self, ResourcePolicy.self, Response.self,
@@ -37,7 +39,8 @@ struct PublicNamesTests {
             "TransferServer", "UploadStorage", "ResumableUpload", "HTTPSemantics", "SystemCalls", "TLS",
             "ResumableTransfer", "ResumableURLSession",
         ]
-        let declaration = /^public (?:final |indirect )?(?:struct|class|enum|protocol|actor) (\w+)/.anchorsMatchLineEndings()
+        let declaration = /^public (?:final |indirect )?(?:struct|class|enum|protocol|actor) (\w+)/
+            .anchorsMatchLineEndings()
         var declared: Set<String> = []
         for target in targets {
             let directory = sources.appending(path: target)

@@ -73,14 +73,16 @@ struct AsyncTargetTests {
     /// Waits for ever, with or without regard for its cancellation.
     private struct Endless: TargetHandler {
         let completionIsRepeatable: Bool
-        let isDeaf: Bool
+        let ignoresCancellation: Bool
         let calls = Monitor(0)
 
         func methods(of target: Target) -> [HTTPSemantics.Method] { [.get, .post] }
         func accept(_ proposal: UploadProposal) -> Acceptance { .accept }
 
         func complete(_ upload: ReceivedUpload) async throws -> HTTPSemantics.Response {
-            let call = calls.withLock { $0 += 1; return $0 }
+            let call = calls.withLock {
+                $0 += 1; return $0
+            }
             calls.notifyAll()
             if call > 1 { return HTTPSemantics.Response(status: 201) }
             try await wait()
@@ -95,7 +97,7 @@ struct AsyncTargetTests {
         }
 
         private func wait() async throws {
-            if isDeaf { await withUnsafeContinuation { (_: UnsafeContinuation<Void, Never>) in } }
+            if ignoresCancellation { await withUnsafeContinuation { (_: UnsafeContinuation<Void, Never>) in } }
             try await Task.sleep(for: .seconds(3600))
         }
 
@@ -139,8 +141,8 @@ struct AsyncTargetTests {
     @Test(
         "A stop cancels a handler after the drain timeout; the upload counts as interrupted",
         arguments: [true, false], [true, false])
-    func stopping(isRepeatable: Bool, isDeaf: Bool) throws {
-        let handler = Endless(completionIsRepeatable: isRepeatable, isDeaf: isDeaf)
+    func stopping(isRepeatable: Bool, ignoresCancellation: Bool) throws {
+        let handler = Endless(completionIsRepeatable: isRepeatable, ignoresCancellation: ignoresCancellation)
         let host = try EmbeddedServer(
             drainTimeout: .milliseconds(100), processingWait: .milliseconds(200), targets: [("e", handler)])
         let location = try host.begin(.v8, "POST", "/e/x", [1, 2])
@@ -162,8 +164,8 @@ struct AsyncTargetTests {
     }
 
     @Test("A stop does not wait for respond longer than for complete", arguments: [true, false])
-    func stoppingResponse(isDeaf: Bool) throws {
-        let handler = Endless(completionIsRepeatable: false, isDeaf: isDeaf)
+    func stoppingResponse(ignoresCancellation: Bool) throws {
+        let handler = Endless(completionIsRepeatable: false, ignoresCancellation: ignoresCancellation)
         let host = try EmbeddedServer(
             drainTimeout: .milliseconds(100), processingWait: .milliseconds(200), targets: [("e", handler)])
         let connection = try host.connect()
@@ -172,6 +174,27 @@ struct AsyncTargetTests {
         let begun = ContinuousClock.now
         host.server.stopBlocking()
         #expect(ContinuousClock.now - begun < .seconds(30))
+    }
+
+    /// Decodes JSON.
+    private struct Decoding: TargetHandler {
+        func methods(of target: Target) -> [HTTPSemantics.Method] { [.post] }
+        func accept(_ proposal: UploadProposal) -> Acceptance { .accept }
+        func respond(to request: TargetRequest) -> HTTPSemantics.Response { HTTPSemantics.Response(status: 404) }
+
+        func complete(_ upload: ReceivedUpload) async throws -> HTTPSemantics.Response {
+            try .json(try await upload.decode([Int].self))
+        }
+    }
+
+    @Test(
+        "JSON that is nested deeply does not exhaust the stack of a connection's thread", arguments: [100, 500, 5000])
+    func nesting(depth: Int) throws {
+        let host = try EmbeddedServer(targets: [("d", Decoding())])
+        let content = String(repeating: "[", count: depth) + String(repeating: "]", count: depth)
+        let response = try host.exchange(Request("POST", "/d/x", [], .bytes(Array(content.utf8))))
+        #expect(response.status == 400 && response.problem?.code == "invalid-json")
+        #expect(try host.exchange(Request("POST", "/d/x", [], .bytes(Array("[1]".utf8)))).text == "[1]")
     }
 
     @Test("A client that disconnects does not cancel the handler: the response is stored for its next request")
