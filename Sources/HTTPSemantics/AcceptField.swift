@@ -18,7 +18,7 @@ package struct AcceptField: Sendable, Hashable {
 
     /// Returns the weight, in thousandths, of a media type that the field names in full, with any parameters; nil if no
     /// range names it. Ranges with wildcards do not count. If several ranges name the type, the highest weight counts.
-    package func weight(naming essence: String) -> Int? {
+    package func weight(ofListedType essence: String) -> Int? {
         ranges.filter { $0.essence.equalsIgnoringASCIICase(essence) }.map(\.weight).max()
     }
 

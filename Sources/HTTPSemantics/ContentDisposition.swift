@@ -30,7 +30,8 @@ package struct ContentDisposition: Sendable, Hashable {
     /// The field value: `filename` if that can express the name, otherwise an ASCII approximation as `filename` for old
     /// recipients, followed by the name as `filename*`.
     ///
-    /// Any name is safe, because control characters are encoded.
+    /// Any name can be given: it cannot end or change the field, because control characters, quotes and backslashes are
+    /// replaced or percent-encoded.
     package var serialized: String {
         guard let filename else { return type }
         let approximation = ContentDisposition.asciiApproximation(of: filename)

@@ -74,7 +74,7 @@ struct ServeSettings {
         // Behind a proxy
         CommandOption(
             "public-url", "URL", group: proxies,
-            "URL of the server's root for clients, such as\nhttps://files.example/inbox; Location begins with it"
+            "base URL under which clients reach this server, such as\nhttps://files.example/inbox; it begins every Location that the\nserver sends"
         ) { settings, value throws(OptionError) in
             guard let base = PublicBase(url: value) else {
                 throw OptionError(
@@ -95,7 +95,7 @@ struct ServeSettings {
         },
         CommandOption(
             "interim", "on|off", group: proxies,
-            "whether to send 104 responses; off is needed behind a proxy that\ncannot handle them and does not add Onward-Interim: off to each\nrequest [default: on]"
+            "whether to send 104 responses. If a proxy cannot handle them, use\noff, or let the proxy add 'Onward-Interim: off' to each request\n[default: on]"
         ) { settings, value throws(OptionError) in
             guard value == "on" || value == "off" else { throw OptionError("'\(value)' is neither on nor off") }
             settings.server.sendsInterimResponses = value == "on"
@@ -109,7 +109,7 @@ struct ServeSettings {
 
         CommandOption(
             flag: "require-length", group: "Protocol",
-            "refuse chunked content that would complete an upload of\nunknown length (411): some proxies end interrupted content as if\nit were complete"
+            "answer 411 if chunked content would complete an upload whose\nlength is unknown. Use it behind a proxy that ends the chunked\ncontent of a client that was cut off as if it were complete"
         ) { $0.server.requiresLength = true },
 
         CommandOption(
@@ -135,13 +135,16 @@ struct ServeSettings {
             settings, value throws(OptionError) in
             settings.store.keepCompleted = .seconds(try Quantity.seconds(value))
         },
-        CommandOption("max-uploads", "N", group: limits, "maximum number of unfinished uploads of each principal") {
-            settings, value throws(OptionError) in
+        CommandOption(
+            "max-uploads", "N", group: limits,
+            "maximum number of unfinished uploads of each principal (the\nNAME of a token; without tokens, all clients together)"
+        ) { settings, value throws(OptionError) in
             settings.store.maxUploadsPerPrincipal = try Quantity.count(value, 1...1_000_000_000)
         },
-        CommandOption("quota", "SIZE", group: limits, "maximum size of files and unfinished uploads of each principal")
-        {
-            settings, value throws(OptionError) in
+        CommandOption(
+            "quota", "SIZE", group: limits,
+            "maximum size of files and unfinished uploads of each principal\n(the NAME of a token; without tokens, all clients together)"
+        ) { settings, value throws(OptionError) in
             settings.store.quotaPerPrincipal = try positive(Quantity.bytes(value))
         },
         CommandOption(
@@ -191,7 +194,7 @@ struct ServeSettings {
         ) { $0.allowsPublicReading = true },
         CommandOption(
             flag: "allow-anonymous", group: "Access",
-            "accept requests of all clients that can connect; without this\noption and without tokens the server accepts only direct requests\nfrom this machine, and rejects those of web pages of other origins"
+            "accept requests of all clients that can connect; without this\noption and without tokens, the server accepts only requests from\nthis machine that came through no proxy, and no upload or deletion\nby a web page of another origin"
         ) { $0.server.allowsAnonymous = true },
         CommandOption(
             "cors-origin", "ORIGIN", group: "Browsers", repeatable: true,
@@ -222,7 +225,7 @@ struct ServeSettings {
         // Durability
         CommandOption(
             "durability", "MODE", group: "Durability", values: .words(["acknowledged", "relaxed"]),
-            "acknowledged: a reported offset survives a power loss;\nrelaxed: it survives only a crash of the server\n[default: acknowledged]"
+            "acknowledged: a reported offset survives a power loss;\nrelaxed: it survives a crash of the server process, but perhaps\nnot a power loss or a crash of the system\n[default: acknowledged]"
         ) { settings, value throws(OptionError) in
             switch value {
             case "acknowledged": settings.store.durability = .acknowledged
@@ -251,8 +254,7 @@ struct ServeSettings {
         },
         CommandOption(
             flag: "explain", group: "Logging",
-            "log for each request with content why it got no 104 or cannot be\n"
-                + "resumed; a client gets the reason if it sends Onward-Explain: ?1"
+            "log for each request with content why it got no 104 or cannot be\nresumed. A client that sends Onward-Explain: ?1 gets the reason in\nthe response, also without this option"
         ) { $0.server.explains = true },
     ]
 

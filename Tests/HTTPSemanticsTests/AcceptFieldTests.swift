@@ -4,7 +4,7 @@ import Testing
 @Suite("Accept")
 struct AcceptFieldTests {
     @Test(
-        "the weight of a named type is read",
+        "a type that is written in full has the weight of its q, in thousandths",
         arguments: [
             ("application/json", 1000), ("Application/JSON", 1000), ("text/html, application/json;q=0.5", 500),
             ("application/json;q=0", 0), ("application/json; q=0.001", 1), ("application/json;Q=1.000", 1000),
@@ -13,22 +13,23 @@ struct AcceptFieldTests {
         ])
     func weights(value: String, weight: Int) throws {
         let field = try #require(AcceptField(fieldLines: [value]))
-        #expect(field.weight(naming: "application/json") == weight)
+        #expect(field.weight(ofListedType: "application/json") == weight)
     }
 
     @Test(
-        "wildcards and other types do not name the type",
+        "a type that is matched only by a wildcard, or not at all, has no weight",
         arguments: ["*/*", "application/*", "text/html", "", "application/jsonp"])
     func unnamed(value: String) throws {
         let field = try #require(AcceptField(fieldLines: [value]))
-        #expect(field.weight(naming: "application/json") == nil)
+        #expect(field.weight(ofListedType: "application/json") == nil)
     }
 
     @Test("several field lines are one list")
     func lines() throws {
         let field = try #require(AcceptField(fieldLines: ["text/html;q=0.5", "application/json"]))
-        #expect(field.weight(naming: "text/html") == 500 && field.weight(naming: "application/json") == 1000)
-        #expect(try #require(AcceptField(fieldLines: [])).weight(naming: "text/html") == nil)
+        #expect(field.weight(ofListedType: "text/html") == 500)
+        #expect(field.weight(ofListedType: "application/json") == 1000)
+        #expect(try #require(AcceptField(fieldLines: [])).weight(ofListedType: "text/html") == nil)
     }
 
     @Test(

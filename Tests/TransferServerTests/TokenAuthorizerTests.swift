@@ -81,7 +81,7 @@ struct TokenAuthorizerTests {
                 == (isCovered ? [.discover, .read, .readMetrics, .create] : []))
     }
 
-    @Test("Prefixes that only look equal are different")
+    @Test("A prefix matches by bytes: two Unicode spellings of the same letter (é, e + U+0301) are different")
     func lookAlikes() throws {
         let authorizer = try authorizer("a token-token-token prefix=/files/%C3%A9/")
         #expect(try allowed(authorizer, "token-token-token", at: "/files/%C3%A9/x").contains(.read))

@@ -32,7 +32,7 @@ struct SentFilesListTests {
         _ name: FilePath, _ place: TemporaryDirectory
     ) throws -> (members: Int, missing: Bool, text: [FilePath])? {
         guard let list = SentFilesList(name, in: try place.directory()) else { return nil }
-        return (list.members.count, !list.isComplete, list.sent.sorted { $0.description < $1.description })
+        return (list.transfers.count, !list.isComplete, list.sent.sorted { $0.description < $1.description })
     }
 
     @Test("Adding the ten-thousandth file takes as long as adding the first")
@@ -55,7 +55,7 @@ struct SentFilesListTests {
         let last = try #require(costs[7...].min())
         #expect(last < 4 * costs[0], "\(costs)")
         let again = try #require(SentFilesList(list.fileName, in: try place.directory()))
-        #expect(again.isComplete && again.sent.count == 10_000 && again.members == Set(members))
+        #expect(again.isComplete && again.sent.count == 10_000 && again.transfers == Set(members))
         #expect(try place.bytes(list.fileName).count > 2 << 20)
     }
 
@@ -115,7 +115,7 @@ struct SentFilesListTests {
         #expect(text.utf8.count > 2 << 20)
         try place.directory().replace(name, with: Data(text.utf8))
         var list = try #require(SentFilesList(name, in: try place.directory()))
-        #expect(list.members == Set(members) && list.sent.count == 5999 && !list.isComplete)
+        #expect(list.transfers == Set(members) && list.sent.count == 5999 && !list.isComplete)
         try list.append(entry(members[5999]))
         let isThere = list.refresh()
         #expect(isThere && list.isComplete)
@@ -143,7 +143,7 @@ struct SentFilesListTests {
         for text in ["", "{", "{}", "\n", "00000000 {}\n", "x", #"{"version":2,"members":[],"entries":[]}"#] {
             try place.directory().replace("several-1.done", with: Data(text.utf8))
             let list = SentFilesList("several-1.done", in: try place.directory())
-            #expect(list == nil || list?.members.isEmpty == true)
+            #expect(list == nil || list?.transfers.isEmpty == true)
         }
     }
 }

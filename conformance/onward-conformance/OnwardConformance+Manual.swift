@@ -11,7 +11,8 @@ extension OnwardConformance {
         that prove it.
         """,
         commands: [ServerCommand.page, ClientCommand.page, ProxyCommand.page, MatrixCommand.page, list],
-        conclusion: exitStatus)
+        conclusion: ManualSection(
+            "Exit status", [.paragraph("Exit status of server and client:")] + exitStatus.blocks))
 
     static let list = ManualPage(
         "list", "list all cases and the requirements that each covers", usage: ["list"],
@@ -21,8 +22,8 @@ extension OnwardConformance {
         "Exit status",
         [
             .terms([
-                ("0", "no MUST failed (with --strict: and no SHOULD)"),
-                ("1", "a MUST failed (with --strict: or a SHOULD)"),
+                ("0", "no requirement with MUST failed (with --strict: nor one with SHOULD)"),
+                ("1", "a requirement with MUST failed (with --strict: or one with SHOULD)"),
                 ("2", "the test could not run, or a file could not be read or written"),
                 ("74", "standard output could not be written"),
             ])
@@ -34,7 +35,7 @@ extension ServerCommand {
         "server", "test the server that accepts uploads at URL", usage: ["server [OPTIONS] [URL]"],
         """
         Tests the server that accepts uploads at URL, or the one that --start starts.
-        {name} in URL is replaced by a new name for every creation.
+        {name} in URL is replaced by a new name in each request that creates an upload.
         """,
         options: ServerOptions.table.map(\.manual),
         sections: [

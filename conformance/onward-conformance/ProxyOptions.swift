@@ -22,7 +22,8 @@ struct ProxyOptions: Sendable {
             options, value throws(OptionError) in options.settings.upstreamAddress = value
         },
         CommandOption(
-            "method", "M", group: "Proxy", values: .words(["POST", "PUT"]), "method of creations [default: POST]"
+            "method", "M", group: "Proxy", values: .words(["POST", "PUT"]),
+            "method of the requests that create an upload [default: POST]"
         ) { options, value throws(OptionError) in options.settings.method = try ConnectionValues.method(value) },
         CommandOption(
             "header", "'N: V'", group: "Proxy", repeatable: true,
@@ -36,7 +37,7 @@ struct ProxyOptions: Sendable {
         },
         CommandOption(
             "timeout", "SECONDS", group: "Proxy",
-            "time after which a missing message counts as held back by the\nproxy [default: 2]"
+            "how long to wait for a message before the report says that the\nproxy holds it back [default: 2]"
         ) { options, value throws(OptionError) in
             guard let seconds = Double(value), (0.1...60).contains(seconds) else {
                 throw OptionError("“\(value)” is not a number of seconds from 0.1 to 60")

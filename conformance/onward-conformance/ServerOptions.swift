@@ -11,10 +11,11 @@ struct ServerOptions: Sendable {
         [
             CommandOption(
                 "start", "CMD", group: "Server",
-                "start the server with CMD, in which {port} and {root} are\nreplaced, and also kill and restart it; URL may contain {port}\n[default: http://127.0.0.1:{port}/files/]"
+                "start the server with CMD, and kill and restart it in some cases.\n{port} in CMD is replaced by a free port, {root} by a data\ndirectory; URL may contain {port}\n[default: http://127.0.0.1:{port}/files/]"
             ) { options, value throws(OptionError) in options.settings.startCommand = value },
             CommandOption(
-                "method", "M", group: "Server", values: .words(["POST", "PUT"]), "method of creations [default: POST]"
+                "method", "M", group: "Server", values: .words(["POST", "PUT"]),
+                "method of the requests that create an upload [default: POST]"
             ) { options, value throws(OptionError) in options.settings.method = try ConnectionValues.method(value) },
             CommandOption(
                 "header", "'N: V'", group: "Server", repeatable: true,
@@ -44,7 +45,7 @@ struct ServerOptions: Sendable {
             CommandOption(
                 "profile", "P,...", group: "Cases", repeatable: true,
                 values: .words(["3", "4", "5", "6", "7", "8", "rfc"]),
-                "versions to test, 3 to 8 or rfc; all cases run with the latest\none [default: all that the server supports]"
+                "versions to test, 3 to 8 or rfc: every case runs with the latest,\nand a basic set runs with each of the others\n[default: all that the server supports]"
             ) { options, value throws(OptionError) in options.settings.profiles += try profiles(value) },
             CommandOption(
                 "only", "GLOB", group: "Cases", repeatable: true,

@@ -51,9 +51,9 @@ extension DownloadRepresentation {
         return codings.isEmpty ? nil : contentCoding
     }
 
-    /// A date less than this many seconds before the response proves nothing: within that time the representation may
-    /// have changed again (RFC 9110 section 8.8.2.2).
-    private static let minimumAge: Int64 = 60
+    /// Last-Modified must be at least this many seconds before Date; otherwise it is not used as a strong validator
+    /// (RFC 9110 section 8.8.2.2).
+    private static let minimumLastModifiedAge: Int64 = 60
     /// Determines the century of dates whose year has two digits. Any fixed date can be used, because such dates are
     /// compared only with each other.
     private static let centuryReference = HTTPDate(secondsSinceEpoch: 1_800_000_000)
@@ -66,12 +66,13 @@ extension DownloadRepresentation {
         guard contentCoding == nil, let lastModified, let date,
             let modified = HTTPDate(parsing: lastModified, relativeTo: Self.centuryReference),
             let sent = HTTPDate(parsing: date, relativeTo: Self.centuryReference),
-            modified.secondsSinceEpoch + Self.minimumAge <= sent.secondsSinceEpoch
+            modified.secondsSinceEpoch + Self.minimumLastModifiedAge <= sent.secondsSinceEpoch
         else { return nil }
         return .lastModified(lastModified)
     }
 
-    /// Whether `other` has the same validator; `nil` if it has none to compare.
+    /// Whether `other` has the same validator; `nil` if `other` has no validator of this kind; `false` if this
+    /// representation has none.
     func hasSameValidator(as other: DownloadRepresentation) -> Bool? {
         switch validator {
         case .entityTag(let tag): return other.entityTag.map { $0.strongMatches(tag) }
@@ -99,9 +100,9 @@ extension DownloadRepresentation {
     }
 
     /// Whether the bytes of the partial response `part` continue those that are kept.
-    /// - Parameter isSizeKnown: whether the response has the size of the entire representation.
-    func isContinued(by part: DownloadRepresentation, isSizeKnown: Bool) -> Bool {
-        guard hasSameValidator(as: part) ?? (isSizeKnown && canOmitValidator) else { return false }
+    /// - Parameter statesTotalSize: whether Content-Range states the size of the entire representation (not `*`).
+    func isContinued(by part: DownloadRepresentation, statesTotalSize: Bool) -> Bool {
+        guard hasSameValidator(as: part) ?? (statesTotalSize && canOmitValidator) else { return false }
         // A response to If-Range may omit the coding and the digest (RFC 9110 section 15.3.7).
         if let coding = part.contentCoding, coding != contentCoding { return false }
         guard let theirs = part.digest, let digest else { return true }
@@ -151,7 +152,8 @@ extension ClientResponseHead {
         guard fields.contains("Transfer-Encoding") || Set(fields.values("Content-Length")).count <= 1 else {
             return "The response has different values of Content-Length."
         }
-        // libcurl would receive such content until the connection ends (RFC 9112 section 6.3).
+        // The number is too large for Int64. libcurl would then ignore it and read until the connection ends (RFC 9112
+        // section 6.3).
         if let length = single("Content-Length"), !fields.contains("Transfer-Encoding"), Int64(length) == nil,
             length.utf8.allSatisfy({ (0x30...0x39).contains($0) })
         {
@@ -168,7 +170,7 @@ extension TransferResponse {
         let described = DownloadRepresentation(head)
         let type = described.mediaType.map { MediaType(parsing: $0)?.essence ?? "an invalid media type" }
         let size = head.contentLength.map { "\($0) bytes" } ?? "\(content.count) bytes or more"
-        let isValidated = described.entityTag != nil || described.lastModified != nil
-        return "\(status), \(type ?? "no media type"), \(size), \(isValidated ? "with" : "without") a validator"
+        let hasValidator = described.entityTag != nil || described.lastModified != nil
+        return "\(status), \(type ?? "no media type"), \(size), \(hasValidator ? "with" : "without") a validator"
     }
 }

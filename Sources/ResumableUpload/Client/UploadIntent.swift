@@ -8,7 +8,8 @@ package struct UploadIntent: Sendable, Hashable {
     package var method: Method
     /// The length of the representation in bytes; `nil` while it is not known.
     package var length: Int64?
-    /// The maximum content of one request in bytes, including the creation; `nil`: no bound of the client.
+    /// The maximum number of content bytes in one request; it also applies to the request that creates the upload.
+    /// `nil`: the client sets no maximum.
     package var maximumContent: Int64?
     /// The caller's fields of the request that creates the upload: they describe the representation.
     package var fields: Fields
@@ -32,8 +33,8 @@ package struct UploadIntent: Sendable, Hashable {
 
 /// How an upload starts (draft section 4.2).
 public enum CreationStyle: Sendable, Hashable, CaseIterable {
-    /// The request that creates the upload has the complete content. The client sends it after the server has announced
-    /// the upload resource, or after a timeout.
+    /// The request that creates the upload carries the complete content. The client sends the head immediately,
+    /// and the content when the server has announced the upload resource (104), or after a timeout.
     case optimistic
     /// An empty request creates the upload; the content follows in appends.
     case careful

@@ -17,9 +17,9 @@ struct FileListing {
     /// rclone, lftp and wget accept anything and expect links.
     private static func prefersJSON(_ fields: Fields) -> Bool {
         guard let accept = AcceptField(fieldLines: fields.values("Accept")),
-            let json = accept.weight(naming: "application/json"), json > 0
+            let json = accept.weight(ofListedType: "application/json"), json > 0
         else { return false }
-        return json >= accept.weight(naming: "text/html") ?? 0
+        return json >= accept.weight(ofListedType: "text/html") ?? 0
     }
 
     // There is no validator, because the modification time of a directory does not change with its files, and is

@@ -96,7 +96,7 @@ enum ClientManual {
                 ("74", "local I/O error"),
                 (
                     "75",
-                    "temporary failure: run the same command again to resume; or the\ntransfer is already running"
+                    "temporary failure, or the transfer is already running: run the\nsame command again later"
                 ),
                 ("77", "the server does not allow it"),
             ])

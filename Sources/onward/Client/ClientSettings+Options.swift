@@ -53,7 +53,7 @@ extension ClientSettings {
         [
             Option(
                 path: "output", letter: "o", "FILE", group: "Download",
-                "file to write, or a directory: the file then gets the last name\nin the path of the URL [default: the working directory]"
+                "file to write, or a directory: the file's name is then the last\nsegment of the URL's path [default: the working directory]"
             ) { settings, value throws(OptionError) in
                 guard !value.isEmpty else { throw OptionError("the file's name is empty") }
                 guard value != "-" else {
@@ -77,7 +77,7 @@ extension ClientSettings {
         header, tokenFile, caFile,
         Option(
             "retries", "N", group: "Connection",
-            "further attempts without progress before the command ends\n[default: 8]"
+            "how often to try again; progress resets the count [default: 8]"
         ) { settings, value throws(OptionError) in
             settings.retries = try Quantity.count(value, 0...1_000_000)
         },
@@ -119,7 +119,7 @@ extension ClientSettings {
 
     private static let state = Option(
         path: "state", "F", group: "State",
-        "state file [default: one for each transfer in\n$XDG_STATE_HOME/onward or ~/.local/state/onward]"
+        "state file [default: a separate file for each transfer in\n$XDG_STATE_HOME/onward (or ~/.local/state/onward)]"
     ) { settings, value throws(OptionError) in
         settings.stateFile = try absolute(value)
     }

@@ -14,7 +14,7 @@ struct ProgressTerminalTests {
             let home = try CommandHome()
             let file = try home.file(Payload.bytes(size), "ein-großer-Name-日本語.bin")
             let upload = "'\(try ExecutableLocation.onward())' put --limit-rate 1M '\(file)' \(server.url("/files/a"))"
-            let run = try ServeRun(
+            let run = try OnwardRun(
                 shell: "script -qefc \"$COMMANDS\" \"$WRITTEN\" 1>&2", [],
                 environment: [
                     "COMMANDS": commands.replacing("$UPLOAD", with: upload), "HOME": home.path, "TERM": "xterm",

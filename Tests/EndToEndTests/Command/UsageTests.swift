@@ -10,7 +10,7 @@ struct UsageTests {
     @Test("--help lists every option by group, names the environment variables and ends with 0")
     func help() throws {
         for flag in ["--help", "-h"] {
-            let run = try ServeRun(["serve", flag])
+            let run = try OnwardRun(["serve", flag])
             #expect(run.ending == .exited(0))
             for text in [
                 "usage: onward serve", "ONWARD_", "General", "Limits", "Timeouts", "Access", "Logging", "--root DIR",
@@ -26,22 +26,22 @@ struct UsageTests {
             }
             #expect(run.output.split(separator: "\n").allSatisfy { $0.count <= 100 })
         }
-        // A line with --help is never an error, whatever other options it has.
-        #expect(try ServeRun(["serve", "--max-size", "junk", "--help"]).ending == .exited(0))
+        // A command with --help never fails, whatever other options are given.
+        #expect(try OnwardRun(["serve", "--max-size", "junk", "--help"]).ending == .exited(0))
     }
 
     @Test("onward --help and --version end with 0; no command, or an unknown one, ends with 64")
     func commands() throws {
         for arguments in [["--help"], ["help"], ["-h"]] {
-            let run = try ServeRun(arguments)
+            let run = try OnwardRun(arguments)
             #expect(run.ending == .exited(0))
             #expect(run.output.contains("onward serve"))
         }
-        let version = try ServeRun(["--version"])
+        let version = try OnwardRun(["--version"])
         #expect(version.ending == .exited(0))
         #expect(version.output.hasPrefix("onward "))
-        #expect(try ServeRun([]).ending == .exited(64))
-        let unknown = try ServeRun(["sevre"])
+        #expect(try OnwardRun([]).ending == .exited(64))
+        let unknown = try OnwardRun(["sevre"])
         #expect(unknown.ending == .exited(64))
         #expect(unknown.output.contains("'sevre'"))
     }
@@ -49,15 +49,15 @@ struct UsageTests {
     @Test("onward help COMMAND prints the help of the command, and ends with 64 if there is no such command")
     func helpOfCommand() throws {
         for command in ["put", "get", "resume", "status", "cancel", "serve", "health", "check"] {
-            let run = try ServeRun(["help", command])
+            let run = try OnwardRun(["help", command])
             #expect(run.ending == .exited(0))
-            #expect(run.output == (try ServeRun([command, "--help"]).output))
+            #expect(run.output == (try OnwardRun([command, "--help"]).output))
         }
-        try ServeRun(["help", "nope"]).expect(64, "'nope'", "--help")
-        try ServeRun(["help", "put", "get"]).expect(64, "'get'")
+        try OnwardRun(["help", "nope"]).expect(64, "'nope'", "--help")
+        try OnwardRun(["help", "put", "get"]).expect(64, "'get'")
     }
 
-    @Test("A variable that belongs to no option is reported, and changes nothing")
+    @Test("An unknown environment variable ONWARD_… gets a warning and has no effect")
     func misspelt() throws {
         try withServer(environment: ["ONWARD_ALOW_ANONYMOUS": "1"]) { server in
             #expect(server.log.contains("ONWARD_ALOW_ANONYMOUS"))
@@ -97,7 +97,7 @@ struct UsageTests {
             (["--inline=maybe"], ["--inline"]),
         ]
         for (arguments, words) in cases {
-            let run = try ServeRun(["serve", "--root", root].filter { _ in !arguments.contains("--root") } + arguments)
+            let run = try OnwardRun(["serve", "--root", root].filter { _ in !arguments.contains("--root") } + arguments)
             run.expect(64)
             for word in words { #expect(run.output.contains(word), "\(word) in: \(run.output)") }
             #expect(run.output.contains("--help"))
@@ -112,18 +112,18 @@ struct UsageTests {
         for value in [
             "", "x", "-1", "1.5M", "1 M", "1MB", "0x10", "K", "٣", "99999999999999999999", "1000T", "16777216TiB", "0",
         ] {
-            let run = try ServeRun(root + ["--max-size", value])
+            let run = try OnwardRun(root + ["--max-size", value])
             run.expect(64, "--max-size")
         }
         for value in ["", "soon", "-5s", "1.5h", "5w", "1h30m", "99999999999999999999d", "0"] {
-            let run = try ServeRun(root + ["--idle-timeout", value])
+            let run = try OnwardRun(root + ["--idle-timeout", value])
             run.expect(64, "--idle-timeout")
         }
         for (variable, value) in [
             ("ONWARD_MAX_SIZE", "big"), ("ONWARD_IDLE_TIMEOUT", "soon"), ("ONWARD_LISTEN", "127.0.0.1:0 nowhere"),
             ("ONWARD_ALLOW_ANONYMOUS", "perhaps"), ("ONWARD_LOG_FORMAT", "xml"), ("ONWARD_MAX_CONNECTIONS", "-1"),
         ] {
-            let run = try ServeRun(root, environment: [variable: value])
+            let run = try OnwardRun(root, environment: [variable: value])
             run.expect(64, variable)
         }
         #expect(!FileManager.default.fileExists(atPath: directory.path + "/data"))

@@ -152,7 +152,7 @@ extension CaseContext {
     // MARK: - Content
 
     /// The number of bytes in the content of most requests: the smallest number that the subject's limits allow.
-    var part: Int { subject.part }
+    var part: Int { subject.smallestContentSize }
 
     /// Returns `count` bytes of the test content, starting at `offset`.
     func bytes(_ count: Int, from offset: Int = 0) -> [UInt8] { TestContent.bytes(count, from: offset) }
@@ -162,16 +162,16 @@ extension CaseContext {
     }
 
     /// Sends GET for a finished file.
-    func download(_ place: Endpoint, _ fields: [(String, String)] = []) throws -> Response {
-        try exchange(Request("GET", place.target, fields + subject.extraFields), at: place)
+    func download(_ fileURL: Endpoint, _ fields: [(String, String)] = []) throws -> Response {
+        try exchange(Request("GET", fileURL.target, fields + subject.extraFields), at: fileURL)
     }
 
     /// Returns the URL at which the file of a finished upload can be read.
-    func place(of response: Response, to request: Request) throws -> Endpoint {
+    func fileURL(of response: Response, to request: Request) throws -> Endpoint {
         guard let source = subject.download else { throw skip("finished files cannot be read at a URL of the target") }
-        guard let place = subject.place(of: response, to: request, in: profile) else {
+        guard let fileURL = subject.fileURL(of: response, to: request, in: profile) else {
             throw Unmet("\(source.rawValue) of the finished file", seen: response.summary)
         }
-        return place
+        return fileURL
     }
 }

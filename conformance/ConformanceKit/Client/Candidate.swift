@@ -15,7 +15,7 @@ struct CandidateTask: Sendable {
     let output: String
     let deadline: Deadline
     /// Whether to kill the command now.
-    let hasFailed: @Sendable () -> Bool
+    let shouldKill: @Sendable () -> Bool
 }
 
 /// How one run of the client ended.

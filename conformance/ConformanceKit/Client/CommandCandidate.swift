@@ -21,7 +21,7 @@ struct CommandCandidate: Candidate {
                 case .signaled(let signal): .signaled(signal)
                 }
             }
-            if task.hasFailed() {
+            if task.shouldKill() {
                 group.kill()
                 return .killed
             }

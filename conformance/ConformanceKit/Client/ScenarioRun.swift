@@ -85,7 +85,7 @@ struct ScenarioRun {
             }
             let task = CandidateTask(
                 direction: scenario.direction, file: file, url: server.origins[0] + place, state: state,
-                output: directory + "/output", deadline: deadline, hasFailed: { shared.hasFailed })
+                output: directory + "/output", deadline: deadline, shouldKill: { shared.shouldKill })
             let ending = try candidate.perform(task)
             endings.append(shared.repeatsRequests ? .repeatedRequests : ending)
         } while endings.count < settings.maxRuns && !deadline.isOver && needsAnotherRun(endings)

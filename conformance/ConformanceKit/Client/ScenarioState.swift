@@ -10,7 +10,7 @@ final class ScenarioState: Sendable {
         var run = 1
         var connections = 0
         var isOver = false
-        var hasFailed = false
+        var shouldKill = false
         var interruptedAt: Int64?
         /// The number of consecutive requests without content.
         var fruitless = 0
@@ -27,7 +27,7 @@ final class ScenarioState: Sendable {
 
         mutating func abort() {
             repeatsRequests = true
-            hasFailed = true
+            shouldKill = true
         }
     }
 
@@ -58,7 +58,7 @@ final class ScenarioState: Sendable {
     // MARK: - Lifetime
 
     var isOver: Bool { state.withLock { $0.isOver } }
-    var hasFailed: Bool { state.withLock { $0.hasFailed } }
+    var shouldKill: Bool { state.withLock { $0.shouldKill } }
     /// Whether the client was aborted because it repeats its requests without progress.
     var repeatsRequests: Bool { state.withLock { $0.repeatsRequests } }
 
@@ -67,11 +67,11 @@ final class ScenarioState: Sendable {
     func nextRun() {
         state.withLock { state in
             state.run += 1
-            state.hasFailed = state.repeatsRequests
+            state.shouldKill = state.repeatsRequests
         }
     }
 
-    func fail() { state.withLock { $0.hasFailed = true } }
+    func fail() { state.withLock { $0.shouldKill = true } }
 
     /// Ends the scenario: the server no longer waits for the client.
     func end() { state.withLock { $0.isOver = true } }

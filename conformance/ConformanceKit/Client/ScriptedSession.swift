@@ -70,7 +70,7 @@ struct ScriptedSession {
             Deadline.pause(.seconds(1))
             shared.fail()
             // The client must not continue before it is killed.
-            while !shared.isOver, shared.hasFailed { Deadline.pause(.milliseconds(5)) }
+            while !shared.isOver, shared.shouldKill { Deadline.pause(.milliseconds(5)) }
             connection.reset()
             return false
         case .stall:
@@ -120,7 +120,7 @@ struct ScriptedSession {
         if answer.kills {
             trickle(bytes)
             shared.fail()
-            while !shared.isOver, shared.hasFailed { Deadline.pause(.milliseconds(5)) }
+            while !shared.isOver, shared.shouldKill { Deadline.pause(.milliseconds(5)) }
             return false
         }
         let isSent = connection.send(bytes)

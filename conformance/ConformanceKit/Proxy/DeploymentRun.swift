@@ -60,7 +60,7 @@ package final class DeploymentRun {
         _ probe: (CaseContext) throws -> ProxyRun.Answer
     ) {
         guard shouldContinue else { return }
-        let context = CaseContext(subject: subject, profile: subject.base, observations: observations)
+        let context = CaseContext(subject: subject, profile: subject.defaultProfile, observations: observations)
         let answer: ProxyRun.Answer
         do {
             answer = try probe(context)
@@ -264,10 +264,10 @@ package final class DeploymentRun {
         let request = t.creation(complete: true, .bytes(content))
         let response = try t.exchange(request)
         try t.expectSuccess(response, "to an upload in one request")
-        let place = try t.place(of: response, to: request)
-        let file = try t.download(place)
+        let fileURL = try t.fileURL(of: response, to: request)
+        let file = try t.download(fileURL)
         guard let tag = file.fields["ETag"] else { return (.neutral, "not checked: the response to GET has no ETag") }
-        let part = try t.download(place, [("Range", "bytes=100-199"), ("If-Range", tag)])
+        let part = try t.download(fileURL, [("Range", "bytes=100-199"), ("If-Range", tag)])
         behavior.passesRanges = part.status == 206 && part.content == Array(content[100..<200])
         return behavior.passesRanges == true
             ? (.good, "a download is resumed where it stopped") : (.poor, "a download restarts: \(part.summary)")

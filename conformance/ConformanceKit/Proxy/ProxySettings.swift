@@ -8,13 +8,13 @@ package struct ProxySettings: Sendable {
     package var upstreamPort: UInt16?
     /// The address of the scripted upstream.
     package var upstreamAddress = "127.0.0.1"
-    /// The method of creations.
+    /// The method of the requests that create an upload.
     package var method = "POST"
     /// The fields of every request.
     package var fields: [(String, String)] = []
     /// The certificates to trust if the URL is `https`.
     package var trust: TLSTrust = .system
-    /// The time after which a missing message counts as held back.
+    /// The time to wait for a message before the report says that the proxy holds it back.
     package var timeout: Duration = .seconds(2)
 
     package init(url: String) { self.url = url }

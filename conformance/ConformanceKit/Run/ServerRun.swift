@@ -47,7 +47,7 @@ package final class ServerRun {
         }
         try? subject.control?.kill()
         return RunReport(
-            url: subject.endpoint.url, method: subject.method, base: subject.base,
+            url: subject.endpoint.url, method: subject.method, base: subject.defaultProfile,
             supportedProfiles: subject.supportedProfiles,
             announces: subject.announces, limits: subject.limits, download: subject.download?.rawValue,
             beganAt: began, milliseconds: (SystemClock.monotonicNanoseconds() - start) / 1_000_000, results: results,
@@ -60,7 +60,7 @@ package final class ServerRun {
     private func runCases(_ progress: (CaseResult) -> Bool) {
         let patterns = subject.settings.only.map(Glob.init)
         for next in ServerSuite.cases(
-            for: subject.supportedProfiles.isEmpty ? [subject.base] : subject.supportedProfiles)
+            for: subject.supportedProfiles.isEmpty ? [subject.defaultProfile] : subject.supportedProfiles)
         {
             if !patterns.isEmpty, !patterns.contains(where: { $0.matches(next.id) }) { continue }
             let result = lastAnswered.map { resultWithoutRun(next, .blocked(by: $0)) } ?? run(next)
@@ -72,7 +72,7 @@ package final class ServerRun {
     }
 
     private func run(_ next: Case) -> CaseResult {
-        let profile = next.profile ?? subject.base
+        let profile = next.profile ?? subject.defaultProfile
         if !next.ranks.contains(profile.rank) { return resultWithoutRun(next, .skipped("not required by \(profile)")) }
         for need in next.needs {
             switch outcomes[need] {
@@ -133,7 +133,7 @@ package final class ServerRun {
     }
 
     private func answersOptions() -> Bool {
-        let context = CaseContext(subject: subject, profile: subject.base, observations: observations)
+        let context = CaseContext(subject: subject, profile: subject.defaultProfile, observations: observations)
         return (try? context.exchange(Request("OPTIONS", subject.newTarget(), subject.extraFields))) != nil
     }
 }

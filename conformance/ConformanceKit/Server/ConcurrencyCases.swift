@@ -93,8 +93,8 @@ enum ConcurrencyCases {
             try t.expect(offset <= count, "an offset of \(count) at most", "\(offset)")
             let finished = try t.appending(upload, at: offset, complete: true, .bytes([]))
             try t.expectSuccess(finished, "to a finishing append at the offset reported")
-            guard let place = t.subject.place(of: finished, to: request, in: t.profile) else { return }
-            let file = try t.download(place).content
+            guard let fileURL = t.subject.fileURL(of: finished, to: request, in: t.profile) else { return }
+            let file = try t.download(fileURL).content
             try t.expect(Set(file).count <= 1, "the bytes of one append", TranscriptText.escaped(file.prefix(100)))
             if let winner = winners.first {
                 try t.expect(

@@ -236,9 +236,9 @@ extension CaseContext {
 
     /// Expects that the finished file has this content, if it can be read.
     func expectFile(of response: Response, to request: Request, _ content: [UInt8]) throws {
-        guard subject.allows(content.count), let place = subject.place(of: response, to: request, in: profile)
+        guard subject.allows(content.count), let fileURL = subject.fileURL(of: response, to: request, in: profile)
         else { return }
-        let file = try download(place)
+        let file = try download(fileURL)
         try expect(file.status == 200, "200 to GET of the finished file", file.summary)
         try expect(
             file.contentSize == content.count && file.content[...] == content.prefix(RawConnection.Bounds.keptContent),

@@ -260,7 +260,7 @@ extension CaseContext {
             let request = creation(complete: true, .bytes(bytes(size)))
             let response = try exchange(request)
             try expectSuccess(response, "of the target")
-            return try place(of: response, to: request)
+            return try fileURL(of: response, to: request)
         }
     }
 

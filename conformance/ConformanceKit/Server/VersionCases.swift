@@ -168,13 +168,15 @@ enum VersionCases {
                 "An upload that began in one version can be finished in another.", covers: "VER-22",
                 needs: ["\(name)/create-part"], profile: profile
             ) { t in
-                guard t.subject.base != profile else { throw t.skip("this is the version of the other cases") }
+                guard t.subject.defaultProfile != profile else {
+                    throw t.skip("this is the version of the other cases")
+                }
                 let upload = try t.newUpload(t.part)
-                let state = try t.state(of: upload, in: t.subject.base)
+                let state = try t.state(of: upload, in: t.subject.defaultProfile)
                 try t.expect(state.offset == t.part, "Upload-Offset: \(t.part)", state.response.summary)
                 let content = Request.Content.bytes(t.bytes(t.part, from: t.part))
                 let response = try t.appending(
-                    upload, at: Int64(t.part), complete: true, content, in: t.subject.base)
+                    upload, at: Int64(t.part), complete: true, content, in: t.subject.defaultProfile)
                 try t.expectSuccess(response, "of the target")
             },
         ].filter { $0.ranks.contains(profile.rank) }

@@ -4,7 +4,7 @@ enum DownloadSource: String, CaseIterable {
     case location = "Location"
     case requestTarget = "the request target"
 
-    func place(in response: Response, to request: Request, at endpoint: Endpoint) -> Endpoint? {
+    func fileURL(in response: Response, to request: Request, at endpoint: Endpoint) -> Endpoint? {
         let base = endpoint.at(request.target)
         switch self {
         case .contentLocation: return response.single("Content-Location").flatMap { base.resolving($0) }

@@ -5,7 +5,7 @@ package struct ServerSettings: Sendable {
     /// The URL of the target to which representations are uploaded. `{name}` is replaced by a new name for each creation,
     /// `{port}` by the port if there is a ``startCommand``.
     package var url: String
-    /// The method of creations, such as POST or PUT.
+    /// The method of the requests that create an upload, such as POST or PUT.
     package var method = "POST"
     /// The fields of every request, for example credentials.
     package var fields: [(String, String)] = []

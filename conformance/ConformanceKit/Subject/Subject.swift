@@ -6,7 +6,7 @@ final class Subject {
     let settings: ServerSettings
     let endpoint: Endpoint
     /// The profile of cases that name no profile.
-    var base: Profile = .interop(8)
+    var defaultProfile: Profile = .interop(8)
     /// The versions that the subject supports.
     var supportedProfiles: [Profile] = []
     /// Whether the subject announces a creation with 104.
@@ -48,13 +48,13 @@ final class Subject {
     }
 
     /// The smallest size of content that the limits of the subject allow.
-    var part: Int { Int(clamping: max(10, limits["min-append-size"] ?? 0, limits["min-size"] ?? 0)) }
+    var smallestContentSize: Int { Int(clamping: max(10, limits["min-append-size"] ?? 0, limits["min-size"] ?? 0)) }
 
     /// Returns the URL at which the file of a finished upload can be read; nil if it is unknown.
-    func place(of response: Response, to request: Request, in profile: Profile) -> Endpoint? {
+    func fileURL(of response: Response, to request: Request, in profile: Profile) -> Endpoint? {
         // Up to version 6 Location is that of the upload; only Content-Location may be that of the file.
-        let isUpload = download == .location && base.rank > 6 && profile.rank <= 6
-        return (isUpload ? .contentLocation : download)?.place(in: response, to: request, at: endpoint)
+        let isUpload = download == .location && defaultProfile.rank > 6 && profile.rank <= 6
+        return (isUpload ? .contentLocation : download)?.fileURL(in: response, to: request, at: endpoint)
     }
 
     /// Returns whether the limits allow a request with `count` bytes of content.

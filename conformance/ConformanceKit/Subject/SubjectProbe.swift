@@ -16,17 +16,17 @@ struct SubjectProbe {
         if !subject.settings.profiles.isEmpty { subject.supportedProfiles = subject.settings.profiles }
         if subject.supportedProfiles.isEmpty {
             // A server that never sends 104 may accept uploads.
-            var answer = "no answer"
+            var answer = "got no response"
             guard let accepted = try candidates.first(where: { try isAccepted(in: $0, &answer) }) else {
                 throw SetupFailure(
                     finding: Finding(
                         expected: "a 104, or 2xx with Location, to a creation in any version of the draft",
-                        seen: "\(answer), to \(subject.method) \(subject.endpoint.url)"))
+                        seen: "\(subject.method) \(subject.endpoint.url) \(answer)"))
             }
             subject.supportedProfiles = [accepted]
         }
-        subject.base = subject.supportedProfiles.max { $0.rank < $1.rank } ?? .interop(8)
-        try findDownloads()
+        subject.defaultProfile = subject.supportedProfiles.max { $0.rank < $1.rank } ?? .interop(8)
+        try findFileURLSource()
     }
 
     private func readLimits(_ context: CaseContext) throws {
@@ -47,7 +47,7 @@ struct SubjectProbe {
         let context = CaseContext(subject: subject, profile: profile, observations: observations)
         defer { context.cancelUploads() }
         let connection = try context.connect()
-        let request = context.creation(complete: true, .declared(Int64(subject.part)))
+        let request = context.creation(complete: true, .declared(Int64(subject.smallestContentSize)))
         try connection.send(request)
         do {
             while let interim = try connection.readInterim(within: min(.seconds(5), subject.timeout)) {
@@ -59,7 +59,8 @@ struct SubjectProbe {
                 return true
             }
         } catch {
-            // If no response arrives before the content, the subject sends no 104.
+            // The content is never sent. If reading fails before a 104 arrives, the subject counts as one that sends no
+            // 104.
         }
         return false
     }
@@ -72,9 +73,11 @@ struct SubjectProbe {
         let request = context.creation(complete: false, .bytes([]))
         do {
             let response = try context.exchange(request)
-            answer = "\(response.status) without a 104 before it"
+            answer = "got \(response.status) and no 104"
             if response.status == 405, let methods = response.fields["Allow"] {
-                answer += " (it allows \(methods): see --method, and {name} in the URL)"
+                let canPut = subject.method != "PUT" && response.list("Allow").contains("put")
+                let advice = canPut ? "use --method PUT, with {name} in the URL" : "see --method"
+                answer += ". The server allows \(methods): \(advice)."
             }
             return try response.isSuccessful && context.upload(from: response, to: request).endpoint.target != ""
         } catch {
@@ -82,14 +85,16 @@ struct SubjectProbe {
         }
     }
 
-    private func findDownloads() throws {
-        let context = CaseContext(subject: subject, profile: subject.base, observations: observations)
-        let content = context.bytes(subject.part)
+    /// Determines which part of a response gives the URL at which the uploaded file can be read, or whether it is the
+    /// request target.
+    private func findFileURLSource() throws {
+        let context = CaseContext(subject: subject, profile: subject.defaultProfile, observations: observations)
+        let content = context.bytes(subject.smallestContentSize)
         let request = context.creation(complete: true, .bytes(content))
         guard let response = try? context.exchange(request), response.isSuccessful else { return }
         subject.download = DownloadSource.allCases.first { source in
-            guard let place = source.place(in: response, to: request, at: subject.endpoint) else { return false }
-            let file = try? context.download(place)
+            guard let fileURL = source.fileURL(in: response, to: request, at: subject.endpoint) else { return false }
+            let file = try? context.download(fileURL)
             return file?.status == 200 && file?.content == content
         }
     }

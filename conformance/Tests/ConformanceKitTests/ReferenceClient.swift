@@ -87,7 +87,7 @@ class ReferenceTransfer {
     func progress() { failures = 0 }
 
     private func checkTime() throws {
-        if task.hasFailed() { throw ReferenceFailure.killed }
+        if task.shouldKill() { throw ReferenceFailure.killed }
         if task.deadline.isOver { throw ReferenceFailure.timedOut }
     }
 }

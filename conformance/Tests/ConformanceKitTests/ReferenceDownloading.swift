@@ -59,7 +59,7 @@ final class ReferenceDownloading: ReferenceTransfer {
         var bytes: [UInt8] = []
         if let length = head.fields["Content-Length"].flatMap({ Int($0) }) {
             while connection.input.count - connection.position < length, connection.ending == nil {
-                guard receives(on: connection), !task.hasFailed() else { break }
+                guard receives(on: connection), !task.shouldKill() else { break }
             }
             bytes = Array(connection.input[connection.position...].prefix(length))
             isComplete = bytes.count == length
@@ -82,7 +82,7 @@ final class ReferenceDownloading: ReferenceTransfer {
     /// Waits until more bytes arrive.
     private func receives(on connection: RawConnection) -> Bool {
         let deadline = Deadline(in: Self.timeout)
-        while !deadline.isOver, !task.hasFailed() {
+        while !deadline.isOver, !task.shouldKill() {
             do throws(Errno) {
                 try connection.receive(until: Deadline(in: .milliseconds(50)))
                 return true

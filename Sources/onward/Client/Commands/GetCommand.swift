@@ -5,16 +5,16 @@ import SystemCalls
 enum GetCommand {
     private struct Plan: Sendable {
         var url: TransferURL
-        /// The path of --output. If that is a directory, a path in it with the last name of the URL.
+        /// The path of --output. If that is a directory, a file in it, named after the last segment of the URL's path.
         var output: FilePath
     }
 
     static let command = ClientCommand(
         "get", "download a file", usage: "[OPTIONS] URL [-o FILE]",
         """
-        Downloads a file, which gets its name when it is complete. After an interruption run
-        the same command again to resume. Sizes take K M G T (powers of 1000) and KiB
-        MiB GiB TiB (of 1024), durations s m h d.
+        Downloads a file. Until it is complete it has a temporary name that ends in .part.
+        After an interruption run the same command again to resume. Sizes take K M G T
+        (powers of 1000) and KiB MiB GiB TiB (of 1024), durations s m h d.
         """,
         options: ClientSettings.getOptions,
         sections: [

@@ -87,8 +87,8 @@ enum PutCommand {
             return status
         }
         let jobs = plan.paths.map { TransferJob($0, to: plan.url, settings) }
-        let members = jobs.map(\.identity)
-        finished.begin(members, restarts: settings.restarts)
+        let transfers = jobs.map(\.identity)
+        finished.begin(transfers, restarts: settings.restarts)
         var result = ExitStatus.done
         for (index, job) in jobs.enumerated() {
             if let entry = finished.entry(of: job.identity.path) {
@@ -107,7 +107,7 @@ enum PutCommand {
             if status == .tryAgain { break }
         }
         finished.end(isDone: result == .done)
-        finished.removeCompleteLists(members)
+        finished.removeCompleteLists(transfers)
         return result
     }
 

@@ -8,8 +8,8 @@ enum ResumeCommand {
         "resume", "resume interrupted transfers", usage: "[OPTIONS] [STATE]",
         """
         Resumes all interrupted transfers, or one. STATE is a name that 'onward status' prints,
-        or the path of a state file. State files contain no credentials, and of the fields in
-        --header only those that are known not to be secret: give the other fields again.
+        or the path of a state file. Credentials are not saved, nor are --header fields that
+        may be secret: give them again.
         """,
         options: ClientSettings.resumeOptions, operands: ClientManual.states)
 

@@ -28,14 +28,14 @@ final class FinishedFiles: Sendable {
 
     /// Finds the list of a command with these transfers, or creates it so that other commands find it.
     /// - Parameter restarts: whether the files that an earlier run has sent are sent again.
-    func begin(_ members: [TransferIdentity], restarts: Bool) {
+    func begin(_ transfers: [TransferIdentity], restarts: Bool) {
         state.withLock { state in
-            let name = SentFilesList.name(of: members)
+            let name = SentFilesList.name(of: transfers)
             if restarts, let states = PrivateDirectory.existingStates() { states.remove(name) }
             refresh(&state)
             state.own = name
             guard case nil = state.lists[name] ?? nil, let states = try? PrivateDirectory.states() else { return }
-            if let list = try? SentFilesList(of: members, in: states) { state.lists[name] = list }
+            if let list = try? SentFilesList(of: transfers, in: states) { state.lists[name] = list }
         }
     }
 
@@ -48,12 +48,12 @@ final class FinishedFiles: Sendable {
         }
     }
 
-    /// Notes in all lists with `member` that its file has been sent.
-    func add(_ entry: SentFilesList.Entry, of member: TransferIdentity) throws(Errno) {
+    /// Notes in all lists with `transfer` that its file has been sent.
+    func add(_ entry: SentFilesList.Entry, of transfer: TransferIdentity) throws(Errno) {
         var failure: Errno?
         state.withLock { state in
             refresh(&state)
-            for case let list? in state.lists.values where list.members.contains(member) {
+            for case let list? in state.lists.values where list.transfers.contains(transfer) {
                 do throws(Errno) {
                     try list.append(entry)
                 } catch {
@@ -65,13 +65,14 @@ final class FinishedFiles: Sendable {
         if let failure { throw failure }
     }
 
-    /// Removes the lists that contain any of `members` and are complete. A command with several files calls this at its
-    /// end, because it needs its own list until then.
-    func removeCompleteLists(_ members: [TransferIdentity]) {
+    /// Removes the lists that contain any of `transfers` and are complete. A command with several files calls this at
+    /// its end, because it needs its own list until then.
+    func removeCompleteLists(_ transfers: [TransferIdentity]) {
         state.withLock { state in
             refresh(&state)
             for (name, list) in state.lists {
-                guard var list, members.contains(where: { list.members.contains($0) }), list.refresh() else { continue }
+                guard var list, transfers.contains(where: { list.transfers.contains($0) }), list.refresh()
+                else { continue }
                 state.lists[name] = list
                 if list.isComplete { list.remove() }
             }
@@ -87,15 +88,17 @@ final class FinishedFiles: Sendable {
             if isDone { return list.remove() }
             guard list.isEmpty, let states = PrivateDirectory.existingStates() else { return }
             let names = Set(states.names().map { FilePath($0) })
-            if !list.members.contains(where: { names.contains(FilePath($0.name + StateFile.suffix)) }) { list.remove() }
+            if !list.transfers.contains(where: { names.contains(FilePath($0.name + StateFile.suffix)) }) {
+                list.remove()
+            }
         }
     }
 
     /// Removes the lists with a transfer that was canceled.
-    func cancel(_ member: TransferIdentity) {
+    func cancel(_ transfer: TransferIdentity) {
         state.withLock { state in
             refresh(&state)
-            for case let list? in state.lists.values where list.members.contains(member) { list.remove() }
+            for case let list? in state.lists.values where list.transfers.contains(transfer) { list.remove() }
         }
     }
 }

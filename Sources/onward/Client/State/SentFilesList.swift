@@ -5,7 +5,7 @@ import SystemCalls
 /// The list of the files that a command with several files has sent, so that the same command does not send them again.
 /// The list is a file; one record is appended for each sent file.
 ///
-/// The list is read once. Afterwards only records are read that were appended since then.
+/// The whole list is read once. After that, ``refresh()`` reads only what was appended since the last read.
 struct SentFilesList {
     /// A file that was sent, with the attributes that it had then.
     struct Entry: Sendable, Hashable, Codable {
@@ -19,7 +19,7 @@ struct SentFilesList {
         var location: String?
     }
 
-    /// A line of the file has one of these members.
+    /// Each line of the file is a record with exactly one of these properties.
     private struct Record: Codable {
         static let currentVersion = 3
 
@@ -42,7 +42,7 @@ struct SentFilesList {
 
     let fileName: FilePath
     private let states: PrivateDirectory
-    private(set) var members: Set<TransferIdentity> = []
+    private(set) var transfers: Set<TransferIdentity> = []
     private var entries: [FilePath: Entry] = [:]
     private var missing: Set<FilePath> = []
     /// The position up to which the file was read.
@@ -57,34 +57,34 @@ struct SentFilesList {
             guard let old = try? JSONDecoder().decode(SingleText.self, from: data), old.version == 2,
                 !old.members.isEmpty
             else { return nil }
-            members = Set(old.members)
+            transfers = Set(old.members)
             for entry in old.entries { entries[entry.path] = entry }
             guard (try? rewrite(old.members, old.entries)) != nil else { return nil }
         } else {
             position = Int64(data.count)
             apply(data)
-            guard !members.isEmpty else { return nil }
+            guard !transfers.isEmpty else { return nil }
         }
-        missing = Set(members.map(\.path)).subtracting(entries.keys)
+        missing = Set(transfers.map(\.path)).subtracting(entries.keys)
     }
 
     /// Makes an empty list for a command with these transfers.
-    init(of members: [TransferIdentity], in states: PrivateDirectory) throws {
-        fileName = Self.name(of: members)
+    init(of transfers: [TransferIdentity], in states: PrivateDirectory) throws {
+        fileName = Self.name(of: transfers)
         self.states = states
-        self.members = Set(members)
-        missing = Set(members.map(\.path))
-        try rewrite(members, [])
+        self.transfers = Set(transfers)
+        missing = Set(transfers.map(\.path))
+        try rewrite(transfers, [])
     }
 
     /// The name of the list for a command with these transfers.
-    static func name(of members: [TransferIdentity]) -> FilePath {
-        FilePath(prefix + TransferIdentity.digest(members.map { Array($0.name.utf8) }) + suffix)
+    static func name(of transfers: [TransferIdentity]) -> FilePath {
+        FilePath(prefix + TransferIdentity.digest(transfers.map { Array($0.name.utf8) }) + suffix)
     }
 
-    private mutating func rewrite(_ members: [TransferIdentity], _ entries: [Entry]) throws {
+    private mutating func rewrite(_ transfers: [TransferIdentity], _ entries: [Entry]) throws {
         var bytes = try RecordLines.line(Record(version: Record.currentVersion))
-        for member in members { bytes += try RecordLines.line(Record(member: member)) }
+        for transfer in transfers { bytes += try RecordLines.line(Record(member: transfer)) }
         for entry in entries { bytes += try RecordLines.line(Record(sent: entry)) }
         try states.replace(fileName, with: Data(bytes))
         position = Int64(bytes.count)
@@ -92,7 +92,7 @@ struct SentFilesList {
 
     private mutating func apply(_ bytes: some Collection<UInt8>) {
         for record in RecordLines.records(Record.self, in: bytes) {
-            if let member = record.member { members.insert(member) }
+            if let transfer = record.member { transfers.insert(transfer) }
             guard let entry = record.sent else { continue }
             entries[entry.path] = entry
             missing.remove(entry.path)
@@ -120,12 +120,12 @@ struct SentFilesList {
 
     /// Returns the entry of `path`; `nil` if there is none, or if the file has changed since it was sent.
     func entry(of path: FilePath) -> Entry? {
-        guard let entry = entries[path], let now = try? path.status(), entry.isOf(now) else { return nil }
+        guard let entry = entries[path], let now = try? path.status(), entry.matches(now) else { return nil }
         return entry
     }
 
-    /// Adds a file, on stable storage, because the removal of the upload's state that follows may also survive a power
-    /// loss.
+    /// Appends the entry and waits until it is on stable storage. The caller then deletes the state of the upload: if a
+    /// power loss kept the deletion but not the entry, the file would be sent again.
     func append(_ entry: Entry) throws(Errno) {
         guard let line = try? RecordLines.line(Record(sent: entry)) else { throw .invalidArgument }
         try states.append(line, to: fileName)
@@ -142,8 +142,9 @@ extension SentFilesList.Entry {
             location: location)
     }
 
-    func isOf(_ file: FileStatus) -> Bool {
-        size == file.size && modified == Self.nanoseconds(file.modified) && inode == file.inode
+    /// Whether size, time and inode are unchanged.
+    func matches(_ status: FileStatus) -> Bool {
+        size == status.size && modified == Self.nanoseconds(status.modified) && inode == status.inode
     }
 
     private static func nanoseconds(_ time: FileStatus.Time) -> Int64 {

@@ -63,7 +63,7 @@ struct StrictTransportSecurityTests {
     @Test("--hsts requires a duration, and can be set in the environment")
     func hstsOption() throws {
         let root = try TemporaryDirectory()
-        try ServeRun(["serve", "--root", root.path + "/d", "--hsts", "long"]).expect(64, "--hsts", "'long'")
+        try OnwardRun(["serve", "--root", root.path + "/d", "--hsts", "long"]).expect(64, "--hsts", "'long'")
         try withServer(environment: ["ONWARD_HSTS": "1h"]) { server in
             let response = try server.exchange(Request("GET", "/healthz", [("X-Forwarded-Proto", "https")]))
             #expect(response.fields["Strict-Transport-Security"] == "max-age=3600")

@@ -183,8 +183,8 @@ struct TLSTests {
     func badFiles() throws {
         let (one, other) = (try SelfSignedCertificate(), try SelfSignedCertificate())
         let root = try TemporaryDirectory()
-        func run(_ options: String...) throws -> ServeRun {
-            try ServeRun(["serve", "--root", root.path + "/d"] + options)
+        func run(_ options: String...) throws -> OnwardRun {
+            try OnwardRun(["serve", "--root", root.path + "/d"] + options)
         }
         try run("--tls-cert", one.certificate, "--tls-key", other.key).expect(64, "does not belong")
         try run("--tls-cert", one.certificate, "--tls-key", one.certificate).expect(64, "certificate.pem")

@@ -230,11 +230,11 @@ struct TokenTests {
         #expect(try fixture.server.exchange(request).status == 200)
         #expect(!fixture.server.log.contains("token-of"))
         let root = fixture.path + "-root"
-        try ServeRun(["serve", "--root", root, "--token-file", fixture.path]).expect(64, "line 2", "everything")
-        try ServeRun(["serve", "--root", root, "--token-file", fixture.path + "-none"]).expect(64, "ENOENT")
-        try ServeRun(["serve", "--root", root, "--token-file", fixture.path, "--allow-anonymous"]).expect(
+        try OnwardRun(["serve", "--root", root, "--token-file", fixture.path]).expect(64, "line 2", "everything")
+        try OnwardRun(["serve", "--root", root, "--token-file", fixture.path + "-none"]).expect(64, "ENOENT")
+        try OnwardRun(["serve", "--root", root, "--token-file", fixture.path, "--allow-anonymous"]).expect(
             64, "--public-read")
-        try ServeRun(["serve", "--root", root, "--public-read"]).expect(64, "--token-file")
+        try OnwardRun(["serve", "--root", root, "--public-read"]).expect(64, "--token-file")
         #expect(!FileManager.default.fileExists(atPath: root))
     }
 

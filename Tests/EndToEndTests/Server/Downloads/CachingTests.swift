@@ -96,7 +96,7 @@ struct CachingTests {
                 "--cache-control",
                 value,
             ]
-            try ServeRun(arguments).expect(64, "--cache-control", "--public-read")
+            try OnwardRun(arguments).expect(64, "--cache-control", "--public-read")
         }
     }
 }

@@ -166,7 +166,7 @@ struct BackupTests {
         print("BackupTests: \(before.count) uploads before the copy, \(resumed) resumed, \(gone) gone")
         #expect(resumed > 0)
         #expect(try server.stop() == .exited(0))
-        try ServeRun(["check", "--root", server.root]).expectSuccess()
+        try OnwardRun(["check", "--root", server.root]).expectSuccess()
     }
 
     @Test(
@@ -205,7 +205,7 @@ struct BackupTests {
     }
 }
 
-extension ServeRun {
+extension OnwardRun {
     func expectSuccess(sourceLocation: SourceLocation = #_sourceLocation) {
         #expect(ending == .exited(0), "\(output)", sourceLocation: sourceLocation)
     }

@@ -6,8 +6,8 @@ import Testing
 /// `onward check`, and `onward serve` with the same damage.
 @Suite("Checking a data directory", .blocking)
 struct CheckTests {
-    private func check(_ root: String, _ options: String...) throws -> ServeRun {
-        try ServeRun(["check", "--root", root] + options)
+    private func check(_ root: String, _ options: String...) throws -> OnwardRun {
+        try OnwardRun(["check", "--root", root] + options)
     }
 
     /// Runs `body` with the directory of a stopped server that has one file and one unfinished upload.
@@ -98,7 +98,7 @@ struct CheckTests {
                 #expect(run.ending == .exited(74), "\(harm): \(run.output)")
                 #expect(run.output.contains(words), "\(harm): \(run.output)")
                 #expect(FileManager.default.contents(atPath: path) == before)
-                let serve = try ServeRun(["serve", "--listen", "127.0.0.1:0", "--root", server.root])
+                let serve = try OnwardRun(["serve", "--listen", "127.0.0.1:0", "--root", server.root])
                 serve.expect(74, words)
                 if harm != .page { #expect(FileManager.default.contents(atPath: path) == before, "\(harm)") }
                 #expect(server.unfinished.count == 1)

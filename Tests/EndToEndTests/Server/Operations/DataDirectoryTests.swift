@@ -11,8 +11,8 @@ struct DataDirectoryTests {
         return stat(path, &information) == 0 ? information.st_mode & 0o777 : nil
     }
 
-    private func run(_ root: String) throws -> ServeRun {
-        try ServeRun(["serve", "--listen", "127.0.0.1:0", "--root", root])
+    private func run(_ root: String) throws -> OnwardRun {
+        try OnwardRun(["serve", "--listen", "127.0.0.1:0", "--root", root])
     }
 
     @Test(
@@ -49,7 +49,7 @@ struct DataDirectoryTests {
         try run(directory.path + "/" + String(repeating: "x", count: 300)).expect(74)
         try run("/proc/onward-data").expect(74, "/proc/onward-data")
         let missing = directory.path + "/missing"
-        let check = try ServeRun(["check", "--root", missing])
+        let check = try OnwardRun(["check", "--root", missing])
         #expect(check.ending == .exited(74))
         #expect(check.output == "onward check: \(missing): No such file or directory (ENOENT)\n")
         #expect(FileManager.default.contents(atPath: file) == Data("mine".utf8))
@@ -125,9 +125,9 @@ struct DataDirectoryTests {
 enum Dropped {
     static var isPossible: Bool { access("/usr/bin/setpriv", X_OK) == 0 }
 
-    static func run(_ arguments: [String]) throws -> ServeRun {
-        guard geteuid() == 0 else { return try ServeRun(arguments) }
-        return try ServeRun(
+    static func run(_ arguments: [String]) throws -> OnwardRun {
+        guard geteuid() == 0 else { return try OnwardRun(arguments) }
+        return try OnwardRun(
             shell: "exec setpriv --reuid=65534 --regid=65534 --clear-groups \"$0\" \"$@\" 1>&2", arguments)
     }
 }
@@ -141,8 +141,8 @@ enum ReadOnlyMount {
         return (try? probe.awaitEnding()) == .exited(0)
     }()
 
-    static func run(_ directory: String, _ arguments: [String]) throws -> ServeRun {
-        try ServeRun(
+    static func run(_ directory: String, _ arguments: [String]) throws -> OnwardRun {
+        try OnwardRun(
             shell: "exec unshare -m /bin/sh -c 'mount --bind \"$DIRECTORY\" \"$DIRECTORY\" && "
                 + "mount -o remount,ro,bind \"$DIRECTORY\" && exec \"$0\" \"$@\"' \"$0\" \"$@\" 1>&2",
             arguments, environment: ["DIRECTORY": directory])

@@ -141,7 +141,7 @@ struct ForwardingTests {
             ["--interim", "maybe"],
         ])
     func usage(options: [String]) throws {
-        let run = try ServeRun(["serve"] + options)
+        let run = try OnwardRun(["serve"] + options)
         run.expect(64, options[0])
     }
 }

@@ -86,15 +86,15 @@ struct ListenerTests {
             #expect(try RawConnection(unixPath: socket).exchange(.get("/healthz")).status == 200)
 
             let second = ["serve", "--root", directory.path + "/other", "--listen"]
-            try ServeRun(second + ["unix:" + socket]).expect(69, socket)
+            try OnwardRun(second + ["unix:" + socket]).expect(69, socket)
             #expect(try RawConnection(unixPath: socket).exchange(.get("/healthz")).status == 200)
 
             let file = directory.path + "/file"
             try Data("mine".utf8).write(to: URL(filePath: file))
-            try ServeRun(second + ["unix:" + file]).expect(69, file)
+            try OnwardRun(second + ["unix:" + file]).expect(69, file)
             #expect(FileManager.default.contents(atPath: file) == Data("mine".utf8))
-            try ServeRun(second + ["unix:" + directory.path + "/none/s"]).expect(69, "/none/s")
-            try ServeRun(second + ["unix:/" + String(repeating: "x", count: 200)]).expect(69)
+            try OnwardRun(second + ["unix:" + directory.path + "/none/s"]).expect(69, "/none/s")
+            try OnwardRun(second + ["unix:/" + String(repeating: "x", count: 200)]).expect(69)
         }
     }
 
@@ -104,11 +104,11 @@ struct ListenerTests {
         try withServer { server in
             let directory = try TemporaryDirectory()
             let root = ["serve", "--root", directory.path + "/data", "--listen"]
-            try ServeRun(root + [server.authority]).expect(69, server.authority, "in use")
+            try OnwardRun(root + [server.authority]).expect(69, server.authority, "in use")
             // If one address fails, none is served.
-            try ServeRun(root + ["127.0.0.1:0", "--listen", server.authority]).expect(69, server.authority)
-            try ServeRun(root + ["192.0.2.1:0", "--allow-anonymous"]).expect(69, "192.0.2.1:0")
-            try ServeRun(root + ["no-such-host.invalid:0"]).expect(69, "no-such-host.invalid:0")
+            try OnwardRun(root + ["127.0.0.1:0", "--listen", server.authority]).expect(69, server.authority)
+            try OnwardRun(root + ["192.0.2.1:0", "--allow-anonymous"]).expect(69, "192.0.2.1:0")
+            try OnwardRun(root + ["no-such-host.invalid:0"]).expect(69, "no-such-host.invalid:0")
             #expect(try server.exchange(.get("/healthz")).status == 200)
         }
     }
@@ -117,7 +117,7 @@ struct ListenerTests {
     func beyondLoopback() throws {
         let directory = try TemporaryDirectory()
         for address in ["0.0.0.0:0", "[::]:0"] {
-            let run = try ServeRun(["serve", "--root", directory.path + "/data", "--listen", address])
+            let run = try OnwardRun(["serve", "--root", directory.path + "/data", "--listen", address])
             // A machine without IPv6 cannot listen on this address at all.
             guard !run.output.contains("cannot listen") else { continue }
             run.expect(64, "--allow-anonymous", address.dropLast(2).description)

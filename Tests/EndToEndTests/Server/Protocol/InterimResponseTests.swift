@@ -6,7 +6,7 @@ import Testing
 @Suite("Interim responses", .serialized, .blocking)
 struct InterimResponseTests {
     @Test(
-        "INT-01: an append is also allowed to continue by 100; a plain upload gets no other interim response",
+        "INT-01: the server sends 100 (Continue) for an append too; for a plain upload it sends 100 and no 104",
         arguments: [Interop.v3, .v5, .v8])
     func continued(version: Interop) throws {
         try withServer { server in
@@ -42,8 +42,8 @@ struct InterimResponseTests {
             let second = try connection.readResponse()
             #expect(second.status == 201)
             #expect(second.complete == true)
-            // The announcement has information that the client cannot get otherwise, so the server waits for buffer
-            // space.
+            // The first 104 contains the upload's Location, which the client cannot get in another way. So the server
+            // waits for space in the send buffer instead of dropping it.
             #expect(second.interim.first?.location != nil)
             let third = try connection.readResponse()
             #expect(third.complete == false)
@@ -94,7 +94,7 @@ struct InterimResponseTests {
         }
     }
 
-    @Test("INT-09: any other expectation gets 417", arguments: ["foo", "100-continue, foo", "200-ok"])
+    @Test("INT-09: an Expect value other than 100-continue gets 417", arguments: ["foo", "100-continue, foo", "200-ok"])
     func unknownExpectation(value: String) throws {
         try withServer { server in
             let connection = try server.connect()

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// A run of `onward` that ends by itself, with its output.
-struct ServeRun {
+struct OnwardRun {
     let ending: ChildProcess.Ending
     /// Standard output and standard error, together.
     let output: String
