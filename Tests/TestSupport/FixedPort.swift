@@ -33,7 +33,8 @@ package enum FixedPort {
         address.sun_family = sa_family_t(AF_UNIX)
         // The first byte of an abstract name is NUL. The bytes after the number belong to the name too.
         withUnsafeMutableBytes(of: &address.sun_path) { path in
-            UnsafeMutableRawBufferPointer(rebasing: path.dropFirst()).copyBytes(from: Array("onward-test-port-\(port)".utf8))
+            UnsafeMutableRawBufferPointer(rebasing: path.dropFirst()).copyBytes(
+                from: Array("onward-test-port-\(port)".utf8))
         }
         let isBound = withUnsafePointer(to: &address) { pointer in
             pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {

@@ -26,7 +26,8 @@ struct PublicNamesTests {
         // ResumableTransfer
         DataSource.self, Download.self, DownloadDestination.self, DownloadResult.self, FileSource.self,
         HTTPVersion.self, ResumeData.self, SourceError.self, (any Transfer).self, TransferClient.self,
-        TransferError.self, CurlError.self, TransferEvent.self, TransferRecord.self, TransferRequest.self, TransferResponse.self,
+        TransferError.self, CurlError.self, TransferEvent.self, TransferRecord.self, TransferRequest.self,
+        TransferResponse.self,
         Upload.self, UploadResult.self, (any UploadSource).self,
         // ResumableURLSession
         ResumableURLSession.self, (any URLSessionInformationalResponseDelegate).self,

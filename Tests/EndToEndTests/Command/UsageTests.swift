@@ -97,7 +97,8 @@ struct UsageTests {
             (["--inline=maybe"], ["--inline"]),
         ]
         for (arguments, words) in cases {
-            let run = try OnwardRun(["serve", "--root", root].filter { _ in !arguments.contains("--root") } + arguments)
+            let run = try OnwardRun(
+                ["serve", "--root", root].filter { _ in !arguments.contains("--root") } + arguments)
             run.expect(64)
             for word in words { #expect(run.output.contains(word), "\(word) in: \(run.output)") }
             #expect(run.output.contains("--help"))

@@ -94,7 +94,8 @@ struct InterimResponseTests {
         }
     }
 
-    @Test("INT-09: an Expect value other than 100-continue gets 417", arguments: ["foo", "100-continue, foo", "200-ok"])
+    @Test(
+        "INT-09: an Expect value other than 100-continue gets 417", arguments: ["foo", "100-continue, foo", "200-ok"])
     func unknownExpectation(value: String) throws {
         try withServer { server in
             let connection = try server.connect()
