@@ -8,17 +8,19 @@ extension TransferClient {
         /// Fields that are sent with every request. Another origin receives only fields that are known to contain no
         /// credentials (`Accept…`, `User-Agent`, `Content-…`, conditions, and a few more).
         public var fields = Fields()
-        /// Called before every request, so that credentials can be renewed. Fields that it adds are never stored. It is
-        /// not called for requests to another origin than that of the caller's URI. An error that it throws ends the
-        /// transfer.
+        /// Called before every request, so that it can add new credentials. The fields that it adds are never stored.
+        /// It is not called for requests to another origin than that of the caller's URI. If it throws, the transfer
+        /// ends with `authorizationFailed`.
         public var authorize: (@Sendable (inout TransferRequest) async throws -> Void)?
         /// How uploads are created.
         public var creation: CreationStyle = .automatic
-        /// The time for which the content of an optimistic creation waits for the server's 104.
+        /// The maximum time for which the client waits for the server's 104 before it sends the content of an
+        /// optimistic creation.
         public var gate: Duration = .seconds(1)
         /// The version of the protocol that uploads use.
         public var dialect: Dialect = .interop8
-        /// The maximum length of the content of one upload request in bytes, including the creation; `nil`: no limit.
+        /// The maximum length in bytes of the content of each request of an upload, including the one that creates it;
+        /// `nil`: no limit.
         public var maximumContent: Int64?
         /// The number of attempts without progress and the waits between attempts.
         public var retry = RetryPolicy()
@@ -39,7 +41,8 @@ extension TransferClient {
         public var proxy: String?
         /// The maximum rate of a transfer in bytes per second; `nil`: no limit.
         public var rateLimit: Int64?
-        /// Whether an upload resource of another origin is used. Credentials never go there.
+        /// Whether uploads use an upload resource whose origin differs from that of the request. It receives no
+        /// credentials.
         public var allowsOtherOrigin = false
         /// Whether an upload sends `Repr-Digest` (RFC 9530) with the SHA-256 of the entire source, which is then read
         /// twice. It is not sent for sources of unknown length.

@@ -4,8 +4,9 @@ import SystemCalls
 
 /// A download that resumes where it was interrupted.
 ///
-/// The bytes are written to a partial file, which gets its final name in one step once it is complete and its digest,
-/// if the server sent one (`Repr-Digest`, RFC 9530), matches. A file that had that name before is replaced.
+/// The bytes are written to a partial file. When the file is complete, it is compared with the digest that the server
+/// sent (`Repr-Digest`, RFC 9530), if there is one. Then it gets its final name in one step, and replaces a file that
+/// had the name before.
 public final class Download: DrivenTransfer {
     let client: TransferClient
     let plan: TransferPlan<DownloadOperation>
@@ -21,8 +22,8 @@ public final class Download: DrivenTransfer {
     }
 
     /// Starts the download and waits for the complete file. If the task that waits is canceled, the download is paused.
-    /// - Throws: ``TransferError``; `CancellationError` if the cancellation of the waiting task ended the download. Unless
-    ///   nothing can be resumed, ``Transfer/resumeData`` is the data to resume it with.
+    /// - Throws: ``TransferError``; `CancellationError` if the cancellation of the waiting task ended the download.
+    ///   Unless nothing can be resumed, ``Transfer/resumeData`` is the data to resume it with.
     public func value() async throws -> DownloadResult { try await cancellableOutcome() }
 
     /// The same, with a transfer error also for the cancellation of the waiting task.
@@ -38,13 +39,13 @@ public enum DownloadDestination: Sendable, Hashable {
     /// A file with this path. It gets its name when it is complete, and replaces a file that had the name before. Until
     /// then the partial file is in the same directory. Only a file or a symbolic link to a file is replaced.
     case file(FilePath)
-    /// A file in the storage directory. The caller moves it from there.
+    /// A file in the client's storage directory. The caller moves or removes it when the download is complete.
     case temporary
 
-    /// The same for a name in UTF-8.
+    /// A file with this path in UTF-8.
     public static func file(_ path: String) -> DownloadDestination { .file(FilePath(path)) }
 
-    /// The same for a file URL.
+    /// The file of this file URL.
     public static func file(_ url: URL) -> DownloadDestination { .file(FilePath(url)) }
 }
 
@@ -62,11 +63,11 @@ public struct DownloadResult: Sendable, Hashable {
     public var path: String { file.repairedText }
     /// The URL of the complete file.
     public var url: URL { file.fileURL }
-    /// The same path, which need not be UTF-8.
+    /// The absolute path of the complete file. Its bytes need not be UTF-8.
     public var file: FilePath
     /// The size of the complete file in bytes.
     public var size: Int64
-    /// Bytes of content received in this run.
+    /// The number of bytes of content that were received in this run.
     public var received: Int64
     /// The number of requests in this run.
     public var requests: Int

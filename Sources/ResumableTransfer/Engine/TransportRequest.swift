@@ -65,9 +65,12 @@ struct TransportSettings: Sendable {
 
 /// The version of HTTP that a client uses.
 public enum HTTPVersion: Sendable, Hashable {
-    /// HTTP/2 if TLS negotiates it and libcurl carries uploads in it without errors (8.7 and later), else HTTP/1.1.
+    /// HTTP/2 if the server offers it during the TLS handshake and libcurl is of version 8.7 or later, which sends
+    /// uploads in HTTP/2 without errors; otherwise HTTP/1.1.
     case automatic
+    /// HTTP/1.1.
     case http1
-    /// HTTP/2: negotiated by TLS with HTTP/1.1 to fall back on; without TLS from the first byte on (RFC 9113 §3.3).
+    /// HTTP/2. Over TLS, HTTP/1.1 is used if the server does not offer HTTP/2. Without TLS the server must support
+    /// HTTP/2, because the client begins with it (RFC 9113 section 3.3).
     case http2
 }

@@ -42,7 +42,7 @@ public struct TransferResponse: Sendable, Hashable {
     public var status: Status
     /// The fields of the header section, in order.
     public var fields: Fields
-    /// The first bytes of the content: at most 1 MiB.
+    /// The content, or its first 1 MiB.
     public var content: [UInt8]
 
     /// A response with the kept part of its content.
@@ -57,6 +57,7 @@ public struct TransferResponse: Sendable, Hashable {
 public struct TransferRecord: Sendable {
     /// The first line of a message.
     public enum Message: Sendable, Hashable {
+        /// The request line of a request.
         case request(Method, uri: String)
         /// The status line of a response, including 1xx.
         case response(Status, version: String)

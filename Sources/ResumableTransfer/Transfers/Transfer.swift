@@ -10,12 +10,12 @@ public protocol Transfer<Success>: AnyObject, Sendable {
     /// The request that began the transfer.
     var request: TransferRequest { get }
 
-    /// Starts the transfer; without effect if it has started.
+    /// Starts the transfer. This has no effect if it has started already.
     func start()
 
     /// Starts the transfer and waits for its result. If the task that waits is canceled, the transfer is paused.
-    /// - Throws: ``TransferError``, or `CancellationError` if the cancellation of the waiting task ended the transfer. In both
-    ///   cases ``resumeData`` is the data to resume it with.
+    /// - Throws: ``TransferError``, or `CancellationError` if the cancellation of the waiting task ended the transfer.
+    ///   In both cases ``resumeData`` is the data to resume it with.
     func value() async throws -> Success
 
     /// Stops the transfer so that it can be resumed, and waits until all of its work has ended.
@@ -23,18 +23,18 @@ public protocol Transfer<Success>: AnyObject, Sendable {
     ///   already failed, this is the resume data of its error.
     func pause() async -> ResumeData?
 
-    /// Ends the transfer, deletes what it has left (the upload resource on the server, or the partial file), and waits until
-    /// all of its work has ended.
+    /// Ends the transfer, deletes the upload resource on the server or the partial file, and waits until all work of
+    /// the transfer has ended.
     func cancel() async
 
     /// The data to resume the transfer with; `nil` if it cannot be resumed.
     ///
-    /// While the transfer runs, this is its last checkpoint: the caller ensures that only one transfer at a time resumes it.
-    /// After it has failed, it is the data of its error.
+    /// While the transfer runs, this is its last checkpoint: the caller ensures that only one transfer at a time
+    /// resumes it. After it has failed, it is the data of its error.
     var resumeData: ResumeData? { get }
 
-    /// A new stream of events, which starts the transfer. It begins with the current state of the transfer and ends
-    /// with `completed` or `failed`.
+    /// A new stream of events. Reading this property starts the transfer. The stream begins with the current state of
+    /// the transfer and ends with `completed` or `failed`.
     var events: AsyncStream<TransferEvent> { get }
 
     /// The transferred bytes out of the total. Canceling or pausing this object pauses the transfer.
@@ -61,14 +61,14 @@ extension DrivenTransfer {
     /// The data to resume the transfer with; `nil` if it cannot be resumed.
     public var resumeData: ResumeData? { control.resumeData }
 
-    /// A new stream of events. It starts the transfer.
+    /// A new stream of events. Reading this property starts the transfer.
     public var events: AsyncStream<TransferEvent> {
         let stream = control.events.stream()
         start()
         return stream
     }
 
-    /// Starts the transfer; without effect if it has started.
+    /// Starts the transfer. This has no effect if it has started already.
     public func start() {
         guard control.begin() else { return }
         let client = client
@@ -96,7 +96,8 @@ extension DrivenTransfer {
         return error.resumeData
     }
 
-    /// Ends the transfer, deletes what it has left, and waits until all of its work has ended.
+    /// Ends the transfer, deletes the upload resource on the server or the partial file, and waits until all work of
+    /// the transfer has ended.
     public func cancel() async { await cancel(deleting: true) }
 
     func cancel(deleting: Bool) async {
@@ -111,8 +112,8 @@ extension DrivenTransfer {
         return try await control.value()
     }
 
-    /// The same as Swift's concurrency expects it: a transfer that the cancellation of the waiting task has ended throws
-    /// `CancellationError`.
+    /// The same as Swift's concurrency expects it: a transfer that the cancellation of the waiting task has ended
+    /// throws `CancellationError`.
     func cancellableOutcome() async throws -> Success {
         do throws(TransferError) {
             return try await startedOutcome()

@@ -11,27 +11,31 @@ public struct TransferError: Error, Sendable {
         /// Ended by ``Transfer/cancel()``.
         case cancelled
 
+        /// The name of the host has no address, or could not be resolved.
         case hostNotFound = "host-not-found"
+        /// No connection to the server could be established.
         case cannotConnect = "cannot-connect"
+        /// The proxy could not be used, or reported a temporary failure.
         case proxyFailed = "proxy-failed"
         /// The proxy refused permanently, with ``TransferError/status``.
         case proxyRefused = "proxy-refused"
         /// No TLS connection could be established, for example because the certificate of the server is not trusted.
         case insecureConnection = "insecure-connection"
+        /// The connection was closed before the response was complete.
         case connectionLost = "connection-lost"
         /// No byte was transferred during the stall timeout.
         case timedOut = "timed-out"
         /// The server reported a temporary failure (408, 423, 425, 429, 5xx) in every attempt.
         case serverUnavailable = "server-unavailable"
-        /// The responses to a download were no representation of the requested resource: the page of a captive portal,
-        /// for example. The bytes that were received are kept.
+        /// The responses to a download were not the requested resource, but for example the page of a captive portal.
+        /// The bytes that were received before are kept.
         case unexpectedResponse = "unexpected-response"
-        /// The server kept refusing the offset that it had reported.
+        /// The server rejected the offset that it had reported, in every attempt.
         case offsetConflict = "offset-conflict"
 
-        /// A final status that another attempt would not change.
+        /// The server rejected the request with a status that does not change if the request is sent again.
         case refused
-        /// 401, 403 or 407.
+        /// The server or the proxy requires other credentials (401, 403 or 407).
         case unauthorized
         /// The upload no longer exists on the server, or its lifetime has passed.
         case gone
@@ -49,6 +53,7 @@ public struct TransferError: Error, Sendable {
         case digestMismatch = "digest-mismatch"
         /// The server does not support resumable uploads, and the upload needs more than one request.
         case resumptionUnsupported = "resumption-unsupported"
+        /// The server redirected the request too often.
         case tooManyRedirects = "too-many-redirects"
         /// A redirection from https to http.
         case insecureRedirect = "insecure-redirect"
@@ -74,7 +79,7 @@ public struct TransferError: Error, Sendable {
 
         /// A URI, method or field that cannot be sent, or a proxy's URL that cannot be used.
         case invalidRequest = "invalid-request"
-        /// The `authorize` closure threw.
+        /// The `authorize` closure threw an error.
         case authorizationFailed = "authorization-failed"
         /// The client was shut down.
         case shutDown = "shut-down"
@@ -88,21 +93,21 @@ public struct TransferError: Error, Sendable {
     public var message: String
     /// The status of the response that caused the error, if there is one.
     public var status: Status?
-    /// The response that decided, with its content up to 1 MiB.
+    /// The response that caused the error, with at most 1 MiB of its content.
     public var response: TransferResponse?
     /// The data to resume the transfer with, also in another process; `nil` if it cannot be resumed.
     public var resumeData: ResumeData?
-    /// The error of a lower layer: a ``CurlError`` of libcurl, an `Errno` of the system, or what the `authorize`
-    /// closure threw.
+    /// The error that caused this one: a ``CurlError`` of libcurl, an `Errno` of the system, or the error that the
+    /// `authorize` closure threw.
     public var underlying: (any Error)?
 
     /// - Parameters:
     ///   - code: the reason.
     ///   - message: a sentence for people, without secrets.
-    ///   - status: the status that decided; by default that of `response`.
-    ///   - response: the response that decided.
+    ///   - status: the status of the response that caused the error; by default that of `response`.
+    ///   - response: the response that caused the error.
     ///   - resumeData: the data to resume the transfer with.
-    ///   - underlying: the error of a lower layer.
+    ///   - underlying: the error that caused this one.
     public init(
         _ code: Code, _ message: String, status: Status? = nil, response: TransferResponse? = nil,
         resumeData: ResumeData? = nil, underlying: (any Error)? = nil
@@ -115,8 +120,8 @@ public struct TransferError: Error, Sendable {
         self.underlying = underlying
     }
 
-    /// Whether the same transfer can succeed later without any change: it was paused or interrupted, not rejected. If there
-    /// is ``resumeData``, it resumes; otherwise it starts again.
+    /// Whether the same transfer can succeed later without any change: it was paused or interrupted, not rejected. If
+    /// there is ``resumeData``, it resumes; otherwise it starts again.
     public var canRetry: Bool {
         switch code {
         case .paused, .hostNotFound, .cannotConnect, .proxyFailed, .connectionLost, .timedOut, .serverUnavailable,
@@ -142,7 +147,7 @@ extension TransferError: LocalizedError {
     public var failureReason: String? { underlying.map { ($0 as? Errno)?.text ?? "\($0)" } }
 }
 
-/// An error of libcurl, in its words.
+/// An error of libcurl.
 public struct CurlError: Error, Sendable, Hashable, CustomStringConvertible {
     /// The message of libcurl. It can name the host and the port, and never has credentials.
     public let description: String

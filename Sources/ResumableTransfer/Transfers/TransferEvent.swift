@@ -4,11 +4,11 @@ import HTTPSemantics
 public enum TransferEvent: Sendable {
     /// The transfer has begun. The total is in bytes; `nil` while it is unknown.
     case started(total: Int64?)
-    /// The positions of an upload in the representation, in bytes: the end of the bytes that were handed to the kernel,
-    /// and the offset that the server has acknowledged. Sent about ten times a second at most. If several of these
-    /// events wait for the reader, only the last one is kept.
+    /// The progress of an upload in bytes. `sent` is the end of the bytes that were handed to the kernel, and
+    /// `acknowledged` is the offset that the server has acknowledged. Such events are sent at most about ten times a
+    /// second. If several of them wait for the reader, only the last one is kept.
     case progress(sent: Int64, acknowledged: Int64, total: Int64?)
-    /// The bytes that a download has received, including those of earlier runs. Sent like `progress`.
+    /// The number of bytes that a download has received, including those of earlier runs. Sent as often as `progress`.
     case received(Int64, total: Int64?)
     /// An interim response.
     case informational(Status, Fields)

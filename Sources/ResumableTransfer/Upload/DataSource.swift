@@ -14,7 +14,7 @@ public struct DataSource: UploadSource {
     /// The number of bytes.
     public var length: Int64? { Int64(data.count) }
 
-    /// Copies bytes; it never fails.
+    /// Copies bytes of the data to the buffer. It never throws.
     public func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(SourceError) -> Int {
         guard offset >= 0, offset < Int64(data.count) else { return 0 }
         let end = min(data.count, Int(offset) + buffer.count)

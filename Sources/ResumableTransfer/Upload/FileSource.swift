@@ -11,12 +11,12 @@ protocol RecognizableSource: UploadSource {
     var isUnchanged: Bool { get }
 }
 
-/// A regular file. It is opened once, so a running upload is not affected if another file replaces it. A change of its
-/// size or modification time makes every later read fail.
+/// A regular file. It is opened once, so an upload continues to read the same file if another file gets its name. After
+/// a change of its size or modification time every read fails.
 public struct FileSource: UploadSource {
     /// The file's absolute path without symbolic links.
     public var path: String { file.repairedText }
-    /// The same path, which need not be UTF-8.
+    /// The file's absolute path without symbolic links. Its bytes need not be UTF-8.
     public let file: FilePath
     private let descriptor: FileDescriptor
     /// The attributes that the file had when it was opened.
@@ -37,7 +37,9 @@ public struct FileSource: UploadSource {
         try self.init(FilePath(url))
     }
 
-    /// The same for a name that need not be UTF-8.
+    /// Opens a file for reading; a symbolic link is followed, once.
+    /// - Parameter path: a path whose bytes need not be UTF-8.
+    /// - Throws: `noSuchSource` or `sourceUnavailable`, as ``init(path:)``.
     public init(_ path: FilePath) throws(TransferError) {
         let status: FileStatus
         let resolved: FilePath

@@ -15,8 +15,8 @@ public final class Upload: DrivenTransfer {
         transferProgress = TransferProgress(total: UploadOperation.total(of: plan)) { control.requestStop(.pause) }
     }
 
-    /// Starts the upload and waits for a successful response of its target. If the task that waits is canceled, the upload is
-    /// paused.
+    /// Starts the upload and waits for a successful response of its target. If the task that waits is canceled, the
+    /// upload is paused.
     /// - Throws: ``TransferError``, with the complete response if the target rejected the upload (4xx or 5xx);
     ///   `CancellationError` if the cancellation of the waiting task ended the upload. Unless nothing can be resumed,
     ///   ``Transfer/resumeData`` is the data to resume it with.
@@ -27,15 +27,15 @@ public final class Upload: DrivenTransfer {
     }
 
     /// Starts the upload and waits for the final response of its target, whatever its status is.
-    /// - Throws: as ``value()``, but not for a final response to the complete upload.
+    /// - Throws: the errors of ``value()``, except those for a final response that rejects the complete upload.
     public func response() async throws -> UploadResult { try await cancellableOutcome() }
 
     /// The same, with a transfer error also for the cancellation of the waiting task.
     package func outcome() async throws(TransferError) -> UploadResult { try await startedOutcome() }
 
     /// Ends the upload and waits until all of its work has ended.
-    /// - Parameter deletingUpload: whether the upload resource is deleted on the server. Otherwise it remains there until its
-    ///   lifetime has passed.
+    /// - Parameter deletingUpload: whether the upload resource is deleted on the server. Otherwise it remains there
+    ///   until its lifetime has passed.
     public func cancel(deletingUpload: Bool) async { await cancel(deleting: deletingUpload) }
 
     /// Deletes only the upload resource. It is no error if the resource no longer exists.
@@ -59,7 +59,8 @@ public struct UploadResult: Sendable, Hashable {
     public var fields: Fields
     /// The content of the final response: at most its first 1 MiB.
     public var content: [UInt8]
-    /// The absolute URI in `Location` of the final response, else in `Content-Location`; `nil` if it has neither.
+    /// The absolute URI in `Location` of the final response; without that field, the one in `Content-Location`; `nil`
+    /// if it has neither field.
     public var location: String?
     /// Whether the server has all bytes, but its final response was lost.
     public var isResponseLost: Bool

@@ -1,7 +1,7 @@
 import Foundation
 
-/// Foundation's own session does all of this on Apple's platforms.
+/// On Apple's platforms the session of Foundation can pause and resume uploads and downloads.
 public typealias ResumableURLSession = URLSession
 
-/// On Apple's platforms the ordinary delegate of tasks receives interim responses.
+/// On Apple's platforms the delegate of a task receives interim responses.
 public typealias URLSessionInformationalResponseDelegate = URLSessionTaskDelegate

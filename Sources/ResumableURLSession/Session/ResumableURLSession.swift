@@ -4,9 +4,10 @@ import ResumableTransfer
 
 /// A session whose uploads and downloads can be paused and resumed, as with `URLSession` on Apple's platforms.
 ///
-/// It is a subclass of `URLSession` and is used in its place. Uploads of files and of `Data`, and downloads by GET,
-/// over HTTP and HTTPS use ResumableTransfer; everything else (data tasks, streamed uploads, web sockets, other
-/// schemes, requests that a `URLProtocol` of the configuration handles) uses FoundationNetworking as before.
+/// It is a subclass of `URLSession`: create this class in place of `URLSession`. Uploads of files and of `Data`, and
+/// downloads by GET, over HTTP and HTTPS use ResumableTransfer; everything else (data tasks, streamed uploads, web
+/// sockets, other schemes, requests that a `URLProtocol` of the configuration handles) uses FoundationNetworking as
+/// before.
 ///
 /// On Apple's platforms this is another name of `URLSession`.
 public final class ResumableURLSession: URLSession, @unchecked Sendable {
@@ -15,7 +16,7 @@ public final class ResumableURLSession: URLSession, @unchecked Sendable {
     let settings: TransferSettings
     let clients: TransferClients
 
-    /// A session without a delegate.
+    /// Creates a session without a delegate.
     public override convenience init(configuration: URLSessionConfiguration) {
         self.init(configuration: configuration, delegate: nil, delegateQueue: nil)
     }
@@ -29,8 +30,8 @@ public final class ResumableURLSession: URLSession, @unchecked Sendable {
             transfers: TransferSettings.defaultTransfers)
     }
 
-    /// A session with settings of its transfers that Foundation does not have: the version of the upload protocol,
-    /// retries, the directory for partial files, a closure that authorizes every request.
+    /// Creates a session with settings for its transfers that Foundation does not have: the version of the upload
+    /// protocol, retries, the directory for partial files, a closure that authorizes every request.
     /// - Parameters:
     ///   - configuration: as for any session.
     ///   - delegate: the delegate, which is kept until the session is invalidated.

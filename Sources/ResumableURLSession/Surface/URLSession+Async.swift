@@ -13,7 +13,7 @@ extension URLSession {
         try await upload(request, .file(fileURL), nil)
     }
 
-    /// Uploads a file, and reports its events to `delegate`.
+    /// Uploads a file, and reports the events of the task to `delegate`.
     public func upload(
         for request: URLRequest, fromFile fileURL: URL, delegate: any URLSessionTaskDelegate
     ) async throws -> (Data, URLResponse) {
@@ -25,7 +25,7 @@ extension URLSession {
         try await upload(request, .data(bodyData), nil)
     }
 
-    /// Uploads bytes in memory, and reports its events to `delegate`.
+    /// Uploads bytes in memory, and reports the events of the task to `delegate`.
     public func upload(
         for request: URLRequest, from bodyData: Data, delegate: any URLSessionTaskDelegate
     ) async throws -> (Data, URLResponse) {
@@ -41,24 +41,24 @@ extension URLSession {
         }
     }
 
-    /// Downloads to a file, which the caller owns.
+    /// Downloads to a file. The caller moves or removes the file.
     public func download(for request: URLRequest) async throws -> (URL, URLResponse) {
         try await download(request, nil)
     }
 
-    /// Downloads to a file, which the caller owns, and reports its events to `delegate`.
+    /// Downloads to a file, and reports the events of the task to `delegate`. The caller moves or removes the file.
     public func download(
         for request: URLRequest, delegate: any URLSessionTaskDelegate
     ) async throws -> (URL, URLResponse) {
         try await download(request, delegate)
     }
 
-    /// Downloads to a file, which the caller owns.
+    /// Downloads to a file. The caller moves or removes the file.
     public func download(from url: URL) async throws -> (URL, URLResponse) {
         try await download(URLRequest(url: url), nil)
     }
 
-    /// Downloads to a file, which the caller owns, and reports its events to `delegate`.
+    /// Downloads to a file, and reports the events of the task to `delegate`. The caller moves or removes the file.
     public func download(from url: URL, delegate: any URLSessionTaskDelegate) async throws -> (URL, URLResponse) {
         try await download(URLRequest(url: url), delegate)
     }

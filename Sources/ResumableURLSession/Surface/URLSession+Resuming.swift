@@ -4,15 +4,18 @@ import FoundationNetworking
 extension URLSession {
     /// Creates a task that resumes an upload.
     ///
-    /// The data is used up when the task begins, not before. If it is not usable, the task fails with
-    /// `URLError.unsupportedURL`, as in a plain `URLSession`.
+    /// Until the task is resumed for the first time, the data can still be used for another task. If the data cannot be
+    /// used, the task fails with `URLError.unsupportedURL`, as in a plain `URLSession`.
     /// - Parameter resumeData: the data of ``FoundationNetworking/URLSessionUploadTask/cancel(byProducingResumeData:)``
     ///   or of an error. The file that was uploaded must still exist and be unmodified.
     public func uploadTask(withResumeData resumeData: Data) -> URLSessionUploadTask {
         resumedUploadTask(resumeData, .delegate)
     }
 
-    /// Creates a task that resumes an upload and calls a handler when it has ended.
+    /// Creates a task that resumes an upload.
+    /// - Parameters:
+    ///   - resumeData: as for ``FoundationNetworking/URLSession/uploadTask(withResumeData:)``.
+    ///   - completionHandler: called once, on the delegate queue, with the result of the task.
     public func uploadTask(
         withResumeData resumeData: Data,
         completionHandler: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
@@ -50,8 +53,8 @@ extension URLSessionUploadTask {
     ///
     /// The task ends with `URLError.cancelled`, whose `userInfo` holds the same data.
     /// - Parameter completionHandler: called once, on the delegate queue, when all work of the upload has ended. Its
-    ///   argument is `nil` if the upload cannot be resumed: the server has named no upload resource, the task had ended
-    ///   before, or it is a task of a plain `URLSession`.
+    ///   argument is `nil` if the upload cannot be resumed: the server has not announced an upload resource, the task
+    ///   has already ended, or it is a task of a plain `URLSession`.
     public func cancel(byProducingResumeData completionHandler: @escaping @Sendable (Data?) -> Void) {
         if let task = self as? UploadTask { return task.cancelTransfer(byProducingResumeData: completionHandler) }
         cancel()
@@ -83,7 +86,7 @@ extension URLSessionDownloadTask {
 /// platforms a delegate has to conform to this protocol, because FoundationNetworking's protocol does not have the
 /// method.
 public protocol URLSessionInformationalResponseDelegate: URLSessionTaskDelegate {
-    /// An interim response (status 100 to 199) was received. Called on the delegate queue.
+    /// Called on the delegate queue for each interim response (status 100 to 199).
     func urlSession(
         _ session: URLSession, task: URLSessionTask, didReceiveInformationalResponse response: HTTPURLResponse)
 }
