@@ -21,6 +21,7 @@ test: test-packages ## build and run every test
 	$(SWIFT) build --build-tests
 	SWIFT=$(SWIFT) scripts/run-tests $(TESTFLAGS)
 	SWIFT=$(SWIFT) scripts/test-embedding
+	SWIFT=$(SWIFT) scripts/test-snippets
 
 test-unit: test-packages ## run only the short tests that start no program (one minute after a build)
 	$(SWIFT) build --build-tests
