@@ -12,7 +12,7 @@ extension TransferClient {
         /// It is not called for requests to another origin than that of the caller's URI. If it throws, the transfer
         /// ends with `authorizationFailed`.
         public var authorize: (@Sendable (inout TransferRequest) async throws -> Void)?
-        /// How uploads are created.
+        /// The way in which uploads are created: in one request with the content, or in an empty request first.
         public var creation: CreationStyle = .automatic
         /// The maximum time for which the client waits for the server's 104 before it sends the content of an
         /// optimistic creation.
@@ -22,7 +22,7 @@ extension TransferClient {
         /// The maximum length in bytes of the content of each request of an upload, including the one that creates it;
         /// `nil`: no limit.
         public var maximumContent: Int64?
-        /// The number of attempts without progress and the waits between attempts.
+        /// The maximum number of retries without progress, and the delays before them.
         public var retry = RetryPolicy()
         /// The time without a byte in either direction after which a request counts as interrupted; `nil`: no limit. It
         /// also limits the time to make a connection, including the TLS handshake. The limit for a connection is at

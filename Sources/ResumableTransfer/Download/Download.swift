@@ -45,7 +45,7 @@ public enum DownloadDestination: Sendable, Hashable {
     /// A file with this path in UTF-8.
     public static func file(_ path: String) -> DownloadDestination { .file(FilePath(path)) }
 
-    /// The file of this file URL.
+    /// A file with this file URL.
     public static func file(_ url: URL) -> DownloadDestination { .file(FilePath(url)) }
 }
 
@@ -54,7 +54,7 @@ public struct DownloadResult: Sendable, Hashable {
     /// The status of the response with the last bytes: 200, 203, 206 if the download was resumed, or 416 if all bytes
     /// were received before.
     public var status: Status
-    /// The fields of the same response.
+    /// The fields of the response whose status is ``status``.
     public var fields: Fields
     /// The content coding of the bytes in the file, `gzip` for example; `nil`: none. The bytes are stored as they were
     /// received.
@@ -72,7 +72,7 @@ public struct DownloadResult: Sendable, Hashable {
     /// The number of requests in this run.
     public var requests: Int
 
-    /// A result with these values, for tests of callers.
+    /// Creates a result with these values, for the tests of a program.
     public init(
         status: Status, fields: Fields, contentCoding: String? = nil, path: String, size: Int64, received: Int64,
         requests: Int

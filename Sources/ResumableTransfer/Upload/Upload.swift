@@ -55,7 +55,7 @@ public struct UploadResult: Sendable, Hashable {
     /// The status of the final response, or of the last response if the final one was lost; `nil` if there was no
     /// response.
     public var status: Status?
-    /// The fields of the same response.
+    /// The fields of the response whose status is ``status``.
     public var fields: Fields
     /// The content of the final response: at most its first 1 MiB.
     public var content: [UInt8]
@@ -73,7 +73,7 @@ public struct UploadResult: Sendable, Hashable {
     /// The number of requests in this run, of any method.
     public var requests: Int
 
-    /// A result with these values, for tests of callers.
+    /// Creates a result with these values, for the tests of a program.
     public init(
         status: Status?, fields: Fields, content: [UInt8], location: String?, isResponseLost: Bool, uploadURI: String?,
         sent: Int64, acknowledged: Int64, requests: Int
