@@ -65,13 +65,14 @@ extension FuzzTarget {
                         url: "http://localhost/files/"),
                     options: SavedTransfer.Options(tokenFile: "/t", appendSize: 5), sent: 7, savedAt: 8,
                     resumeData: data)
-                if let bytes = try? saved.encoded() { seeds.append(Array(bytes)) }
+                if let bytes = try? saved.stored.encoded() { seeds.append(Array(bytes)) }
             }
             return seeds
         },
         check: { input throws(Violation) in
-            if let saved = try? SavedTransfer.decode(Data(input)) {
-                guard let data = try? saved.encoded(), let again = try? SavedTransfer.decode(data) else {
+            if let saved = try? SavedTransfer.decode(Data(input), from: "x") {
+                guard let data = try? saved.stored.encoded(), let again = try? SavedTransfer.decode(data, from: "x")
+                else {
                     throw Violation("\(saved) cannot be written and read")
                 }
                 try require(again.resumeData.record == saved.resumeData.record, "\(saved) comes back changed")
@@ -79,9 +80,9 @@ extension FuzzTarget {
                 var same = saved
                 same.resumeData = again.resumeData
                 try require(again == same, "\(saved) comes back changed")
-                let name = saved.identity.name + StateFile.suffix
-                try require(!name.utf8.contains(0x2F) && !name.utf8.contains(0), "\(name) is no name")
-                try require(name.utf8.count <= 255, "\(name) is too long")
+                let name = FilePath(saved.identity.name) + StateFile.suffix
+                try require(!name.bytes.contains(0x2F) && !name.bytes.contains(0), "\(name) is no name")
+                try require(name.bytes.count <= 255, "\(name) is too long")
             }
             let text = InputReader(input).text
             if let bytes = try? Quantity.bytes(text) { try require(bytes >= 0, "\(bytes) bytes") }

@@ -54,3 +54,45 @@ extension FileDescriptor {
         }
     }
 }
+
+extension FileDescriptor {
+    /// Creates the directory at an absolute path with mode 0700, and its missing parent directories.
+    package static func makeDirectories(_ path: FilePath) throws(Errno) {
+        guard path.isAbsolute else { throw .invalidArgument }
+        var missing: [FilePath] = []
+        for directory in path.ancestry.reversed() {
+            do throws(Errno) {
+                try makeDirectory(directory)
+                break
+            } catch {
+                if error == .fileExists { break }
+                guard error == .noSuchFile else { throw error }
+                missing.append(directory)
+            }
+        }
+        for directory in missing.reversed() {
+            do throws(Errno) {
+                try makeDirectory(directory)
+            } catch {
+                if error != .fileExists { throw error }
+            }
+        }
+    }
+
+    /// Puts `content` in place of a file of this directory in one step, and on stable storage. The new file has mode
+    /// 0600. A crash between any two steps leaves the old content or the new one.
+    /// - Parameter temporary: the name of the file until it is complete. A crash can leave a file of this name.
+    package func replaceFile(_ name: FilePath, with content: [UInt8], by temporary: FilePath) throws(Errno) {
+        do throws(Errno) {
+            let file = try open(at: temporary, [.writeOnly, .create, .exclusive, .noFollow])
+            try file.write(content, at: 0)
+            try file.synchronize()
+            try rename(from: temporary, to: self, as: name)
+            try synchronize()
+        } catch {
+            // After EEXIST the file belongs to another writer.
+            if error != .fileExists { try? unlink(at: temporary) }
+            throw error
+        }
+    }
+}

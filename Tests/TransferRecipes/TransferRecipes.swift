@@ -6,6 +6,11 @@ import SystemCalls
 /// The recipes of the articles on pausing and resuming, as a program that is killed at a point that the test chooses.
 ///
 ///     TransferRecipes upload|download DIRECTORY FILE URL [pause]
+///     TransferRecipes store-upload|store-download DIRECTORY FILE URL
+///     TransferRecipes write DIRECTORY
+///
+/// The transfers of the second form are in a ``TransferStore``. The third form writes the resume data of the file `new`
+/// to the file `saved`.
 ///
 /// `DIRECTORY` contains the saved data and the tickets. With `pause` the transfer is paused, and its data saved, as
 /// soon as bytes were transferred. The exit status is 0 after the transfer is complete, 75 after a pause, and 1 after
@@ -28,26 +33,29 @@ struct TransferRecipes {
 
     static func main() async {
         let arguments = CommandLine.arguments
+        if arguments.count == 3, arguments[1] == "write" { exit(write(in: URL(filePath: arguments[2]))) }
         guard arguments.count >= 5 else { exit(64) }
         let saved = URL(filePath: arguments[2] + "/saved")
         let save: @Sendable (ResumeData) -> Void = { data in
             point()
-            try? data.data.write(to: saved, options: .atomic)
+            try? data.write(to: saved)
             point()
         }
         var configuration = TransferClient.Configuration()
         configuration.storageDirectory = arguments[2] + "/storage"
         configuration.rateLimit = 8_000_000
+        if arguments[1].hasPrefix("store-") { await runInStore(arguments, configuration) }
         configuration.checkpointed = save
         let client = TransferClient(configuration)
         do throws(TransferError) {
-            let data = FileManager.default.contents(atPath: saved.path)
+            let hasData = FileManager.default.fileExists(atPath: saved.path)
+            let data: ResumeData? = if hasData { try ResumeData(contentsOf: saved) } else { nil }
             point()
             let transfer: any Transfer
             if arguments[1] == "upload" {
                 transfer =
                     if let data {
-                        try client.resumeUpload(try ResumeData(data))
+                        try client.resumeUpload(data)
                     } else {
                         client.upload(
                             TransferRequest(arguments[4], method: .post), from: try FileSource(path: arguments[3]))
@@ -55,7 +63,7 @@ struct TransferRecipes {
             } else {
                 transfer =
                     if let data {
-                        try client.resumeDownload(try ResumeData(data))
+                        try client.resumeDownload(data)
                     } else {
                         client.download(TransferRequest(arguments[4]), to: .file(arguments[3]))
                     }
@@ -80,6 +88,45 @@ struct TransferRecipes {
         } catch {
             FileHandle.standardError.write(Data((error.code.rawValue + "\n").utf8))
             exit(1)
+        }
+    }
+
+    /// The transfers of the article on relaunches.
+    private static func runInStore(
+        _ arguments: [String], _ configuration: TransferClient.Configuration
+    ) async -> Never {
+        do {
+            let file = URL(filePath: arguments[3])
+            guard let url = URL(string: arguments[4]) else { exit(64) }
+            let transfers = try Transfers(
+                directory: URL(filePath: arguments[2] + "/store"), configuration: configuration)
+            point()
+            let transfer: any Transfer =
+                if arguments[1] == "store-upload" {
+                    try transfers.upload(file, to: url)
+                } else {
+                    try transfers.download(url, to: file)
+                }
+            point()
+            for await event in transfer.events {
+                point()
+                if case .failed(let error) = event { throw error }
+            }
+            point()
+            exit(0)
+        } catch {
+            let code = (error as? TransferError)?.code.rawValue ?? "\(error)"
+            FileHandle.standardError.write(Data((code + "\n").utf8))
+            exit(1)
+        }
+    }
+
+    private static func write(in directory: URL) -> Int32 {
+        do throws(TransferError) {
+            try ResumeData(contentsOf: directory.appending(path: "new")).write(to: directory.appending(path: "saved"))
+            return 0
+        } catch {
+            return 1
         }
     }
 }

@@ -19,7 +19,7 @@ struct ExitStatusTests {
             .tooManyRedirects: 69,
             .insecureRedirect: 69, .protocolViolation: 69, .unauthorized: 77, .noSuchSource: 66, .sourceChanged: 65,
             .sourceUnavailable: 74, .destinationUnusable: 74, .storageUnusable: 74, .resumeDataInvalid: 74,
-            .authorizationFailed: 74, .invalidRequest: 64, .resumeDataUsed: 70, .internalFailure: 70,
+            .authorizationFailed: 74, .invalidRequest: 64, .inUse: 75, .resumeDataUsed: 70, .internalFailure: 70,
         ]
         #expect(onward.ExitStatus(code).rawValue == expected[code])
         // The status of every interruption says that the command can be run again.

@@ -57,9 +57,9 @@ struct StateTests {
         let saved = SavedTransfer(
             identity: Self.identity, options: .init(tokenFile: "/t"), savedAt: 5,
             resumeData: try Self.resumeData())
-        try directory.replace("x.state", with: try saved.encoded())
+        try directory.replace("x.state", with: try saved.stored.encoded())
         let data = try #require(try directory.read("x.state"))
-        let read = try SavedTransfer.decode(data)
+        let read = try SavedTransfer.decode(data, from: "x")
         #expect(read == saved)
         #expect(read.resumeData.position == 7 && read.resumeData.total == 10)
         #expect(directory.names() == ["x.state"])
@@ -67,75 +67,24 @@ struct StateTests {
         #expect(status.permissions == 0o600)
     }
 
-    @Test("A state that other users could have written and an invalid state are refused")
-    func foreign() throws {
-        let place = try TemporaryDirectory()
-        let directory = try PrivateDirectory.of(FilePath(place.path + "/x"))
-        #expect(try directory.read("missing") == nil)
-        try directory.replace("x", with: Data("{}".utf8))
-        #expect(throws: CommandFailure.self) { _ = try SavedTransfer.decode(Data("{}".utf8)) }
-        #expect(throws: CommandFailure.self) { _ = try SavedTransfer.decode(Data(#"{"version":2}"#.utf8)) }
-        for mode: mode_t in [0o644, 0o620, 0o606] {
-            chmod(place.path + "/x", mode)
-            #expect(throws: CommandFailure.self) { try directory.read("x") }
-        }
-        symlink("/etc/passwd", place.path + "/link")
-        #expect(throws: CommandFailure.self) { try directory.read("link") }
-        mkfifo(place.path + "/fifo", 0o600)
-        #expect(throws: CommandFailure.self) { try directory.read("fifo") }
+    @Test("An invalid state is refused")
+    func invalid() throws {
+        #expect(throws: StateError.self) { _ = try SavedTransfer.decode(Data("{}".utf8), from: "x") }
+        #expect(throws: StateError.self) { _ = try SavedTransfer.decode(Data(#"{"version":2}"#.utf8), from: "x") }
     }
 
     @Test("Decoding damaged states never traps, whichever byte is wrong")
     func damaged() throws {
         let saved = SavedTransfer(
             identity: Self.identity, options: .init(), savedAt: 5, resumeData: try Self.resumeData())
-        let whole = try saved.encoded()
+        let whole = try saved.stored.encoded()
         var generator = SeededGenerator.part(2)
         for _ in 0..<300 {
             var data = whole
             data[Int.random(in: 0..<data.count, using: &generator)] = .random(in: 0...255, using: &generator)
             if Bool.random(using: &generator) { data = data.prefix(Int.random(in: 0..<data.count, using: &generator)) }
-            _ = try? SavedTransfer.decode(Data(data))
+            _ = try? SavedTransfer.decode(Data(data), from: "x")
         }
-    }
-
-    @Test("A lock has one holder at a time, names it, and its file is removed after the release")
-    func locks() throws {
-        let place = try TemporaryDirectory()
-        let directory = try PrivateDirectory.of(FilePath(place.path + "/x"))
-        do {
-            guard case .acquired(let lock) = try CommandLock.acquire("a.lock", in: directory) else {
-                Issue.record("not acquired")
-                return
-            }
-            guard case .held(let process) = try CommandLock.acquire("a.lock", in: directory) else {
-                Issue.record("acquired twice")
-                return
-            }
-            #expect(process == getpid())
-            #expect(CommandLock.holder(of: "a.lock", in: directory).isHeld)
-            withExtendedLifetime(lock) {}
-        }
-        #expect(directory.names().isEmpty)
-        #expect(!CommandLock.holder(of: "a.lock", in: directory).isHeld)
-        guard case .acquired = try CommandLock.acquire("a.lock", in: directory) else {
-            Issue.record("not acquired again")
-            return
-        }
-    }
-
-    @Test("A process that checks a lock for a moment does not keep another from acquiring it")
-    func lookedAt() throws {
-        let place = try TemporaryDirectory()
-        let directory = try PrivateDirectory.of(FilePath(place.path + "/x"))
-        // The lock was left by a killed process, and another process checks it when the next one begins.
-        var looking: FileDescriptor? = try directory.openLock("a.lock")
-        #expect(try looking?.tryLock() == true)
-        guard case .acquired = try CommandLock.acquire("a.lock", in: directory, pause: { looking = nil }) else {
-            Issue.record("not acquired")
-            return
-        }
-        #expect(looking == nil)
     }
 
     @Test("Paths are stored as absolute paths, whatever the working directory is")
@@ -168,12 +117,12 @@ struct StateTests {
             "options":{"appendSize":5,"caFile":"/c","tokenFile":"/t"},"savedAt":5,"sent":7,"version":1,
             "resumeData":"\#(Self.resumeDataBytes.base64EncodedString())"}
             """#
-        let saved = try SavedTransfer.decode(Data(text.utf8))
+        let saved = try SavedTransfer.decode(Data(text.utf8), from: "x")
         #expect(saved.identity.path == "/a/größer.bin" && saved.options.tokenFile == "/t")
         #expect(saved.identity.name == "größer.bin-3bf2acf1")
         let expected = try ResumeData(Self.resumeDataBytes)
         #expect(saved.sent == 7 && saved.resumeData == expected)
-        let again = String(decoding: try saved.encoded(), as: UTF8.self)
+        let again = String(decoding: try saved.stored.encoded(), as: UTF8.self)
         #expect(again.contains(#""path" : "/a/größer.bin""#) && again.contains(#""tokenFile" : "/t""#), "\(again)")
     }
 
@@ -181,9 +130,9 @@ struct StateTests {
     func secondVersion() throws {
         let saved = SavedTransfer(
             identity: Self.identity, options: .init(), sent: 8, savedAt: 5, resumeData: try Self.resumeData())
-        let text = String(decoding: try saved.encoded(), as: UTF8.self)
+        let text = String(decoding: try saved.stored.encoded(), as: UTF8.self)
         #expect(text.contains(#""version" : 2"#) && text.contains(#""kind" : "upload""#), "\(text)")
-        #expect(try SavedTransfer.decode(Data(text.utf8)) == saved)
+        #expect(try SavedTransfer.decode(Data(text.utf8), from: "x") == saved)
         for (part, other) in [
             (#""kind" : "upload""#, #""kind" : "download""#), (#""kind" : "put""#, #""kind" : "get""#),
             (#""version" : 2"#, #""version" : 3"#), (#""version" : 2"#, #""version" : 0"#),
@@ -191,7 +140,7 @@ struct StateTests {
         ] {
             let changed = text.replacing(part, with: other)
             #expect(changed != text)
-            #expect(throws: CommandFailure.self, "\(part)") { _ = try SavedTransfer.decode(Data(changed.utf8)) }
+            #expect(throws: StateError.self, "\(part)") { _ = try SavedTransfer.decode(Data(changed.utf8), from: "x") }
         }
     }
 
@@ -201,7 +150,7 @@ struct StateTests {
             let identity = TransferIdentity(kind: .put, path: path, method: "PUT", url: "http://h/")
             let saved = SavedTransfer(
                 identity: identity, options: .init(tokenFile: path), savedAt: 5, resumeData: try Self.resumeData())
-            let read = try SavedTransfer.decode(try saved.encoded())
+            let read = try SavedTransfer.decode(try saved.stored.encoded(), from: "x")
             #expect(read == saved && read.identity.path.bytes == path.bytes)
         }
     }

@@ -11,7 +11,7 @@ struct TransferStorage: Sendable {
     ///   other users.
     func open() throws(TransferError) -> FileDescriptor {
         do throws(Errno) {
-            try makeDirectories()
+            try FileDescriptor.makeDirectories(path)
             let directory = try FileDescriptor.open(path, [.readOnly, .directory, .noFollow])
             let status = try directory.status()
             guard status.owner == ProcessControl.effectiveUser, status.permissions & 0o022 == 0 else {
@@ -21,28 +21,6 @@ struct TransferStorage: Sendable {
         } catch {
             throw TransferError(
                 .storageUnusable, "The directory \(path) for transfers cannot be used.", underlying: error)
-        }
-    }
-
-    private func makeDirectories() throws(Errno) {
-        guard path.isAbsolute else { throw .invalidArgument }
-        var missing: [FilePath] = []
-        for directory in path.ancestry.reversed() {
-            do throws(Errno) {
-                try FileDescriptor.makeDirectory(directory)
-                break
-            } catch {
-                if error == .fileExists { break }
-                guard error == .noSuchFile else { throw error }
-                missing.append(directory)
-            }
-        }
-        for directory in missing.reversed() {
-            do throws(Errno) {
-                try FileDescriptor.makeDirectory(directory)
-            } catch {
-                if error != .fileExists { throw error }
-            }
         }
     }
 

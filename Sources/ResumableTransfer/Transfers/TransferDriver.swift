@@ -49,6 +49,15 @@ final class TransferDriver<Operation: TransferOperation> {
 
     /// - Parameter isAdmitted: whether the client accepts the transfer; false if the client was shut down.
     func run(isAdmitted: Bool) async -> Result<Operation.Success, TransferError> {
+        let result = await runToEnd(isAdmitted: isAdmitted)
+        switch result {
+        case .success: await plan.store?.ended(nil)
+        case .failure(let error): await plan.store?.ended(error)
+        }
+        return result
+    }
+
+    private func runToEnd(isAdmitted: Bool) async -> Result<Operation.Success, TransferError> {
         // Closes the files and releases the claim first: a later transfer may use them as soon as the result is
         // returned.
         defer {
@@ -56,7 +65,7 @@ final class TransferDriver<Operation: TransferOperation> {
             claim = nil
         }
         do throws(TransferError) {
-            if plan.resumed != nil {
+            if plan.resumed != nil, plan.store == nil || plan.hasTicket {
                 claim = try await client.claim(
                     plan.id, generation: plan.generation, hasTicket: plan.hasTicket,
                     createsFile: operation.createsTicketFile)
@@ -238,7 +247,7 @@ final class TransferDriver<Operation: TransferOperation> {
 
     /// Keeps other transfers from resuming a checkpoint of this one while it runs, if checkpoints are saved.
     private func claimCheckpoint() async {
-        guard claim == nil, operation.createsTicketFile, plan.store != nil || client.configuration.checkpointed != nil
+        guard claim == nil, operation.createsTicketFile, plan.store == nil, client.configuration.checkpointed != nil
         else { return }
         claim = try? await client.claim(plan.id, generation: plan.generation, hasTicket: false, createsFile: true)
     }
@@ -259,7 +268,7 @@ final class TransferDriver<Operation: TransferOperation> {
         var error = error
         switch await operation.conclude(error) {
         case .resumable(let checkpoint):
-            let ticket = client.issueTicket(for: plan.id, generation: plan.generation + 1)
+            let ticket = plan.store != nil ? nil : client.issueTicket(for: plan.id, generation: plan.generation + 1)
             error.resumeData = try? plan.data(
                 of: checkpoint, generation: ticket?.generation ?? plan.generation, hasTicket: ticket != nil)
             if plan.store != nil, let data = error.resumeData { await save(data) }

@@ -68,7 +68,7 @@ public struct TransferError: Error, Sendable {
         case sourceChanged = "source-changed"
         /// The destination or its partial file cannot be written.
         case destinationUnusable = "destination-unusable"
-        /// The directory for tickets and partial files cannot be used.
+        /// The directory for tickets and partial files, the directory of a store, or a file with resume data cannot be used.
         case storageUnusable = "storage-unusable"
 
         /// The data is not resume data, or has an unsupported version.
@@ -76,6 +76,8 @@ public struct TransferError: Error, Sendable {
         /// The resume data was superseded by later data that has been used, its transfer has ended, or another transfer
         /// is running with it, in this process or in another one.
         case resumeDataUsed = "resume-data-used"
+        /// Another transfer, in this process or in another one, is running the entry of a ``TransferStore``.
+        case inUse = "in-use"
 
         /// A URI, method or field that cannot be sent, or a proxy's URL that cannot be used.
         case invalidRequest = "invalid-request"
@@ -125,7 +127,7 @@ public struct TransferError: Error, Sendable {
     public var canRetry: Bool {
         switch code {
         case .paused, .hostNotFound, .cannotConnect, .proxyFailed, .connectionLost, .timedOut, .serverUnavailable,
-            .unexpectedResponse, .shutDown:
+            .unexpectedResponse, .inUse, .shutDown:
             true
         default: false
         }
@@ -161,7 +163,7 @@ extension TransferError {
         switch code {
         case .paused, .cancelled, .shutDown: -999
         case .timedOut: -1001
-        case .resumeDataInvalid, .resumeDataUsed: -1002
+        case .resumeDataInvalid, .resumeDataUsed, .inUse: -1002
         case .hostNotFound, .proxyFailed: -1003
         case .cannotConnect: -1004
         case .proxyRefused: status == 407 ? -1013 : -1004

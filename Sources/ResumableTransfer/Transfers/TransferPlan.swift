@@ -19,7 +19,7 @@ struct TransferPlan<Operation: TransferOperation>: Sendable {
     /// The checkpoint in the resume data; `nil` for a new transfer.
     let resumed: Operation.Checkpoint?
     /// Saves the checkpoints of this transfer. If it is `nil`, ``TransferClient/Configuration/checkpointed`` saves
-    /// them.
+    /// them. A transfer with a store has no tickets: the store ensures that only one transfer at a time uses its data.
     var store: (any CheckpointStore)?
 
     /// A new transfer.
@@ -77,4 +77,12 @@ package protocol CheckpointStore: Sendable {
     /// transfer waits until this returns.
     /// - Parameter sent: the position up to which an upload has sent bytes; `nil` for a download.
     func save(_ data: ResumeData, sent: Int64?) async
+
+    /// Called once, when all work of the transfer has ended and before its result is returned.
+    /// - Parameter error: the error with which the transfer has failed; `nil` if it has succeeded.
+    func ended(_ error: TransferError?) async
+}
+
+extension CheckpointStore {
+    package func ended(_ error: TransferError?) async {}
 }

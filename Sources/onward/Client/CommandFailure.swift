@@ -44,7 +44,7 @@ extension ExitStatus {
             switch code {
             case .paused, .cancelled, .shutDown, .hostNotFound, .cannotConnect, .proxyFailed, .connectionLost,
                 .timedOut,
-                .serverUnavailable, .unexpectedResponse:
+                .serverUnavailable, .unexpectedResponse, .inUse:
                 .tryAgain
             case .insecureConnection, .offsetConflict, .refused, .gone, .tooLarge, .offsetLost, .offsetImpossible,
                 .locationChanged, .locationUnusable, .digestMismatch, .resumptionUnsupported, .tooManyRedirects,

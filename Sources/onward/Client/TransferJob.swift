@@ -42,7 +42,7 @@ struct TransferJob: Sendable {
         signals.endImmediately()
         report.begin(identity, kept: 0, total: nil, reference: chosenState ?? FilePath(identity.name))
         do throws(CommandFailure) {
-            let state = try StateFile.claim(identity, chosen: chosenState)
+            let state = try CommandState.claim(identity, chosen: chosenState)
             // The lock is held as long as `state` exists.
             defer { withExtendedLifetime(state) {} }
             let source = identity.kind == .put ? try Self.source(identity.path) : nil
@@ -181,7 +181,7 @@ final class CommandClients: Sendable {
     }
 }
 
-extension StateFile {
+extension CommandState {
     /// Removes the state of an earlier run, and its upload on the server if that can be done quickly.
     /// - Parameter request: the request of the new transfer; its credentials authorize the deletion.
     /// - Throws: if the user named a file that is not a state of this command.

@@ -7,7 +7,7 @@ struct TransferRun: Sendable {
     /// the transfer fails.
     private static let retriesForHost = 2
 
-    let state: StateFile
+    let state: CommandState
     let options: SavedTransfer.Options
     let report: TransferReport
     let signals: SignalWatch

@@ -57,7 +57,7 @@ enum CancelCommand {
                 : isDeleted
                     ? "the upload is deleted on the server"
                     : "the server has no such upload for these credentials"
-            report.note("Canceled \(StateFile.subject(of: saved.identity)); \(what).")
+            report.note("Canceled \(CommandState.subject(of: saved.identity)); \(what).")
             return .done
         } catch {
             let hint =

@@ -114,7 +114,7 @@ enum PutCommand {
     /// Reports a file that an earlier run has sent.
     private static func skip(_ entry: SentFilesList.Entry, _ job: TransferJob, _ report: TransferReport) {
         // An earlier process was killed after it had added the file to the list.
-        if StateFile.exists(of: job.identity) { try? StateFile.claim(job.identity, chosen: nil).remove() }
+        if CommandState.exists(of: job.identity) { try? CommandState.claim(job.identity, chosen: nil).remove() }
         report.begin(job.identity, kept: entry.size, total: entry.size, reference: FilePath(job.identity.name))
         report.completed(status: entry.status, location: entry.location, size: entry.size, isEarlier: true)
     }

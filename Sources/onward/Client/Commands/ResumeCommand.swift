@@ -59,7 +59,7 @@ enum ResumeCommand {
                 result = .worse(result, .tryAgain)
                 break
             }
-            if StateFile.holder(of: reference.shown.repairedText, in: reference.directory).isHeld {
+            if reference.holder.isHeld {
                 report.note("\(reference.shown) is already running.")
                 continue
             }
@@ -81,7 +81,7 @@ enum ResumeCommand {
         guard let saved = try reference.load() else {
             throw CommandFailure(.noSource, "no-such-state", "the state '\(reference.shown)' no longer exists")
         }
-        report.note("Resuming \(StateFile.subject(of: saved.identity))")
+        report.note("Resuming \(CommandState.subject(of: saved.identity))")
         let job = TransferJob(saved, chosenState: reference.chosen, settings)
         let finished = FinishedFiles()
         let status = await job.run(report, signals, clients, finished)

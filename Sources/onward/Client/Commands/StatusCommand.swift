@@ -27,7 +27,7 @@ enum StatusCommand {
         for reference in StateReference.all() {
             do throws(CommandFailure) {
                 guard let saved = try reference.load() else { continue }
-                let holder = StateFile.holder(of: reference.shown.repairedText, in: reference.directory)
+                let holder = reference.holder
                 let entry = Entry(reference, saved, isActive: holder.isHeld, process: holder.process)
                 lines.append(settings.isJSON ? entry.json.text : entry.text)
             } catch {
@@ -67,7 +67,7 @@ enum StatusCommand {
 
         var text: String {
             let activity = isActive ? "  (running" + (process.map { ", process \($0)" } ?? "") + ")" : ""
-            return "\(name)  \(position.keptText)\(activity)\n    \(StateFile.subject(of: identity))"
+            return "\(name)  \(position.keptText)\(activity)\n    \(CommandState.subject(of: identity))"
         }
 
         var json: JSONLine {

@@ -1,3 +1,4 @@
+import ResumableTransfer
 import SystemCalls
 
 /// The lists of the files that commands with several files have sent. A list exists until all of its files were sent,
@@ -88,7 +89,7 @@ final class FinishedFiles: Sendable {
             if isDone { return list.remove() }
             guard list.isEmpty, let states = PrivateDirectory.existingStates() else { return }
             let names = Set(states.names().map { FilePath($0) })
-            if !list.transfers.contains(where: { names.contains(FilePath($0.name + StateFile.suffix)) }) {
+            if !list.transfers.contains(where: { names.contains(FilePath($0.name) + StateFile.suffix) }) {
                 list.remove()
             }
         }

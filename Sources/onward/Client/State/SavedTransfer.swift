@@ -2,7 +2,8 @@ import Foundation
 import ResumableTransfer
 import SystemCalls
 
-/// The content of a state file: an interrupted transfer and the options for its resumption.
+/// The content of a state file: an interrupted transfer, with the members that identify its command and the options for
+/// its resumption.
 struct SavedTransfer: Sendable, Hashable {
     /// The options that a resumption by another command also uses.
     struct Options: Sendable, Hashable, Codable {
@@ -27,67 +28,31 @@ struct SavedTransfer: Sendable, Hashable {
     var resumeData: ResumeData
 }
 
-extension SavedTransfer: Codable {
-    /// Version 1 has the resume data as bytes in base64. Version 2 has its JSON, and its kind.
-    private static let currentVersion = 2
-
-    private enum CodingKeys: String, CodingKey {
-        case version, kind, identity, options, sent, savedAt, transfer, resumeData
+extension SavedTransfer {
+    /// - Parameter path: the path of the file, for the error.
+    /// - Throws: `damaged` if `stored` is not the state of a command.
+    init(_ stored: StoredTransfer, from path: FilePath) throws(StateError) {
+        guard let identity = try? stored.member("identity", as: TransferIdentity.self),
+            let options = try? stored.member("options", as: Options.self),
+            stored.resumeData.kind == (identity.kind == .put ? .upload : .download)
+        else { throw .damaged(path, reason: "is damaged") }
+        self.init(
+            identity: identity, options: options, sent: stored.sent, savedAt: stored.savedAt,
+            resumeData: stored.resumeData)
     }
 
-    init(from decoder: any Decoder) throws {
-        let container = try decoder.container(keyedBy: CodingKeys.self)
-        identity = try container.decode(TransferIdentity.self, forKey: .identity)
-        options = try container.decode(Options.self, forKey: .options)
-        sent = try container.decodeIfPresent(Int64.self, forKey: .sent)
-        savedAt = try container.decode(Int64.self, forKey: .savedAt)
-        let kind: ResumeData.Kind = identity.kind == .put ? .upload : .download
-        if try container.decode(Int.self, forKey: .version) == 1 {
-            resumeData = try ResumeData(container.decode(Data.self, forKey: .resumeData))
-        } else {
-            resumeData = try container.decode(EmbeddedResumeData.self, forKey: .transfer).data
-            guard try container.decode(String.self, forKey: .kind) == kind.rawValue else {
-                throw DecodingError.dataCorruptedError(
-                    forKey: .kind, in: container, debugDescription: "kind and identity contradict each other")
-            }
-        }
-        guard resumeData.kind == kind else {
-            throw DecodingError.dataCorruptedError(
-                forKey: .identity, in: container, debugDescription: "identity and transfer contradict each other")
-        }
+    /// Reads the content of a state file.
+    /// - Parameter path: the path of the file, for the error.
+    /// - Throws: `damaged` if the bytes are not the state of a command, of a supported version.
+    static func decode(_ data: Data, from path: FilePath) throws(StateError) -> SavedTransfer {
+        try SavedTransfer(StoredTransfer.decode(data, from: path), from: path)
     }
 
-    func encode(to encoder: any Encoder) throws {
-        var container = encoder.container(keyedBy: CodingKeys.self)
-        try container.encode(Self.currentVersion, forKey: .version)
-        try container.encode(resumeData.kind.rawValue, forKey: .kind)
-        try container.encode(identity, forKey: .identity)
-        try container.encode(options, forKey: .options)
-        try container.encodeIfPresent(sent, forKey: .sent)
-        try container.encode(savedAt, forKey: .savedAt)
-        try container.encode(EmbeddedResumeData(resumeData), forKey: .transfer)
-    }
-
-    /// - Throws: if the bytes are not a state of a known version.
-    static func decode(_ data: Data) throws(CommandFailure) -> SavedTransfer {
-        struct Version: Decodable { var version: Int }
-        let decoder = JSONDecoder()
-        guard let version = try? decoder.decode(Version.self, from: data).version else {
-            throw CommandFailure(.inputOutput, "state-damaged", "is damaged")
-        }
-        guard (1...currentVersion).contains(version) else {
-            throw CommandFailure(
-                .inputOutput, "state-damaged", "has version \(version); supported are 1 to \(currentVersion)")
-        }
-        guard let saved = try? decoder.decode(SavedTransfer.self, from: data) else {
-            throw CommandFailure(.inputOutput, "state-damaged", "is damaged")
-        }
-        return saved
-    }
-
-    func encoded() throws -> Data {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes, .prettyPrinted]
-        return try encoder.encode(self) + Data([0x0A])
+    /// The content of the state file.
+    var stored: StoredTransfer {
+        var stored = StoredTransfer(resumeData, sent: sent, savedAt: savedAt)
+        stored.setMember("identity", to: identity)
+        stored.setMember("options", to: options)
+        return stored
     }
 }

@@ -1,5 +1,6 @@
 import Digests
 import Foundation
+import ResumableTransfer
 import SystemCalls
 
 /// The list of the files that a command with several files has sent, so that the same command does not send them again.

@@ -21,8 +21,8 @@ struct StateReference: Sendable {
         guard let path = path.absolute else { throw missing }
         let directory = try PrivateDirectory.of(path)
         let name = path.lastComponent
-        guard try directory.read(name) != nil else { throw missing }
-        if let states, states.path.absolute == directory.path, name.hasSuffix(FilePath(StateFile.suffix)) {
+        guard try exists(name, in: directory) else { throw missing }
+        if let states, states.path.absolute == directory.path, name.hasSuffix(StateFile.suffix) {
             return StateReference(states, name.withoutStateSuffix)
         }
         return StateReference(directory: directory, fileName: name, chosen: path, shown: path)
@@ -30,19 +30,22 @@ struct StateReference: Sendable {
 
     private static func among(_ states: PrivateDirectory, _ name: FilePath) throws(CommandFailure) -> StateReference? {
         let found = StateReference(states, name)
-        return try states.read(found.fileName) == nil ? nil : found
+        return try exists(found.fileName, in: states) ? found : nil
+    }
+
+    /// - Throws: a failure if the file cannot be read, or must not be trusted.
+    private static func exists(_ name: FilePath, in directory: PrivateDirectory) throws(CommandFailure) -> Bool {
+        do throws(StateError) { return try directory.read(name) != nil } catch { throw CommandFailure(error) }
     }
 
     /// All states in the directory for states.
     static func all() -> [StateReference] {
         guard let states = PrivateDirectory.existingStates() else { return [] }
-        return states.names().map { FilePath($0) }
-            .filter { $0.hasSuffix(FilePath(StateFile.suffix)) && $0.bytes.first != UInt8(ascii: ".") }
-            .map { StateReference(states, $0.withoutStateSuffix) }
+        return states.stems().map { StateReference(states, $0) }
     }
 
     private init(_ states: PrivateDirectory, _ name: FilePath) {
-        self.init(directory: states, fileName: name + FilePath(StateFile.suffix), chosen: nil, shown: name)
+        self.init(directory: states, fileName: name + StateFile.suffix, chosen: nil, shown: name)
     }
 
     private init(directory: PrivateDirectory, fileName: FilePath, chosen: FilePath?, shown: FilePath) {
@@ -54,25 +57,27 @@ struct StateReference: Sendable {
 
     /// The content of the state file; `nil` if the file no longer exists.
     func load() throws(CommandFailure) -> SavedTransfer? {
-        guard let data = try directory.read(fileName) else { return nil }
-        do throws(CommandFailure) {
-            return try SavedTransfer.decode(data)
+        let path = directory.path(of: fileName)
+        do throws(StateError) {
+            guard let data = try directory.read(fileName) else { return nil }
+            return try SavedTransfer.decode(data, from: path)
         } catch {
-            let path = directory.path(of: fileName)
-            throw CommandFailure(
-                error.status, error.code, "the state file \(path) \(error.message). Remove it if you do not need it.")
+            throw CommandFailure(error)
         }
     }
 
+    /// Returns whether a process uses the state now, and the ID of that process.
+    var holder: (isHeld: Bool, process: Int32?) { StateLock.holder(of: shown + StateFile.lockSuffix, in: directory) }
+
     /// Locks the state.
-    func claim() throws(CommandFailure) -> StateFile {
+    func claim() throws(CommandFailure) -> CommandState {
         guard let saved = try load() else {
             throw CommandFailure(.noSource, "no-such-state", "the state '\(shown)' no longer exists")
         }
-        return try StateFile.claim(saved.identity, chosen: chosen)
+        return try CommandState.claim(saved.identity, chosen: chosen)
     }
 }
 
 extension FilePath {
-    fileprivate var withoutStateSuffix: FilePath { FilePath(bytes.dropLast(StateFile.suffix.utf8.count)) }
+    fileprivate var withoutStateSuffix: FilePath { FilePath(bytes.dropLast(StateFile.suffix.bytes.count)) }
 }

@@ -1,10 +1,9 @@
 import Foundation
-import Glibc
 import SystemCalls
 
-/// A lock that is held while a command runs, so that the same command does not run twice at the same time. The lock
-/// ends with the process, however the process ends.
-final class CommandLock: Sendable {
+/// A lock that is held while a transfer runs, so that only one process at a time runs it. The lock ends with the
+/// process, however the process ends.
+package final class StateLock: Sendable {
     private let directory: PrivateDirectory
     private let name: FilePath
     private let file: FileDescriptor
@@ -21,41 +20,35 @@ final class CommandLock: Sendable {
         directory.unlinkLock(name)
     }
 
-    /// How an attempt ended.
-    enum Attempt {
-        case acquired(CommandLock)
-        /// The ID of the process that holds the lock, if it is known.
-        case held(by: Int32?)
-    }
-
+    /// Acquires the lock of this name.
     /// - Parameter pause: called between two attempts. A process that only checks the lock also holds it for a moment.
-    static func acquire(
+    /// - Throws: `inUse` if another holder has the lock; `lockUnusable`.
+    package static func acquire(
         _ name: FilePath, in directory: PrivateDirectory,
         pause: () -> Void = { SystemClock.pause(nanoseconds: 10_000_000) }
-    ) throws(CommandFailure) -> Attempt {
+    ) throws(StateError) -> StateLock {
         var attempts = 10
-        do throws(Errno) {
-            while true {
-                let file = try directory.openLock(name)
-                guard try file.tryLock() else {
-                    attempts -= 1
-                    guard attempts > 0 else { return .held(by: holder(of: file)) }
-                    pause()
-                    continue
+        while true {
+            let file: FileDescriptor
+            do throws(Errno) {
+                file = try directory.openLock(name)
+                if try file.tryLock() {
+                    guard directory.isNamed(file, name) else { continue }
+                    try file.truncate(to: 0)
+                    try file.write(Array("\(ProcessControl.identifier)\n".utf8), at: 0)
+                    return StateLock(directory, name, file)
                 }
-                guard directory.isNamed(file, name) else { continue }
-                try file.truncate(to: 0)
-                try file.write(Array("\(getpid())\n".utf8), at: 0)
-                return .acquired(CommandLock(directory, name, file))
+            } catch {
+                throw .lockUnusable(directory.path(of: name), error)
             }
-        } catch {
-            throw CommandFailure(
-                .inputOutput, "state-directory", "the lock \(directory.path(of: name)) cannot be used: \(error)")
+            attempts -= 1
+            guard attempts > 0 else { throw .inUse(process: holder(of: file)) }
+            pause()
         }
     }
 
     /// Returns whether a process holds the lock of this name, and the ID of that process.
-    static func holder(of name: FilePath, in directory: PrivateDirectory) -> (isHeld: Bool, process: Int32?) {
+    package static func holder(of name: FilePath, in directory: PrivateDirectory) -> (isHeld: Bool, process: Int32?) {
         guard let file = directory.openExistingLock(name), (try? file.isLockedElsewhere()) == true else {
             return (false, nil)
         }

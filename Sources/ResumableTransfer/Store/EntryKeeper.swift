@@ -1,0 +1,62 @@
+import SystemCalls
+
+/// Keeps the checkpoints of one transfer in a store. The entry is locked as long as this object exists, or until the
+/// transfer has ended.
+final class EntryKeeper: CheckpointStore {
+    private let store: TransferStore
+    private let stem: FilePath
+    private let file: StateFile
+    /// The content of the entry, whose members are kept.
+    private let content = Monitor<StoredTransfer?>(nil)
+    /// What is stored with the transfer; `nil` if the entry keeps it.
+    private let userInfo: [String: String]?
+
+    init(_ stem: FilePath, in store: TransferStore, userInfo: [String: String]?) throws(TransferError) {
+        self.store = store
+        self.stem = stem
+        self.userInfo = userInfo
+        do throws(StateError) {
+            file = try StateFile.lock(stem, in: store.directory)
+        } catch {
+            throw TransferError(error)
+        }
+    }
+
+    /// The data of the entry; `nil` if there is no such entry.
+    func load() throws(TransferError) -> ResumeData? {
+        do throws(StateError) {
+            let stored = try file.load()
+            content.withLock { $0 = stored }
+            return stored?.resumeData
+        } catch {
+            throw TransferError(error)
+        }
+    }
+
+    func save(_ data: ResumeData, sent: Int64?) async {
+        var stored = content.withLock { $0 } ?? StoredTransfer(data, sent: nil, savedAt: 0)
+        stored.resumeData = data
+        stored.sent = sent
+        stored.savedAt = SystemClock.realtimeSeconds()
+        if let userInfo { stored.userInfo = userInfo }
+        let failure = await BlockingWork.run { [file, stored] in
+            file.save(stored)
+            return file.saveFailure
+        }
+        guard let failure else { return }
+        store.saveFailed?(
+            TransferStore.name(of: stem),
+            TransferError(.storageUnusable, "The state file \(file.path) cannot be written.", underlying: failure))
+    }
+
+    func ended(_ error: TransferError?) async {
+        // After `resumeDataUsed` another transfer uses the partial file, and the entry can be resumed later.
+        let isKept = error.map { $0.resumeData != nil || $0.code == .resumeDataUsed } ?? false
+        await BlockingWork.run { [file] in
+            if !isKept { file.remove() }
+            file.release()
+        }
+    }
+
+    func remove() { file.remove() }
+}

@@ -1,0 +1,148 @@
+import Foundation
+import SystemCalls
+
+/// A directory with states and locks. Files in it are read and replaced with this type.
+package struct PrivateDirectory: Sendable {
+    /// The maximum size of a state file in bytes.
+    package static let maxFileSize = 1 << 20
+
+    package let path: FilePath
+    private let descriptor: FileDescriptor
+
+    private init(path: FilePath, descriptor: FileDescriptor) {
+        self.path = path
+        self.descriptor = descriptor
+    }
+
+    /// Opens the directory at an absolute path, and creates it with mode 0700 if it is missing.
+    /// - Throws: `directoryUnusable`, or `directoryNotPrivate`.
+    package static func create(_ path: FilePath) throws(StateError) -> PrivateDirectory {
+        let directory: FileDescriptor
+        let status: FileStatus
+        do throws(Errno) {
+            guard !path.containsNUL else { throw .invalidArgument }
+            try FileDescriptor.makeDirectories(path)
+            directory = try FileDescriptor.open(path, [.readOnly, .directory])
+            status = try directory.status()
+        } catch {
+            throw .directoryUnusable(path, error)
+        }
+        guard status.owner == ProcessControl.effectiveUser, status.permissions & 0o022 == 0 else {
+            throw .directoryNotPrivate(path)
+        }
+        return PrivateDirectory(path: path, descriptor: directory)
+    }
+
+    /// Opens an existing directory.
+    /// - Throws: `directoryUnusable`.
+    package static func open(_ path: FilePath) throws(StateError) -> PrivateDirectory {
+        do throws(Errno) {
+            return PrivateDirectory(path: path, descriptor: try FileDescriptor.open(path, [.readOnly, .directory]))
+        } catch {
+            throw .directoryUnusable(path, error)
+        }
+    }
+
+    package func path(of name: FilePath) -> FilePath { path.appending(name) }
+
+    /// The sorted names of all files in the directory.
+    package func names() -> [String] { ((try? descriptor.entryNames()) ?? []).sorted() }
+
+    package func contains(_ name: FilePath) -> Bool { (try? descriptor.status(at: name)) != nil }
+
+    /// The time of the last change of a file, in seconds since 1970; `nil` if there is no such file.
+    func modified(_ name: FilePath) -> Int64? { (try? descriptor.status(at: name))?.modified.seconds }
+
+    // MARK: Files
+
+    /// The content of a file; `nil` if there is none.
+    /// - Throws: `fileUnusable`, also if other users could have written the file, or can read it.
+    package func read(_ name: FilePath, atMost limit: Int64 = Int64(maxFileSize)) throws(StateError) -> Data? {
+        let file: FileDescriptor
+        do throws(Errno) {
+            file = try descriptor.open(at: name, [.readOnly, .noFollow, .nonBlocking])
+        } catch {
+            if error == .noSuchFile { return nil }
+            throw failure(name, "cannot be read: \(error)")
+        }
+        let status: FileStatus
+        let content: Data
+        do throws(Errno) {
+            status = try file.status()
+            content = try PrivateDirectory.content(of: file, size: Int(min(status.size, limit)))
+        } catch {
+            throw failure(name, "cannot be read: \(error)")
+        }
+        guard status.isRegular, status.size <= limit else {
+            throw failure(name, "does not contain the state of a transfer")
+        }
+        guard status.owner == ProcessControl.effectiveUser, status.permissions & 0o077 == 0 else {
+            throw failure(name, "must be owned by you and private; if you trust its content, use chmod 600")
+        }
+        return content
+    }
+
+    private static func content(of file: FileDescriptor, size: Int) throws(Errno) -> Data {
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: max(1, size), alignment: 1)
+        defer { buffer.deallocate() }
+        return Data(buffer.prefix(try file.read(into: buffer, at: 0)))
+    }
+
+    /// The bytes of a file from `start` on.
+    package func content(of name: FilePath, from start: Int64) throws(Errno) -> Data {
+        let file = try descriptor.open(at: name, [.readOnly, .noFollow, .nonBlocking])
+        let count = Int(max(0, try file.status().size - start))
+        guard count > 0 else { return Data() }
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: count, alignment: 1)
+        defer { buffer.deallocate() }
+        return Data(buffer.prefix(try file.read(into: buffer, at: start)))
+    }
+
+    /// Appends `bytes` to a file, on stable storage.
+    package func append(_ bytes: [UInt8], to name: FilePath) throws(Errno) {
+        let file = try descriptor.open(at: name, [.writeOnly, .append, .noFollow, .nonBlocking])
+        // The offset has no effect with O_APPEND.
+        try file.write(bytes, at: 0)
+        try file.synchronizeData()
+    }
+
+    private func failure(_ name: FilePath, _ reason: String) -> StateError {
+        .fileUnusable(path(of: name), reason: reason)
+    }
+
+    /// The name of a file until its content is complete. It is always the same, so that the next process replaces the
+    /// file of a killed process.
+    static func temporaryName(of name: FilePath) -> FilePath { "." + name + ".tmp" }
+
+    /// Puts `content` in place of a file in one step, and on stable storage. Only its owner can access the file. Only
+    /// one thread at a time may replace a file.
+    package func replace(_ name: FilePath, with content: Data) throws(Errno) {
+        let temporary = Self.temporaryName(of: name)
+        try? descriptor.unlink(at: temporary)
+        try descriptor.replaceFile(name, with: [UInt8](content), by: temporary)
+    }
+
+    package func remove(_ name: FilePath) {
+        try? descriptor.unlink(at: name)
+        try? descriptor.synchronize()
+    }
+
+    // MARK: Locks
+
+    /// Opens a file to lock, and creates it if it is missing.
+    package func openLock(_ name: FilePath) throws(Errno) -> FileDescriptor {
+        try descriptor.open(at: name, [.readWrite, .create, .noFollow])
+    }
+
+    /// Whether `name` is still the name of `file`.
+    func isNamed(_ file: FileDescriptor, _ name: FilePath) -> Bool {
+        guard let own = try? file.status(), let there = try? descriptor.status(at: name) else { return false }
+        return own.inode == there.inode && own.device == there.device
+    }
+
+    func unlinkLock(_ name: FilePath) { try? descriptor.unlink(at: name) }
+
+    func openExistingLock(_ name: FilePath) -> FileDescriptor? {
+        try? descriptor.open(at: name, [.readOnly, .noFollow])
+    }
+}

@@ -1,0 +1,140 @@
+import Foundation
+import SystemCalls
+
+extension TransferStore {
+    /// What ``sweep(olderThan:)`` has removed.
+    public struct Sweep: Sendable, Hashable {
+        /// The entries that were removed, with the partial files of their downloads.
+        public var entries: [Entry] = []
+        /// The paths of all other files that were removed.
+        public var files: [FilePath] = []
+    }
+
+    /// Removes the entries that no transfer has saved for some time, with the partial files of their downloads, and
+    /// files that killed processes have left.
+    ///
+    /// Such files are incomplete states and locks in the directory of the store; and, in the storage directory of the
+    /// client, partial files and tickets that no entry needs. If other programs, or transfers that are not in this store,
+    /// use the same storage directory, their files of that age are removed too, and these transfers cannot be resumed
+    /// afterwards: give the client a ``TransferClient/Configuration/storageDirectory`` of its own if that is not wanted.
+    ///
+    /// Nothing that a running transfer uses is removed. Uploads are not deleted on the server, which removes them when
+    /// their lifetime has passed. Files that cannot be removed are left.
+    /// - Parameter age: the time since the last change of a file after which it is removed, with a resolution of one
+    ///   second.
+    /// - Returns: what was removed.
+    public func sweep(olderThan age: Duration) async -> Sweep {
+        let limit = SystemClock.realtimeSeconds() - age.components.seconds
+        return await BlockingWork.run {
+            var sweep = Sweep()
+            sweepDirectory(before: limit, &sweep)
+            sweepStorage(before: limit, &sweep)
+            return sweep
+        }
+    }
+
+    // MARK: The directory of the store
+
+    private func sweepDirectory(before limit: Int64, _ sweep: inout Sweep) {
+        let names = directory.names().map { FilePath($0) }
+        let isLock = { (name: FilePath) in name.hasSuffix(StateFile.lockSuffix) }
+        // Locks come first, because the removal of another file also removes the lock.
+        for name in names.filter(isLock) + names.filter({ !isLock($0) }) {
+            guard let stem = Self.stem(ofFile: name), isOld(name, limit) else { continue }
+            // The lock of a transfer that is running protects all of its files.
+            guard let file = try? StateFile.lock(stem, in: directory) else { continue }
+            // The transfer may have ended before the lock was acquired.
+            if name.hasSuffix(StateFile.suffix) {
+                if isOld(name, limit) { sweepEntry(stem, file, &sweep) }
+            } else {
+                if !isLock(name) { directory.remove(name) }
+                sweep.files.append(directory.path(of: name))
+            }
+            // This removes the lock file.
+            file.release()
+        }
+    }
+
+    /// The name of the entry to which a file of the directory belongs, without a suffix; `nil` for a file that does not
+    /// belong to a store.
+    private static func stem(ofFile name: FilePath) -> FilePath? {
+        func removing(_ prefix: FilePath, _ suffix: FilePath) -> FilePath? {
+            guard name.bytes.starts(with: prefix.bytes), name.hasSuffix(suffix) else { return nil }
+            let stem = FilePath(name.bytes.dropFirst(prefix.bytes.count).dropLast(suffix.bytes.count))
+            return stem.isEmpty || stem.bytes.first == UInt8(ascii: ".") ? nil : stem
+        }
+        return removing("", StateFile.suffix) ?? removing("", StateFile.lockSuffix)
+            ?? removing(".", StateFile.suffix + ".tmp")
+    }
+
+    private func isOld(_ name: FilePath, _ limit: Int64) -> Bool {
+        directory.modified(name).map { $0 <= limit } ?? false
+    }
+
+    private func sweepEntry(_ stem: FilePath, _ file: StateFile, _ sweep: inout Sweep) {
+        guard let entry = directory.entry(stem, isLockPossible: false) else { return }
+        if case .download(let checkpoint)? = entry.resumeData?.record.content {
+            // If another transfer uses the partial file, the entry is kept for it.
+            guard (try? client.storage.discard(checkpoint)) != nil else { return }
+        }
+        file.remove()
+        if !directory.contains(stem + StateFile.suffix) { sweep.entries.append(entry) }
+    }
+
+    // MARK: The storage directory of the client
+
+    private func sweepStorage(before limit: Int64, _ sweep: inout Sweep) {
+        let storage = client.storage
+        guard let storageDirectory = try? FileDescriptor.open(storage.path, [.readOnly, .directory, .noFollow]),
+            let names = try? storageDirectory.entryNames()
+        else { return }
+        var needed: Set<FilePath> = []
+        for entry in entries() { needed.formUnion(entry.resumeData?.storedNames ?? []) }
+        for name in names.sorted().map({ FilePath($0) }) {
+            guard PartialFile.isName(name, for: nil) || ResumeTicket.isFileName(name), !needed.contains(name),
+                storageDirectory.removeUnused(name, before: limit)
+            else { continue }
+            sweep.files.append(storage.path.appending(name))
+        }
+    }
+}
+
+extension ResumeData {
+    /// The names of the files in the storage directory that the data needs.
+    fileprivate var storedNames: [FilePath] {
+        var names = [FilePath(ResumeTicket(id: record.id, generation: 0).fileName)]
+        if case .download(let checkpoint) = record.content, checkpoint.destination == nil {
+            names += [checkpoint.partialName] + (checkpoint.earlier ?? []).map(\.partialName)
+        }
+        return names
+    }
+}
+
+extension ResumeTicket {
+    private static let suffix: FilePath = ".ticket"
+
+    /// Whether a ticket can have this file name.
+    static func isFileName(_ name: FilePath) -> Bool {
+        guard let text = FilePath(name.bytes.dropLast(suffix.bytes.count)).text, let id = UUID(uuidString: text)
+        else { return false }
+        return ResumeTicket(id: id, generation: 0).fileName == name.text
+    }
+}
+
+extension FileDescriptor {
+    /// Removes a file of this directory if its last change was not after `limit`, in seconds since 1970, and no transfer
+    /// has locked it.
+    /// - Returns: whether it was removed.
+    fileprivate func removeUnused(_ name: FilePath, before limit: Int64) -> Bool {
+        do throws(Errno) {
+            let file = try open(at: name, [.readWrite, .noFollow, .nonBlocking])
+            guard try file.status().modified.seconds <= limit, try file.tryLock() else { return false }
+            // The name may have been removed, and given to another file, before the lock was acquired.
+            guard try status(at: name).inode == file.status().inode else { return false }
+            try unlink(at: name)
+            return true
+        } catch {
+            return false
+        }
+    }
+}

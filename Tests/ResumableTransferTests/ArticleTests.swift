@@ -1,0 +1,22 @@
+import Foundation
+import Testing
+
+@Suite("Articles") struct ArticleTests {
+    @Test("the code of the article on relaunches is that of a program which the tests build and run")
+    func relaunch() throws {
+        let root = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../..")
+        let article = try String(
+            contentsOf: root.appending(
+                path: "Sources/ResumableTransfer/ResumableTransfer.docc/ResumingTransfersAfterARelaunch.md"),
+            encoding: .utf8)
+        let program = try String(
+            contentsOf: root.appending(path: "Tests/TransferRecipes/RelaunchRecipe.swift"), encoding: .utf8)
+        let blocks = article.components(separatedBy: "```swift\n").dropFirst().compactMap {
+            $0.components(separatedBy: "```").first
+        }
+        // One block is a call of the program, which `transfers` begins.
+        let compared = blocks.filter { !$0.hasPrefix("let result") }
+        #expect(blocks.count == 7 && compared.count == 6)
+        for block in compared { #expect(program.contains(block), "\(block)") }
+    }
+}

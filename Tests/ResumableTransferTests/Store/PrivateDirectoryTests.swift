@@ -1,0 +1,72 @@
+import Foundation
+import Glibc
+import SystemCalls
+import TestSupport
+import Testing
+
+@testable import ResumableTransfer
+
+@Suite("The directory of a store") struct PrivateDirectoryTests {
+    let place: TemporaryDirectory
+    let directory: PrivateDirectory
+
+    init() throws {
+        place = try TemporaryDirectory()
+        directory = try PrivateDirectory.open(FilePath(place.path))
+    }
+
+    @Test("a file that other users could have written is refused")
+    func foreign() throws {
+        #expect(try directory.read("missing") == nil)
+        try directory.replace("x", with: Data("{}".utf8))
+        #expect(try directory.read("x") == Data("{}".utf8))
+        for mode: mode_t in [0o644, 0o620, 0o606] {
+            chmod(place.path + "/x", mode)
+            #expect(throws: StateError.self) { try directory.read("x") }
+        }
+        symlink("/etc/passwd", place.path + "/link")
+        #expect(throws: StateError.self) { try directory.read("link") }
+        mkfifo(place.path + "/fifo", 0o600)
+        #expect(throws: StateError.self) { try directory.read("fifo") }
+    }
+
+    @Test("a missing directory is created for its owner alone, and one that others can write to is refused")
+    func creation() throws {
+        let path = FilePath(place.path + "/a/b")
+        #expect(try PrivateDirectory.create(path).path == path)
+        #expect(try path.status().permissions == 0o700)
+        chmod(place.path + "/a/b", 0o777)
+        #expect(throws: StateError.self) { try PrivateDirectory.create(path) }
+        _ = try place.file("f", [1])
+        for unusable: FilePath in [FilePath(place.path + "/f"), FilePath(place.path + "/f/b"), "relative", ""] {
+            #expect(throws: StateError.self, "\(unusable)") { try PrivateDirectory.create(unusable) }
+        }
+    }
+
+    @Test("a lock has one holder at a time, names it, and its file is removed after the release")
+    func locks() throws {
+        do {
+            let lock = try StateLock.acquire("a.lock", in: directory)
+            do throws(StateError) {
+                _ = try StateLock.acquire("a.lock", in: directory, pause: {})
+                Issue.record("acquired twice")
+            } catch {
+                guard case .inUse(getpid()) = error else { throw error }
+            }
+            #expect(StateLock.holder(of: "a.lock", in: directory).isHeld)
+            withExtendedLifetime(lock) {}
+        }
+        #expect(directory.names().isEmpty)
+        #expect(!StateLock.holder(of: "a.lock", in: directory).isHeld)
+        _ = try StateLock.acquire("a.lock", in: directory)
+    }
+
+    @Test("a process that checks a lock for a moment does not keep another from acquiring it")
+    func lookedAt() throws {
+        // The lock was left by a killed process, and another process checks it when the next one begins.
+        var looking: FileDescriptor? = try directory.openLock("a.lock")
+        #expect(try looking?.tryLock() == true)
+        _ = try StateLock.acquire("a.lock", in: directory, pause: { looking = nil })
+        #expect(looking == nil)
+    }
+}
