@@ -57,12 +57,14 @@ extension DigestField: Hashable {
 }
 
 /// The active hash algorithms of RFC 9530 §5. The insecure algorithms of its registry are not supported.
-package enum DigestAlgorithm: String, Sendable, Hashable, CaseIterable {
+public enum DigestAlgorithm: String, Sendable, Hashable, CaseIterable {
+    /// SHA-256: 32 bytes.
     case sha256 = "sha-256"
+    /// SHA-512: 64 bytes.
     case sha512 = "sha-512"
 
     /// The number of bytes of a digest.
-    package var size: Int {
+    public var size: Int {
         switch self {
         case .sha256: 32
         case .sha512: 64

@@ -71,6 +71,7 @@ struct DownloadModel {
             switch machine.next() {
             case .send(let request): exchange(request)
             case .wait: break
+            case .refreshCredentials: machine.credentialsRefreshed(isFresh: true)
             case .finished:
                 check(machine.position == Int64(file.count), "the position is not the end")
                 check(file == versions[inFile].bytes, "the file is not the representation")

@@ -7,6 +7,7 @@ import Testing
     /// A short name of an event.
     private func name(_ event: TransferEvent) -> String {
         switch event {
+        case .waiting: "waiting"
         case .started: "started"
         case .progress(let sent, _, _): "progress \(sent)"
         case .received(let count, _): "received \(count)"

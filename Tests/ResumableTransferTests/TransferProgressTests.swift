@@ -56,4 +56,75 @@ struct TransferProgressTests {
         progress.finish()
         #expect(progress.fractionCompleted == 1 && progress.completedUnitCount == 0 && progress.isFinished)
     }
+
+    private static let second: Int64 = 1_000_000_000
+
+    @Test("the throughput counts only what this run has moved, and the remaining time follows from it")
+    func throughput() throws {
+        let progress = TransferProgress(total: 10_000)
+        let second = Self.second
+        #expect(progress.throughput(at: 0) == nil && progress.estimatedTimeRemaining(at: 0) == nil)
+        // An earlier run has moved 5000 bytes.
+        progress.update(completed: 5000, total: 10_000)
+        progress.note(transferred: 0, at: 0)
+        for step in 1...4 {
+            progress.update(completed: 5000 + Int64(step) * 100, total: 10_000)
+            progress.note(transferred: Int64(step) * 100, at: Int64(step) * second)
+        }
+        #expect(progress.throughput(at: 4 * second) == 100)
+        #expect(progress.estimatedTimeRemaining(at: 4 * second) == 46)
+        progress.update(completed: 5400, total: nil)
+        #expect(progress.throughput(at: 4 * second) == 100)
+        #expect(progress.estimatedTimeRemaining(at: 4 * second) == nil)
+        progress.update(completed: 10_000, total: 10_000)
+        progress.finish()
+        #expect(progress.estimatedTimeRemaining(at: 4 * second) == 0)
+    }
+
+    @Test("while a transfer waits, its throughput is 0; afterwards the time of the wait does not count")
+    func waiting() {
+        let progress = TransferProgress(total: 10_000)
+        let second = Self.second
+        progress.note(transferred: 0, at: 0)
+        progress.note(transferred: 1000, at: second)
+        #expect(progress.throughput(at: second) == 1000)
+        progress.setWaiting(true)
+        #expect(progress.isWaiting && progress.throughput(at: 2 * second) == 0)
+        #expect(progress.estimatedTimeRemaining(at: 2 * second) == nil)
+        progress.setWaiting(false)
+        #expect(progress.throughput(at: 60 * second) == nil)
+        progress.note(transferred: 1000, at: 60 * second)
+        progress.note(transferred: 3000, at: 61 * second)
+        #expect(progress.throughput(at: 61 * second) == 2000)
+    }
+
+    @Test("the rate is that of the last seconds, and decreases to 0 if nothing moves")
+    func rate() {
+        var meter = RateMeter()
+        let tenth = Self.second / 10
+        #expect(meter.rate(at: 0) == nil)
+        for step in 0...100 { meter.note(Int64(step) * 100_000, at: Int64(step) * tenth) }
+        #expect(abs((meter.rate(at: 100 * tenth) ?? 0) - 1_000_000) < 20_000)
+        for step in 101...300 { meter.note(10_000_000 + Int64(step - 100) * 10_000, at: Int64(step) * tenth) }
+        #expect(abs((meter.rate(at: 300 * tenth) ?? 0) - 100_000) < 2_000)
+        #expect((meter.rate(at: 350 * tenth) ?? 0) < 40_000)
+        #expect(meter.rate(at: 400 * tenth) == 0)
+    }
+
+    @Test("the rate is never negative and never above that of the fastest moment", arguments: [UInt64](1...20))
+    func bounds(seed: UInt64) {
+        var generator = SeededGenerator(seed: seed)
+        var meter = RateMeter()
+        var time: Int64 = 0
+        var count: Int64 = 0
+        for _ in 0..<500 {
+            let pause = Int64.random(in: 1...3_000_000_000, using: &generator)
+            time += pause
+            // At most one byte in each microsecond.
+            count += Int64.random(in: 0...(pause / 1000), using: &generator)
+            meter.note(count, at: time)
+            let rate = meter.rate(at: time + Int64.random(in: 0...10_000_000_000, using: &generator))
+            #expect((0...1_000_000 * 1.5).contains(rate ?? 0), "seed \(seed)")
+        }
+    }
 }

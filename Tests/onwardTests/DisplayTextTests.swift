@@ -49,22 +49,6 @@ struct AmountTests {
             (.nan, "over 100 d"),
         ] as [(Double, String)])
     func durations(seconds: Double, text: String) { #expect(Amount.duration(seconds) == text) }
-
-    @Test("The rate is that of the last seconds, and is never negative after a smaller count")
-    func rates() {
-        var meter = RateMeter()
-        #expect(meter.rate(at: 0) == nil)
-        for tenth in 0...100 { meter.note(Int64(tenth) * 100_000, at: Double(tenth) / 10) }
-        #expect(abs((meter.rate(at: 10) ?? 0) - 1_000_000) < 1)
-        for tenth in 101...300 { meter.note(10_000_000 + Int64(tenth - 100) * 10_000, at: Double(tenth) / 10) }
-        #expect(abs((meter.rate(at: 30) ?? 0) - 100_000) < 2_000)
-        // The rate decreases without progress.
-        #expect((meter.rate(at: 60) ?? 0) < 40_000)
-        meter.note(0, at: 31)
-        #expect(meter.rate(at: 31) == nil)
-        meter.note(500_000, at: 32)
-        #expect(meter.rate(at: 32) == 500_000)
-    }
 }
 
 @Suite("JSON lines")

@@ -12,6 +12,14 @@ extension TransferClient {
         /// It is not called for requests to another origin than that of the caller's URI. If it throws, the transfer
         /// ends with `authorizationFailed`.
         public var authorize: (@Sendable (inout TransferRequest) async throws -> Void)?
+        /// Called after a 401 response to a request with credentials, with that response: get new credentials, which
+        /// ``authorize`` then adds to requests. One call serves all transfers of the client that wait for it, and a 401
+        /// to a request that was sent before the last refresh does not cause another call. The request is then made
+        /// again: an upload continues at the offset that the server reports, a download after the bytes that it has. If
+        /// the server rejects the new credentials, too, before any progress, the transfer ends with `unauthorized`. An
+        /// error that the closure throws ends the transfers that wait with `authorizationFailed`. In both cases they
+        /// can be resumed. It is not called for responses of another origin than that of the caller's URI.
+        public var refreshCredentials: (@Sendable (TransferResponse) async throws -> Void)?
         /// The way in which uploads are created: in one request with the content, or in an empty request first.
         public var creation: CreationStyle = .automatic
         /// The maximum time for which the client waits for the server's 104 before it sends the content of an
@@ -24,6 +32,17 @@ extension TransferClient {
         public var maximumContent: Int64?
         /// The maximum number of retries without progress, and the delays before them.
         public var retry = RetryPolicy()
+        /// Called before each wait for another attempt. It is not called if ``retry`` allows no further attempt.
+        ///
+        /// - `error`: the reason why the last attempt failed.
+        /// - `attempt`: the number of failed attempts since the last progress, starting with 1.
+        /// - `delay`: the delay that ``retry`` or the server's `Retry-After` proposes.
+        public var shouldRetry:
+            (@Sendable (_ error: TransferError, _ attempt: Int, _ delay: Duration) async -> RetryDecision)?
+        /// The maximum number of transfers that run at the same time; `nil`: no limit. Values below 1 count as 1. Other
+        /// transfers wait, in the order of ``Transfer/priority``, then of their start. A transfer that waits for its
+        /// next attempt counts as running.
+        public var maximumTransfers: Int?
         /// The time without a byte in either direction after which a request counts as interrupted; `nil`: no limit. It
         /// also limits the time to make a connection, including the TLS handshake. The limit for a connection is at
         /// most 30 seconds.
@@ -64,6 +83,11 @@ extension TransferClient {
         /// Called with the head of every message that is sent or received, including interim responses. The calls are
         /// made on any thread, in order for each transfer.
         public var observer: (@Sendable (TransferRecord) -> Void)?
+        /// Receives the log entries of all transfers; ``TransferLogEntry/Level`` lists what is logged at which level. It
+        /// is called on any thread, in order for each transfer.
+        public var log: (@Sendable (TransferLogEntry) -> Void)?
+        /// The lowest level of the entries for ``log``.
+        public var logLevel = TransferLogEntry.Level.info
 
         /// Whether tickets prevent two transfers from using the same resume data at the same time. Without tickets the
         /// owner of the data prevents that.
@@ -85,6 +109,14 @@ extension TransferClient {
             return FilePath("/var/tmp/onward-\(ProcessControl.effectiveUser)/transfers")
         }
     }
+}
+
+/// What happens after a failed attempt of a transfer.
+public enum RetryDecision: Sendable, Hashable {
+    /// Another attempt follows after this delay. A negative delay counts as zero.
+    case retry(after: Duration)
+    /// The transfer ends with the error. If it can be resumed, the error has resume data.
+    case stop
 }
 
 extension TransportSettings {

@@ -12,10 +12,18 @@ public final class TransferClient: Sendable {
     let engine = TransportEngine()
     let storage: TransferStorage
     let servers = ServerTraits()
+    let queue: TransferQueue
+    let clientEvents = ClientEvents()
+    /// `nil` if the configuration has no closure for it.
+    let credentials: CredentialRefresh?
 
     private struct State {
         var isShutDown = false
-        var running: [ObjectIdentifier: any Transfer] = [:]
+        /// The transfers that have started, each with the number of transfers that were started before.
+        var transfers: [ObjectIdentifier: (transfer: any Transfer, number: Int)] = [:]
+        var started = 0
+
+        var inOrder: [any Transfer] { transfers.values.sorted { $0.number < $1.number }.map(\.transfer) }
     }
 
     private let state = Monitor(State())
@@ -24,18 +32,26 @@ public final class TransferClient: Sendable {
     public init(_ configuration: Configuration = .init()) {
         self.configuration = configuration
         storage = TransferStorage(path: configuration.storagePath)
+        queue = TransferQueue(limit: configuration.maximumTransfers)
+        credentials = configuration.refreshCredentials.map { CredentialRefresh($0) }
     }
 
-    deinit { engine.shutDown() }
+    deinit {
+        clientEvents.finish()
+        engine.shutDown()
+    }
 
     /// Pauses all transfers, waits until their work has ended, and closes all connections. Transfers that are started
     /// later fail.
     public func shutDown() async {
         let running = state.withLock { state in
             state.isShutDown = true
-            return Array(state.running.values)
+            return state.inOrder
         }
+        queue.close()
         for transfer in running { _ = await transfer.pause() }
+        credentials?.cancel()
+        clientEvents.finish()
         let engine = engine
         await BlockingWork.run { engine.shutDown() }
     }
@@ -69,13 +85,30 @@ public final class TransferClient: Sendable {
     func register(_ transfer: any Transfer) -> Bool {
         state.withLock { state in
             if state.isShutDown { return false }
-            state.running[ObjectIdentifier(transfer)] = transfer
+            state.started += 1
+            state.transfers[ObjectIdentifier(transfer)] = (transfer, state.started)
+            queue.add(ObjectIdentifier(transfer), priority: transfer.priority)
             return true
         }
     }
 
     func unregister(_ transfer: ObjectIdentifier) {
-        _ = state.withLock { $0.running.removeValue(forKey: transfer) }
+        queue.remove(transfer)
+        _ = state.withLock { $0.transfers.removeValue(forKey: transfer) }
+    }
+
+    var registered: [any Transfer] { state.withLock { $0.inOrder } }
+
+    /// Waits until a transfer may run. After a stop request it need not wait: it ends, or only deletes the upload.
+    func waitForTurn<Value>(
+        _ transfer: ObjectIdentifier, _ control: TransferControl<Value>, _ progress: TransferProgress
+    ) async {
+        let queue = queue
+        guard queue.isWaiting(transfer) else { return }
+        progress.setWaiting(true)
+        if control.stop == nil { control.events.send(.waiting) }
+        await control.interruptible(by: { queue.remove(transfer) }, while: { await queue.wait(transfer) })
+        progress.setWaiting(false)
     }
 
     /// Claims a transfer, so that no other one can use the same resume data. A resumed transfer is claimed before all
@@ -144,12 +177,12 @@ extension TransferClient {
             outgoing.fields.append("Authorization", credentials)
         }
         guard let authorize = configuration.authorize else { return outgoing }
-        let task = Task { [outgoing] in
+        let result = await control.result { [outgoing] in
             var authorized = outgoing
             try await authorize(&authorized)
             return authorized
         }
-        switch await control.interruptible(by: { task.cancel() }, while: { await task.result }) {
+        switch result {
         case .success(var authorized):
             restore(&authorized)
             return authorized

@@ -11,6 +11,7 @@ struct DownloadMachine: Sendable {
         case ask
         /// With the offset of the first byte that is requested.
         case sending(ClientRequest, start: Int64)
+        case refreshCredentials
         case finished(ClientResponseHead)
         case failed(ClientFailure)
     }
@@ -36,7 +37,12 @@ struct DownloadMachine: Sendable {
     /// The highest position so far: bytes that are received again are no progress.
     private var highestPosition: Int64
     /// The number of attempts without progress.
-    private var attempts = 0
+    private(set) var attempts = 0
+    /// Whether new credentials can be requested after a 401 to the current request.
+    var canRefreshCredentials = false
+    /// Whether the credentials are new since the last progress or retry. If the server does not accept them either, the
+    /// download ends.
+    private var hasFreshCredentials = false
     private var pendingWait: (duration: Duration, reason: ClientInterruption)?
     private var redirections = 0
     /// The resource that redirections have led to. Every attempt starts at the target again, because redirections to
@@ -77,6 +83,7 @@ struct DownloadMachine: Sendable {
             phase = .sending(request, start: start)
             return .send(request)
         case .sending(let request, _): return .send(request)
+        case .refreshCredentials: return .refreshCredentials
         case .finished(let head): return .finished(head)
         case .failed(let failure): return .failed(failure)
         }
@@ -159,6 +166,14 @@ struct DownloadMachine: Sendable {
         tryAgain(because: reason)
     }
 
+    /// Reports that the credentials were refreshed: the request is made again.
+    /// - Parameter isFresh: whether they were requested after the server had rejected those of the last request.
+    mutating func credentialsRefreshed(isFresh: Bool) {
+        guard case .refreshCredentials = phase else { return }
+        hasFreshCredentials = isFresh
+        requestAgain()
+    }
+
     private mutating func handleEnd(_ ending: ContentEnding, isAtEnd: Bool, _ head: ClientResponseHead) {
         switch ending {
         case .overrun:
@@ -175,7 +190,9 @@ struct DownloadMachine: Sendable {
 
     private mutating func handleRefusal(_ head: ClientResponseHead, now: Int64) {
         let status = head.status
-        if [401, 403, 407].contains(status) {
+        if status == .unauthorized, canRefreshCredentials, !hasFreshCredentials {
+            phase = .refreshCredentials
+        } else if [401, 403, 407].contains(status) {
             phase = .failed(.unauthorized(status))
         } else if status.isTransient || status.isRedirection && hasBytes {
             let reason = status.isTransient ? ClientInterruption.status(status) : .unexpected(status)
@@ -212,6 +229,7 @@ struct DownloadMachine: Sendable {
         guard position > highestPosition else { return }
         highestPosition = position
         attempts = 0
+        hasFreshCredentials = false
     }
 
     private mutating func requestAgain() {
@@ -233,6 +251,7 @@ struct DownloadMachine: Sendable {
     private mutating func tryAgain(after duration: Duration? = nil, because reason: ClientInterruption) {
         dropUnresumableBytes()
         attempts += 1
+        hasFreshCredentials = false
         guard reason != .unusableConnection, attempts <= retry.triesWithoutProgress else {
             return fail(.exhausted(lastReason: reason))
         }

@@ -53,7 +53,9 @@ extension DownloadOperation {
     }
 
     private func checkDigest(of partial: PartialFile, size: Int64) async throws(TransferError) {
-        guard let text = files?.representation?.digest, let expected = DigestField(fieldLines: [text]) else { return }
+        let sent = files?.representation?.digest.flatMap { DigestField(fieldLines: [$0]) }
+        let expected = (sent?.values ?? []) + (driver.plan.request.digestField?.values ?? [])
+        guard !expected.isEmpty else { return }
         let flag = StopFlag()
         let result = await driver.control.interruptible(
             by: { flag.raise() },
@@ -65,7 +67,7 @@ extension DownloadOperation {
         switch result {
         case .success(true?): return
         case .success(false?):
-            throw TransferError(.digestMismatch, "The received bytes do not match the digest that the server sent.")
+            throw TransferError(.digestMismatch, "The received bytes do not match their digest.")
         case .success(nil): throw stopped(by: driver.control.stop ?? .pause)
         case .failure(let failure): throw DownloadOperation.destinationError(failure)
         }
@@ -97,10 +99,13 @@ extension DownloadOperation {
 }
 
 extension PartialFile {
-    /// Whether the first `size` bytes have the digests that the server sent; `nil` if `flag` was raised.
-    fileprivate func matches(_ field: DigestField, size: Int64, until flag: StopFlag) throws(Errno) -> Bool? {
-        var digests: [(RunningDigest, expected: [UInt8])] = field.values.compactMap { value in
-            Algorithm(rawValue: value.algorithm.rawValue).map { (RunningDigest($0), value.bytes) }
+    /// Whether the first `size` bytes have these digests, of which several may have the same algorithm; `nil` if `flag`
+    /// was raised.
+    fileprivate func matches(
+        _ expected: [(algorithm: DigestAlgorithm, bytes: [UInt8])], size: Int64, until flag: StopFlag
+    ) throws(Errno) -> Bool? {
+        var digests = Set(expected.map(\.algorithm)).compactMap { algorithm in
+            Algorithm(rawValue: algorithm.rawValue).map { (algorithm, RunningDigest($0)) }
         }
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 1)
         defer { buffer.deallocate() }
@@ -111,10 +116,11 @@ extension PartialFile {
             let count = try read(into: UnsafeMutableRawBufferPointer(rebasing: buffer[..<wanted]), at: offset)
             guard count > 0 else { throw .inputOutput }
             for index in digests.indices {
-                digests[index].0.update(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+                digests[index].1.update(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
             }
             offset += Int64(count)
         }
-        return digests.allSatisfy { $0.0.finalized() == $0.expected }
+        let found = Dictionary(uniqueKeysWithValues: digests.map { ($0.0, $0.1.finalized()) })
+        return expected.allSatisfy { found[$0.algorithm] == $0.bytes }
     }
 }

@@ -22,7 +22,11 @@ extension DownloadOperation {
         authorized.fields = authorized.fields.merging(request.fields)
     }
 
-    func willSend(_ request: ClientRequest, to uri: RequestURI) {}
+    func willSend(_ request: ClientRequest, to uri: RequestURI) {
+        machine.canRefreshCredentials = driver.canRefreshCredentials(for: request, to: uri)
+        // The time before the first byte counts.
+        driver.progress.note(transferred: received)
+    }
 
     func complete(_ transport: inout TransportRequest, for request: ClientRequest) {
         guard let files else { return }
@@ -55,8 +59,9 @@ extension DownloadOperation {
         switch event {
         case .head(let head):
             await begin(machine.reception(of: head))
-        case .received:
+        case .received(let count):
             guard let files, files.representation != nil else { break }
+            driver.progress.note(transferred: received + count)
             reportProgress()
             let partial = files.current
             if partial.needsSynchronization() {
@@ -79,7 +84,7 @@ extension DownloadOperation {
         case .replace: start = 0
         case .doubtful, .inconsistent, .earlier, .unexpected, .redirection, .refusal, .violation: return
         }
-        if driver.isResuming { driver.control.events.send(.resumed(at: start)) }
+        if driver.isResuming { driver.reportResumption(at: start) }
         driver.isResuming = false
         await driver.keepCheckpoint()
         // The file gets its name after the checkpoint was saved: a process that is killed before that leaves no file.
@@ -120,6 +125,7 @@ extension DownloadOperation {
         switch machine.reception(of: head) {
         case .resume, .replace:
             received += result.received
+            driver.progress.note(transferred: received)
             driver.response = TransferResponse(status: head.status, fields: head.fields)
             if isOverrun {
                 ending = .overrun

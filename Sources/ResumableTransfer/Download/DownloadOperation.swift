@@ -137,6 +137,10 @@ final class DownloadOperation: TransferOperation {
 
     func next() -> ClientStep<ClientResponseHead> { machine.next() }
 
+    var attempts: Int { machine.attempts }
+
+    func credentialsRefreshed(isFresh: Bool) { machine.credentialsRefreshed(isFresh: isFresh) }
+
     func handle(_ stop: StopRequest) throws(TransferError) {
         // A complete download is not paused any more.
         if !machine.isFinished || stop != .pause { throw stopped(by: stop) }

@@ -14,6 +14,13 @@ public struct TransferRequest: Sendable, Hashable {
     /// (`Accept…`, `User-Agent`, `Content-…`, conditions, and a few more). Give the other fields again when the
     /// transfer is resumed.
     public var fields: Fields
+    /// The digests of the complete representation that the caller expects; empty: none.
+    ///
+    /// An upload sends them as `Repr-Digest` (RFC 9530), in place of a field of that name in ``fields``, so that the
+    /// server can verify the bytes. A download compares them with the file before the file gets its name; if one
+    /// differs, the download ends with `digestMismatch` and the received bytes are deleted. Resume data contains them.
+    /// A digest with a wrong number of bytes ends the transfer with `invalidRequest`.
+    public var expectedDigests: [DigestAlgorithm: [UInt8]] = [:]
 
     /// A request of a URI.
     /// - Parameters:
@@ -34,6 +41,20 @@ public struct TransferRequest: Sendable, Hashable {
     public init(_ url: URL, method: Method = .get, fields: Fields = [:]) {
         self.init(url.absoluteString, method: method, fields: fields)
     }
+}
+
+extension TransferRequest {
+    /// The expected digests as the value of `Repr-Digest`; `nil` if there are none.
+    var digestField: DigestField? {
+        guard !expectedDigests.isEmpty else { return nil }
+        return DigestField(
+            values: DigestAlgorithm.allCases.compactMap { algorithm in
+                expectedDigests[algorithm].map { (algorithm, $0) }
+            })
+    }
+
+    /// Whether each expected digest has the number of bytes of its algorithm.
+    var hasValidDigests: Bool { expectedDigests.allSatisfy { $0.value.count == $0.key.size } }
 }
 
 /// A final response with the kept part of its content.

@@ -16,22 +16,31 @@ struct ResumeRecord: Sendable, Hashable, Codable {
         var method: String
         /// The name and value of each field, in order.
         var fields: [[String]]
+        /// The expected digests, as the value of `Repr-Digest` (RFC 9530); `nil` if there are none.
+        var digest: String?
 
         init(_ request: TransferRequest) {
             uri = RequestURI(request.uri)?.text ?? ""
             method = request.method.rawValue
             fields = request.fields.withoutSecrets.map { [$0.name, $0.value] }
+            digest = request.digestField?.serialized
         }
 
         var transferRequest: TransferRequest {
-            TransferRequest(
+            var request = TransferRequest(
                 uri, method: Method(rawValue: method), fields: Fields(fields.map { ($0.first ?? "", $0.last ?? "") }))
+            for (algorithm, bytes) in digest.flatMap({ DigestField(fieldLines: [$0]) })?.values ?? [] {
+                request.expectedDigests[algorithm] = bytes
+            }
+            return request
         }
 
         var isValid: Bool {
             RequestURI(uri)?.text == uri && Fields.isValidName(method) && fields.allSatisfy { $0.count == 2 }
                 && transferRequest.fields.firstInvalid == nil
                 && !transferRequest.fields.contains { Fields.isSecret($0.name) }
+                // A digest that cannot be read must not be ignored.
+                && digest == transferRequest.digestField?.serialized
         }
     }
 

@@ -3,7 +3,7 @@ import SystemCalls
 /// Delivers every event of a transfer to each of its streams.
 final class EventBroadcast: Sendable {
     private struct Listener {
-        weak var subscriber: EventSubscriber?
+        weak var subscriber: EventSubscriber<TransferEvent>?
     }
 
     private struct State {
@@ -13,6 +13,8 @@ final class EventBroadcast: Sendable {
         var checkpoint: TransferEvent?
         var progress: TransferEvent?
         var last: TransferEvent?
+        /// Receives all events after the streams, until the last event.
+        var forward: (@Sendable (TransferEvent) -> Void)?
     }
 
     private let state = Monitor(State())
@@ -22,7 +24,7 @@ final class EventBroadcast: Sendable {
         state.withLock { state in
             guard state.last == nil else { return }
             switch event {
-            case .started: state.started = event
+            case .started, .waiting: state.started = event
             case .checkpoint: state.checkpoint = event
             case .progress, .received: state.progress = event
             case .completed, .failed: state.last = event
@@ -34,11 +36,23 @@ final class EventBroadcast: Sendable {
                 if event.isLast { listener.subscriber?.finish() }
             }
             state.listeners.removeAll { $0.subscriber == nil || event.isLast }
+            state.forward?(event)
+            if event.isLast { state.forward = nil }
+        }
+    }
+
+    /// Passes all further events to `receiver`, which must not use this broadcast.
+    func forward(to receiver: @escaping @Sendable (TransferEvent) -> Void) {
+        state.withLock { state in
+            if state.last == nil { state.forward = receiver }
         }
     }
 
     func stream() -> AsyncStream<TransferEvent> {
-        let subscriber = EventSubscriber()
+        let subscriber = EventSubscriber<TransferEvent> { event, queue in
+            if let last = queue.last, event.supersedes(last) { queue.removeLast() }
+            queue.append(event)
+        }
         state.withLock { state in
             for event in [state.started, state.checkpoint, state.progress, state.last] {
                 if let event { subscriber.push(event) }
@@ -54,21 +68,24 @@ final class EventBroadcast: Sendable {
 }
 
 /// The events that one stream has not delivered yet.
-final class EventSubscriber: Sendable {
+final class EventSubscriber<Event: Sendable>: Sendable {
     private struct State {
-        var queue: [TransferEvent] = []
-        var waiting: [CheckedContinuation<TransferEvent?, Never>] = []
+        var queue: [Event] = []
+        var waiting: [CheckedContinuation<Event?, Never>] = []
         var isOver = false
     }
 
+    private let add: @Sendable (Event, inout [Event]) -> Void
     private let state = Monitor(State())
 
-    func push(_ event: TransferEvent) {
-        let waiting = state.withLock { state -> CheckedContinuation<TransferEvent?, Never>? in
+    /// - Parameter add: adds an event to those that wait for the reader, and removes those that it replaces.
+    init(adding add: @escaping @Sendable (Event, inout [Event]) -> Void) { self.add = add }
+
+    func push(_ event: Event) {
+        let waiting = state.withLock { state -> CheckedContinuation<Event?, Never>? in
             if state.isOver { return nil }
             if !state.waiting.isEmpty { return state.waiting.removeFirst() }
-            if let last = state.queue.last, event.supersedes(last) { state.queue.removeLast() }
-            state.queue.append(event)
+            add(event, &state.queue)
             return nil
         }
         waiting?.resume(returning: event)
@@ -84,9 +101,9 @@ final class EventSubscriber: Sendable {
         for continuation in waiting { continuation.resume(returning: nil) }
     }
 
-    func next() async -> TransferEvent? {
+    func next() async -> Event? {
         await withCheckedContinuation { continuation in
-            let found = state.withLock { state -> TransferEvent?? in
+            let found = state.withLock { state -> Event?? in
                 if !state.queue.isEmpty { return .some(state.queue.removeFirst()) }
                 if state.isOver { return .some(nil) }
                 state.waiting.append(continuation)

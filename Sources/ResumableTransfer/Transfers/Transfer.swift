@@ -37,8 +37,14 @@ public protocol Transfer<Success>: AnyObject, Sendable {
     /// the transfer and ends with `completed` or `failed`.
     var events: AsyncStream<TransferEvent> { get }
 
-    /// The transferred bytes out of the total. Canceling or pausing this object pauses the transfer.
-    var progress: Progress { get }
+    /// The transferred bytes out of the total, the throughput and the remaining time. Canceling or pausing this object
+    /// pauses the transfer.
+    var progress: TransferProgress { get }
+
+    /// The priority among the transfers of the client that wait for their turn
+    /// (``TransferClient/Configuration/maximumTransfers``); initially `medium`. It can be changed while the transfer
+    /// waits. Once it runs, the priority has no effect.
+    var priority: TaskPriority { get set }
 }
 
 /// The common implementation of ``Upload`` and ``Download``: a transfer that a ``TransferDriver`` runs.
@@ -53,7 +59,16 @@ protocol DrivenTransfer<Success>: Transfer where Operation.Success == Success {
 
 extension DrivenTransfer {
     /// The transferred bytes out of the total. Canceling or pausing this object pauses the transfer.
-    public var progress: Progress { transferProgress }
+    public var progress: TransferProgress { transferProgress }
+
+    /// The priority among the transfers of the client that wait for their turn.
+    public var priority: TaskPriority {
+        get { control.priority }
+        set {
+            control.priority = newValue
+            client.queue.setPriority(newValue, of: ObjectIdentifier(self))
+        }
+    }
 
     /// The request that began the transfer.
     public var request: TransferRequest { plan.request }
@@ -76,10 +91,13 @@ extension DrivenTransfer {
         let control = control
         let progress = transferProgress
         let identifier = ObjectIdentifier(self)
+        // The closure keeps the transfer until its last event.
+        control.events.forward { client.clientEvents.send($0, of: self) }
         // Registers the transfer before its work starts, because the work may end immediately.
         let isAdmitted = client.register(self)
         control.run {
             defer { client.unregister(identifier) }
+            await client.waitForTurn(identifier, control, progress)
             let driver = TransferDriver(client: client, plan: plan, control: control, progress: progress)
             return await driver.run(isAdmitted: isAdmitted)
         } rejection: {

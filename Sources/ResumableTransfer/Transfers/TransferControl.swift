@@ -17,6 +17,7 @@ final class TransferControl<Success: Sendable>: Sendable {
         var end: Result<Success, TransferError>?
         var waiters: [CheckedContinuation<Void, Never>] = []
         var resumeData: ResumeData?
+        var priority = TaskPriority.medium
     }
 
     private let state: Monitor<State>
@@ -44,19 +45,22 @@ final class TransferControl<Success: Sendable>: Sendable {
     ) {
         Task {
             let end = await work()
-            let waiters = state.withLock { state in
-                state.end = end
+            state.withLock { state in
                 state.interrupt = nil
                 switch end {
                 case .success: state.resumeData = nil
                 case .failure(let error): state.resumeData = error.resumeData
                 }
-                defer { state.waiters = [] }
-                return state.waiters
             }
+            // The last event is sent before callers get the result, so that it precedes everything that they do then.
             switch end {
             case .success(let success): events.send(rejection(success).map { .failed($0) } ?? .completed)
             case .failure(let error): events.send(.failed(error))
+            }
+            let waiters = state.withLock { state in
+                state.end = end
+                defer { state.waiters = [] }
+                return state.waiters
             }
             for waiter in waiters { waiter.resume() }
         }
@@ -98,6 +102,11 @@ final class TransferControl<Success: Sendable>: Sendable {
 
     var resumeData: ResumeData? { state.withLock { $0.resumeData } }
 
+    var priority: TaskPriority {
+        get { state.withLock { $0.priority } }
+        set { state.withLock { $0.priority = newValue } }
+    }
+
     // MARK: For the work
 
     var stop: StopRequest? { state.withLock { $0.stop } }
@@ -116,6 +125,14 @@ final class TransferControl<Success: Sendable>: Sendable {
         if isStopped { interrupt() }
         defer { state.withLock { $0.interrupt = nil } }
         return try await operation()
+    }
+
+    /// Waits for the result of a caller's closure. A stop request cancels the task in which the closure runs.
+    func result<Value: Sendable>(
+        of closure: @escaping @Sendable () async throws -> Value
+    ) async -> Result<Value, any Error> {
+        let task = Task { try await closure() }
+        return await interruptible(by: { task.cancel() }, while: { await task.result })
     }
 
     /// Waits for `duration`, or until a stop is requested.

@@ -11,7 +11,7 @@ final class TransferDriver<Operation: TransferOperation> {
     let plan: TransferPlan<Operation>
     let control: TransferControl<Operation.Success>
     let progress: TransferProgress
-    private lazy var operation = Operation(driver: self)
+    lazy var operation = Operation(driver: self)
 
     /// The right to run the transfer, from its first checkpoint or its resumption until its end.
     private var claim: TicketClaim?
@@ -33,7 +33,10 @@ final class TransferDriver<Operation: TransferOperation> {
     /// The error of the last interruption, with its message.
     var lastFailure: TransferError?
     /// The number of requests that were sent.
-    private(set) var requests = 0
+    var requests = 0
+    let log: TransferLog
+    /// The generation of the credentials of the last request.
+    var credentials = 0
 
     init(
         client: TransferClient, plan: TransferPlan<Operation>, control: TransferControl<Operation.Success>,
@@ -43,21 +46,28 @@ final class TransferDriver<Operation: TransferOperation> {
         self.plan = plan
         self.control = control
         self.progress = progress
+        log = TransferLog(client.configuration, plan)
         isResuming = plan.resumed != nil
         saved = (plan.checkpoint?.position ?? 0, SystemClock.monotonicNanoseconds())
     }
 
     /// - Parameter isAdmitted: whether the client accepts the transfer; false if the client was shut down.
     func run(isAdmitted: Bool) async -> Result<Operation.Success, TransferError> {
-        let result = await runToEnd(isAdmitted: isAdmitted)
+        let result = await perform(isAdmitted: isAdmitted)
+        var failure: TransferError?
         switch result {
-        case .success: await plan.store?.ended(nil)
-        case .failure(let error): await plan.store?.ended(error)
+        case .success(let success): failure = Operation.rejection(of: success)
+        case .failure(let error): failure = error
         }
+        let position = progress.completedUnitCount
+        if case .failure(let error) = result { await plan.store?.ended(error) } else { await plan.store?.ended(nil) }
+        log.end(
+            Operation.noun, failure, position: position, total: progress.isIndeterminate ? nil : progress.totalUnitCount
+        )
         return result
     }
 
-    private func runToEnd(isAdmitted: Bool) async -> Result<Operation.Success, TransferError> {
+    private func perform(isAdmitted: Bool) async -> Result<Operation.Success, TransferError> {
         // Closes the files and releases the claim first: a later transfer may use them as soon as the result is
         // returned.
         defer {
@@ -75,11 +85,14 @@ final class TransferDriver<Operation: TransferOperation> {
         }
         do throws(TransferError) {
             guard isAdmitted else { throw TransferError(.shutDown, "The client was shut down.") }
-            if control.stop == nil { control.events.send(.started(total: Operation.total(of: plan))) }
+            if control.stop == nil { reportStart() }
             guard RequestURI(plan.request.uri) != nil else {
                 throw TransferError(
                     .invalidRequest, "The URL of the \(Operation.noun) must be absolute, with the scheme http or https."
                 )
+            }
+            guard plan.request.hasValidDigests else {
+                throw TransferError(.invalidRequest, "An expected digest has the wrong number of bytes.")
             }
             let result =
                 if let result = try await operation.prepare() { result } else { try await transfer() }
@@ -95,110 +108,12 @@ final class TransferDriver<Operation: TransferOperation> {
             if let stop = control.stop { try operation.handle(stop) }
             switch operation.next() {
             case .send(let request): try await perform(request)
-            case .wait(let duration, let reason):
-                isResuming = true
-                control.events.send(.interrupted(error(of: reason), retryIn: duration))
-                if operation.isDeleting {
-                    // A stop was requested before, so nothing else ends this wait.
-                    try? await Task.sleep(for: duration)
-                } else {
-                    await control.sleep(for: duration)
-                }
+            case .wait(let duration, let reason): try await wait(duration, because: reason)
+            case .refreshCredentials: try await refreshCredentials()
             case .finished(let outcome): return try await operation.finish(outcome)
             case .failed(let failure): throw operation.error(of: failure) ?? error(of: failure)
             }
         }
-    }
-
-    // MARK: One exchange
-
-    /// Sends one request and passes all events of the exchange to the operation.
-    private func perform(_ request: ClientRequest) async throws(TransferError) {
-        guard operation.canSend(request) else { return }
-        var outgoing = try await authorized(request)
-        guard let uri = RequestURI(outgoing.uri) else {
-            throw TransferError(.invalidRequest, "The request URI must be an absolute http or https URI.")
-        }
-        if let field = outgoing.fields.firstInvalid {
-            throw TransferError(.invalidRequest, "The field \(field.name) cannot be sent.")
-        }
-        requests += 1
-        operation.willSend(request, to: uri)
-        client.configuration.observer?(
-            TransferRecord(
-                .request(outgoing.method, uri: uri.description(hidingPath: request.isPathSecret)),
-                fields: outgoing.fields.hidingSecrets()))
-        outgoing.uri = uri.text
-        var transport = TransportRequest(
-            message: outgoing, content: request.content, stallTimeout: client.configuration.stallTimeout,
-            rateLimit: client.configuration.rateLimit, settings: TransportSettings(client.configuration),
-            receive: { _ in .abort })
-        operation.complete(&transport, for: request)
-        let exchange = client.engine.start(transport)
-        var isAborted = false
-        let result: TransportResult
-        if operation.isDeleting {
-            isAborted = await follow(exchange, of: request, from: uri)
-            result = await exchange.result()
-        } else {
-            (isAborted, result) = await control.interruptible(
-                by: { exchange.cancel() },
-                while: { (await follow(exchange, of: request, from: uri), await exchange.result()) })
-        }
-        try await operation.ended(result, of: request, from: uri, isAborted: isAborted)
-    }
-
-    /// The message of `request`, with the caller's fields and credentials.
-    private func authorized(_ request: ClientRequest) async throws(TransferError) -> TransferRequest {
-        let uri =
-            switch request.resource {
-            case .target: plan.request.uri
-            case .upload(let uri), .other(let uri): uri
-            }
-        let fields = client.configuration.fields.merging(operation.callerFields).merging(request.fields)
-        do {
-            return try await client.outgoing(
-                TransferRequest(uri, method: request.method, fields: fields),
-                carriesCredentials: request.carriesCredentials, target: plan.request.uri, control: control
-            ) { operation.restore(&$0, for: request) }
-        } catch {
-            throw control.stop.flatMap { operation.error(of: $0) } ?? error
-        }
-    }
-
-    /// - Returns: whether the operation has aborted the exchange.
-    private func follow(
-        _ exchange: TransportExchange, of request: ClientRequest, from uri: RequestURI
-    ) async -> Bool {
-        var isAborted = false
-        for await event in exchange.events {
-            switch event {
-            case .interim(let head):
-                if isAborted { continue }
-                let step = operation.interim(head, exchange)
-                observe(head, from: uri)
-                control.events.send(.informational(head.status, head.fields))
-                await operation.handle(event, of: request, exchange)
-                switch step {
-                case .proceed: break
-                case .openGate: exchange.openGate()
-                case .abort:
-                    isAborted = true
-                    exchange.cancel()
-                }
-            case .head(let head):
-                observe(head, from: uri)
-                await operation.handle(event, of: request, exchange)
-            case .sent, .received: await operation.handle(event, of: request, exchange)
-            }
-        }
-        return isAborted
-    }
-
-    private func observe(_ head: ClientResponseHead, from uri: RequestURI) {
-        client.configuration.observer?(
-            TransferRecord(
-                .response(head.status, version: head.version), fields: operation.shownFields(of: head, from: uri)))
     }
 
     // MARK: Checkpoints
@@ -232,7 +147,20 @@ final class TransferDriver<Operation: TransferOperation> {
         }
     }
 
+    /// Reports that content is transferred from this position on, in bytes, after an interruption or in a new run.
+    func reportResumption(at position: Int64) {
+        control.events.send(.resumed(at: position))
+        log.write(.info, "The \(Operation.noun) resumes.", ["position": "\(position)"])
+    }
+
+    private func reportStart() {
+        let total = Operation.total(of: plan)
+        control.events.send(.started(total: total))
+        log.write(.info, "The \(Operation.noun) starts.", ["total": total.map { "\($0)" }])
+    }
+
     private func save(_ data: ResumeData) async {
+        log.write(.debug, "A checkpoint is saved.", ["position": "\(data.position)"])
         let position = operation.sentPosition
         saved = (position ?? 0, SystemClock.monotonicNanoseconds())
         if let store = plan.store {

@@ -2,6 +2,8 @@ import HTTPSemantics
 
 /// An event of a transfer. The last one is `completed` or `failed`.
 public enum TransferEvent: Sendable {
+    /// The transfer waits for its turn, because ``TransferClient/Configuration/maximumTransfers`` others run.
+    case waiting
     /// The transfer has begun. The total is in bytes; `nil` while it is unknown.
     case started(total: Int64?)
     /// The progress of an upload in bytes. `sent` is the end of the bytes that were handed to the kernel, and

@@ -40,6 +40,13 @@ protocol TransferOperation: AnyObject {
 
     func next() -> ClientStep<Outcome>
 
+    /// The number of failed attempts since the last progress.
+    var attempts: Int { get }
+
+    /// Continues after the credentials were refreshed.
+    /// - Parameter isFresh: false if newer ones than those of the last request already existed.
+    func credentialsRefreshed(isFresh: Bool)
+
     /// The error that ends the transfer because of `failure`; `nil` if the general error text applies.
     func error(of failure: ClientFailure) -> TransferError?
 

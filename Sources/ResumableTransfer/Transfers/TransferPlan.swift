@@ -36,12 +36,15 @@ struct TransferPlan<Operation: TransferOperation>: Sendable {
     /// A transfer that is resumed.
     /// - Parameters:
     ///   - checkpoint: the content of `saved`.
-    ///   - request: replaces the request in `saved`.
+    ///   - request: replaces the request in `saved`, except for the expected digests if it has none.
     init(
         resuming saved: ResumeRecord, _ checkpoint: Operation.Checkpoint, request: TransferRequest?,
         _ input: Operation.Input
     ) {
-        self.request = request ?? saved.request.transferRequest
+        let first = saved.request.transferRequest
+        var current = request ?? first
+        if current.expectedDigests.isEmpty { current.expectedDigests = first.expectedDigests }
+        self.request = current
         self.input = input
         id = saved.id
         generation = saved.generation

@@ -6,13 +6,20 @@ import SystemCalls
 /// Foundation's class is not thread-safe, and it traps if a total becomes 0 while units are completed. So the counts
 /// that callers read are kept here behind a lock, and the superclass gets only a share of a constant total, from which
 /// it computes the fraction for callers and for parents.
-package final class TransferProgress: Progress, @unchecked Sendable {
-    // The monitor's lock protects the counts. Only the transfer's task writes the properties of the superclass.
-    private let counts: Monitor<ByteCounts>
+public final class TransferProgress: Progress, @unchecked Sendable {
+    private struct State {
+        var counts: ByteCounts
+        var meter = RateMeter()
+        var transferred: Int64 = 0
+        var isWaiting = false
+    }
+
+    // The monitor's lock protects the state. Only the transfer's task writes the properties of the superclass.
+    private let state: Monitor<State>
 
     /// - Parameter total: the total in bytes; `nil` while it is unknown.
     package init(total: Int64? = nil) {
-        counts = Monitor(ByteCounts(total: total))
+        state = Monitor(State(counts: ByteCounts(total: total)))
         super.init(parent: nil, userInfo: nil)
         super.totalUnitCount = ByteCounts.units
         isCancellable = true
@@ -36,27 +43,82 @@ package final class TransferProgress: Progress, @unchecked Sendable {
     package func finish() { change { $0.finish() } }
 
     private func change(_ body: (inout ByteCounts) -> Void) {
-        let units = counts.withLock { counts in
-            body(&counts)
-            return counts.completedUnits
+        let units = state.withLock { state in
+            body(&state.counts)
+            return state.counts.completedUnits
         }
         if super.completedUnitCount != units { super.completedUnitCount = units }
     }
 
+    // MARK: Throughput
+
+    /// The number of bytes per second that this run of the transfer has moved over the last eight seconds; `nil` until
+    /// that can be measured, and 0 while the transfer waits. Bytes of earlier runs do not count.
+    public var throughput: Int? { throughput(at: SystemClock.monotonicNanoseconds()) }
+
+    /// The time in seconds until the transfer is complete, if ``throughput`` stays the same; `nil` if that or the total
+    /// is unknown, and while nothing is transferred.
+    public var estimatedTimeRemaining: TimeInterval? { estimatedTimeRemaining(at: SystemClock.monotonicNanoseconds()) }
+
+    /// Whether the transfer waits for its turn (``TransferClient/Configuration/maximumTransfers``) or for its next
+    /// attempt after an interruption.
+    public var isWaiting: Bool { state.withLock { $0.isWaiting } }
+
+    /// The number of bytes of content that this run of the transfer has moved, also if some of them had to be sent
+    /// again.
+    package var transferred: Int64 { state.withLock { $0.transferred } }
+
+    func throughput(at now: Int64) -> Int? {
+        state.withLock { state in state.isWaiting ? 0 : state.meter.rate(at: now).map { Int(clamping: Int64($0)) } }
+    }
+
+    func estimatedTimeRemaining(at now: Int64) -> TimeInterval? {
+        state.withLock { state in
+            if state.counts.isFinished { return 0 }
+            guard !state.isWaiting, let total = state.counts.total, let rate = state.meter.rate(at: now), rate >= 1
+            else { return nil }
+            return Double(total - state.counts.completed) / rate
+        }
+    }
+
+    /// Notes how many bytes this run has moved.
+    /// - Parameters:
+    ///   - transferred: the bytes of content of all requests of this run so far.
+    ///   - now: monotonic nanoseconds.
+    func note(transferred: Int64, at now: Int64 = SystemClock.monotonicNanoseconds()) {
+        state.withLock { state in
+            state.transferred = max(transferred, state.transferred)
+            state.meter.note(state.transferred, at: now)
+        }
+    }
+
+    /// Notes that the transfer begins to wait, or no longer waits. The measurement starts again after a wait.
+    func setWaiting(_ isWaiting: Bool) {
+        state.withLock { state in
+            state.isWaiting = isWaiting
+            state.meter.reset()
+        }
+    }
+
+    // MARK: Counts
+
     /// The total in bytes; -1 while it is unknown.
-    package override var totalUnitCount: Int64 {
-        get { counts.withLock { $0.total ?? -1 } }
+    public override var totalUnitCount: Int64 {
+        get { state.withLock { $0.counts.total ?? -1 } }
         set { change { $0.update(completed: $0.completed, total: newValue < 0 ? nil : newValue) } }
     }
 
-    package override var completedUnitCount: Int64 {
-        get { counts.withLock { $0.completed } }
+    /// The completed bytes, including those of earlier runs.
+    public override var completedUnitCount: Int64 {
+        get { state.withLock { $0.counts.completed } }
         set { change { $0.update(completed: newValue, total: $0.total) } }
     }
 
-    package override var isIndeterminate: Bool { counts.withLock { $0.total == nil && !$0.isFinished } }
+    /// Whether the total is unknown.
+    public override var isIndeterminate: Bool { state.withLock { $0.counts.total == nil && !$0.counts.isFinished } }
 
-    package override var isFinished: Bool { counts.withLock { $0.isFinished } }
+    /// Whether the transfer has succeeded.
+    public override var isFinished: Bool { state.withLock { $0.counts.isFinished } }
 }
 
 /// The completed bytes and the total of a transfer. 0 ≤ `completed` ≤ `total` is always true, whatever the arguments of

@@ -20,13 +20,17 @@ extension UploadOperation {
     func willSend(_ request: ClientRequest, to uri: RequestURI) {
         lastURI = uri
         isAnnounced = false
+        machine.canRefreshCredentials = driver.canRefreshCredentials(for: request, to: uri)
         if request.kind == .append {
             let start = request.content.hasBytes ? request.content.start : machine.acknowledged
             // This event is also sent if the server refused the offset and reported another one.
-            if driver.isResuming || start < position { driver.control.events.send(.resumed(at: start)) }
+            if driver.isResuming || start < position { driver.reportResumption(at: start) }
             driver.isResuming = false
         }
-        if request.content.hasBytes { position = request.content.start }
+        guard request.content.hasBytes else { return }
+        position = request.content.start
+        // The time before the first byte counts.
+        driver.progress.note(transferred: sent)
     }
 
     func complete(_ transport: inout TransportRequest, for request: ClientRequest) {
@@ -67,6 +71,7 @@ extension UploadOperation {
             source.acknowledged(upTo: machine.acknowledged)
             await driver.keepCheckpoint()
         case .sent(let count) where request.content.hasBytes:
+            driver.progress.note(transferred: sent + count)
             position = request.content.start + count
             reportProgress()
             await driver.keepCheckpoint()
@@ -78,6 +83,7 @@ extension UploadOperation {
         _ result: TransportResult, of request: ClientRequest, from uri: RequestURI, isAborted: Bool
     ) async throws(TransferError) {
         sent += result.sent
+        driver.progress.note(transferred: sent)
         report(result, of: request, from: uri, isAborted: isAborted)
         learn(from: result, to: request)
         uploadURI = machine.resumption?.uri ?? uploadURI

@@ -71,7 +71,9 @@ final class UploadOperation: TransferOperation {
             sourceRecord = SourceRecord(size: source.length)
         }
         var fields = driver.plan.request.fields.creationFields
-        if driver.client.configuration.sendsDigest, driver.control.stop == nil, !fields.contains("Repr-Digest"),
+        if let digest = driver.plan.request.digestField {
+            fields.set("Repr-Digest", digest.serialized)
+        } else if driver.client.configuration.sendsDigest, driver.control.stop == nil, !fields.contains("Repr-Digest"),
             let digest = try await sourceDigest()
         {
             fields.append("Repr-Digest", digest)
@@ -110,6 +112,10 @@ final class UploadOperation: TransferOperation {
 
     func next() -> ClientStep<UploadOutcome> { machine.next(now: SystemClock.realtimeSeconds()) }
 
+    var attempts: Int { machine.attempts }
+
+    func credentialsRefreshed(isFresh: Bool) { machine.credentialsRefreshed(isFresh: isFresh) }
+
     func handle(_ stop: StopRequest) throws(TransferError) {
         guard !isDeleting, !isOver else { return }
         if let error = error(of: stop) { throw error }
@@ -127,7 +133,7 @@ final class UploadOperation: TransferOperation {
         var ahead = machine
         return switch ahead.next(now: SystemClock.realtimeSeconds()) {
         case .finished, .failed: true
-        case .send, .wait: false
+        case .send, .wait, .refreshCredentials: false
         }
     }
 

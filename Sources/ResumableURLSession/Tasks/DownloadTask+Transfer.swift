@@ -36,7 +36,7 @@ extension DownloadTask {
         case .informational(let status, let fields): notify(status, fields, hasHandler: recipient.isHandler)
         case .resumed(let offset): handleResumption(offset)
         case .received(let position, let total): handleProgress(position, total)
-        case .started, .progress, .interrupted, .checkpoint, .completed, .failed: return
+        case .waiting, .started, .progress, .interrupted, .checkpoint, .completed, .failed: return
         }
     }
 

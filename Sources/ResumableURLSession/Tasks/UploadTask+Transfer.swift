@@ -51,7 +51,7 @@ extension UploadTask {
                 state.awaitsResumption = false
             }
         case .progress(let sent, let acknowledged, let total): handleProgress(sent, acknowledged, total)
-        case .received, .interrupted, .checkpoint, .completed, .failed: return
+        case .waiting, .received, .interrupted, .checkpoint, .completed, .failed: return
         }
     }
 

@@ -6,6 +6,9 @@ package enum ClientStep<Outcome: Sendable>: Sendable {
     case send(ClientRequest)
     /// Wait for this duration because of the interruption, then call `next` again.
     case wait(Duration, ClientInterruption)
+    /// Get new credentials, because the server did not accept those of the last request (401); then report this, and call
+    /// `next` again.
+    case refreshCredentials
     /// Everything is sent or received.
     case finished(Outcome)
     case failed(ClientFailure)

@@ -17,6 +17,7 @@ extension ClientUpload {
             return follow(head, of: request)
         }
         redirections = 0
+        if shouldRefreshCredentials(after: head) { return refreshCredentials(for: request) }
         let answer = Answer(head: head, sent: sent, sourceEnded: sourceEnded, problem: problem, now: now)
         switch request.kind {
         case .cancel: endCancellation(isConfirmed: head.status.isSuccessful || head.status.isGone)

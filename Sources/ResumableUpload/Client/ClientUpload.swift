@@ -23,6 +23,8 @@ package struct ClientUpload: Sendable {
         /// Delete the upload resource, then fail.
         case cancel(ClientFailure)
         case sending(ClientRequest)
+        /// Get new credentials, then do what the phase in it says.
+        indirect case refreshCredentials(Phase)
         case finished(UploadOutcome)
         case failed(ClientFailure)
     }
@@ -46,7 +48,12 @@ package struct ClientUpload: Sendable {
     /// The failure to report after the current cancellation.
     var failure: ClientFailure?
     /// The number of retries since the last progress.
-    var attempts = 0
+    package internal(set) var attempts = 0
+    /// Whether new credentials can be requested after a 401 to the current request.
+    package var canRefreshCredentials = false
+    /// Whether the credentials are new since the last progress or retry. If the server does not accept them either, the
+    /// upload ends.
+    var hasFreshCredentials = false
 
     var limits = UploadLimits()
     /// The maximum content of one request in bytes, derived from the sizes of rejected requests.
@@ -114,6 +121,7 @@ package struct ClientUpload: Sendable {
         case .create: return send(creation())
         case .append: return send(append())
         case .retrieve: return send(retrieval())
+        case .refreshCredentials: return .refreshCredentials
         case .discover: return send(discovery())
         case .replay(let head):
             completed = head
@@ -176,6 +184,7 @@ package struct ClientUpload: Sendable {
     /// - Parameter duration: the delay that the server requests; `nil`: that of the policy.
     mutating func tryAgain(_ phase: Phase, after duration: Duration? = nil, because reason: ClientInterruption) {
         attempts += 1
+        hasFreshCredentials = false
         guard attempts <= retry.triesWithoutProgress else { return stop(.exhausted(lastReason: reason)) }
         self.phase = phase
         let wait = retry.delay(before: attempts, random: random(), isRefused: reason.isRefusal)
@@ -188,6 +197,7 @@ package struct ClientUpload: Sendable {
         acknowledged = offset
         resumption?.acknowledged = offset
         attempts = 0
+        hasFreshCredentials = false
     }
 
     /// Continues at an offset that the server reported, or aborts the upload.
@@ -231,7 +241,7 @@ package struct ClientUpload: Sendable {
         guard isExpired(now) else { return }
         switch phase {
         case .append, .retrieve, .replay: break
-        case .create, .discover, .cancel, .sending, .finished, .failed: return
+        case .create, .discover, .cancel, .sending, .refreshCredentials, .finished, .failed: return
         }
         guard isOwnCreation else {
             if !isKnownToExist { phase = .retrieve }

@@ -23,6 +23,7 @@ struct TransferRun: Sendable {
         _ transfer: any Transfer, outcome: @escaping @Sendable () async throws(TransferError) -> Success
     ) async throws(TransferError) -> Success {
         let report = report
+        report.measure(transfer.progress)
         let ticking = Task {
             while !Task.isCancelled {
                 try? await Task.sleep(for: .milliseconds(500))

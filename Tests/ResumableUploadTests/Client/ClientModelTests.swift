@@ -32,6 +32,7 @@ import Testing
         for _ in 0..<4000 {
             switch upload.next(now: 0) {
             case .wait: continue
+            case .refreshCredentials: upload.credentialsRefreshed(isFresh: true)
             case .send(let request):
                 if request.kind == .append, isLengthKnown, request.fields["Upload-Complete"] == "?0",
                     case .range(_, let count) = request.content

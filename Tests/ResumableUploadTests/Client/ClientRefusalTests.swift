@@ -72,7 +72,7 @@ import Testing
             switch upload.next(now: 0) {
             case .send(let request): return request
             case .wait: continue
-            case .finished, .failed: throw Unexpected()
+            case .refreshCredentials, .finished, .failed: throw Unexpected()
             }
         }
     }

@@ -66,7 +66,7 @@ extension ClientUpload {
             switch next(now: now) {
             case .wait: continue
             case .failed(let failure): return failure
-            case .send, .finished: return nil
+            case .send, .refreshCredentials, .finished: return nil
             }
         }
     }

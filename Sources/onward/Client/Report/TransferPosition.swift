@@ -23,7 +23,7 @@ struct TransferPosition: Sendable, Hashable {
         case .resumed(let offset):
             moved = offset
             if kind == .put { acknowledged = max(acknowledged, offset) }
-        case .informational, .interrupted, .checkpoint, .completed, .failed: break
+        case .waiting, .informational, .interrupted, .checkpoint, .completed, .failed: break
         }
     }
 

@@ -24,8 +24,8 @@ final class TransferReport: Sendable {
         /// The position in the last line for a program.
         var reportedPosition: TransferPosition?
         var start = 0.0
-        var startPosition: Int64 = 0
-        var meter = RateMeter()
+        /// The progress of the transfer, which measures the throughput; `nil` before the transfer exists.
+        var progress: TransferProgress?
         var isWaiting = false
         /// The time at which the last line of the style `lines` was written.
         var lastLine = 0.0
@@ -72,10 +72,12 @@ final class TransferReport: Sendable {
             state.position = TransferPosition(kind: identity.kind, moved: kept, acknowledged: kept, total: total)
             state.reference = reference
             state.start = Self.now
-            state.startPosition = kept
             state.lastLine = Self.now
         }
     }
+
+    /// Reports the throughput of `progress` from now on.
+    func measure(_ progress: TransferProgress) { state.withLock { $0.progress = progress } }
 
     func report(_ event: TransferEvent) {
         state.withLock { state in
@@ -115,7 +117,7 @@ final class TransferReport: Sendable {
                     ? ProgressMessages.sentEarlier(identity, status: status, location: location)
                     : ProgressMessages.completed(
                         identity, state.position, status: status, location: location, isResponseLost: isResponseLost,
-                        moved: state.position.moved - state.startPosition, seconds: Self.now - state.start)
+                        moved: state.progress?.transferred ?? 0, seconds: Self.now - state.start)
                 write(text)
             case .quiet: break
             }
@@ -208,7 +210,7 @@ final class TransferReport: Sendable {
         case .resumed(let offset):
             line = begin("resumed")
             line.append("at", offset)
-        case .informational, .checkpoint, .completed, .failed: return
+        case .waiting, .informational, .checkpoint, .completed, .failed: return
         }
         state.reportedPosition = position
         output.append(isPosition ? .position(line.text) : .lines(line.text))
@@ -225,23 +227,18 @@ final class TransferReport: Sendable {
         guard let identity = state.identity else { return }
         switch event {
         case .started:
-            state.meter.note(state.position.moved, at: Self.now)
             if style == .lines { write(ProgressMessages.begun(identity, total: state.position.total)) }
         case .progress, .received:
             state.isWaiting = false
-            state.meter.note(state.position.moved, at: Self.now)
             showProgress(&state)
         case .interrupted(let error, let retryIn):
             state.isWaiting = true
-            state.meter.reset()
             write(ProgressMessages.interrupted(error, retryIn: retryIn))
         case .resumed:
             state.isWaiting = false
-            state.meter.reset()
-            state.meter.note(state.position.moved, at: Self.now)
             // If nothing was kept, nothing is resumed.
             if state.position.kept > 0 { write(ProgressMessages.resumed(at: state.position)) }
-        case .informational, .checkpoint, .completed, .failed: break
+        case .waiting, .informational, .checkpoint, .completed, .failed: break
         }
     }
 
@@ -252,7 +249,7 @@ final class TransferReport: Sendable {
         let line = ProgressLine(
             name: DisplayText.printable(identity.fileName.description), done: state.position.moved,
             total: state.position.total,
-            rate: state.meter.rate(at: now),
+            rate: state.progress?.throughput.map { Double($0) },
             note: state.isWaiting ? "waiting" : isSent ? "waiting for the response" : nil)
         switch style {
         case .terminal: errors.append(.progress(line))
@@ -276,32 +273,4 @@ final class TransferReport: Sendable {
         output.finish(within: limit)
         errors.finish(within: limit)
     }
-}
-
-/// Measures the rate at which a position moves, over the last seconds.
-struct RateMeter: Sendable {
-    private static let window = 8.0
-
-    /// Seconds and bytes, oldest first.
-    private var samples: [(time: Double, position: Int64)] = []
-
-    /// - Parameter time: in seconds, of a clock that never goes back.
-    mutating func note(_ position: Int64, at time: Double) {
-        if let last = samples.last {
-            // Bytes that have to be sent again are not negative speed.
-            if position < last.position { samples = [] }
-            if time - last.time < 0.05, samples.count > 1 { samples.removeLast() }
-        }
-        samples.append((time, position))
-        // The last sample before the window is kept as the beginning of the window.
-        while samples.count > 2, samples[1].time <= time - Self.window { samples.removeFirst() }
-    }
-
-    /// The rate in bytes per second; `nil` while there are too few samples.
-    func rate(at time: Double) -> Double? {
-        guard let first = samples.first, let last = samples.last, time - first.time >= 0.3 else { return nil }
-        return Double(last.position - first.position) / max(time - first.time, 0.001)
-    }
-
-    mutating func reset() { samples = [] }
 }

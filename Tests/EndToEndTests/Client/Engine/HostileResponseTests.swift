@@ -154,8 +154,10 @@ struct HostileResponseTests {
         for _ in 0..<200 {
             switch machine.next() {
             case .wait: continue
+            case .refreshCredentials: machine.credentialsRefreshed(isFresh: true)
             case .finished, .failed: return true
             case .send:
+                machine.canRefreshCredentials = responses.chance(2)
                 if responses.chance(10) {
                     machine.interrupted(.connection)
                     continue
@@ -198,8 +200,10 @@ struct HostileResponseTests {
             let now = 1_800_000_000 + Int64(step)
             switch machine.next(now: now) {
             case .wait: continue
+            case .refreshCredentials: machine.credentialsRefreshed(isFresh: true)
             case .finished, .failed: return true
             case .send:
+                machine.canRefreshCredentials = responses.chance(2)
                 for _ in 0..<responses.number(0...2) {
                     _ = machine.interim(parsed(responses.uploadHead()), now: now)
                 }

@@ -1,0 +1,103 @@
+import HTTPSemantics
+import ResumableUpload
+import SystemCalls
+
+/// One exchange of a transfer: a request and its responses.
+extension TransferDriver {
+    /// Sends one request and passes all events of the exchange to the operation.
+    func perform(_ request: ClientRequest) async throws(TransferError) {
+        guard operation.canSend(request) else { return }
+        var outgoing = try await authorized(request)
+        guard let uri = RequestURI(outgoing.uri) else {
+            throw TransferError(.invalidRequest, "The request URI must be an absolute http or https URI.")
+        }
+        if let field = outgoing.fields.firstInvalid {
+            throw TransferError(.invalidRequest, "The field \(field.name) cannot be sent.")
+        }
+        requests += 1
+        operation.willSend(request, to: uri)
+        observe(outgoing, request, to: uri)
+        outgoing.uri = uri.text
+        var transport = TransportRequest(
+            message: outgoing, content: request.content, stallTimeout: client.configuration.stallTimeout,
+            rateLimit: client.configuration.rateLimit, settings: TransportSettings(client.configuration),
+            receive: { _ in .abort })
+        operation.complete(&transport, for: request)
+        let exchange = client.engine.start(transport)
+        var isAborted = false
+        let result: TransportResult
+        if operation.isDeleting {
+            isAborted = await follow(exchange, of: request, from: uri)
+            result = await exchange.result()
+        } else {
+            (isAborted, result) = await control.interruptible(
+                by: { exchange.cancel() },
+                while: { (await follow(exchange, of: request, from: uri), await exchange.result()) })
+        }
+        try await operation.ended(result, of: request, from: uri, isAborted: isAborted)
+    }
+
+    /// The message of `request`, with the caller's fields and credentials.
+    private func authorized(_ request: ClientRequest) async throws(TransferError) -> TransferRequest {
+        let uri =
+            switch request.resource {
+            case .target: plan.request.uri
+            case .upload(let uri), .other(let uri): uri
+            }
+        credentials = client.credentials?.generation ?? 0
+        let fields = client.configuration.fields.merging(operation.callerFields).merging(request.fields)
+        do {
+            return try await client.outgoing(
+                TransferRequest(uri, method: request.method, fields: fields),
+                carriesCredentials: request.carriesCredentials, target: plan.request.uri, control: control
+            ) { operation.restore(&$0, for: request) }
+        } catch {
+            throw control.stop.flatMap { operation.error(of: $0) } ?? error
+        }
+    }
+
+    /// - Returns: whether the operation has aborted the exchange.
+    private func follow(
+        _ exchange: TransportExchange, of request: ClientRequest, from uri: RequestURI
+    ) async -> Bool {
+        var isAborted = false
+        for await event in exchange.events {
+            switch event {
+            case .interim(let head):
+                if isAborted { continue }
+                let step = operation.interim(head, exchange)
+                observe(head, from: uri)
+                control.events.send(.informational(head.status, head.fields))
+                await operation.handle(event, of: request, exchange)
+                switch step {
+                case .proceed: break
+                case .openGate: exchange.openGate()
+                case .abort:
+                    isAborted = true
+                    exchange.cancel()
+                }
+            case .head(let head):
+                observe(head, from: uri)
+                await operation.handle(event, of: request, exchange)
+            case .sent, .received: await operation.handle(event, of: request, exchange)
+            }
+        }
+        return isAborted
+    }
+
+    private func observe(_ message: TransferRequest, _ request: ClientRequest, to uri: RequestURI) {
+        let shown = uri.description(hidingPath: request.isPathSecret)
+        client.configuration.observer?(
+            TransferRecord(.request(message.method, uri: shown), fields: message.fields.hidingSecrets()))
+        log.write(.debug, "A request is sent.", ["method": message.method.rawValue, "request": shown])
+    }
+
+    private func observe(_ head: ClientResponseHead, from uri: RequestURI) {
+        if !head.status.isInformational {
+            log.write(.debug, "A response was received.", ["status": "\(head.status.rawValue)"])
+        }
+        client.configuration.observer?(
+            TransferRecord(
+                .response(head.status, version: head.version), fields: operation.shownFields(of: head, from: uri)))
+    }
+}

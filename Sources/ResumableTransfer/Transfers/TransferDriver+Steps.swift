@@ -1,0 +1,82 @@
+import ResumableUpload
+import SystemCalls
+
+/// The steps of a transfer in which no request is sent.
+extension TransferDriver {
+    /// Waits for the next attempt, unless the caller decides that there is none.
+    func wait(_ proposed: Duration, because reason: ClientInterruption) async throws(TransferError) {
+        isResuming = true
+        let error = error(of: reason)
+        if operation.isDeleting {
+            control.events.send(.interrupted(error, retryIn: proposed))
+            // A stop was requested before, so nothing else ends this wait.
+            try? await Task.sleep(for: proposed)
+            return
+        }
+        progress.setWaiting(true)
+        defer { progress.setWaiting(false) }
+        let delay = try await delay(proposed, after: error)
+        if control.stop != nil { return }
+        control.events.send(.interrupted(error, retryIn: delay))
+        log.write(
+            .warning, "The \(Operation.noun) was interrupted.",
+            error.metadata.merging(["attempt": "\(operation.attempts)", "delay": "\(Double(delay.nanoseconds) / 1e9)"])
+            { $1 })
+        await control.sleep(for: delay)
+    }
+
+    /// The delay before the next attempt.
+    /// - Throws: `error`, if the caller decides that there is no other attempt.
+    private func delay(_ proposed: Duration, after error: TransferError) async throws(TransferError) -> Duration {
+        guard let shouldRetry = client.configuration.shouldRetry else { return proposed }
+        let attempt = operation.attempts
+        let decision = await control.result { await shouldRetry(error, attempt, proposed) }
+        switch decision {
+        case .success(.retry(let delay)): return max(delay, .zero)
+        // A stop request decides how the transfer ends.
+        case .success(.stop) where control.stop == nil: throw error
+        case .success(.stop), .failure: return .zero
+        }
+    }
+
+    /// Gets new credentials after a 401.
+    func refreshCredentials() async throws(TransferError) {
+        guard let refresh = client.credentials, let response else {
+            throw TransferError(.internalFailure, "The credentials cannot be refreshed.")
+        }
+        guard let wait = refresh.join(rejected: credentials, response) else {
+            return operation.credentialsRefreshed(isFresh: false)
+        }
+        let outcome: CredentialRefresh.Outcome?
+        if operation.isDeleting {
+            // A stop was requested before, so only this timeout ends the wait.
+            let timeout = Task {
+                try await Task.sleep(for: .seconds(30))
+                wait.leave()
+            }
+            outcome = await wait.outcome()
+            timeout.cancel()
+        } else {
+            outcome = await control.interruptible(by: { wait.leave() }, while: { await wait.outcome() })
+        }
+        switch outcome {
+        case .success?:
+            log.write(.notice, "The credentials were refreshed.")
+            operation.credentialsRefreshed(isFresh: true)
+        case nil where !operation.isDeleting: return
+        case .failure(let failure)?: throw refreshError(failure)
+        case nil: throw refreshError(nil)
+        }
+    }
+
+    /// Whether a 401 response to `request` causes a refresh: only if the request has the caller's credentials.
+    func canRefreshCredentials(for request: ClientRequest, to uri: RequestURI) -> Bool {
+        guard client.credentials != nil, request.carriesCredentials else { return false }
+        return RequestURI(plan.request.uri)?.hasSameOrigin(as: uri) == true
+    }
+
+    private func refreshError(_ failure: (any Error)?) -> TransferError {
+        TransferError(
+            .authorizationFailed, "The credentials could not be refreshed.", response: response, underlying: failure)
+    }
+}
