@@ -13,7 +13,7 @@ extension PrivateDirectory {
         } catch {
             let reason =
                 if case .directoryUnusable(_, let reason) = error {
-                    "cannot be used: \(DisplayText.reason("\(reason)"))"
+                    "cannot be used: \(reason.text)"
                 } else {
                     "must be owned by you and not writable by others"
                 }
@@ -41,7 +41,7 @@ extension CommandFailure {
         case .directoryUnusable(let path, let reason):
             self.init(
                 .inputOutput, "state-directory",
-                "the directory \(path) cannot be used: \(DisplayText.reason("\(reason)"))")
+                "the directory \(path) cannot be used: \(reason.text)")
         case .directoryNotPrivate(let path):
             self.init(
                 .inputOutput, "state-directory",
