@@ -56,6 +56,9 @@ extension TransferClient {
         }
         /// The path ``caFile`` as bytes, which need not be UTF-8.
         package var caPath: FilePath?
+        /// The certificate with which the client authenticates itself to a server that requests one; `nil`: none. It is
+        /// not used for requests to another origin than that of the caller's URI.
+        public var clientCertificate: ClientCertificate?
         /// The URI of a proxy; `nil`: the proxy that the environment names (`http_proxy`, `https_proxy`, `no_proxy`).
         public var proxy: String?
         /// The maximum rate of a transfer in bytes per second; `nil`: no limit.
@@ -89,6 +92,10 @@ extension TransferClient {
         /// The lowest level of the entries for ``log``.
         public var logLevel = TransferLogEntry.Level.info
 
+        /// Called with the times of every request that has ended. The calls are made on any thread, in order for each
+        /// transfer.
+        public var metricsCollected: (@Sendable (RequestMetrics) -> Void)?
+
         /// Whether tickets prevent two transfers from using the same resume data at the same time. Without tickets the
         /// owner of the data prevents that.
         package var issuesTickets = true
@@ -120,9 +127,11 @@ public enum RetryDecision: Sendable, Hashable {
 }
 
 extension TransportSettings {
-    init(_ configuration: TransferClient.Configuration) {
+    /// - Parameter carriesCredentials: whether the request may carry credentials of the client.
+    init(_ configuration: TransferClient.Configuration, carriesCredentials: Bool) {
         self.init(
             caFile: configuration.caPath, proxy: configuration.proxy, httpVersion: configuration.httpVersion,
-            connectTimeout: .seconds(30))
+            connectTimeout: .seconds(30),
+            clientCertificate: carriesCredentials ? configuration.clientCertificate : nil)
     }
 }

@@ -9,7 +9,7 @@ import SystemCalls
 public final class TransferClient: Sendable {
     /// The configuration of all transfers of this client.
     public let configuration: Configuration
-    let engine = TransportEngine()
+    let engine: any Transport
     let storage: TransferStorage
     let servers = ServerTraits()
     let queue: TransferQueue
@@ -29,8 +29,14 @@ public final class TransferClient: Sendable {
     private let state = Monitor(State())
 
     /// Creates a client with a thread for its connections.
-    public init(_ configuration: Configuration = .init()) {
+    /// - Parameter configuration: the settings of all transfers.
+    public convenience init(_ configuration: Configuration = .init()) {
+        self.init(configuration, engine: TransportEngine())
+    }
+
+    init(_ configuration: Configuration, engine: any Transport) {
         self.configuration = configuration
+        self.engine = engine
         storage = TransferStorage(path: configuration.storagePath)
         queue = TransferQueue(limit: configuration.maximumTransfers)
         credentials = configuration.refreshCredentials.map { CredentialRefresh($0) }
@@ -144,7 +150,8 @@ extension TransferClient {
             TransportRequest(
                 message: TransferRequest(
                     uri.text, method: request.method, fields: configuration.fields.merging(request.fields)),
-                stallTimeout: configuration.stallTimeout, settings: TransportSettings(configuration),
+                stallTimeout: configuration.stallTimeout,
+                settings: TransportSettings(configuration, carriesCredentials: true),
                 receive: { _ in .collect(limit: 64 << 10, within: .seconds(30)) }))
         let result = await exchange.result()
         if let failure = result.failure { throw TransferError(failure, asking: uri) }

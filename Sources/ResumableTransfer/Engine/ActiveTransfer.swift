@@ -25,6 +25,8 @@ final class ActiveTransfer {
     /// Whether the stall timeout limits the time to make a connection.
     private let isStallLimit: Bool
     private let uri: String
+    private let method: Method
+    private var times: ExchangeTimes
     private var gateOpensAt: Int64?
     private let sockets: ConnectionSockets
     private var socket: Int32?
@@ -47,11 +49,15 @@ final class ActiveTransfer {
         self.sockets = sockets
         gate = request.gate?.nanoseconds
         uri = request.message.uri
+        method = request.message.method
+        times = ExchangeTimes(startedAt: now)
         isStallLimit = request.connectTimeout == request.stallTimeout
-        receiver = ResponseReceiver(request, pacer: pacer)
+        let wake: @Sendable () -> Void = { [weak exchange] in exchange?.proceed() }
+        receiver = ResponseReceiver(request, pacer: pacer, wake: wake)
         watch = ActivityWatch(limit: request.stallTimeout, now: now)
         if request.sentContent != .none {
-            sender = ContentSender(request.sentContent, of: request.source, hasGate: gate != nil, pacer: pacer)
+            sender = ContentSender(
+                request.sentContent, of: request.source, hasGate: gate != nil, pacer: pacer, wake: wake)
         }
         easy.delegate = self
         easy.setSockets(sockets)
@@ -71,12 +77,22 @@ final class ActiveTransfer {
         return resume()
     }
 
+    /// The source or the sink is ready.
+    func proceed() -> Step {
+        let isSourceReady = sender?.isAwaitingSource == true
+        guard isSourceReady || receiver.isAwaitingSink else { return .proceed(until: nil) }
+        if isSourceReady { sender?.release() }
+        if receiver.isAwaitingSink { receiver.release() }
+        return resume()
+    }
+
     /// Notes progress that no count of bytes shows.
     func noteProgress() { progress += 1 }
 
     /// Does everything that is due.
     func keepTime(_ now: Int64) -> Step {
         watch.note(moved: easy.bytesSent + receiver.moved + progress, isWaiting: isWaiting, now: now)
+        noteRequestEnd(now)
         reports.report(sent: sent, received: receiver.received, now: now, to: exchange)
         if isAnsweredEarly, receiver.isComplete || isSilent(2, now) { return .end(nil) }
         if let deadline = receiver.deadline, now >= deadline { return .end(nil) }
@@ -93,10 +109,12 @@ final class ActiveTransfer {
         return .proceed(until: next == .max ? nil : next)
     }
 
-    /// Whether no byte can move because this side waits: for the connection, the gate or the rate limit.
+    /// Whether no byte can move because this side waits: for the connection, the gate, the rate limit, the source or the
+    /// sink.
     private var isWaiting: Bool {
-        if !isConnected || receiver.resumesAt != nil { return true }
-        return receiver.head == nil && (sender?.isGated == true || sender?.resumesAt != nil)
+        if !isConnected || receiver.isHeld { return true }
+        guard receiver.head == nil, let sender else { return false }
+        return sender.isGated || sender.resumesAt != nil || sender.isAwaitingSource
     }
 
     /// The failure if no byte has moved for too long.
@@ -226,7 +244,24 @@ final class ActiveTransfer {
         if receiver.received > 0 { exchange.report(.received(receiver.received)) }
         return TransportResult(
             head: receiver.head, content: receiver.content, sent: sent ?? 0, received: receiver.received,
-            sourceEnded: sender?.isAtEnd ?? false, failure: failure, isContentComplete: isContentComplete)
+            sourceEnded: sender?.isAtEnd ?? false, failure: failure, isContentComplete: isContentComplete,
+            metrics: metrics(sent: sent ?? 0))
+    }
+
+    /// Notes the time of the end of the request if all of it was handed to the kernel.
+    private func noteRequestEnd(_ now: Int64) {
+        guard times.requestEnd == nil, isConnected else { return }
+        if let sender, !sender.isSent(easy.bytesSent, isHTTP2: receiver.head != nil && easy.isHTTP2) { return }
+        times.requestEnd = now
+    }
+
+    private func metrics(sent: Int64) -> RequestMetrics {
+        let now = SystemClock.monotonicNanoseconds()
+        noteRequestEnd(now)
+        var metrics = times.metrics(method: method, easy: easy, head: receiver.head, now: now)
+        metrics.sent = sent
+        metrics.received = receiver.received
+        return metrics
     }
 }
 
@@ -236,6 +271,7 @@ extension ActiveTransfer: EasyHandle.Delegate {
     func willSend(localPort: Int32) {
         let now = SystemClock.monotonicNanoseconds()
         isConnected = true
+        times.requestStart = now
         socket = sockets.watch(localPort: localPort)
         watch.note(moved: 0, isWaiting: true, now: now)
         if let gate, sender?.isGated == true, gateOpensAt == nil { gateOpensAt = now + gate }
@@ -261,6 +297,11 @@ extension ActiveTransfer: EasyHandle.Delegate {
     func rewind() -> Bool { sender?.canRewind() ?? true }
 
     func header(_ line: UnsafeRawBufferPointer) -> Bool {
+        if times.responseStart == nil {
+            let now = SystemClock.monotonicNanoseconds()
+            noteRequestEnd(now)
+            times.responseStart = now
+        }
         if let event = receiver.header(line) { exchange.report(event) }
         return receiver.failure == nil
     }

@@ -21,11 +21,19 @@ struct ContentSender {
     private(set) var isAborted = false
     /// Whether libcurl waits for content.
     private(set) var isHeld = false
+    /// Whether the hold lasts until the source has more bytes.
+    private(set) var isAwaitingSource = false
+    private let wake: @Sendable () -> Void
     /// The time at which the rate allows more content.
     private(set) var resumesAt: Int64?
     private(set) var failure: TransportFailure?
 
-    init(_ content: ClientRequest.Content, of source: (any UploadSource)?, hasGate: Bool, pacer: RatePacer?) {
+    /// - Parameter wake: called when a source that had no bytes has some, or has ended.
+    init(
+        _ content: ClientRequest.Content, of source: (any UploadSource)?, hasGate: Bool, pacer: RatePacer?,
+        wake: @escaping @Sendable () -> Void
+    ) {
+        self.wake = wake
         self.content = content
         self.source = source
         self.pacer = pacer
@@ -40,6 +48,7 @@ struct ContentSender {
     /// Ends the hold: libcurl requests content again.
     mutating func release() {
         isHeld = false
+        isAwaitingSource = false
         resumesAt = nil
     }
 
@@ -76,7 +85,11 @@ struct ContentSender {
         let count: Int
         do throws(SourceError) {
             let part = UnsafeMutableRawBufferPointer(rebasing: buffer[..<Int(most)])
-            count = min(try source?.read(into: part, at: offset) ?? 0, part.count)
+            guard let read = try read(into: part, at: offset) else {
+                isAwaitingSource = true
+                return hold()
+            }
+            count = min(read, part.count)
         } catch {
             failure = .sourceFailed(at: error.offset ?? offset, error.errno)
             return Int(CURL_READFUNC_ABORT)
@@ -93,6 +106,14 @@ struct ContentSender {
         if content.count == nil { framing += Int64(String(count, radix: 16).utf8.count + 4) }
         pacer?.spend(count)
         return count
+    }
+
+    /// - Returns: nil if the source does not have the byte yet.
+    private func read(
+        into part: UnsafeMutableRawBufferPointer, at offset: Int64
+    ) throws(SourceError) -> Int? {
+        if let source = source as? any GrowingSource { return try source.read(into: part, at: offset, orCall: wake) }
+        return try source?.read(into: part, at: offset) ?? 0
     }
 
     /// Whether the content can be read again from its beginning: libcurl repeats a request by itself if a connection

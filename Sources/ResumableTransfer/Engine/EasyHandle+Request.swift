@@ -1,6 +1,7 @@
 import CCurl
 import Glibc
 import HTTPSemantics
+import SystemCalls
 
 extension EasyHandle {
     /// Sets the options of libcurl for a request.
@@ -41,6 +42,12 @@ extension EasyHandle {
         if let file = settings.caFile {
             set(CURLOPT_CAINFO, file)
             set(CURLOPT_PROXY_CAINFO, file)
+        }
+        if let certificate = settings.clientCertificate {
+            set(CURLOPT_SSLCERT, FilePath(certificate.certificateFile))
+            set(CURLOPT_SSLKEY, FilePath(certificate.keyFile))
+            // Without a password OpenSSL would ask for one on the terminal, on the engine's thread.
+            set(CURLOPT_KEYPASSWD, certificate.password ?? "")
         }
         if let proxy = settings.proxy { set(CURLOPT_PROXY, proxy) }
         let version =

@@ -147,6 +147,15 @@ final class EasyHandle {
     /// Whether the response came over HTTP/2.
     var isHTTP2: Bool { onward_easy_long(pointer, CURLINFO_HTTP_VERSION) == Int(CURL_HTTP_VERSION_2_0) }
 
+    /// Whether the request was sent on a connection of an earlier one.
+    var isConnectionReused: Bool { onward_easy_long(pointer, CURLINFO_NUM_CONNECTS) == 0 }
+
+    /// A time since the start that libcurl has measured in microseconds; `nil` if there is none.
+    func time(_ info: CURLINFO) -> Duration? {
+        let time = onward_easy_offset(pointer, info)
+        return time > 0 ? .microseconds(time) : nil
+    }
+
     /// The status of a proxy's response to CONNECT; 0 if there is none.
     var connectStatus: Int { onward_easy_long(pointer, CURLINFO_HTTP_CONNECTCODE) }
 

@@ -25,10 +25,15 @@ struct ResponseReceiver {
     /// The size of the content according to the head; nil if the framing marks its end.
     private var length: Int64?
     private(set) var isHeld = false
+    /// Whether the hold lasts until the sink is ready.
+    private(set) var isAwaitingSink = false
+    private let wake: @Sendable () -> Void
     private(set) var resumesAt: Int64?
     private(set) var failure: TransportFailure?
 
-    init(_ request: TransportRequest, pacer: RatePacer?) {
+    /// - Parameter wake: called when a sink that was not ready is ready.
+    init(_ request: TransportRequest, pacer: RatePacer?, wake: @escaping @Sendable () -> Void) {
+        self.wake = wake
         reader = ResponseHeadReader(uri: request.message.uri)
         isResponseToHead = request.message.method == .head
         receive = request.receive
@@ -40,6 +45,7 @@ struct ResponseReceiver {
 
     mutating func release() {
         isHeld = false
+        isAwaitingSink = false
         resumesAt = nil
     }
 
@@ -69,11 +75,16 @@ struct ResponseReceiver {
         }
     }
 
-    /// Handles content, as fast as the rate allows.
+    /// Handles content, as fast as the rate and the sink allow.
     mutating func write(_ bytes: UnsafeRawBufferPointer, now: Int64) -> EasyHandle.Acceptance {
         if let available = pacer?.available(at: now), available <= 0 {
             isHeld = true
             resumesAt = pacer?.nextTime
+            return .held
+        }
+        if case .write(let sink) = disposition, !sink.isReady(orCall: wake) {
+            isHeld = true
+            isAwaitingSink = true
             return .held
         }
         switch disposition {

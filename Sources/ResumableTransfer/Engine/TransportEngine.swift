@@ -1,7 +1,16 @@
 import SystemCalls
 
+/// Performs the exchanges of a client.
+protocol Transport: Sendable {
+    /// Starts a request. No part of it is kept after the exchange has ended.
+    func start(_ request: TransportRequest) -> TransportExchange
+
+    /// Ends all running exchanges as canceled. Exchanges that are started later immediately end in the same way.
+    func shutDown()
+}
+
 /// Sends requests with libcurl, all of them on one thread.
-final class TransportEngine: Sendable {
+final class TransportEngine: Transport {
     private let commands: EngineCommands
     private let thread: WorkerThread?
 
@@ -23,7 +32,6 @@ final class TransportEngine: Sendable {
 
     deinit { commands.post(.stop) }
 
-    /// Starts a request. No part of it is kept after the exchange has ended.
     func start(_ request: TransportRequest) -> TransportExchange {
         let exchange = TransportExchange(commands)
         commands.post(.start(request, exchange))
@@ -38,12 +46,10 @@ final class TransportEngine: Sendable {
 }
 
 /// The commands of other threads to the engine's thread, in order.
-final class EngineCommands: Sendable {
+final class EngineCommands: ExchangeCommands {
     enum Command: Sendable {
         case start(TransportRequest, TransportExchange)
-        case openGate(TransportExchange)
-        case noteProgress(TransportExchange)
-        case cancel(TransportExchange)
+        case forExchange(ExchangeCommand, TransportExchange)
         case stop
     }
 
@@ -70,6 +76,8 @@ final class EngineCommands: Sendable {
         }
         if !isTaken, case .start(_, let exchange) = command { exchange.end(.cancelled) }
     }
+
+    func post(_ command: ExchangeCommand, to exchange: TransportExchange) { post(.forExchange(command, exchange)) }
 
     /// Removes and returns the waiting commands. Called on the engine's thread.
     func removeAll() -> [Command] {

@@ -2,6 +2,20 @@ import HTTPSemantics
 import ResumableUpload
 import SystemCalls
 
+/// A command of another thread to the transport that performs an exchange.
+enum ExchangeCommand: Sendable {
+    case openGate
+    case noteProgress
+    /// A source or a sink for which the exchange waits is ready.
+    case proceed
+    case cancel
+}
+
+/// Executes the commands to an exchange, in order.
+protocol ExchangeCommands: Sendable {
+    func post(_ command: ExchangeCommand, to exchange: TransportExchange)
+}
+
 /// One request and its responses. It has exactly one result, whatever happens.
 final class TransportExchange: Sendable {
     private struct Outcome {
@@ -13,22 +27,25 @@ final class TransportExchange: Sendable {
     let events: AsyncStream<TransportEvent>
     private let continuation: AsyncStream<TransportEvent>.Continuation
     private let outcome = Monitor(Outcome())
-    private let commands: EngineCommands
+    private let commands: any ExchangeCommands
 
-    init(_ commands: EngineCommands) {
+    init(_ commands: any ExchangeCommands) {
         self.commands = commands
         (events, continuation) = AsyncStream.makeStream(of: TransportEvent.self)
     }
 
     /// Releases the content that ``TransportRequest/gate`` holds back.
-    func openGate() { commands.post(.openGate(self)) }
+    func openGate() { commands.post(.openGate, to: self) }
 
     /// Restarts the stall timeout: the server reports progress that no count of bytes shows.
-    func noteProgress() { commands.post(.noteProgress(self)) }
+    func noteProgress() { commands.post(.noteProgress, to: self) }
+
+    /// Continues an exchange that waits for its source or its sink.
+    func proceed() { commands.post(.proceed, to: self) }
 
     /// Ends the exchange as ``TransportFailure/cancelled`` unless it has ended. It can be called on any thread at any
     /// time.
-    func cancel() { commands.post(.cancel(self)) }
+    func cancel() { commands.post(.cancel, to: self) }
 
     /// Waits for the end. Canceling the task that waits does not cancel the exchange.
     func result() async -> TransportResult {
@@ -96,4 +113,6 @@ struct TransportResult: Sendable {
     var failure: TransportFailure?
     /// Whether the response's content was received to the end according to its framing.
     var isContentComplete: Bool
+    /// The times of the exchange, without the URI of the request; nil if it was not started.
+    var metrics: RequestMetrics?
 }

@@ -32,6 +32,10 @@ extension TransportFailure {
             CURLE_SSL_PINNEDPUBKEYNOTMATCH, CURLE_SSL_ENGINE_NOTFOUND, CURLE_SSL_ENGINE_SETFAILED,
             CURLE_USE_SSL_FAILED:
             self = .tls(message)
+        // With TLS 1.3 the server rejects a missing client certificate after the handshake of the client has ended.
+        case CURLE_RECV_ERROR where Self.reportsRejectedCertificate(message),
+            CURLE_SEND_ERROR where Self.reportsRejectedCertificate(message):
+            self = .tls(message)
         case CURLE_WEIRD_SERVER_REPLY, CURLE_BAD_CONTENT_ENCODING, CURLE_WRITE_ERROR,
             CURLE_UPLOAD_FAILED:
             self = .protocolViolation(message)
@@ -48,6 +52,14 @@ extension TransportFailure {
             peer = (words[4].contains(":") ? "[\(words[4])]" : String(words[4])) + ":" + words[6]
         }
         return .connect(to: peer, reason: error?.text ?? message)
+    }
+
+    /// Whether OpenSSL reports an alert of the peer about the certificate of the client (RFC 8446 section 6.2).
+    private static func reportsRejectedCertificate(_ message: String) -> Bool {
+        [
+            "certificate required", "bad certificate", "certificate unknown", "unknown ca", "certificate expired",
+            "certificate revoked", "unsupported certificate", "access denied",
+        ].contains { message.contains("alert " + $0) }
     }
 
     /// Whether OpenSSL reports that the peer ended the connection, without a reason: OpenSSL has no code for that, and

@@ -28,14 +28,20 @@ struct TransportLoop: ~Copyable {
     private mutating func execute(_ command: EngineCommands.Command) -> Bool {
         switch command {
         case .start(let request, let exchange): start(request, exchange)
-        case .openGate(let exchange):
-            if let transfer = transfer(of: exchange) { follow(transfer.openGate(), of: transfer.easy.pointer) }
-        case .noteProgress(let exchange): transfer(of: exchange)?.noteProgress()
-        case .cancel(let exchange):
-            if let transfer = transfer(of: exchange) { end(transfer.easy.pointer) { $0.result(.cancelled) } }
+        case .forExchange(let command, let exchange):
+            if let transfer = transfer(of: exchange) { execute(command, of: transfer) }
         case .stop: return false
         }
         return true
+    }
+
+    private mutating func execute(_ command: ExchangeCommand, of transfer: ActiveTransfer) {
+        switch command {
+        case .openGate: follow(transfer.openGate(), of: transfer.easy.pointer)
+        case .noteProgress: transfer.noteProgress()
+        case .proceed: follow(transfer.proceed(), of: transfer.easy.pointer)
+        case .cancel: end(transfer.easy.pointer) { $0.result(.cancelled) }
+        }
     }
 
     private mutating func start(_ request: TransportRequest, _ exchange: TransportExchange) {

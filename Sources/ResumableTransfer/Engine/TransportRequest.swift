@@ -49,6 +49,14 @@ protocol BodySink: Sendable {
     /// Receives all of `bytes`, the next in order. Called on the engine's thread.
     /// - Throws: an error that ends the exchange as ``TransportFailure/sinkFailed(_:)``.
     func write(_ bytes: UnsafeRawBufferPointer) throws(Errno)
+
+    /// Whether the sink accepts bytes now.
+    /// - Parameter wake: if not, called once as soon as it does, on any thread, after this function has returned.
+    func isReady(orCall wake: @escaping @Sendable () -> Void) -> Bool
+}
+
+extension BodySink {
+    func isReady(orCall wake: @escaping @Sendable () -> Void) -> Bool { true }
 }
 
 /// The settings of connections.
@@ -61,6 +69,8 @@ struct TransportSettings: Sendable {
     var httpVersion: HTTPVersion
     /// The time from the search for the address to the end of the TLS handshake.
     var connectTimeout: Duration
+    /// The certificate with which the client authenticates itself.
+    var clientCertificate: ClientCertificate?
 }
 
 /// The version of HTTP that a client uses.

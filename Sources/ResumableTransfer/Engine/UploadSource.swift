@@ -20,6 +20,27 @@ public protocol UploadSource: Sendable {
     func acknowledged(upTo offset: Int64)
 }
 
+/// A source whose next bytes may not exist yet.
+protocol GrowingSource: UploadSource {
+    /// Reads bytes without waiting.
+    /// - Parameter wake: called once, on any thread, after this function has returned `nil`: as soon as the byte exists,
+    ///   or the source has ended before it.
+    /// - Returns: as ``UploadSource/read(into:at:)``; `nil` if the byte at `offset` does not exist yet.
+    func read(
+        into buffer: UnsafeMutableRawBufferPointer, at offset: Int64, orCall wake: @escaping @Sendable () -> Void
+    ) throws(SourceError) -> Int?
+
+    /// Whether ``read(into:at:orCall:)`` would return a number, or throw.
+    /// - Parameter wake: as for that function.
+    func isReadable(at offset: Int64, orCall wake: @escaping @Sendable () -> Void) -> Bool
+
+    /// Why there are no more bytes although the representation is incomplete; `nil`: for no other reason.
+    var failure: (any Error)? { get }
+
+    /// Nothing will be read any more.
+    func close()
+}
+
 /// The reason why a source could not be read.
 public enum SourceError: Error, Sendable, Hashable {
     /// The source has no bytes at this offset, but the upload needs them: the file has become shorter, or the source is

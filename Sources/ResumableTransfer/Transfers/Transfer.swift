@@ -45,6 +45,9 @@ public protocol Transfer<Success>: AnyObject, Sendable {
     /// (``TransferClient/Configuration/maximumTransfers``); initially `medium`. It can be changed while the transfer
     /// waits. Once it runs, the priority has no effect.
     var priority: TaskPriority { get set }
+
+    /// The times of the last requests of this transfer, in order: of up to fifty that have ended.
+    var metrics: [RequestMetrics] { get }
 }
 
 /// The common implementation of ``Upload`` and ``Download``: a transfer that a ``TransferDriver`` runs.
@@ -69,6 +72,9 @@ extension DrivenTransfer {
             client.queue.setPriority(newValue, of: ObjectIdentifier(self))
         }
     }
+
+    /// The times of the last requests of this transfer, in order: of up to fifty that have ended.
+    public var metrics: [RequestMetrics] { control.metrics }
 
     /// The request that began the transfer.
     public var request: TransferRequest { plan.request }

@@ -18,6 +18,8 @@ final class TransferControl<Success: Sendable>: Sendable {
         var waiters: [CheckedContinuation<Void, Never>] = []
         var resumeData: ResumeData?
         var priority = TaskPriority.medium
+        /// The metrics of the last requests.
+        var metrics: [RequestMetrics] = []
     }
 
     private let state: Monitor<State>
@@ -107,6 +109,9 @@ final class TransferControl<Success: Sendable>: Sendable {
         set { state.withLock { $0.priority = newValue } }
     }
 
+    /// The metrics of the last ``RequestMetrics/keptCount`` requests, in order.
+    var metrics: [RequestMetrics] { state.withLock { $0.metrics } }
+
     // MARK: For the work
 
     var stop: StopRequest? { state.withLock { $0.stop } }
@@ -133,6 +138,26 @@ final class TransferControl<Success: Sendable>: Sendable {
     ) async -> Result<Value, any Error> {
         let task = Task { try await closure() }
         return await interruptible(by: { task.cancel() }, while: { await task.result })
+    }
+
+    /// Keeps the metrics of a request that has ended.
+    func note(_ metrics: RequestMetrics) {
+        state.withLock { state in
+            if state.metrics.count >= RequestMetrics.keptCount { state.metrics.removeFirst() }
+            state.metrics.append(metrics)
+        }
+    }
+
+    /// Waits until `isReady` returns true, or until a stop is requested.
+    /// - Parameter isReady: receives a closure to call when its result may have changed.
+    /// - Returns: whether it is ready.
+    func wait(until isReady: (@escaping @Sendable () -> Void) -> Bool) async -> Bool {
+        while stop == nil {
+            let (change, continuation) = AsyncStream.makeStream(of: Void.self)
+            if isReady({ continuation.finish() }) { return true }
+            await interruptible(by: { continuation.finish() }, while: { for await _ in change {} })
+        }
+        return false
     }
 
     /// Waits for `duration`, or until a stop is requested.

@@ -6,7 +6,7 @@ import SystemCalls
 extension TransferDriver {
     /// Sends one request and passes all events of the exchange to the operation.
     func perform(_ request: ClientRequest) async throws(TransferError) {
-        guard operation.canSend(request) else { return }
+        guard await operation.canSend(request) else { return }
         var outgoing = try await authorized(request)
         guard let uri = RequestURI(outgoing.uri) else {
             throw TransferError(.invalidRequest, "The request URI must be an absolute http or https URI.")
@@ -20,7 +20,7 @@ extension TransferDriver {
         outgoing.uri = uri.text
         var transport = TransportRequest(
             message: outgoing, content: request.content, stallTimeout: client.configuration.stallTimeout,
-            rateLimit: client.configuration.rateLimit, settings: TransportSettings(client.configuration),
+            rateLimit: client.configuration.rateLimit, settings: settings(of: request, to: uri),
             receive: { _ in .abort })
         operation.complete(&transport, for: request)
         let exchange = client.engine.start(transport)
@@ -34,6 +34,7 @@ extension TransferDriver {
                 by: { exchange.cancel() },
                 while: { (await follow(exchange, of: request, from: uri), await exchange.result()) })
         }
+        note(result.metrics, of: request, to: uri)
         try await operation.ended(result, of: request, from: uri, isAborted: isAborted)
     }
 
@@ -83,6 +84,19 @@ extension TransferDriver {
             }
         }
         return isAborted
+    }
+
+    /// The settings of the connection for a request. Only the origin that the caller named gets the client certificate.
+    private func settings(of request: ClientRequest, to uri: RequestURI) -> TransportSettings {
+        let isOrigin = RequestURI(plan.request.uri)?.hasSameOrigin(as: uri) == true
+        return TransportSettings(client.configuration, carriesCredentials: request.carriesCredentials && isOrigin)
+    }
+
+    private func note(_ metrics: RequestMetrics?, of request: ClientRequest, to uri: RequestURI) {
+        guard var metrics else { return }
+        metrics.uri = uri.description(hidingPath: request.isPathSecret)
+        control.note(metrics)
+        client.configuration.metricsCollected?(metrics)
     }
 
     private func observe(_ message: TransferRequest, _ request: ClientRequest, to uri: RequestURI) {

@@ -67,8 +67,9 @@ protocol TransferOperation: AnyObject {
 
     // MARK: One exchange
 
-    /// Whether `request` can be sent as it is. If not, the state machine has a next step.
-    func canSend(_ request: ClientRequest) -> Bool
+    /// Waits until this side is ready for `request`.
+    /// - Returns: whether it can be sent as it is. If not, the state machine has a next step, or a stop was requested.
+    func canSend(_ request: ClientRequest) async -> Bool
 
     /// The caller's fields that every request has.
     var callerFields: Fields { get }

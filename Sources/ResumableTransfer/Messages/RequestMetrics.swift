@@ -1,0 +1,49 @@
+import Foundation
+import HTTPSemantics
+
+/// The times of one request that has ended, and what was transferred. All durations are measured from ``startedAt``.
+public struct RequestMetrics: Sendable, Hashable {
+    /// The method of the request.
+    public var method: HTTPSemantics.Method
+    /// The URI of the request without its query; the path of an upload resource is hidden.
+    public var uri = ""
+    /// The status of the final response; `nil` if there was none.
+    public var status: Status?
+    /// The time at which the request was handed to the transport.
+    public var startedAt: Date
+    /// Until the address of the host (or of the proxy) was found; `nil` if the connection was reused or it was not found.
+    public var nameLookup: Duration?
+    /// Until the connection was made; `nil` if it was reused or could not be made.
+    public var connect: Duration?
+    /// Until the TLS handshake was complete; `nil` without TLS, and as ``connect``.
+    public var secureConnect: Duration?
+    /// Until the first byte of the request was about to be sent; `nil` if nothing was sent.
+    public var requestStart: Duration?
+    /// Until the last byte of the request was handed to the system; `nil` if the request was not sent completely.
+    public var requestEnd: Duration?
+    /// Until the first byte of the first response, interim or final, was received; `nil` if there was no response.
+    public var responseStart: Duration?
+    /// Until the request ended: after the last byte of the response, or because it was interrupted.
+    public var duration: Duration
+    /// Whether the request was sent on a connection of an earlier request.
+    public var isConnectionReused = false
+    /// The version of the protocol, `HTTP/1.1` or `HTTP/2`; `nil` if there was no final response.
+    public var httpVersion: String?
+    /// The number of bytes of the request's content that were handed to the system.
+    public var sent: Int64 = 0
+    /// The number of bytes of the response's content that were received.
+    public var received: Int64 = 0
+
+    /// Metrics of a request that has just ended, also for tests of callers.
+    /// - Parameters:
+    ///   - method: the method of the request.
+    ///   - duration: the time from the start of the request until now.
+    public init(method: HTTPSemantics.Method, duration: Duration) {
+        self.method = method
+        self.duration = duration
+        startedAt = Date(timeIntervalSinceNow: -(duration / .seconds(1)))
+    }
+
+    /// The number of requests whose metrics a transfer keeps.
+    static let keptCount = 50
+}
