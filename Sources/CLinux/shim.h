@@ -10,6 +10,7 @@ struct sockaddr;
 extern int accept4(int listener, struct sockaddr *address, unsigned int *length, int flags);
 extern int renameat2(int from_directory, const char *from, int to_directory, const char *to, unsigned int flags);
 extern int sync_file_range(int descriptor, off_t offset, off_t count, unsigned int flags);
+extern int fallocate(int descriptor, int mode, off_t offset, off_t count);
 extern const char *strerrordesc_np(int number);
 extern const char *strerrorname_np(int number);
 extern int pthread_setname_np(unsigned long thread, const char *name);
@@ -18,6 +19,8 @@ extern int pthread_setname_np(unsigned long thread, const char *name);
 enum { ONWARD_POLLRDHUP = 0x2000 };
 /* <sched.h> */
 enum { ONWARD_SCHED_BATCH = 3 };
+/* <linux/falloc.h> */
+enum { ONWARD_FALLOC_KEEP_SIZE = 1, ONWARD_FALLOC_PUNCH_HOLE = 2 };
 /* <linux/fs.h> */
 enum { ONWARD_RENAME_NOREPLACE = 1, ONWARD_RENAME_EXCHANGE = 2 };
 enum {

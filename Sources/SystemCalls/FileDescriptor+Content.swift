@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 
 extension FileDescriptor {
@@ -53,5 +54,10 @@ extension FileDescriptor {
     /// Sets the length (ftruncate(2)).
     package func truncate(to size: Int64) throws(Errno) {
         _ = try retryingOnInterrupt { ftruncate(rawValue, off_t(size)) }
+    }
+    /// Frees the space of `count` bytes at the offset, which are then zero; the size does not change (fallocate(2)).
+    package func punchHole(at offset: Int64, count: Int64) throws(Errno) {
+        let mode = Int32(ONWARD_FALLOC_KEEP_SIZE | ONWARD_FALLOC_PUNCH_HOLE)
+        _ = try retryingOnInterrupt { fallocate(rawValue, mode, off_t(offset), off_t(count)) }
     }
 }

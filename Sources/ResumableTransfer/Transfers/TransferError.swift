@@ -39,7 +39,7 @@ public struct TransferError: Error, Sendable {
         case unauthorized
         /// The upload no longer exists on the server, or its lifetime has passed.
         case gone
-        /// The upload is larger than the server accepts.
+        /// The upload is larger than the server accepts, or the download larger than its caller accepts.
         case tooLarge = "too-large"
         /// The server reported a smaller offset than before: bytes that it had acknowledged are lost.
         case offsetLost = "offset-lost"
@@ -62,9 +62,11 @@ public struct TransferError: Error, Sendable {
 
         /// The file does not exist or is not a regular file.
         case noSuchSource = "no-such-source"
-        /// The source could not be read at the position that has to be sent next.
+        /// The source could not be read at the position that has to be sent next, or its sequence threw the underlying
+        /// error.
         case sourceUnavailable = "source-unavailable"
-        /// The source has changed since the upload began.
+        /// The source has changed since the upload began, or the representation of a ``DownloadStream`` has changed after
+        /// bytes were delivered.
         case sourceChanged = "source-changed"
         /// The destination or its partial file cannot be written.
         case destinationUnusable = "destination-unusable"

@@ -8,6 +8,38 @@ extension TransferClient {
         upload(request, from: source, store: nil)
     }
 
+    /// Prepares an upload of bytes in memory.
+    /// - Parameters:
+    ///   - request: the target; POST unless another method than GET is chosen.
+    ///   - data: the representation.
+    public func upload(_ request: TransferRequest, from data: Data) -> Upload {
+        upload(request, from: DataSource(data))
+    }
+
+    /// Prepares an upload of the bytes of a sequence, whose number need not be known. It is resumed after interruptions
+    /// as any upload: see ``SequenceSource``, which is also needed to resume it after a pause.
+    /// - Parameters:
+    ///   - request: the target; POST unless another method than GET is chosen.
+    ///   - bytes: iterated once. An error that it throws ends the upload with `sourceUnavailable`, and is its
+    ///     ``TransferError/underlying`` error.
+    public func upload<Bytes: AsyncSequence & Sendable>(
+        _ request: TransferRequest, from bytes: Bytes
+    ) -> Upload where Bytes.Element == UInt8 {
+        upload(request, from: SequenceSource(bytes, directory: configuration.storageDirectory))
+    }
+
+    /// Prepares an upload of the bytes of a sequence of chunks, whose number need not be known. It is resumed after
+    /// interruptions as any upload: see ``SequenceSource``, which is also needed to resume it after a pause.
+    /// - Parameters:
+    ///   - request: the target; POST unless another method than GET is chosen.
+    ///   - chunks: chunks of any size, iterated once. An error that it throws ends the upload with `sourceUnavailable`,
+    ///     and is its ``TransferError/underlying`` error.
+    public func upload<Chunks: AsyncSequence & Sendable>(
+        _ request: TransferRequest, from chunks: Chunks
+    ) -> Upload where Chunks.Element: Collection<UInt8> {
+        upload(request, from: SequenceSource(chunks, directory: configuration.storageDirectory))
+    }
+
     /// The same, with a store for the checkpoints of only this upload.
     package func upload(
         _ request: TransferRequest, from source: any UploadSource, store: (any CheckpointStore)?

@@ -4,7 +4,13 @@ import ResumableUpload
 import SystemCalls
 
 extension UploadOperation {
-    func canSend(_ request: ClientRequest) -> Bool {
+    func canSend(_ request: ClientRequest) async -> Bool {
+        // After an interruption, a server need not wait on a new connection for a source that is slow.
+        if request.kind == .append, request.content.hasBytes, let source = source as? any GrowingSource,
+            await !driver.control.wait(until: { source.isReadable(at: request.content.start, orCall: $0) })
+        {
+            return false
+        }
         guard request.content.hasBytes, !isSourceUnchanged else { return true }
         // Nothing more of the source is sent; the machine ends the upload.
         machine.sourceFailed(at: request.content.start)

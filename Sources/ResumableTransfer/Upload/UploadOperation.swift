@@ -152,6 +152,7 @@ final class UploadOperation: TransferOperation {
         // An unsuccessful response of the application may have arrived before all content was sent.
         let isComplete = outcome.isResponseLost || head.status.isSuccessful
         let total = length ?? max(position, machine.acknowledged)
+        (source as? any GrowingSource)?.close()
         if isComplete {
             driver.progress.update(completed: total, total: total)
             driver.progress.finish()
@@ -184,6 +185,10 @@ final class UploadOperation: TransferOperation {
     func error(of failure: ClientFailure) -> TransferError? {
         switch failure {
         case .cancelled: deletionError
+        case .sourceUnavailable(let offset) where (source as? any GrowingSource)?.failure != nil:
+            TransferError(
+                .sourceUnavailable, "The sequence of the upload's bytes ended with an error after offset \(offset).",
+                underlying: (source as? any GrowingSource)?.failure)
         case .sourceUnavailable where !isSourceUnchanged:
             TransferError(.sourceChanged, "The source has changed while it was sent.")
         default: nil
@@ -213,6 +218,7 @@ final class UploadOperation: TransferOperation {
         let isDiscarded = [.cancelled, .gone, .sourceChanged, .digestMismatch].contains(error.code)
         let resumption = machine.resumption ?? (driver.requests == 0 ? driver.plan.resumed?.resumption : nil)
         guard !isDiscarded, driver.plan.input.isResumable, let resumption else {
+            if isDiscarded || !error.canRetry { (source as? any GrowingSource)?.close() }
             return isDiscarded || driver.plan.input.isResumable ? .over : .nothing
         }
         return .resumable(UploadCheckpoint(resumption: resumption, source: sourceRecord))
