@@ -31,6 +31,8 @@ struct DownloadMachine: Sendable {
         var position: Int64
     }
     private(set) var earlier: Bytes?
+    /// Whether bytes of an earlier representation are kept until their replacement is complete.
+    private let keepsEarlier: Bool
     /// Whether the entire representation is requested although bytes are kept, because a response did not
     /// match them.
     private var shouldRequestEverything = false
@@ -57,14 +59,17 @@ struct DownloadMachine: Sendable {
     ///   - representation: the representation whose bytes are kept; `nil` for a new download.
     ///   - position: the number of bytes that are kept.
     ///   - earlier: the bytes of an earlier representation, if they are also kept.
+    ///   - keepsEarlier: whether bytes of an earlier representation are kept until their replacement is complete.
     ///   - random: a number in 0..<1, for the waits between attempts.
     init(
-        _ representation: DownloadRepresentation? = nil, position: Int64 = 0, earlier: Bytes? = nil, retry: RetryPolicy,
-        random: @escaping @Sendable () -> Double
+        _ representation: DownloadRepresentation? = nil, position: Int64 = 0, earlier: Bytes? = nil,
+        keepsEarlier: Bool = true,
+        retry: RetryPolicy, random: @escaping @Sendable () -> Double
     ) {
         self.representation = representation
         self.position = position
         self.earlier = earlier
+        self.keepsEarlier = keepsEarlier
         highestPosition = max(position, earlier?.position ?? 0)
         self.retry = retry
         self.random = random
@@ -128,7 +133,7 @@ struct DownloadMachine: Sendable {
             note(position)
             handleEnd(ending, isAtEnd: position == end, head)
         case .replace(var representation):
-            if hasBytes, earlier == nil, let known = self.representation {
+            if keepsEarlier, hasBytes, earlier == nil, let known = self.representation {
                 earlier = Bytes(representation: known, position: self.position)
             }
             shouldRequestEverything = false

@@ -53,8 +53,7 @@ extension DownloadOperation {
     }
 
     private func checkDigest(of partial: PartialFile, size: Int64) async throws(TransferError) {
-        let sent = files?.representation?.digest.flatMap { DigestField(fieldLines: [$0]) }
-        let expected = (sent?.values ?? []) + (driver.plan.request.digestField?.values ?? [])
+        let expected = expectedDigests(of: files?.representation)
         guard !expected.isEmpty else { return }
         let flag = StopFlag()
         let result = await driver.control.interruptible(
@@ -99,14 +98,9 @@ extension DownloadOperation {
 }
 
 extension PartialFile {
-    /// Whether the first `size` bytes have these digests, of which several may have the same algorithm; `nil` if `flag`
-    /// was raised.
-    fileprivate func matches(
-        _ expected: [(algorithm: DigestAlgorithm, bytes: [UInt8])], size: Int64, until flag: StopFlag
-    ) throws(Errno) -> Bool? {
-        var digests = Set(expected.map(\.algorithm)).compactMap { algorithm in
-            Algorithm(rawValue: algorithm.rawValue).map { (algorithm, RunningDigest($0)) }
-        }
+    /// Whether the first `size` bytes have the expected digests; `nil` if `flag` was raised.
+    fileprivate func matches(_ expected: ExpectedDigests, size: Int64, until flag: StopFlag) throws(Errno) -> Bool? {
+        var digests = expected
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 1)
         defer { buffer.deallocate() }
         var offset: Int64 = 0
@@ -115,12 +109,38 @@ extension PartialFile {
             let wanted = Int(min(Int64(buffer.count), size - offset))
             let count = try read(into: UnsafeMutableRawBufferPointer(rebasing: buffer[..<wanted]), at: offset)
             guard count > 0 else { throw .inputOutput }
-            for index in digests.indices {
-                digests[index].1.update(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
-            }
+            digests.update(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
             offset += Int64(count)
         }
-        let found = Dictionary(uniqueKeysWithValues: digests.map { ($0.0, $0.1.finalized()) })
+        return digests.areMatched
+    }
+}
+
+/// Expected digests, and those of the bytes that were received.
+struct ExpectedDigests: Sendable {
+    private let expected: [(algorithm: DigestAlgorithm, bytes: [UInt8])]
+    private var running: [DigestAlgorithm: RunningDigest]
+
+    /// - Parameter expected: the digests of the complete representation, of which several may have the same algorithm.
+    ///   Those of unknown algorithms are ignored.
+    init(_ expected: [(algorithm: DigestAlgorithm, bytes: [UInt8])]) {
+        running = [:]
+        for (algorithm, _) in expected {
+            running[algorithm] = Algorithm(rawValue: algorithm.rawValue).map { RunningDigest($0) }
+        }
+        self.expected = expected.filter { [running] in running[$0.algorithm] != nil }
+    }
+
+    var isEmpty: Bool { expected.isEmpty }
+
+    /// Adds the next bytes of the representation.
+    mutating func update(_ bytes: UnsafeRawBufferPointer) {
+        for algorithm in running.keys { running[algorithm]?.update(bytes) }
+    }
+
+    /// Whether the bytes so far have all the digests.
+    var areMatched: Bool {
+        let found = running.mapValues { $0.finalized() }
         return expected.allSatisfy { found[$0.algorithm] == $0.bytes }
     }
 }

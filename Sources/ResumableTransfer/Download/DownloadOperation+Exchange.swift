@@ -4,26 +4,10 @@ import ResumableUpload
 import SystemCalls
 
 extension DownloadOperation {
-    func canSend(_ request: ClientRequest) -> Bool { true }
-
-    var callerFields: Fields {
-        var fields = Fields(
-            driver.plan.request.fields.filter { !Fields.belongsToTransfer($0.name) }.map { ($0.name, $0.value) })
-        // Without the field a server may choose any coding (RFC 9110 section 12.5.3).
-        if !driver.client.configuration.fields.merging(fields).contains("Accept-Encoding") {
-            fields.append("Accept-Encoding", "identity")
-        }
-        return fields
-    }
-
-    func restore(_ authorized: inout TransferRequest, for request: ClientRequest) {
-        authorized.method = .get
-        for name in ["Range", "If-Range"] { authorized.fields.remove(name) }
-        authorized.fields = authorized.fields.merging(request.fields)
-    }
+    func canSend(_ request: ClientRequest) async -> Bool { true }
 
     func willSend(_ request: ClientRequest, to uri: RequestURI) {
-        machine.canRefreshCredentials = driver.canRefreshCredentials(for: request, to: uri)
+        noteCredentials(for: request, to: uri)
         // The time before the first byte counts.
         driver.progress.note(transferred: received)
     }
@@ -50,8 +34,6 @@ extension DownloadOperation {
     }
 
     // MARK: Responses
-
-    func interim(_ head: ClientResponseHead, _ exchange: TransportExchange) -> InterimReaction { .proceed }
 
     func handle(
         _ event: TransportEvent, of request: ClientRequest, _ exchange: TransportExchange
@@ -145,13 +127,5 @@ extension DownloadOperation {
         machine.responded(
             head, position: files.current.position, ending: ending, now: SystemClock.realtimeSeconds())
         if ending == .overrun { driver.isResuming = true }
-    }
-
-    func shownFields(of head: ClientResponseHead, from uri: RequestURI) -> Fields {
-        var fields = head.fields.hidingSecrets()
-        // The query of a redirection is often a signature.
-        let locations = head.fields.values("Location").compactMap { uri.resolving($0) }
-        if let location = locations.first { fields.set("Location", location.description(hidingPath: false)) }
-        return fields
     }
 }

@@ -5,13 +5,11 @@ import SystemCalls
 
 /// The operation of a download: it carries messages between the state machine, which makes all decisions about the
 /// protocol, and the partial file.
-final class DownloadOperation: TransferOperation {
+final class DownloadOperation: DownloadingOperation {
     typealias Success = DownloadResult
     typealias Checkpoint = DownloadCheckpoint
     typealias Input = DownloadDestination
     typealias Outcome = ClientResponseHead
-
-    static let noun = "download"
 
     unowned let driver: TransferDriver<DownloadOperation>
     var machine: DownloadMachine
@@ -22,10 +20,6 @@ final class DownloadOperation: TransferOperation {
     var synchronization: Task<Void, Never>?
     /// Bytes of content received, over all requests.
     var received: Int64 = 0
-
-    var createsTicketFile: Bool { false }
-    var isDeleting: Bool { false }
-    var sentPosition: Int64? { nil }
 
     static func total(of plan: TransferPlan<DownloadOperation>) -> Int64? { plan.resumed?.total }
 
@@ -63,17 +57,6 @@ final class DownloadOperation: TransferOperation {
             await driver.keepCheckpoint()
             reportProgress()
             return nil
-        }
-    }
-
-    private func checkRequest() throws(TransferError) {
-        let request = driver.plan.request
-        guard request.method == .get else {
-            throw TransferError(.invalidRequest, "The method of a download must be GET.")
-        }
-        let fields = driver.client.configuration.fields.merging(request.fields)
-        for name in ["Range", "If-Range"] where fields.contains(name) {
-            throw TransferError(.invalidRequest, "The field \(name) is not allowed: a download sets it itself.")
         }
     }
 
@@ -134,17 +117,6 @@ final class DownloadOperation: TransferOperation {
     }
 
     // MARK: Steps
-
-    func next() -> ClientStep<ClientResponseHead> { machine.next() }
-
-    var attempts: Int { machine.attempts }
-
-    func credentialsRefreshed(isFresh: Bool) { machine.credentialsRefreshed(isFresh: isFresh) }
-
-    func handle(_ stop: StopRequest) throws(TransferError) {
-        // A complete download is not paused any more.
-        if !machine.isFinished || stop != .pause { throw stopped(by: stop) }
-    }
 
     func reportProgress() {
         guard let files else { return }

@@ -1,3 +1,5 @@
+import Foundation
+import HTTPSemantics
 import SystemCalls
 
 extension TransferClient {
@@ -9,6 +11,25 @@ extension TransferClient {
     ///   - destination: the file that the download becomes once it is complete.
     public func download(_ request: TransferRequest, to destination: DownloadDestination) -> Download {
         download(request, to: destination, store: nil)
+    }
+
+    /// Prepares a download to a file.
+    /// - Parameters:
+    ///   - uri: an absolute http or https URI. For any other text the download fails with `invalidRequest`.
+    ///   - path: the path of the file that the download becomes once it is complete, relative to the working directory. A
+    ///     file with this path is replaced.
+    ///   - fields: further fields of the request.
+    public func download(from uri: String, to path: String, fields: Fields = [:]) -> Download {
+        download(TransferRequest(uri, fields: fields), to: .file(path))
+    }
+
+    /// Prepares a download to a file.
+    /// - Parameters:
+    ///   - url: an absolute http or https URL. For any other URL the download fails with `invalidRequest`.
+    ///   - file: the file URL of the file that the download becomes once it is complete. A file with this URL is replaced.
+    ///   - fields: further fields of the request.
+    public func download(from url: URL, to file: URL, fields: Fields = [:]) -> Download {
+        download(TransferRequest(url, fields: fields), to: .file(file))
     }
 
     /// The same, with a store for the checkpoints of only this download.

@@ -1,0 +1,168 @@
+import Foundation
+import SystemCalls
+
+/// The bytes of a download in memory, between the engine's thread and the caller.
+final class ContentBuffer: BodySink {
+    enum Kind: Sendable, Hashable {
+        /// The caller gets bytes while others arrive. If it does not, no more are received.
+        case stream
+        /// The caller gets all bytes at the end.
+        case entire(maximumSize: Int)
+    }
+
+    /// The number of waiting bytes from which on a stream receives no more. One portion of libcurl can come on top.
+    static let window = 1 << 20
+
+    private struct State {
+        var content = Data()
+        /// The number of bytes of the representation that were received, from its beginning.
+        var position: Int64 = 0
+        /// The number of these bytes that the caller has.
+        var delivered: Int64 = 0
+        /// The offset of the next byte of the response that is being received. Bytes before `position` come again.
+        var cursor: Int64 = 0
+        /// The offset at which that response has to end; `nil` if it is unknown.
+        var end: Int64?
+        var digests: ExpectedDigests?
+        var failure: Failure?
+        /// The sink's caller that waits for room.
+        var wake: (@Sendable () -> Void)?
+        var reader: CheckedContinuation<Void, Never>?
+        /// The result of the download; `nil` while it runs.
+        var ending: Result<Void, TransferError>?
+        var isClosed = false
+    }
+
+    enum Failure: Sendable, Hashable {
+        /// There are more bytes than the caller accepts.
+        case tooLarge
+        /// Other bytes follow than those that the caller has.
+        case hasChanged
+        /// The response is longer than its head stated.
+        case overrun
+    }
+
+    let kind: Kind
+    private let state = Monitor(State())
+
+    init(_ kind: Kind) {
+        self.kind = kind
+    }
+
+    var position: Int64 { state.withLock { $0.position } }
+    var failure: Failure? { state.withLock { $0.failure } }
+    /// Whether the last response contained all bytes that were received before it.
+    var isCaughtUp: Bool { state.withLock { $0.cursor >= $0.position } }
+    /// Whether the bytes have the digests that the server sent; true if it sent none.
+    var matchesDigests: Bool { state.withLock { $0.digests?.areMatched ?? true } }
+
+    // MARK: For the transport
+
+    /// Prepares to receive content that continues the bytes, or that contains bytes which were received before.
+    /// - Parameters:
+    ///   - start: the offset of its first byte.
+    ///   - end: the offset at which it has to end; `nil` if it is unknown.
+    ///   - total: the length of the representation.
+    /// - Returns: whether to receive it.
+    func begin(at start: Int64, end: Int64?, total: Int64?) -> Bool {
+        state.withLock { state in
+            if case .entire(let size) = kind, let total, total > Int64(size) { state.failure = .tooLarge }
+            state.cursor = start
+            state.end = end
+            return state.failure == nil && start <= state.position
+        }
+    }
+
+    /// Prepares to receive a representation from its beginning.
+    /// - Returns: whether to receive it; false if the caller has bytes of another one.
+    func replace(total: Int64?, digests: ExpectedDigests?) -> Bool {
+        let isPossible = state.withLock { state in
+            guard state.delivered == 0 else {
+                state.failure = .hasChanged
+                return false
+            }
+            state.content = Data()
+            state.position = 0
+            state.digests = digests
+            return true
+        }
+        return isPossible && begin(at: 0, end: nil, total: total)
+    }
+
+    func isReady(orCall wake: @escaping @Sendable () -> Void) -> Bool {
+        state.withLock { state in
+            if kind != .stream || state.isClosed || state.content.count < Self.window { return true }
+            state.wake = wake
+            return false
+        }
+    }
+
+    func write(_ bytes: UnsafeRawBufferPointer) throws(Errno) {
+        let reader = try state.withLock { state throws(Errno) in
+            if state.isClosed { throw Errno.brokenPipe }
+            if let end = state.end, Int64(bytes.count) > end - state.cursor { state.failure = .overrun }
+            let known = Int(min(state.position - state.cursor, Int64(bytes.count)))
+            let new = UnsafeRawBufferPointer(rebasing: bytes[known...])
+            if case .entire(let size) = kind, new.count > size - state.content.count { state.failure = .tooLarge }
+            if state.failure != nil { throw Errno.fileTooLarge }
+            state.content.append(contentsOf: new)
+            state.digests?.update(new)
+            state.cursor += Int64(bytes.count)
+            state.position += Int64(new.count)
+            defer { state.reader = nil }
+            return state.reader
+        }
+        reader?.resume()
+    }
+
+    // MARK: For the caller
+
+    /// Returns the bytes that have arrived, and waits for the first of them; `nil` after the end.
+    func next() async throws(TransferError) -> Data? {
+        while true {
+            let (content, ending, wake) = state.withLock { state in
+                let content = state.content
+                state.content = Data()
+                state.delivered += Int64(content.count)
+                defer { state.wake = nil }
+                return (content, state.ending, state.wake)
+            }
+            wake?()
+            if !content.isEmpty { return content }
+            if let ending {
+                try ending.get()
+                return nil
+            }
+            await withCheckedContinuation { continuation in
+                let isReady = state.withLock { state in
+                    let isReady = !state.content.isEmpty || state.ending != nil
+                    if !isReady { state.reader = continuation }
+                    return isReady
+                }
+                if isReady { continuation.resume() }
+            }
+        }
+    }
+
+    /// Ends the iteration after the bytes that have arrived.
+    /// - Parameter ending: the result of the download.
+    func end(_ ending: Result<Void, TransferError>) {
+        let reader = state.withLock { state in
+            if state.ending == nil { state.ending = ending }
+            defer { state.reader = nil }
+            return state.reader
+        }
+        reader?.resume()
+    }
+
+    /// Drops all bytes: the caller needs none.
+    func close() {
+        let wake = state.withLock { state in
+            state.isClosed = true
+            state.content = Data()
+            defer { state.wake = nil }
+            return state.wake
+        }
+        wake?()
+    }
+}

@@ -1,0 +1,127 @@
+import Foundation
+import HTTPSemantics
+
+/// The bytes of a download as a sequence of chunks, which is not stored on the disk.
+///
+/// The download starts with the first iteration, and continues after interruptions where it was interrupted, as any
+/// download. If the caller is slow, no more than 2 MiB are received ahead. The iteration can be begun once. When it is
+/// left, or its task is canceled, the download ends.
+///
+/// The iteration throws ``TransferError``: with the code `sourceChanged` if the representation changes (or has no
+/// validator) and bytes of it were delivered, and with `digestMismatch` after all bytes if they do not match
+/// `Repr-Digest`. It throws `CancellationError` if its task was canceled. Such a download cannot be resumed later.
+public struct DownloadStream: AsyncSequence, Sendable {
+    private let transfer: StreamTransfer
+
+    init(_ transfer: StreamTransfer) {
+        self.transfer = transfer
+    }
+
+    /// The request of the download.
+    public var request: TransferRequest { transfer.request }
+
+    /// The received bytes out of the total.
+    public var progress: Progress { transfer.progress }
+
+    /// The events of the download, until it ends. Reading them does not start it.
+    public var events: AsyncStream<TransferEvent> { transfer.control.events.stream() }
+
+    /// The times of up to fifty requests that have ended last.
+    public var metrics: [RequestMetrics] { transfer.metrics }
+
+    /// Iterates over the chunks.
+    public func makeAsyncIterator() -> Iterator { Iterator(Reader(transfer)) }
+
+    /// An iteration over the chunks of a download.
+    public struct Iterator: AsyncIteratorProtocol {
+        private let reader: Reader
+
+        fileprivate init(_ reader: Reader) {
+            self.reader = reader
+        }
+
+        /// Waits for the next bytes.
+        /// - Returns: at least one byte; `nil` after the last one.
+        /// - Throws: ``TransferError`` or `CancellationError`.
+        public mutating func next() async throws -> Data? { try await reader.next() }
+    }
+
+    /// Ends the download when the iteration is released.
+    fileprivate final class Reader: Sendable {
+        private let transfer: StreamTransfer
+
+        init(_ transfer: StreamTransfer) {
+            self.transfer = transfer
+        }
+
+        deinit { transfer.stop() }
+
+        func next() async throws -> Data? {
+            transfer.start()
+            do {
+                let chunk = try await withTaskCancellationHandler {
+                    try await transfer.plan.input.next()
+                } onCancel: {
+                    transfer.stop()
+                }
+                try Task.checkCancellation()
+                return chunk
+            } catch {
+                try Task.checkCancellation()
+                throw error
+            }
+        }
+    }
+}
+
+/// A download to memory.
+final class StreamTransfer: DrivenTransfer {
+    let client: TransferClient
+    let plan: TransferPlan<StreamOperation>
+    let control = TransferControl<TransferResponse>()
+    let transferProgress: TransferProgress
+
+    init(client: TransferClient, plan: TransferPlan<StreamOperation>) {
+        self.client = client
+        self.plan = plan
+        let control = control
+        transferProgress = TransferProgress(total: nil) { control.requestStop(.pause) }
+    }
+
+    func value() async throws -> TransferResponse { try await cancellableOutcome() }
+
+    /// Ends the download; its bytes are not needed any more.
+    func stop() {
+        plan.input.close()
+        control.requestStop(.cancel(deleting: true))
+    }
+}
+
+extension TransferClient {
+    /// Prepares a download whose bytes are delivered as they arrive, and not stored.
+    ///
+    ///     for try await chunk in client.stream(TransferRequest("https://files.example/list.csv")) {
+    ///         parser.parse(chunk)
+    ///     }
+    /// - Parameter request: a GET request without `Range` and `If-Range`.
+    public func stream(_ request: TransferRequest) -> DownloadStream {
+        DownloadStream(StreamTransfer(client: self, plan: TransferPlan(request, ContentBuffer(.stream))))
+    }
+
+    /// Downloads a representation to memory. The download continues after interruptions. It begins again if the
+    /// representation has changed.
+    /// - Parameters:
+    ///   - request: a GET request without `Range` and `If-Range`.
+    ///   - maximumSize: the maximum number of bytes. No memory is allocated in advance.
+    /// - Returns: all bytes of the representation, and the response with the last of them, without its content.
+    /// - Throws: ``TransferError``, with the code `tooLarge` if there are more than `maximumSize` bytes, and with
+    ///   `digestMismatch` if they do not match `Repr-Digest`; `CancellationError` if the task was canceled.
+    public func data(
+        for request: TransferRequest, maximumSize: Int
+    ) async throws -> (data: Data, response: TransferResponse) {
+        let buffer = ContentBuffer(.entire(maximumSize: maximumSize))
+        let transfer = StreamTransfer(client: self, plan: TransferPlan(request, buffer))
+        let response = try await transfer.value()
+        return (try await buffer.next() ?? Data(), response)
+    }
+}

@@ -1,0 +1,156 @@
+import HTTPSemantics
+import ResumableUpload
+import SystemCalls
+
+/// The operation of a download to memory. Bytes that the caller has cannot be replaced, so a representation that
+/// changes after that ends the download.
+final class StreamOperation: DownloadingOperation {
+    typealias Success = TransferResponse
+    typealias Checkpoint = DownloadCheckpoint
+    typealias Input = ContentBuffer
+    typealias Outcome = ClientResponseHead
+
+    unowned let driver: TransferDriver<StreamOperation>
+    var machine: DownloadMachine
+
+    private var buffer: ContentBuffer { driver.plan.input }
+
+    static func total(of plan: TransferPlan<StreamOperation>) -> Int64? { nil }
+
+    init(driver: TransferDriver<StreamOperation>) {
+        self.driver = driver
+        machine = DownloadMachine(
+            keepsEarlier: false, retry: driver.client.configuration.retry, random: { Double.random(in: 0..<1) })
+    }
+
+    func prepare() async throws(TransferError) -> TransferResponse? {
+        try checkRequest()
+        return nil
+    }
+
+    // MARK: One exchange
+
+    func canSend(_ request: ClientRequest) async -> Bool {
+        // Otherwise the server would wait on the new connection for a caller that is slow.
+        await driver.control.wait { buffer.isReady(orCall: $0) }
+    }
+
+    func willSend(_ request: ClientRequest, to uri: RequestURI) {
+        noteCredentials(for: request, to: uri)
+        driver.progress.note(transferred: buffer.position)
+    }
+
+    func complete(_ transport: inout TransportRequest, for request: ClientRequest) {
+        let buffer = buffer
+        let machine = machine
+        let given = driver.plan.request.digestField?.values ?? []
+        transport.receive = { head in
+            let canReceive: Bool
+            switch machine.reception(of: head) {
+            case .resume(let known, let end):
+                canReceive = buffer.begin(at: machine.start, end: end, total: known.total)
+            case .replace(let new):
+                if machine.hasBytes, machine.representation?.hasSameValidator(as: new) == true {
+                    canReceive = buffer.begin(at: 0, end: nil, total: new.total)
+                } else {
+                    let sent = new.digest.flatMap { DigestField(fieldLines: [$0]) }?.values ?? []
+                    canReceive = buffer.replace(total: new.total, digests: ExpectedDigests(sent + given))
+                }
+            case .complete, .doubtful, .redirection, .refusal, .unexpected: return .refusal
+            case .inconsistent, .earlier, .violation: return .abort
+            }
+            return canReceive ? .write(buffer) : .abort
+        }
+    }
+
+    func handle(_ event: TransportEvent, of request: ClientRequest, _ exchange: TransportExchange) async {
+        switch event {
+        case .head(let head):
+            switch machine.reception(of: head) {
+            case .resume(let known, _), .replace(let known): begin(known)
+            default: break
+            }
+        case .received: reportProgress()
+        case .interim, .sent: break
+        }
+    }
+
+    private func begin(_ representation: DownloadRepresentation) {
+        total = representation.total
+        if driver.isResuming { driver.control.events.send(.resumed(at: buffer.position)) }
+        driver.isResuming = false
+    }
+
+    func ended(
+        _ result: TransportResult, of request: ClientRequest, from uri: RequestURI, isAborted: Bool
+    ) async throws(TransferError) {
+        reportProgress()
+        if let failure = buffer.failure { throw error(of: failure) }
+        guard let head = result.head else {
+            let failure = result.failure ?? .connectionLost(code: 0, message: "no response")
+            driver.lastFailure = TransferError(failure, asking: uri)
+            return machine.interrupted(failure.interruption)
+        }
+        var ending = ContentEnding.complete
+        driver.lastFailure = nil
+        switch machine.reception(of: head) {
+        case .resume, .replace:
+            driver.response = TransferResponse(status: head.status, fields: head.fields)
+            if let failure = result.failure {
+                driver.lastFailure = TransferError(failure, asking: uri)
+                ending = .cut(failure.interruption)
+            } else if !buffer.isCaughtUp {
+                ending = .cut(.truncated)
+            }
+        case .inconsistent, .earlier: driver.isResuming = true
+        case .complete, .doubtful, .redirection, .refusal, .unexpected, .violation:
+            driver.response = TransferResponse(status: head.status, fields: head.fields, content: result.content)
+        }
+        machine.responded(head, position: buffer.position, ending: ending, now: SystemClock.realtimeSeconds())
+    }
+
+    private func error(of failure: ContentBuffer.Failure) -> TransferError {
+        switch failure {
+        case .tooLarge: TransferError(.tooLarge, "The content is larger than the caller accepts.")
+        case .hasChanged:
+            TransferError(
+                .sourceChanged,
+                "The server sent other content, or content without a validator, after a part was delivered.")
+        case .overrun: TransferError(.protocolViolation, "The response is longer than its head stated.")
+        }
+    }
+
+    // MARK: The end
+
+    func finish(_ head: ClientResponseHead) async throws(TransferError) -> TransferResponse {
+        guard buffer.matchesDigests else {
+            throw TransferError(.digestMismatch, "The received bytes do not match their digest.")
+        }
+        total = buffer.position
+        reportProgress()
+        driver.progress.finish()
+        buffer.end(.success(()))
+        return TransferResponse(status: head.status, fields: head.fields)
+    }
+
+    private var total: Int64?
+    private var reportedPosition: Int64?
+
+    private func reportProgress() {
+        let position = buffer.position
+        guard position != reportedPosition else { return }
+        reportedPosition = position
+        driver.progress.note(transferred: position)
+        driver.progress.update(completed: position, total: total)
+        driver.control.events.send(.received(position, total: total))
+    }
+
+    var checkpoint: DownloadCheckpoint? { nil }
+
+    func conclude(_ error: TransferError) async -> TransferConclusion<DownloadCheckpoint> {
+        buffer.end(.failure(error))
+        return .nothing
+    }
+
+    func close() {}
+}
