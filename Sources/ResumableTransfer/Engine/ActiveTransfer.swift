@@ -244,7 +244,8 @@ final class ActiveTransfer {
         if receiver.received > 0 { exchange.report(.received(receiver.received)) }
         return TransportResult(
             head: receiver.head, content: receiver.content, sent: sent ?? 0, received: receiver.received,
-            sourceEnded: sender?.isAtEnd ?? false, failure: failure, isContentComplete: isContentComplete,
+            sourceEnded: sender?.isAtEnd(sent: sent ?? 0) ?? false, failure: failure,
+            isContentComplete: isContentComplete,
             metrics: metrics(sent: sent ?? 0))
     }
 

@@ -133,9 +133,12 @@ struct ContentSender {
         (isEnded || content.count == handed) && sent(bytes, isHTTP2: isHTTP2) == handed
     }
 
-    /// Whether all of the content was handed to libcurl.
-    var isAtEnd: Bool {
+    /// Whether the content ends after the bytes that were sent, or, if its length is known, was handed to libcurl completely.
+    /// - Parameter sent: the number of bytes that were sent. A source whose length becomes known may have handed over more,
+    ///   and its end is then not the end of these bytes.
+    func isAtEnd(sent: Int64) -> Bool {
         if let count = content.count { return handed == count }
+        guard sent == handed else { return false }
         if hasSourceEnded { return true }
         guard let length = source?.length else { return false }
         return content.start + handed >= length

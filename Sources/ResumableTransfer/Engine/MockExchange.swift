@@ -119,7 +119,7 @@ final class MockExchange: ExchangeCommands {
         metrics.received = receiver.received
         return TransportResult(
             head: receiver.head, content: receiver.content, sent: metrics.sent, received: receiver.received,
-            sourceEnded: state.sender?.isAtEnd ?? false, failure: failure,
+            sourceEnded: state.sender?.isAtEnd(sent: metrics.sent) ?? false, failure: failure,
             isContentComplete: failure == nil && !receiver.isSatisfied, metrics: metrics)
     }
 
@@ -207,7 +207,7 @@ final class MockExchange: ExchangeCommands {
             if state.sender?.isHeld == true {
                 return (Step.wait(changes: state.changes, until: state.sender?.resumesAt), exchange, Int64(0))
             }
-            if state.times.requestEnd == nil, state.sender?.isAtEnd == true {
+            if state.times.requestEnd == nil, state.sender.map({ $0.isAtEnd(sent: $0.handed) }) == true {
                 state.times.requestEnd = SystemClock.monotonicNanoseconds()
             }
             return (.bytes(count), exchange, state.sender?.handed ?? 0)
