@@ -24,8 +24,11 @@ struct PublicNamesTests {
         Target.self, (any TargetHandler).self, TargetRequest.self, TokenAuthorizer.self, TokenList.self,
         TokenScope.self, UploadID.self, UploadLimits.self, UploadProposal.self, UploadStore.self,
         // ResumableTransfer
-        DataSource.self, Download.self, DownloadDestination.self, DownloadResult.self, FileSource.self,
-        HTTPVersion.self, ResumeData.self, SourceError.self, (any Transfer).self, TransferClient.self,
+        ClientCertificate.self, DataSource.self, DigestAlgorithm.self, Download.self, DownloadDestination.self,
+        DownloadResult.self, DownloadStream.self, FileSource.self, HTTPVersion.self, MockFailure.self,
+        MockRequest.self, MockResponse.self, MockTransport.self, RequestMetrics.self, ResumeData.self,
+        RetryDecision.self, SequenceSource.self, SourceError.self, TransferLogEntry.self, TransferProgress.self,
+        TransferStore.self, (any Transfer).self, TransferClient.self,
         TransferError.self, CurlError.self, TransferEvent.self, TransferRecord.self, TransferRequest.self,
         TransferResponse.self,
         Upload.self, UploadResult.self, (any UploadSource).self,

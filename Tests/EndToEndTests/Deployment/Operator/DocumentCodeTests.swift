@@ -38,7 +38,10 @@ struct DocumentCodeTests {
         for line in text.split(separator: "\n", omittingEmptySubsequences: false) {
             if let lines = open {
                 if line == "```" {
-                    blocks.append(lines.joined(separator: "\n") + "\n")
+                    // A manifest is not part of the program.
+                    if lines.first?.hasPrefix("// swift-tools-version") != true {
+                        blocks.append(lines.joined(separator: "\n") + "\n")
+                    }
                     open = nil
                 } else {
                     open = lines + [line]
