@@ -3,7 +3,7 @@ import SystemCalls
 
 /// Keeps transfers in a directory, so that a later launch of the program resumes them.
 ///
-/// Each transfer has a name that the program chooses. ``upload(file:to:fields:as:userInfo:)`` and the other methods
+/// Each transfer has a name that the program chooses. `upload(file:to:fields:as:userInfo:)` and the other methods
 /// that begin a transfer resume the transfer of that name if the store has one. While the transfer runs, the store
 /// saves each of its checkpoints. It removes the entry when the transfer has succeeded, was canceled, or cannot be
 /// resumed any more. A transfer is kept from its first checkpoint on: when the server has announced an upload resource,
