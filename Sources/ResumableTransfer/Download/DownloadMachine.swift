@@ -197,7 +197,7 @@ struct DownloadMachine: Sendable {
         let status = head.status
         if status == .unauthorized, canRefreshCredentials, !hasFreshCredentials {
             phase = .refreshCredentials
-        } else if [401, 403, 407].contains(status) {
+        } else if status.isUnauthorized {
             phase = .failed(.unauthorized(status))
         } else if status.isTransient || status.isRedirection && hasBytes {
             let reason = status.isTransient ? ClientInterruption.status(status) : .unexpected(status)

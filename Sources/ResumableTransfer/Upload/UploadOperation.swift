@@ -168,7 +168,7 @@ final class UploadOperation: TransferOperation {
     static func rejection(of result: UploadResult) -> TransferError? {
         guard let status = result.status, status.isClientError || status.isServerError else { return nil }
         return TransferError(
-            [401, 403, 407].contains(status.rawValue) ? .unauthorized : .refused,
+            status.isUnauthorized ? .unauthorized : .refused,
             "The server rejected the upload (\(status)).",
             response: TransferResponse(status: status, fields: result.fields, content: result.content))
     }
@@ -204,10 +204,10 @@ final class UploadOperation: TransferOperation {
         guard driver.lastFailure == nil, let response = driver.response else {
             return driver.lastFailure ?? TransferError(.connectionLost, "The connection was lost.")
         }
-        let isForbidden = [401, 403, 407].contains(response.status.rawValue)
+        let status = response.status
         return TransferError(
-            isForbidden ? .unauthorized : response.status.isTransient ? .serverUnavailable : .refused,
-            "The server did not delete the upload (\(response.status)).", response: response)
+            status.isUnauthorized ? .unauthorized : status.isTransient ? .serverUnavailable : .refused,
+            "The server did not delete the upload (\(status)).", response: response)
     }
 
     var checkpoint: UploadCheckpoint? {

@@ -190,7 +190,4 @@ extension ClientRequest {
 extension Status {
     /// 404 or 410
     var isGone: Bool { self == .notFound || self == .gone }
-
-    /// 401, 403 or 407
-    var isUnauthorized: Bool { [401, 403, 407].contains(rawValue) }
 }

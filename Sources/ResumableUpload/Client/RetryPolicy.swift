@@ -49,4 +49,7 @@ extension Status {
     package var isTransient: Bool {
         isServerError ? rawValue != 501 && rawValue != 505 : [408, 423, 425, 429].contains(rawValue)
     }
+
+    /// Whether other credentials can have another result: 401, 403 and 407.
+    package var isUnauthorized: Bool { [401, 403, 407].contains(rawValue) }
 }

@@ -34,8 +34,8 @@ extension CommandFailure {
 
 extension ExitStatus {
     init(_ error: TransferError) {
-        let isForbidden = error.code == .proxyRefused && [401, 403, 407].contains(error.status?.rawValue)
-        self = isForbidden ? .notAllowed : ExitStatus(error.code)
+        let isUnauthorized = error.code == .proxyRefused && error.status?.isUnauthorized == true
+        self = isUnauthorized ? .notAllowed : ExitStatus(error.code)
     }
 
     /// The exit status of a command that ends with this error.

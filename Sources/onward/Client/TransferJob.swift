@@ -130,11 +130,11 @@ struct TransferJob: Sendable {
         let isDone = result.isResponseLost || result.status?.isSuccessful == true
         guard isDone else {
             run.state.remove()
-            let isForbidden = [401, 403, 407].contains(status)
+            let isUnauthorized = result.status?.isUnauthorized == true
             let reason =
                 ResponseReason.of(content: result.content, fields: result.fields).map { " It says: \($0)" } ?? ""
             let failure = CommandFailure(
-                status: isForbidden ? .notAllowed : .unavailable, code: isForbidden ? "unauthorized" : "refused",
+                status: isUnauthorized ? .notAllowed : .unavailable, code: isUnauthorized ? "unauthorized" : "refused",
                 message: "The server rejected the content (\(status)).\(reason)", response: result.status)
             return run.report.ended(failure)
         }
