@@ -37,14 +37,14 @@ extension FileDescriptor {
         return done
     }
 
-    /// All bytes of the file.
+    /// The bytes of the file from `start` to its end.
     /// - Throws: `fileTooLarge` if there are more than `limit`; the error of the read.
-    package func content(atMost limit: Int) throws(Errno) -> [UInt8] {
+    package func content(from start: Int64 = 0, atMost limit: Int = .max) throws(Errno) -> [UInt8] {
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 << 10, alignment: 16)
         defer { buffer.deallocate() }
         var content: [UInt8] = []
         while true {
-            let count = try read(into: buffer, at: Int64(content.count))
+            let count = try read(into: buffer, at: start + Int64(content.count))
             content += buffer[..<count]
             guard content.count <= limit else { throw .fileTooLarge }
             guard count == buffer.count else { return content }
@@ -55,6 +55,7 @@ extension FileDescriptor {
     package func truncate(to size: Int64) throws(Errno) {
         _ = try retryingOnInterrupt { ftruncate(rawValue, off_t(size)) }
     }
+
     /// Frees the space of `count` bytes at the offset, which are then zero; the size does not change (fallocate(2)).
     package func punchHole(at offset: Int64, count: Int64) throws(Errno) {
         let mode = Int32(ONWARD_FALLOC_KEEP_SIZE | ONWARD_FALLOC_PUNCH_HOLE)

@@ -27,6 +27,14 @@ extension FileDescriptor {
         return FileStatus(status)
     }
 
+    /// Whether an entry of this directory is the open file: both have the same device and inode. The entry may have been
+    /// removed, or its name given to another file, since the file was opened.
+    /// - Returns: also `false` if the attributes of one of them cannot be read.
+    package func isName(_ path: FilePath, of file: FileDescriptor) -> Bool {
+        guard let entry = try? status(at: path), let opened = try? file.status() else { return false }
+        return entry.inode == opened.inode && entry.device == opened.device
+    }
+
     /// Creates a directory, relative to the working directory (mkdir(2)).
     package static func makeDirectory(_ path: FilePath, mode: UInt32 = 0o700) throws(Errno) {
         _ = try retryingOnInterrupt { path.withCString { mkdir($0, mode_t(mode)) } }

@@ -37,16 +37,11 @@ final class TicketClaim: Sendable {
             let file = try directory.open(at: ticket.fileName, createsFile ? flags.union(.create) : flags)
             guard try file.lockForTransfer() else { return nil }
             // The transfer that held the lock may have ended, and removed the name.
-            guard isNamed(file, ticket, in: directory) else { continue }
+            guard directory.isName(FilePath(ticket.fileName), of: file) else { continue }
             // The run that made the checkpoint has used up the data with a ticket of this generation.
             if try file.status().size == 0 { try? write(ticket.generation + 1, to: file) }
             return TicketClaim(ticket, directory, file)
         }
-    }
-
-    private static func isNamed(_ file: FileDescriptor, _ ticket: ResumeTicket, in directory: FileDescriptor) -> Bool {
-        guard let named = try? directory.status(at: ticket.fileName).inode else { return false }
-        return named == (try? file.status().inode)
     }
 
     /// Claims the transfer of data with a ticket. Data of earlier generations is superseded.
@@ -60,7 +55,7 @@ final class TicketClaim: Sendable {
         }
         guard try file.lockForTransfer() else { return .busy }
         // The name may have been removed before the lock was acquired.
-        guard isNamed(file, ticket, in: directory) else { return .missing }
+        guard directory.isName(FilePath(ticket.fileName), of: file) else { return .missing }
         let claim = TicketClaim(ticket, directory, file)
         let lowest = generation(in: file)
         guard ticket.generation >= lowest else { return .superseded }

@@ -57,7 +57,7 @@ package struct PrivateDirectory: Sendable {
 
     /// The content of a file; `nil` if there is none.
     /// - Throws: `fileUnusable`, also if other users could have written the file, or can read it.
-    package func read(_ name: FilePath, atMost limit: Int64 = Int64(maxFileSize)) throws(StateError) -> Data? {
+    package func read(_ name: FilePath, atMost limit: Int = maxFileSize) throws(StateError) -> Data? {
         let file: FileDescriptor
         do throws(Errno) {
             file = try descriptor.open(at: name, [.readOnly, .noFollow, .nonBlocking])
@@ -66,36 +66,24 @@ package struct PrivateDirectory: Sendable {
             throw failure(name, "cannot be read: \(error)")
         }
         let status: FileStatus
-        let content: Data
+        let content: [UInt8]
         do throws(Errno) {
             status = try file.status()
-            content = try PrivateDirectory.content(of: file, size: Int(min(status.size, limit)))
+            guard status.isRegular else { throw .fileTooLarge }
+            content = try file.content(atMost: limit)
         } catch {
-            throw failure(name, "cannot be read: \(error)")
-        }
-        guard status.isRegular, status.size <= limit else {
-            throw failure(name, "does not contain the state of a transfer")
+            throw failure(
+                name, error == .fileTooLarge ? "does not contain the state of a transfer" : "cannot be read: \(error)")
         }
         guard status.owner == ProcessControl.effectiveUser, status.permissions & 0o077 == 0 else {
             throw failure(name, "must be owned by you and private; if you trust its content, use chmod 600")
         }
-        return content
-    }
-
-    private static func content(of file: FileDescriptor, size: Int) throws(Errno) -> Data {
-        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: max(1, size), alignment: 1)
-        defer { buffer.deallocate() }
-        return Data(buffer.prefix(try file.read(into: buffer, at: 0)))
+        return Data(content)
     }
 
     /// The bytes of a file from `start` on.
-    package func content(of name: FilePath, from start: Int64) throws(Errno) -> Data {
-        let file = try descriptor.open(at: name, [.readOnly, .noFollow, .nonBlocking])
-        let count = Int(max(0, try file.status().size - start))
-        guard count > 0 else { return Data() }
-        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: count, alignment: 1)
-        defer { buffer.deallocate() }
-        return Data(buffer.prefix(try file.read(into: buffer, at: start)))
+    package func content(of name: FilePath, from start: Int64) throws(Errno) -> [UInt8] {
+        try descriptor.open(at: name, [.readOnly, .noFollow, .nonBlocking]).content(from: start)
     }
 
     /// Appends `bytes` to a file, on stable storage.
@@ -135,10 +123,7 @@ package struct PrivateDirectory: Sendable {
     }
 
     /// Whether `name` is still the name of `file`.
-    func isNamed(_ file: FileDescriptor, _ name: FilePath) -> Bool {
-        guard let own = try? file.status(), let there = try? descriptor.status(at: name) else { return false }
-        return own.inode == there.inode && own.device == there.device
-    }
+    func isName(_ name: FilePath, of file: FileDescriptor) -> Bool { descriptor.isName(name, of: file) }
 
     func unlinkLock(_ name: FilePath) { try? descriptor.unlink(at: name) }
 

@@ -33,7 +33,7 @@ package final class StateLock: Sendable {
             do throws(Errno) {
                 file = try directory.openLock(name)
                 if try file.tryLock() {
-                    guard directory.isNamed(file, name) else { continue }
+                    guard directory.isName(name, of: file) else { continue }
                     try file.truncate(to: 0)
                     try file.write(Array("\(ProcessControl.identifier)\n".utf8), at: 0)
                     return StateLock(directory, name, file)

@@ -130,7 +130,7 @@ extension FileDescriptor {
             let file = try open(at: name, [.readWrite, .noFollow, .nonBlocking])
             guard try file.status().modified.seconds <= limit, try file.tryLock() else { return false }
             // The name may have been removed, and given to another file, before the lock was acquired.
-            guard try status(at: name).inode == file.status().inode else { return false }
+            guard isName(name, of: file) else { return false }
             try unlink(at: name)
             return true
         } catch {
