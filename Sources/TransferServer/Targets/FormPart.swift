@@ -23,8 +23,6 @@ public struct FormLimits: Sendable, Hashable {
 ///
 /// `for try await chunk in part` reads the content with little memory.
 public struct FormPart: Sendable {
-    private static let copySize = 256 << 10
-
     /// The name of the form field. Several parts can have the same name.
     public let name: String
     /// The name of the file as the client sent it; `nil` if the part is not a file. It is untrusted: it can have
@@ -109,16 +107,9 @@ public struct FormPart: Sendable {
         let upload = bytes.upload
         let lease = try upload.store.createTransient(principal: upload.principal, length: length)
         defer { lease.release() }
-        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: Self.copySize, alignment: 1)
-        defer { buffer.deallocate() }
-        var offset: Int64 = 0
-        while offset < length {
-            // A large copy must not delay the stop of the server.
-            if Task.isCancelled { throw .superseded }
-            let count = try read(into: buffer, at: offset)
-            guard count > 0 else { throw .stateLost }
-            try lease.append(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
-            offset += Int64(count)
+        try bytes.forEachPiece { (piece) throws(StoreError) in
+            try lease.append(piece)
+            return true
         }
         return try lease.publish(publication)
     }
@@ -130,8 +121,6 @@ extension FormPart: AsyncSequence {
 }
 
 extension ReceivedUpload {
-    private static let scanSize = 256 << 10
-
     /// Finds the parts of an upload that is `multipart/form-data`, as HTML forms and `curl -F` send it. It reads the
     /// content once, without keeping it in memory.
     ///
@@ -144,34 +133,28 @@ extension ReceivedUpload {
         guard let boundary = fields["Content-Type"].flatMap({ MultipartFormScanner.boundary(ofContentType: $0) }) else {
             throw ContentRejection(.noForm)
         }
-        let result: Result<[MultipartFormScanner.Part], FormError> = try await withTaskExecutorPreference(executor) {
-            () throws(StoreError) in
-            var scanner = MultipartFormScanner(
-                boundary: boundary, maxParts: limits.maxParts, maxHeadSize: limits.maxHeadSize)
-            return try scan(with: &scanner)
-        }
-        switch result {
-        case .success(let parts): return parts.map { FormPart($0, of: self) }
-        case .failure(let error): throw ContentRejection(ProblemDetails(error))
+        let scanner = MultipartFormScanner(
+            boundary: boundary, maxParts: limits.maxParts, maxHeadSize: limits.maxHeadSize)
+        do {
+            return try await withTaskExecutorPreference(executor) { try scan(with: scanner) }.get().map {
+                FormPart($0, of: self)
+            }
+        } catch let error as FormError {
+            throw ContentRejection(ProblemDetails(error))
         }
     }
 
     private func scan(
-        with scanner: inout MultipartFormScanner
+        with scanner: MultipartFormScanner
     ) throws(StoreError) -> Result<[MultipartFormScanner.Part], FormError> {
-        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: Self.scanSize, alignment: 1)
-        defer { buffer.deallocate() }
-        var offset: Int64 = 0
-        while offset < length {
-            if Task.isCancelled { throw .superseded }
-            let count = try read(into: buffer, at: offset)
-            guard count > 0 else { throw .stateLost }
-            offset += Int64(count)
-            do throws(FormError) { try scanner.scan(UnsafeRawBufferPointer(rebasing: buffer[..<count])) } catch {
-                return .failure(error)
-            }
+        var scanner = scanner
+        var failure: FormError?
+        try bytes.forEachPiece { piece in
+            do throws(FormError) { try scanner.scan(piece) } catch { failure = error }
+            return failure == nil
         }
-        do throws(FormError) { return .success(try scanner.finish()) } catch { return .failure(error) }
+        if let failure { return .failure(failure) }
+        return Result { () throws(FormError) in try scanner.finish() }
     }
 }
 

@@ -28,6 +28,21 @@ struct UploadBytes: Sendable {
             into: UnsafeMutableRawBufferPointer(rebasing: buffer[..<count]), at: range.lowerBound + offset)
     }
 
+    /// Calls `body` with all bytes, in order and in pieces of at most 256 KiB, until it returns `false`.
+    /// - Throws: `superseded` if the task was canceled, because reading must not delay the stop of the server.
+    func forEachPiece(_ body: (UnsafeRawBufferPointer) throws(StoreError) -> Bool) throws(StoreError) {
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 256 << 10, alignment: 1)
+        defer { buffer.deallocate() }
+        var offset: Int64 = 0
+        while offset < length {
+            if Task.isCancelled { throw .superseded }
+            let count = try read(into: buffer, at: offset)
+            guard count > 0 else { throw .stateLost }
+            guard try body(UnsafeRawBufferPointer(rebasing: buffer[..<count])) else { return }
+            offset += Int64(count)
+        }
+    }
+
     /// Reads on the thread of the connection, which may block.
     func content(atMost limit: Int) async throws -> [UInt8] {
         guard length <= Int64(limit) else { throw ContentRejection(.contentTooLarge(limit: limit)) }
@@ -92,7 +107,7 @@ public struct ContentChunks: AsyncIteratorProtocol {
 }
 
 extension ReceivedUpload: AsyncSequence {
-    private var bytes: UploadBytes { UploadBytes(upload: self, range: 0..<length) }
+    var bytes: UploadBytes { UploadBytes(upload: self, range: 0..<length) }
 
     /// Creates an iterator over the content in chunks, so that `for try await chunk in upload` reads it with little
     /// memory.
