@@ -7,9 +7,7 @@ import SystemCalls
 /// protocol, and the partial file.
 final class DownloadOperation: DownloadingOperation {
     typealias Success = DownloadResult
-    typealias Checkpoint = DownloadCheckpoint
     typealias Input = DownloadDestination
-    typealias Outcome = ClientResponseHead
 
     unowned let driver: TransferDriver<DownloadOperation>
     var machine: DownloadMachine

@@ -2,7 +2,8 @@ import HTTPSemantics
 import ResumableUpload
 
 /// What downloads to files and to memory have in common: their requests, and the state machine.
-protocol DownloadingOperation: TransferOperation where Outcome == ClientResponseHead {
+protocol DownloadingOperation: TransferOperation
+where Outcome == ClientResponseHead, Checkpoint == DownloadCheckpoint {
     var driver: TransferDriver<Self> { get }
     var machine: DownloadMachine { get set }
 }

@@ -6,9 +6,7 @@ import SystemCalls
 /// changes after that ends the download.
 final class StreamOperation: DownloadingOperation {
     typealias Success = TransferResponse
-    typealias Checkpoint = DownloadCheckpoint
     typealias Input = ContentBuffer
-    typealias Outcome = ClientResponseHead
 
     unowned let driver: TransferDriver<StreamOperation>
     var machine: DownloadMachine
