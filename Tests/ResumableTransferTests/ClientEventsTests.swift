@@ -61,7 +61,7 @@ struct ClientEventsTests {
         #expect(found == [5, 50])
     }
 
-    @Test("a stream that nobody holds any more is forgotten")
+    @Test("a stream that the program has released gets no more events, and is removed from the list")
     func forgotten() async {
         let events = ClientEvents()
         do { _ = events.stream() }

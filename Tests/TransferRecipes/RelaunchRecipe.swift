@@ -58,7 +58,7 @@ struct Transfers {
         try await store.discard(entry)
     }
 
-    /// Removes what nobody has touched for 30 days.
+    /// Removes transfers whose saved state has not changed for 30 days.
     func sweep() async {
         let sweep = await store.sweep(olderThan: .seconds(30 * 24 * 3600))
         print("Removed \(sweep.entries.count) transfers and \(sweep.files.count) other files.")

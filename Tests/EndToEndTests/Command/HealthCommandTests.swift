@@ -38,7 +38,7 @@ struct HealthCommandTests {
             #expect(try health(variables, "/healthz", expect: 0).contains("/healthz answers 200"))
             let refused = try health(variables, "/files/nothing", expect: 69)
             #expect(refused.contains("404: "), "the reason is missing: \(refused)")
-            // 0.0.0.0 stands for all addresses; health uses the loopback address.
+            // The server listens on all addresses (0.0.0.0); the command connects to the loopback address.
             #expect(try health(["ONWARD_LISTEN": "0.0.0.0:\(server.port)"], nil, expect: 0).contains("200"))
             _ = try health(variables, "/a b", expect: 64)
         }

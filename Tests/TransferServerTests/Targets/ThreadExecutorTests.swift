@@ -10,7 +10,7 @@ import Testing
 struct ThreadExecutorTests {
     private static let count = 300
 
-    /// Lets nobody pass before all have arrived.
+    /// Blocks each caller until all callers have arrived.
     private actor Barrier {
         private let count: Int
         private var waiting: [CheckedContinuation<Void, Never>] = []
