@@ -23,7 +23,7 @@ test: test-packages ## build and run every test
 	SWIFT=$(SWIFT) scripts/test-embedding
 	SWIFT=$(SWIFT) scripts/test-snippets
 
-test-unit: test-packages ## run only the short tests that start no program (one minute after a build)
+test-unit: test-packages ## run only the short tests that start no program (one minute, plus the build)
 	$(SWIFT) build --build-tests
 	SWIFT=$(SWIFT) scripts/run-tests --skip 'EndToEndTests[.]' --skip 'ConformanceKitTests[.]' --skip 'FuzzingTests[.]' \
 	  --skip 'PowerLossTests' --skip 'CrashTests' --skip 'FramingDifferentialTests'

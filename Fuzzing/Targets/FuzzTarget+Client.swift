@@ -5,7 +5,7 @@ import ResumableUpload
 @testable import ResumableTransfer
 
 extension FuzzTarget {
-    /// Problem documents: clients parse any of them, and parse those of the server to the same values.
+    /// Problem documents: clients parse any input, and parse a document of the server to the values of the server.
     static let problems = FuzzTarget(
         name: "problems",
         dictionary: [
@@ -43,9 +43,9 @@ extension FuzzTarget {
             let written = ProblemDetails(
                 type: text, title: text, status: 409, detail: text, code: text,
                 members: [(text, .string(text)), ("expected-offset", .integer(4))])
-            try require(written.json().count <= 6 * (6 * input.count) + 200, "\(input.count) bytes became too many")
+            try require(written.json().count <= 6 * (6 * input.count) + 200, "the document is too long")
             let read = ProblemType(content: written.json(), fields: json)
-            // A member of the same name replaces that of the server.
+            // Text with the name of another member would replace that member.
             if text != "expected-offset", text != "type", written.json().count <= 64 << 10 {
                 try require(
                     read?.type.utf8.elementsEqual(text.utf8) ?? false,

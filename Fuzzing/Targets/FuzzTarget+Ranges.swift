@@ -1,7 +1,7 @@
 import HTTPSemantics
 
 extension FuzzTarget {
-    /// Range, Content-Range and the multipart layout: eight bytes of size, then the field's lines.
+    /// Range, Content-Range and the multipart layout. An input is a size in eight bytes, then the lines of the field.
     static let ranges = FuzzTarget(
         name: "ranges",
         maximumLength: 1024,
@@ -34,7 +34,7 @@ extension FuzzTarget {
                 try require(ContentRange(parsing: range.serialized) == range, "\(range) comes back changed")
                 if let bytes = range.range {
                     try require(bytes.lowerBound >= 0 && !bytes.isEmpty, "\(range) is empty")
-                    try require(bytes.upperBound <= range.size ?? .max, "\(range) passes its size")
+                    try require(bytes.upperBound <= range.size ?? .max, "\(range) ends after its size")
                 }
             }
         })
@@ -57,6 +57,6 @@ extension FuzzTarget {
             try require(size > .max - 4096, "\(ranges) of \(size) have no layout")
             return
         }
-        try require(parts.segments.reduce(0) { $0 + $1.count } == parts.contentLength, "the layout miscounts")
+        try require(parts.segments.reduce(0) { $0 + $1.count } == parts.contentLength, "the segments have another length")
     }
 }

@@ -10,7 +10,7 @@ extension FuzzTarget {
         check: { input throws(Violation) in
             guard let head = RequestText.head(InputReader(input).text) else { return }
             guard case .success(let framing) = MessageFraming.evaluate(head) else { return }
-            try require(head.fields.firstInvalid == nil, "an invalid field was let through")
+            try require(head.fields.firstInvalid == nil, "an invalid field was accepted")
             if case .length(let length) = framing { try require(length >= 0, "a length of \(length)") }
             _ = Expectation(fields: head.fields, version: head.version)
             checkConditions(head)
@@ -78,7 +78,7 @@ extension FuzzTarget {
                         switch append.decide(state: state) {
                         case .refuse(let error): try checkRefusal(error, responses, limits)
                         case .accept(let plan):
-                            try require(phase == .receiving, "\(append) is accepted by an upload that is whole")
+                            try require(phase == .receiving, "\(append) is accepted by a complete upload")
                             try checkPlan(plan, framing, limits, start: offset)
                             try require(
                                 plan.length == nil || length == nil || plan.length == length, "\(plan) has a new length"
@@ -104,7 +104,7 @@ extension FuzzTarget {
         case .chunked: return
         }
         var counter = ContentCounter(plan)
-        try require(counter.receive(Int(content)) == .accept, "\(plan) does not take \(content) bytes")
+        try require(counter.receive(Int(content)) == .accept, "\(plan) does not accept \(content) bytes")
         if case .short = counter.end() { throw Violation("\(plan) is short with \(content) bytes") }
     }
 

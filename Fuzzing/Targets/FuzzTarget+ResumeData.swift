@@ -132,6 +132,6 @@ extension FuzzTarget {
         }
     }
 
-    /// Returns the same seeds in every run.
+    /// A fixed identifier, so that the seeds are the same in every run.
     private static let fixedID = UUID(uuid: (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16))
 }

@@ -21,7 +21,7 @@ extension FuzzTarget {
     private static let open = ServerSeries(isGuarded: false)
     private static let guarded = ServerSeries(isGuarded: true)
 
-    /// Stops the server of this target; the next input gets a new one.
+    /// Stops the server of this target; the next input starts a new server.
     static func endServer(of target: FuzzTarget) throws(Violation) {
         try (target.name == server.name ? open : guarded).end()
     }

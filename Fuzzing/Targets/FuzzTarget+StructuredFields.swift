@@ -1,7 +1,8 @@
 import StructuredFields
 
 extension FuzzTarget {
-    /// RFC 9651: a valid value equals the one parsed from its canonical form; an invalid one fails at a position in the input.
+    /// RFC 9651: a valid value equals the value parsed from its canonical form. The error for an invalid value names a
+/// position in the input.
     static let structuredFields = FuzzTarget(
         name: "structured-fields",
         dictionary: ["?1", "?0", "@", "%\"", ":", "=", ";a=", "(", ")", ", ", "\\\"", "1.5", "-", "a=1", "%00", "%c3"],
@@ -24,12 +25,12 @@ extension FuzzTarget {
     private static func checkField<Value: FieldValue>(_: Value.Type, _ bytes: [UInt8]) throws(Violation) {
         let value: Value
         do throws(ParseFailure) { value = try Value(parsing: bytes) } catch {
-            try require((0...bytes.count).contains(error.offset), "\(error) lies outside")
+            try require((0...bytes.count).contains(error.offset), "\(error) is outside the input")
             return
         }
         guard let text = try? value.serialized() else { throw Violation("\(value) cannot be written") }
         try require(text.utf8.allSatisfy { (0x20...0x7E).contains($0) }, "\(text) is not ASCII")
         try require(text.utf8.count <= 8 * bytes.count + 8, "\(bytes.count) bytes became \(text.utf8.count)")
-        try require((try? Value(parsing: text)) == value, "\(text) means something else")
+        try require((try? Value(parsing: text)) == value, "\(text) is parsed to another value")
     }
 }

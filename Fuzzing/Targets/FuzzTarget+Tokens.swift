@@ -32,7 +32,7 @@ extension FuzzTarget {
             for token in list.tokens {
                 try require(token.digest.count == 32 && !token.scopes.isEmpty, "\(token)")
                 try require(list.token(withDigest: token.digest) == token, "\(token) is not found")
-                try require(token.prefixes.allSatisfy { !$0.isEmpty }, "\(token) counts everywhere")
+                try require(token.prefixes.allSatisfy { !$0.isEmpty }, "\(token) has an empty prefix")
             }
             let guarding = TokenAuthorizer(list)
             let target = try require(RequestTarget(parsing: "/files/a"), "no target")
@@ -41,7 +41,7 @@ extension FuzzTarget {
                 guard let identity = try? guarding.identify(head, target: target) else { continue }
                 // White space at the end is not part of the value.
                 let known = value.split { $0 == " " || $0 == "\t" }.last.map { TokenList.digest(String($0)) } ?? []
-                try require(list.token(withDigest: known)?.name == identity.principal, "\(value) is let in")
+                try require(list.token(withDigest: known)?.name == identity.principal, "\(value) is accepted")
             }
         })
 }

@@ -1,7 +1,7 @@
 import HTTPSemantics
 
 extension FuzzTarget {
-    /// Dates, media types, digests, entity tags, authorities: a valid value is serialized so that it parses to the same value.
+    /// Dates, media types, digests, entity tags, authorities: the serialized form of a value parses to the same value.
     static let values = FuzzTarget(
         name: "values",
         maximumLength: 1024,
@@ -36,7 +36,7 @@ extension FuzzTarget {
             if let type = MediaType(parsing: text) {
                 try require(MediaType(parsing: type.serialized) == type, "\(type.serialized) comes back changed")
                 try require(Fields.isValidValue(type.serialized), "\(type.serialized.debugDescription) may not be sent")
-                try require(type.matches(type.essence), "\(type.essence) is not itself")
+                try require(type.matches(type.essence), "\(type.essence) does not match itself")
             }
             if let tag = EntityTag(parsing: text) {
                 try require(EntityTag(parsing: tag.serialized) == tag, "\(tag.serialized) comes back changed")

@@ -1,6 +1,6 @@
 import TestSupport
 
-/// A function with untrusted input, with the properties that must be true for every input.
+/// A function that processes untrusted input, and the properties that must be true for every input.
 ///
 /// libFuzzer and the tests with generated input run the same targets.
 struct FuzzTarget: Sendable {
@@ -11,7 +11,7 @@ struct FuzzTarget: Sendable {
     var dictionary: [String] = []
     /// Returns valid and nearly valid input, the same for the same state of the generator.
     let seeds: @Sendable (inout SeededGenerator) -> [[UInt8]]
-    /// Processes one input. A trap ends the process; a property that is not true is thrown.
+    /// Processes one input. Throws a violation if a property is not true. A trap ends the process.
     let check: @Sendable (UnsafeRawBufferPointer) throws(Violation) -> Void
 
     static let all: [FuzzTarget] = [

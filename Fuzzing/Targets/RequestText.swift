@@ -36,7 +36,7 @@ enum RequestText {
         "/files/link", "/files/leaf", "/files/half.bin", "/nowhere?x=y",
     ]
 
-    /// Returns a GET and a PUT for each target, with no other properties that a server could refuse.
+    /// Returns a GET request and a PUT request for each target. Only the target can be a reason to refuse them.
     static func plainRequests(token: String?) -> [String] {
         let fields = "Host: localhost\r\n" + (token.map { "Authorization: Bearer \($0)\r\n" } ?? "")
         return targets.flatMap { target in

@@ -8,10 +8,11 @@ import UploadStorage
 final class ServerUnderTest {
     /// A token that allows reading, which the seeds contain.
     static let readerToken = "reader-of-the-fuzzed-server"
-    /// The content of the file next to the data directory, and that of the published file.
+    /// The content of the file next to the data directory.
     private static let canary = "content-outside-the-root"
-    private static let published = "what-was-published-before"
-    /// A text in inputs that is replaced by the path of an upload with four bytes.
+    /// The content of the published file.
+private static let published = "what-was-published-before"
+    /// A placeholder in inputs. It is replaced by the path of an upload of which four bytes were received.
     static let uploadMark = Array("/uploads/@U".utf8)
     private static let names = ProcessInfo.processInfo.processIdentifier
 
@@ -147,7 +148,7 @@ final class ServerUnderTest {
         return path
     }
 
-    /// Returns size, inode and time of every published file, and if nothing may change, of every upload.
+    /// Returns size, inode and time of every published file and, if the server has tokens, of every upload.
     private func contents() throws(Violation) -> [String: [Int]] {
         let files = try contents(of: "files")
         return isGuarded ? files.merging(try contents(of: "uploads")) { first, _ in first } : files
@@ -176,7 +177,7 @@ final class ServerUnderTest {
             "there is a new file next to the data directory")
         try require((try? files.contentsOfDirectory(atPath: "\(directory)/outside")) == ["x"], "a link was followed")
         try require(
-            files.contents(atPath: "\(directory)/outside/x") == Data(Self.canary.utf8), "a link was written through")
+            files.contents(atPath: "\(directory)/outside/x") == Data(Self.canary.utf8), "a link's target was changed")
     }
 }
 

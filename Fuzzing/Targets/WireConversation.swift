@@ -52,8 +52,8 @@ struct WireConversation {
         return true
     }
 
-    /// Gives the server time to read before the next piece is sent, so that it usually receives two pieces. The checks do not
-    /// depend on that.
+    /// Waits for a short time until the server has read what was sent, so that the server usually receives the next
+    /// piece separately. The checks do not depend on this.
     private func awaitReading(by descriptor: Int32) {
         for _ in 0..<200 {
             var waiting: Int32 = 0

@@ -1,12 +1,12 @@
 import TestSupport
 import Testing
 
-/// Runs the targets of `make fuzz` with a part of its inputs, the same ones in every run.
+/// Runs the targets of `make fuzz` with some thousand generated inputs, which are the same in every run.
 @Suite("Fuzz targets", .serialized, .timeLimit(.minutes(15)))
 struct FuzzTargetTests {
     private static let seeds: [UInt64] = [1, 0xDEAD_BEEF]
 
-    @Test("Every property holds for generated input and for changes of it", arguments: FuzzTarget.all, seeds)
+    @Test("Every property is true for generated and for mutated input", arguments: FuzzTarget.all, seeds)
     func generated(target: FuzzTarget, seed: UInt64) throws {
         var generator = SeededGenerator(seed: seed)
         let seeds = target.seeds(&generator)
@@ -26,7 +26,7 @@ struct FuzzTargetTests {
         (.server, "PUT /files/a HTTP/1.0\r\nHost: localhost:80\r\nContent-Length: ]0\r\n\r\n")
     ]
 
-    @Test("Inputs that once failed pass", arguments: findings)
+    @Test("Inputs with which libFuzzer found defects pass the checks", arguments: findings)
     func found(target: FuzzTarget, input: String) { check(target, Array(input.utf8), 0) }
 
     private func check(_ target: FuzzTarget, _ input: [UInt8], _ seed: UInt64) {

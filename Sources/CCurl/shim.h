@@ -4,8 +4,8 @@
 #include <stdint.h>
 #include <curl/curl.h>
 
-/* libcurl's variadic functions with fixed arguments: Swift cannot call variadics. The parentheses leave out the macros
-   that check the types of the arguments. */
+/* libcurl's variadic functions with fixed arguments: Swift cannot call variadics. The parentheses around the names of
+   functions prevent the use of the macros of the same names, which check the types of the arguments. */
 
 static inline CURLcode
 onward_easy_set_long(CURL *easy, CURLoption option, long value)

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
-/* The registered descriptors: pages of atomic pointers, which are allocated when they are first needed and never freed. So
-   a lookup is two loads, without a lock. The lowest bit of an entry says that the connection is encrypted. */
+/* The registered descriptors: pages of atomic pointers, which are allocated when they are first needed and never freed.
+   So a lookup is two loads, without a lock. The lowest bit of an entry is set if the connection is encrypted. */
 enum { page_size = 1024, page_count = 4096 };
 typedef _Atomic(uintptr_t) entry;
 static _Atomic(entry *) pages[page_count];
@@ -26,7 +26,7 @@ static entry *find_entry(int descriptor)
     return page ? &page[descriptor % page_size] : NULL;
 }
 
-/* 0 if the descriptor is not registered. */
+/* Returns the entry's value; 0 if the descriptor is not registered. */
 static uintptr_t find(int descriptor)
 {
     entry *found = find_entry(descriptor);
@@ -52,7 +52,7 @@ bool onward_filter_add(int descriptor, void *connection, bool encrypted)
         if (!page)
             return false;
         entry *expected = NULL;
-        /* Another thread may have allocated it. */
+        /* Another thread may have allocated the page since. */
         if (!atomic_compare_exchange_strong(slot, &expected, page))
             free(page);
     }
@@ -68,7 +68,8 @@ void onward_filter_remove(int descriptor)
         atomic_store_explicit(found, 0, memory_order_release);
 }
 
-/* The function of this name that the dynamic linker would find if this module had none; the address is looked up once. */
+/* The function of this name that the dynamic linker would find if this module did not define one. The address is looked
+   up once. */
 static void *next_function(_Atomic(void *) *known, const char *name)
 {
     void *function = atomic_load_explicit(known, memory_order_acquire);
@@ -98,7 +99,7 @@ ssize_t onward_system_record_recv(void *session, void *buffer, size_t size)
 ssize_t recv(int descriptor, void *buffer, size_t size, int flags)
 {
     uintptr_t found = find(descriptor);
-    /* On an encrypted connection GnuTLS receives records with it. */
+    /* On an encrypted connection, GnuTLS calls this function to receive records. */
     if (!found || is_encrypted(found) || (flags & MSG_PEEK))
         return onward_system_recv(descriptor, buffer, size, flags);
     return atomic_load(&receive_function)(connection_of(found), NULL, buffer, size);
@@ -115,7 +116,8 @@ int gnutls_handshake(void *session)
     int (*handshake)(void *) = next_function(&known_handshake, "gnutls_handshake");
     int result = handshake(session);
     if (result < 0 && is_encrypted(find_session(session))) {
-        /* libmicrohttpd closes the connection without an alert, so it is sent here. Errors that are not fatal have none. */
+        /* libmicrohttpd closes the connection without an alert, so the alert is sent here. There is no alert for an
+           error that is not fatal. */
         int (*send_alert)(void *, int) = next_function(&known_alert, "gnutls_alert_send_appropriate");
         send_alert(session, result);
     }
@@ -153,8 +155,8 @@ int poll(struct pollfd *entries, nfds_t count, int timeout)
         if (!found)
             continue;
         bool was_ready = entry->revents != 0;
-        /* On these events libmicrohttpd closes a connection at once and discards unread input. They are reported as
-           input, so that it reads everything and gets the end from recv. */
+        /* On these events libmicrohttpd closes a connection at once and discards unread input. They are replaced by the
+           events that libmicrohttpd waits for, so that it reads all input and gets the end from recv. */
         if (entry->revents & (POLLERR | POLLHUP))
             entry->revents = (short)((entry->revents & ~(POLLERR | POLLHUP)) | (entry->events & (POLLIN | POLLOUT)));
         if (has_input && atomic_load(&has_input_function)(connection_of(found)))

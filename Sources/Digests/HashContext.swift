@@ -40,7 +40,7 @@ extension HashContext {
         words.flatMap(\.bigEndianBytes) + byteCount.bigEndianBytes + partialBlock
     }
 
-    /// Decodes the value of ``encoded``; returns nil for anything that ``encoded`` cannot be.
+    /// Decodes the value of ``encoded``; returns nil for bytes that ``encoded`` never returns.
     init?(encoded: ArraySlice<UInt8>) {
         let wordSize = Word.bitWidth / 8
         let wordsSize = wordSize * Self.wordCount

@@ -2,7 +2,7 @@ import CNettle
 
 /// A digest that is updated with bytes, and whose state another process can restore later.
 ///
-/// ``finalized()`` and ``encodedState()`` do not change it, so both can be called at any point of a stream.
+/// ``finalized()`` and ``encodedState()`` do not change the digest, so both can be called at any point of a stream.
 package struct RunningDigest: Sendable {
     enum Context: Sendable {
         case sha256(sha256_ctx)
@@ -26,7 +26,7 @@ package struct RunningDigest: Sendable {
         }
     }
 
-    /// The number of bytes so far.
+    /// The number of bytes with which the digest was updated.
     package var count: UInt64 {
         switch context {
         case .sha256(let state): state.byteCount
@@ -78,8 +78,8 @@ extension RunningDigest {
 
     /// Continues from a state that ``encodedState()`` returned.
     ///
-    /// Nil for anything else: an unknown version or algorithm, a length that contradicts the count, a count above 2^61
-    /// - 1 bytes, or changed state words without a complete block.
+    /// Returns nil for any other bytes: an unknown version or algorithm, a length that contradicts the count, a count
+    /// above 2^61 - 1 bytes, or changed state words without a complete block.
     package init?(encodedState: [UInt8]) {
         guard encodedState.count > 2, encodedState[0] == Self.version,
             let algorithm = Algorithm.allCases.first(where: { Self.code(of: $0) == encodedState[1] })

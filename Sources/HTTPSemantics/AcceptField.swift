@@ -16,8 +16,8 @@ package struct AcceptField: Sendable, Hashable {
         self.ranges = ranges
     }
 
-    /// Returns the weight, in thousandths, of a media type that the field names in full, with any parameters; nil if no
-    /// range names it. Ranges with wildcards do not count. If several ranges name the type, the highest weight counts.
+    /// Returns the weight, in thousandths, of a media type that a range names without wildcards; nil if there is no
+    /// such range. Parameters are ignored. If several ranges name the type, the result is the highest weight.
     package func weight(ofListedType essence: String) -> Int? {
         ranges.filter { $0.essence.equalsIgnoringASCIICase(essence) }.map(\.weight).max()
     }

@@ -25,7 +25,8 @@ public struct AddressBlock: Sendable, Hashable, CustomStringConvertible {
     }
 
     /// The network that usually belongs to one client: an IPv4 address, or the /64 of an IPv6 address (RFC 6177 §2). An
-    /// IPv4 address in the well-known prefix of a translator (64:ff9b::/96, RFC 6052 §2.1) is that IPv4 address.
+    /// IPv6 address in the well-known prefix of translators (64:ff9b::/96, RFC 6052 §2.1) contains an IPv4 address; the
+    /// result is then that IPv4 address.
     public init(clientNetworkOf address: IPAddress) {
         if address.high == 0x0064_FF9B_0000_0000, let bits = UInt32(exactly: address.low) {
             self.init(IPAddress(v4: bits), 128)

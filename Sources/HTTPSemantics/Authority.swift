@@ -40,7 +40,7 @@ package struct Authority: Sendable, Hashable {
     /// The canonical text: host, and `:port` when there is one.
     package var serialized: String { port.map { "\(host):\($0)" } ?? host }
 
-    /// `reg-name` of RFC 3986 §3.2.2 (an IPv4 address is one, too), not empty.
+    /// Returns whether `name` is a `reg-name` of RFC 3986 §3.2.2, but not empty. An IPv4 address is a `reg-name`, too.
     private static func isRegisteredName(_ name: ArraySlice<UInt8>) -> Bool {
         guard !name.isEmpty else { return false }
         var index = name.startIndex
@@ -58,7 +58,7 @@ package struct Authority: Sendable, Hashable {
         return true
     }
 
-    /// `IPv6address / IPvFuture` of RFC 3986 §3.2.2; zone identifiers are rejected.
+    /// Returns whether `address` is an `IPv6address` or `IPvFuture` of RFC 3986 §3.2.2 without a zone identifier.
     private static func isLiteralAddress(_ address: ArraySlice<UInt8>) -> Bool {
         if address.first == 0x76 || address.first == 0x56 {
             let parts = address.dropFirst().split(separator: 0x2E, maxSplits: 1, omittingEmptySubsequences: false)

@@ -47,12 +47,12 @@ package struct ByteRangeSet: Sendable, Hashable {
 extension ByteRangeSet {
     /// The result of a Range field for a representation of a known size.
     package enum Resolution: Sendable, Hashable {
-        /// Ignore the field: 200 with everything.
+        /// The field is ignored: the response is 200 with the complete representation.
         case complete
-        /// 206 with these half-open ranges, at least one, none of them empty, all within the representation. One range
-        /// is never answered as multipart (RFC 9110 §15.3.7.2).
+        /// The response is 206 with these half-open ranges: at least one, none of them empty, all within the
+        /// representation. The response with a single range is never multipart (RFC 9110 §15.3.7.2).
         case satisfiable([Range<Int64>])
-        /// 416 with `Content-Range: bytes */size`.
+        /// The response is 416 with `Content-Range: bytes */size`.
         case unsatisfiable
     }
 

@@ -102,7 +102,7 @@ struct FieldValueScanner {
     /// The remaining value as a comma-separated list (RFC 9110 §5.6.1); nil unless it is valid to its end.
     ///
     /// - Parameter allowsEmptyElements: Whether empty elements are skipped, as §5.6.1.2 requires of recipients.
-    ///   Otherwise they make the list malformed, which fields about framing need.
+    ///   Otherwise an empty element makes the list malformed, as fields about framing require.
     mutating func list<Element>(
         allowsEmptyElements: Bool = true, of element: (inout FieldValueScanner) -> Element?
     ) -> [Element]? {

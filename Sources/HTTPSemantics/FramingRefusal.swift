@@ -35,7 +35,7 @@ extension FramingRefusal {
         "malformed-trailer",
         "A line of the trailer section is folded, has no valid name, or holds a NUL, a bare CR or another control character."
     )
-    /// The trailer section is longer than the server reads.
+    /// The trailer section is longer than the server's limit.
     package static let trailerTooLarge = FramingRefusal(
         status: .requestHeaderFieldsTooLarge, code: "trailer-too-large",
         detail: "The trailer section has more than 16384 bytes.")
@@ -50,10 +50,10 @@ extension FramingRefusal {
     /// The target has none of the forms of RFC 9112 section 3.2.
     package static let malformedTarget = FramingRefusal.badRequest(
         "malformed-target", "The request target is not a path, an absolute URL, or * with OPTIONS.")
-    /// The request line is longer than the server reads.
+    /// The request line is longer than the server's limit.
     package static let targetTooLong = FramingRefusal(
         status: .uriTooLong, code: "target-too-long", detail: "The request line has more than 65536 bytes.")
-    /// The head is longer than the server reads.
+    /// The head is longer than the server's limit.
     package static let headTooLarge = FramingRefusal(
         status: .requestHeaderFieldsTooLarge, code: "head-too-large",
         detail: "The request's head has more than 65536 bytes or 1000 lines.")

@@ -53,7 +53,7 @@ struct CivilDate: Equatable {
     /// 1…31
     let day: Int
 
-    /// Creates a day; nil when the month does not have it.
+    /// Creates a day; nil when the month has no such day.
     init?(year: Int, month: Int, day: Int) {
         guard (1...12).contains(month), day >= 1, day <= CivilDate.lengthOfMonth(month, year: year) else { return nil }
         self.year = year
@@ -64,7 +64,7 @@ struct CivilDate: Equatable {
     /// Creates the day with this number.
     ///
     /// Years are counted from March, so that the leap day is the last of its year; months then begin at day
-    /// (153 m + 2) / 5 of it. An era is 400 years or 146,097 days.
+    /// (153 m + 2) / 5 of that year. An era is 400 years or 146,097 days.
     init(dayNumber: Int) {
         let shifted = dayNumber + CivilDate.daysToEpoch
         let era = (shifted >= 0 ? shifted : shifted - 146_096) / 146_097

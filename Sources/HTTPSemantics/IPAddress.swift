@@ -68,7 +68,7 @@ extension IPAddress {
     init?(v6 text: ArraySlice<UInt8>) {
         var pieces = text.split(separator: 0x3A, omittingEmptySubsequences: false)
         guard pieces.count >= 3 else { return nil }
-        // "::" at one end yields two empty pieces there; one of them is the gap.
+        // "::" at the start or the end yields two empty pieces there. One is removed, and the other one is the gap.
         if pieces[0].isEmpty {
             guard pieces[1].isEmpty else { return nil }
             pieces.removeFirst()

@@ -16,7 +16,7 @@ package struct MultipartFormScanner: Sendable {
     }
 
     private enum State {
-        /// The preamble or the content of a part; so many bytes of the delimiter have matched.
+        /// The preamble or the content of a part. `matched` is the number of bytes of the delimiter that have matched.
         case content(matched: Int)
         /// After a delimiter, until the end of its line.
         case line(dashes: Int, hasPadding: Bool, hasReturn: Bool)
@@ -31,7 +31,7 @@ package struct MultipartFormScanner: Sendable {
     private var state = State.content(matched: 2)
     /// The position of the next byte.
     private var position: Int64 = 0
-    /// The position of the first byte of the delimiter that matches. Before the first part a line end is assumed.
+    /// The position of the first byte of the delimiter that matches. The form is scanned as if a line end preceded it.
     private var delimiterStart: Int64 = -2
     private var head: [UInt8] = []
     private var open: (head: FormPartHead, start: Int64)?
@@ -133,7 +133,8 @@ package struct MultipartFormScanner: Sendable {
     }
 
     private mutating func endPart() {
-        // If a part has no content, the line end before its delimiter can be that of the empty line after its head.
+        // If a part has no content, the line end of the empty line after its head can be a part of its delimiter, which
+        // then begins before `start`.
         guard let (head, start) = open else { return }
         parts.append(Part(head: head, content: start..<max(start, delimiterStart)))
         open = nil
@@ -203,7 +204,7 @@ package struct FormPartHead: Sendable, Hashable {
         guard dispositions.count == 1, let disposition = FormDisposition(parsing: dispositions[0]) else {
             throw .malformed("a part needs one Content-Disposition with form-data and a name")
         }
-        // Forms have no encodings (RFC 7578 §4.7), and encoded content would be used as it is.
+        // Forms have no encodings (RFC 7578 §4.7), and encoded content would be stored without decoding.
         let codings = fields.values("Content-Transfer-Encoding").map(\.asciiLowercased)
         guard codings.allSatisfy({ ["binary", "8bit", "7bit"].contains($0) }) else {
             throw .malformed("the content of a part is encoded")
@@ -237,7 +238,8 @@ private struct FormDisposition {
         filename = parameters["filename"].map(Self.decoded)
     }
 
-    /// Browsers do not escape backslashes. So a backslash escapes only a quote or a backslash, and not the last quote.
+    /// Browsers do not escape backslashes. So a backslash escapes only a quote or another backslash, and a quote at the
+    /// end of the value is never escaped.
     private static func quotedText(_ scanner: inout FieldValueScanner) -> String? {
         guard scanner.consume(0x22) else { return nil }
         var content: [UInt8] = []

@@ -37,8 +37,8 @@ public struct PathSegments: Sendable, Hashable {
     public static let maximumSegmentLength = 255
     /// The maximum number of bytes of UTF-8 in the decoded path, slashes included.
     public static let maximumPathLength = 4096
-    /// The maximum number of segments. Each segment needs a directory when the file is published, which no quota
-    /// counts.
+    /// The maximum number of segments. Each segment needs a directory when the file is published, and quotas do not
+    /// count directories.
     public static let maximumDepth = 100
 
     /// The decoded segments, none of them empty; no segment at all for "/".

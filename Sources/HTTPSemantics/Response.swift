@@ -88,7 +88,7 @@ extension Response.Content: Hashable {
 }
 
 extension Response {
-    /// Content that cannot be held in memory.
+    /// The reason why content cannot be loaded into memory.
     package enum LoadingError: Error, Hashable, CustomStringConvertible {
         /// The content has more bytes than the limit.
         case tooLong(limit: Int)

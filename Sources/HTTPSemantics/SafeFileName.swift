@@ -1,11 +1,11 @@
 /// An untrusted file name, changed so that it is safe to store, show and download on any system.
 ///
 /// In this order:
-/// 1. Control characters, NUL included, line and paragraph separators, spaces without width and bidirectional controls
-///    are removed.
+/// 1. Control characters, NUL included, line and paragraph separators, zero-width spaces and bidirectional controls are
+///    removed.
 /// 2. Of a POSIX or Windows path only the last component is kept, without a drive ("C:x" becomes "x"). A path that ends
 ///    with a separator gives no name.
-/// 3. `< > : " | ? *`, which Windows cannot store (":" would address a stream), become "_".
+/// 3. `< > : " | ? *`, which Windows cannot store (":" would name an alternate stream), become "_".
 /// 4. White space at the start, white space and dots at the end are removed. An empty result, "." and ".." give no
 ///    name.
 /// 5. Leading dots, which would hide the file, become one "_".
@@ -99,7 +99,7 @@ extension Unicode.Scalar {
         case 0x00...0x1F, 0x7F...0x9F: true  // controls
         case 0x061C, 0x200E, 0x200F, 0x202A...0x202E, 0x2066...0x2069: true  // bidirectional controls
         case 0x2028, 0x2029: true  // separators of lines and paragraphs
-        case 0x200B, 0x2060, 0xFEFF: true  // without width, except the joiners, which scripts and emoji need
+        case 0x200B, 0x2060, 0xFEFF: true  // zero-width, except the joiners of scripts and emoji
         default: false
         }
     }

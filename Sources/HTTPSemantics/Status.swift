@@ -129,8 +129,8 @@ extension Status {
     /// 507 (RFC 4918 §11.5)
     public static let insufficientStorage: Status = 507
 
-    /// The phrase of the IANA registry, for the status line and as a title; the name of the class for other codes of
-    /// 100…599, and "Unknown" beyond them.
+    /// The phrase of the IANA registry, for the status line and as a title. For other codes of 100…599 it is the name
+    /// of the class, and for other numbers "Unknown".
     public var reasonPhrase: String {
         switch self {
         case .continue: "Continue"

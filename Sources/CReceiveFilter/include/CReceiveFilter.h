@@ -6,15 +6,15 @@
 #include <sys/types.h>
 
 /* Functions of the C library and of GnuTLS that libmicrohttpd calls to receive: poll, recv and gnutls_record_recv; and
-   gnutls_handshake, which also sends the alert that libmicrohttpd does not send when it fails. This
-   module defines functions of these names, which the dynamic linker finds first. For a registered descriptor they call the
-   functions below; for every other one they call the function that they replace. */
+   gnutls_handshake, which also sends the alert for a failed handshake, because libmicrohttpd does not send it. This
+   module defines functions of these names, which the dynamic linker finds first. For a registered descriptor they call
+   the functions below; for every other descriptor they call the function that they replace. */
 
 /* Fills the buffer and returns a result as recv(2) does, and sets errno; for an encrypted connection as
    gnutls_record_recv does. `session` is NULL without TLS. */
 typedef ssize_t (*onward_receive_function)(void *connection, void *session, void *buffer, size_t size);
 
-/* Whether a receive would return something although the socket may have no more. */
+/* Returns whether the receive function would return bytes or an end, even if the socket has no more bytes. */
 typedef bool (*onward_has_input_function)(void *connection);
 
 /* Sets the functions that are called for registered descriptors. Call it before the first registration. */
@@ -24,7 +24,7 @@ void onward_filter_install(onward_receive_function receive, onward_has_input_fun
    `connection` must stay valid until the descriptor is removed. Its address must be even. */
 bool onward_filter_add(int descriptor, void *connection, bool is_encrypted);
 
-/* Removes the filter. Call it before the descriptor is closed, when no thread receives on it any more. */
+/* Removes a descriptor. Call this function before the descriptor is closed, when no thread receives on it any more. */
 void onward_filter_remove(int descriptor);
 
 /* The replaced functions. */

@@ -9,7 +9,7 @@ public struct ClientCertificate: Sendable, Hashable {
     /// The password of the private key; `nil` if the key is not encrypted.
     public var password: String?
 
-    /// A certificate in files. They are not opened here: if one cannot be used, transfers fail with
+    /// Creates a certificate from files. The files are not opened here: if a file cannot be used, transfers fail with
     /// `insecureConnection`.
     /// - Parameters:
     ///   - certificateFile: as ``certificateFile``.

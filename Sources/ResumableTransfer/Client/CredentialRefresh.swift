@@ -22,8 +22,8 @@ final class CredentialRefresh: Sendable {
     /// Starts a refresh, or joins the one that is running.
     /// - Parameters:
     ///   - generation: the generation of the credentials that the server rejected.
-    ///   - response: the response with which it rejected them.
-    /// - Returns: `nil` if the credentials were refreshed since that request was sent.
+    ///   - response: the response with which the server rejected them.
+    /// - Returns: the wait for the refresh; `nil` if a refresh has succeeded since the rejected request was sent.
     func join(rejected generation: Int, _ response: TransferResponse) -> CredentialWait? {
         state.withLock { state in
             guard generation == state.generation else { return nil }
@@ -65,7 +65,7 @@ struct CredentialWait: Sendable {
     fileprivate let stream: AsyncStream<CredentialRefresh.Outcome>
     fileprivate let continuation: AsyncStream<CredentialRefresh.Outcome>.Continuation
 
-    /// Waits for the outcome; `nil` if ``leave()`` has ended the wait. Called once.
+    /// Waits for the outcome; returns `nil` if ``leave()`` has ended the wait. Call this method only once.
     func outcome() async -> CredentialRefresh.Outcome? {
         for await outcome in stream { return outcome }
         return nil

@@ -3,8 +3,8 @@ import ResumableUpload
 
 /// Answers the requests of a client in place of servers, for tests of your own code. No connection is made.
 ///
-/// Everything else works as with a server: uploads and downloads resume after interruptions, errors have the same codes,
-/// and files and resume data are written.
+/// Everything else works as with a server: uploads and downloads resume after interruptions, errors have the same
+/// codes, and files and resume data are written.
 ///
 ///     let transport = MockTransport { request in
 ///         guard request.fields["Range"] == "bytes=5-" else {
@@ -18,9 +18,9 @@ public struct MockTransport: Sendable {
     let answer: @Sendable (MockRequest) async throws -> MockResponse
 
     /// A transport that calls `answer` for every request.
-    /// - Parameter answer: called concurrently if several transfers run. A ``MockFailure`` that it throws ends the request
-    ///   without a response; any other error does the same as ``MockFailure/connectionLost``. It is canceled when the
-    ///   client needs no response any more.
+    /// - Parameter answer: called concurrently if several transfers run. If it throws a ``MockFailure``, the request
+    ///   ends without a response; any other error has the effect of ``MockFailure/connectionLost``. The task of the
+    ///   call is canceled when the client no longer needs a response.
     public init(_ answer: @escaping @Sendable (MockRequest) async throws -> MockResponse) {
         self.answer = answer
     }
@@ -72,9 +72,9 @@ public struct MockRequest: Sendable {
 public struct MockResponse: Sendable, Hashable {
     /// The status, from 200 on.
     public var status: Status
-    /// The fields. `Content-Length` is added unless they have it or `Transfer-Encoding`.
+    /// The fields. `Content-Length` is added unless they contain `Content-Length` or `Transfer-Encoding`.
     public var fields: Fields
-    /// The content, also of a response to HEAD, to which it is not sent.
+    /// The content. It is not sent in the response to a HEAD request.
     public var content: [UInt8]
     /// The number of bytes of the content after which the connection is lost; `nil`: it is not lost.
     public var cutAt: Int?
@@ -103,7 +103,7 @@ public enum MockFailure: Error, Sendable, Hashable, CaseIterable {
     case insecureConnection
     /// The connection was lost.
     case connectionLost
-    /// Nothing moved during the stall timeout.
+    /// No byte was sent or received during the stall timeout.
     case timedOut
 
     var transportFailure: TransportFailure {
@@ -120,7 +120,7 @@ public enum MockFailure: Error, Sendable, Hashable, CaseIterable {
 extension TransferClient {
     /// Creates a client for tests, which makes no connections.
     /// - Parameters:
-    ///   - configuration: the settings of all transfers. Those of connections have no effect.
+    ///   - configuration: the settings of all transfers. Settings of connections have no effect.
     ///   - transport: answers the requests.
     public convenience init(_ configuration: Configuration = .init(), transport: MockTransport) {
         self.init(configuration, engine: MockEngine(transport))

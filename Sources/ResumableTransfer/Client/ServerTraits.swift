@@ -1,14 +1,15 @@
 import ResumableUpload
 import SystemCalls
 
-/// Properties of servers that the uploads of one client have found, so that later uploads need not find them again.
+/// Properties of servers that the uploads of one client have detected, so that later uploads need not detect them
+/// again.
 ///
 /// They are kept for five minutes only, because a server can be replaced by another version.
 final class ServerTraits: Sendable {
     private struct Traits {
         /// The time at which the first property was found, in monotonic nanoseconds.
         var createdAt: Int64
-        /// Whether a creation was answered without the 104 that its content waited for.
+        /// Whether a creation was answered without the 104 for which the client had waited before it sent the content.
         var omitsInterim = false
         /// Whether the target supports resumable uploads; `nil` if that is unknown.
         var supportsResumption: Bool?
@@ -21,8 +22,8 @@ final class ServerTraits: Sendable {
 
     private let known = Monitor<[String: Traits]>([:])
 
-    /// Whether content of this length waits for a 104 response. Content that does not wait is lost in a crash, so only
-    /// small content is sent immediately.
+    /// Whether the client waits for a 104 response before it sends content of this length. Content that was sent before
+    /// the 104 response is lost in a crash, so only small content is sent immediately.
     func awaitsInterim(_ target: RequestURI, length: Int64?) -> Bool {
         guard let length, length <= CreationStyle.maxSizeWithoutDiscovery else { return true }
         return traits(of: target.origin)?.omitsInterim != true
@@ -33,7 +34,7 @@ final class ServerTraits: Sendable {
     func maximumAppend(_ target: RequestURI) -> Int64? { traits(of: target.text)?.maximumAppend }
 
     /// Notes the response to a creation with content.
-    /// - Parameter isAnnounced: whether a 104 response came before it.
+    /// - Parameter isAnnounced: whether a 104 response came before that response.
     func noteCreation(_ target: RequestURI, isAnnounced: Bool) {
         change(target.origin) { $0.omitsInterim = !isAnnounced }
     }

@@ -20,7 +20,7 @@ extension TransferClient {
         /// error that the closure throws ends the transfers that wait with `authorizationFailed`. In both cases they
         /// can be resumed. It is not called for responses of another origin than that of the caller's URI.
         public var refreshCredentials: (@Sendable (TransferResponse) async throws -> Void)?
-        /// The way in which uploads are created: in one request with the content, or in an empty request first.
+        /// How uploads are created: in one request with the content, or first in a request without content.
         public var creation: CreationStyle = .automatic
         /// The maximum time for which the client waits for the server's 104 before it sends the content of an
         /// optimistic creation.

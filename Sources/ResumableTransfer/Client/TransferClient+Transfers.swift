@@ -8,8 +8,9 @@ extension TransferClient {
     /// A new stream of the events of all transfers of this client. It ends when the client is shut down.
     ///
     /// It begins with the next event, and starts no transfer. At most 1024 events wait for a reader. Of the `progress`,
-    /// `received` and `checkpoint` events of a transfer only the last one waits. If the reader is slower than that, the
-    /// oldest events are dropped, but first those that are not the last event of their transfer.
+    /// `received` and `checkpoint` events of a transfer only the latest one waits. If there would be more than 1024
+    /// events, the oldest event that is not the last event of its transfer is dropped, or the oldest event if all are
+    /// last events.
     public var events: AsyncStream<(transfer: any Transfer, event: TransferEvent)> { clientEvents.stream() }
 }
 
@@ -67,7 +68,7 @@ final class ClientEvents: Sendable {
 }
 
 extension TransferEvent {
-    /// Whether this event contains everything of an earlier event of the same transfer that a later reader needs.
+    /// Whether a reader that gets this event does not need an earlier event of the same transfer.
     fileprivate func replaces(_ earlier: TransferEvent) -> Bool {
         if case (.checkpoint, .checkpoint) = (self, earlier) { return true }
         return supersedes(earlier)

@@ -5,7 +5,7 @@ import SystemCalls
 
 /// Uploads and downloads that resume where they were interrupted.
 ///
-/// All transfers of a client share one thread for their connections. A transfer keeps its client alive.
+/// All transfers of a client share one thread for their connections. A transfer has a strong reference to its client.
 public final class TransferClient: Sendable {
     /// The configuration of all transfers of this client.
     public let configuration: Configuration
@@ -14,7 +14,7 @@ public final class TransferClient: Sendable {
     let servers = ServerTraits()
     let queue: TransferQueue
     let clientEvents = ClientEvents()
-    /// `nil` if the configuration has no closure for it.
+    /// `nil` if the configuration has no closure that refreshes credentials.
     let credentials: CredentialRefresh?
 
     private struct State {
@@ -63,7 +63,7 @@ public final class TransferClient: Sendable {
     }
 
     /// Discards the transfer of `data`: deletes the upload resource from the server, or the partial file of a download
-    /// from the disk. It is no error if that no longer exists.
+    /// from the disk. It is no error if the resource or the file no longer exists.
     /// - Parameters:
     ///   - data: the resume data of an upload or a download.
     ///   - request: replaces the request in the data; its fields and the user in its URI authorize the deletion of an
@@ -105,7 +105,8 @@ public final class TransferClient: Sendable {
 
     var registered: [any Transfer] { state.withLock { $0.inOrder } }
 
-    /// Waits until a transfer may run. After a stop request it need not wait: it ends, or only deletes the upload.
+    /// Waits until a transfer may run. After a stop request the transfer need not wait: it ends, or only deletes the
+    /// upload.
     func waitForTurn<Value>(
         _ transfer: ObjectIdentifier, _ control: TransferControl<Value>, _ progress: TransferProgress
     ) async {

@@ -86,7 +86,7 @@ final class TransferQueue: Sendable {
         }
     }
 
-    /// Removes a transfer that has ended, or that no longer waits. Without effect if it was removed before.
+    /// Removes a transfer that has ended, or that no longer waits. Has no effect if it was removed before.
     func remove(_ transfer: ObjectIdentifier) {
         let wait = state.withLock { state in
             state.running.remove(transfer)
@@ -97,7 +97,7 @@ final class TransferQueue: Sendable {
         admit()
     }
 
-    /// Keeps transfers that wait from running. Each one waits until it is removed.
+    /// Prevents transfers that wait from running. Each of them waits until it is removed.
     func close() { state.withLock { $0.isClosed = true } }
 
     private func admit() {

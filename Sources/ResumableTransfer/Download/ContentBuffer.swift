@@ -4,13 +4,13 @@ import SystemCalls
 /// The bytes of a download in memory, between the engine's thread and the caller.
 final class ContentBuffer: BodySink {
     enum Kind: Sendable, Hashable {
-        /// The caller gets bytes while others arrive. If it does not, no more are received.
+        /// The caller reads bytes while others arrive. If the caller does not read, no more bytes are received.
         case stream
         /// The caller gets all bytes at the end.
         case entire(maximumSize: Int)
     }
 
-    /// The number of waiting bytes from which on a stream receives no more. One portion of libcurl can come on top.
+    /// The number of waiting bytes at which a stream stops receiving. It can be exceeded by one portion of libcurl.
     static let window = 1 << 20
 
     private struct State {
@@ -19,13 +19,14 @@ final class ContentBuffer: BodySink {
         var position: Int64 = 0
         /// The number of these bytes that the caller has.
         var delivered: Int64 = 0
-        /// The offset of the next byte of the response that is being received. Bytes before `position` come again.
+        /// The offset of the next byte of the response that is being received. Bytes before `position` are received
+        /// again.
         var cursor: Int64 = 0
         /// The offset at which that response has to end; `nil` if it is unknown.
         var end: Int64?
         var digests: ExpectedDigests?
         var failure: Failure?
-        /// The sink's caller that waits for room.
+        /// Resumes the transport, which waits until the caller has read bytes.
         var wake: (@Sendable () -> Void)?
         var reader: CheckedContinuation<Void, Never>?
         /// The result of the download; `nil` while it runs.
@@ -36,7 +37,7 @@ final class ContentBuffer: BodySink {
     enum Failure: Sendable, Hashable {
         /// There are more bytes than the caller accepts.
         case tooLarge
-        /// Other bytes follow than those that the caller has.
+        /// The server sends another representation than that of the bytes that the caller has.
         case hasChanged
         /// The response is longer than its head stated.
         case overrun

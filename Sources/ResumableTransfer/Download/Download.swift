@@ -23,10 +23,10 @@ public final class Download: DrivenTransfer {
 
     /// Starts the download and waits for the complete file. If the task that waits is canceled, the download is paused.
     /// - Throws: ``TransferError``; `CancellationError` if the cancellation of the waiting task ended the download.
-    ///   Unless nothing can be resumed, ``Transfer/resumeData`` is the data to resume it with.
+    ///   If the download can be resumed, ``Transfer/resumeData`` is the data for that.
     public func value() async throws -> DownloadResult { try await cancellableOutcome() }
 
-    /// The same, with a transfer error also for the cancellation of the waiting task.
+    /// The same as ``value()``, but throws a transfer error also if the waiting task is canceled.
     package func outcome() async throws(TransferError) -> DownloadResult { try await startedOutcome() }
 
     /// Ends the download and waits until all of its work has ended.

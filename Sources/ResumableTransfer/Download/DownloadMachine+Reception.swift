@@ -22,8 +22,8 @@ extension DownloadMachine {
     /// without any validator, or with another media type, is more likely a page of a captive portal or of a proxy.
     private func receptionOfEntireContent(_ head: ClientResponseHead) -> DownloadReception {
         guard head.status == .ok || head.status.rawValue == 203 else { return .unexpected }
-        // Content-Range has no meaning with these statuses (RFC 9110 section 14.4), but some servers send a part in
-        // this way.
+        // Content-Range has no meaning with these statuses (RFC 9110 section 14.4), but some servers send a part with
+        // status 200.
         let part = head.single("Content-Range").flatMap { ContentRange(parsing: $0)?.range }
         if start > 0, let part, part.lowerBound > 0 { return .inconsistent }
         var new = DownloadRepresentation(head)
@@ -91,7 +91,7 @@ enum DownloadReception: Sendable, Hashable {
     case doubtful(DownloadRepresentation)
     /// The response does not match the bytes that are kept.
     case inconsistent
-    /// The response is one of the earlier representation, whose bytes are also kept.
+    /// The response contains the earlier representation, whose bytes are also kept.
     case earlier
     /// The response is neither a part of the requested representation nor a new state of it; another attempt may
     /// succeed.

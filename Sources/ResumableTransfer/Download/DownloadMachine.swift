@@ -9,7 +9,7 @@ import ResumableUpload
 struct DownloadMachine: Sendable {
     private enum Phase: Sendable {
         case ask
-        /// With the offset of the first byte that is requested.
+        /// `start` is the offset of the first byte that is requested.
         case sending(ClientRequest, start: Int64)
         case refreshCredentials
         case finished(ClientResponseHead)
@@ -42,7 +42,7 @@ struct DownloadMachine: Sendable {
     private(set) var attempts = 0
     /// Whether new credentials can be requested after a 401 to the current request.
     var canRefreshCredentials = false
-    /// Whether the credentials are new since the last progress or retry. If the server does not accept them either, the
+    /// Whether the credentials were refreshed after the last progress or retry. If the server rejects them, too, the
     /// download ends.
     private var hasFreshCredentials = false
     private var pendingWait: (duration: Duration, reason: ClientInterruption)?
@@ -215,7 +215,8 @@ struct DownloadMachine: Sendable {
         guard redirections <= Self.maxRedirections else { return fail(.tooManyRedirects) }
         switch location.relation {
         case .insecure: return fail(.insecureRedirect)
-        // A redirection back to the origin does not get credentials again: another origin has chosen it.
+        // After a redirection to another origin, no request carries credentials, even if the other origin redirects
+        // back to the first one.
         case .otherOrigin: isOtherOrigin = true
         case .sameOrigin: break
         }
@@ -244,7 +245,7 @@ struct DownloadMachine: Sendable {
         phase = .ask
     }
 
-    /// Requests the entire representation. The bytes that are kept stay until it is complete.
+    /// Requests the entire representation. The bytes that are kept are not removed until it is complete.
     private mutating func restart() {
         shouldRequestEverything = true
         isCompletenessUncertain = false

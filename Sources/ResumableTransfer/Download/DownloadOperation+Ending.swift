@@ -32,8 +32,8 @@ extension DownloadOperation {
             size: size, received: received, requests: driver.requests)
     }
 
-    /// Hands out a checkpoint of the complete download before the partial file is renamed: a later process then finds
-    /// the file under its final name (``PartialFile/isPublished(_:in:)``).
+    /// Passes a checkpoint of the complete download to the caller before the partial file is renamed: a later process
+    /// then finds the file under its final name (``PartialFile/isPublished(_:in:)``).
     private func keepComplete(_ partial: PartialFile) async throws(TransferError) {
         if let failure = await BlockingWork.run({ partial.synchronize() }) {
             throw DownloadOperation.destinationError(failure)
@@ -76,7 +76,7 @@ extension DownloadOperation {
         guard let files else { return concludeUnopened(error) }
         var isKept = driver.control.stop != .cancel(deleting: true)
         if error.code == .digestMismatch {
-            // The replacement is wrong, but the earlier bytes may be right.
+            // The new bytes do not match their digest, but the earlier bytes may match theirs.
             if files.earlier == nil { isKept = false } else { files.returnToEarlier() }
         }
         if isKept { await BlockingWork.run { files.synchronize() } }
@@ -138,7 +138,7 @@ struct ExpectedDigests: Sendable {
         for algorithm in running.keys { running[algorithm]?.update(bytes) }
     }
 
-    /// Whether the bytes so far have all the digests.
+    /// Whether the bytes that were added have all expected digests.
     var areMatched: Bool {
         let found = running.mapValues { $0.finalized() }
         return expected.allSatisfy { found[$0.algorithm] == $0.bytes }

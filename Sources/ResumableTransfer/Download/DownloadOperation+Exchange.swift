@@ -8,7 +8,7 @@ extension DownloadOperation {
 
     func willSend(_ request: ClientRequest, to uri: RequestURI) {
         noteCredentials(for: request, to: uri)
-        // The time before the first byte counts.
+        // The rate includes the time before the first byte.
         driver.progress.note(transferred: received)
     }
 
@@ -86,7 +86,7 @@ extension DownloadOperation {
         let start = machine.start
         if isOverrun { await BlockingWork.run { files.current.drop(from: start) } }
         report(result, files: files, isOverrun: isOverrun, from: uri)
-        // A failure of the file ends the download here, because the machine treats it as a lost connection.
+        // A failure of the file ends the download here, because the machine would treat it as a lost connection.
         if let failure = files.failure { throw DownloadOperation.destinationError(failure) }
         selectCurrentFile(files)
         reportProgress()

@@ -3,8 +3,8 @@ import HTTPSemantics
 import ResumableUpload
 import SystemCalls
 
-/// The operation of a download: it carries messages between the state machine, which makes all decisions about the
-/// protocol, and the partial file.
+/// The operation of a download. It connects the transport with the state machine, which makes all decisions about the
+/// protocol, and with the partial file.
 final class DownloadOperation: DownloadingOperation {
     typealias Success = DownloadResult
     typealias Input = DownloadDestination
@@ -16,7 +16,7 @@ final class DownloadOperation: DownloadingOperation {
     private var reportedProgress: (position: Int64, total: Int64?)?
     /// The synchronization that runs during the exchange.
     var synchronization: Task<Void, Never>?
-    /// Bytes of content received, over all requests.
+    /// The number of bytes of content that all requests have received.
     var received: Int64 = 0
 
     static func total(of plan: TransferPlan<DownloadOperation>) -> Int64? { plan.resumed?.total }

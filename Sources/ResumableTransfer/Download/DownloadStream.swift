@@ -4,12 +4,13 @@ import HTTPSemantics
 /// The bytes of a download as a sequence of chunks, which is not stored on the disk.
 ///
 /// The download starts with the first iteration, and continues after interruptions where it was interrupted, as any
-/// download. If the caller is slow, no more than 2 MiB are received ahead. The iteration can be begun once. When it is
-/// left, or its task is canceled, the download ends.
+/// download. If the caller is slow, no more than 2 MiB are received ahead. The sequence can be iterated only once. When
+/// its iterator is released, or the task of the iteration is canceled, the download ends.
 ///
-/// The iteration throws ``TransferError``: with the code `sourceChanged` if the representation changes (or has no
-/// validator) and bytes of it were delivered, and with `digestMismatch` after all bytes if they do not match
-/// `Repr-Digest`. It throws `CancellationError` if its task was canceled. Such a download cannot be resumed later.
+/// The iteration throws ``TransferError``: with the code `sourceChanged` if bytes were delivered and the download
+/// cannot continue after them, because the representation has changed or has no validator; and with `digestMismatch`
+/// after the last byte if the bytes do not match `Repr-Digest`. It throws `CancellationError` if its task was canceled.
+/// Such a download cannot be resumed later.
 public struct DownloadStream: AsyncSequence, Sendable {
     private let transfer: StreamTransfer
 
@@ -26,7 +27,7 @@ public struct DownloadStream: AsyncSequence, Sendable {
     /// The events of the download, until it ends. Reading them does not start it.
     public var events: AsyncStream<TransferEvent> { transfer.control.events.stream() }
 
-    /// The times of up to fifty requests that have ended last.
+    /// The times of the requests that have ended: of the last fifty, if there were more.
     public var metrics: [RequestMetrics] { transfer.metrics }
 
     /// Iterates over the chunks.

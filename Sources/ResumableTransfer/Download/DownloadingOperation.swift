@@ -37,12 +37,12 @@ extension DownloadingOperation {
 
     func credentialsRefreshed(isFresh: Bool) { machine.credentialsRefreshed(isFresh: isFresh) }
 
-    /// Reports to the machine whether a 401 response to `request` can be followed by new credentials.
+    /// Reports to the machine whether new credentials can be requested after a 401 response to `request`.
     func noteCredentials(for request: ClientRequest, to uri: RequestURI) {
         machine.canRefreshCredentials = driver.canRefreshCredentials(for: request, to: uri)
     }
 
-    /// The digests that the server and the caller gave.
+    /// The digests that the server sent, and those that the caller passed.
     func expectedDigests(of representation: DownloadRepresentation?) -> ExpectedDigests {
         let sent = representation?.digest.flatMap { DigestField(fieldLines: [$0]) }
         return ExpectedDigests((sent?.values ?? []) + (driver.plan.request.digestField?.values ?? []))

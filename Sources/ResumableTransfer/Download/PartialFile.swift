@@ -15,7 +15,7 @@ final class PartialFile: BodySink {
         var span: Span?
     }
 
-    /// The bytes after a mark that a digest covers. They count only until the system restarts.
+    /// The bytes after a mark that a digest covers. They are used only until the system restarts.
     struct Span: Sendable, Hashable {
         var end: Int64
         /// SHA-256 of all bytes from the mark to the end, in hexadecimal.
@@ -248,14 +248,14 @@ final class PartialFile: BodySink {
 
     // MARK: The end
 
-    /// Gives the file its final name, on stable storage.
+    /// Gives the file its final name, and makes the name durable.
     /// - Returns: its path.
     func publish() throws(Errno) -> FilePath {
         let name = name
         if let error = synchronize() { throw error }
         guard try descriptor().status().size == position else { throw .inputOutput }
         try linkName()
-        // Another file may have been put in its place.
+        // Another file may have this name now.
         guard try place.directory.status(at: name).inode == inode else { throw .noSuchFile }
         let final = place.destinationName ?? FilePath(name.bytes.dropLast(PartialFile.suffix.bytes.count))
         if let replaced = try place.existing() { try descriptor().setPermissions(replaced.permissions & 0o777) }

@@ -65,7 +65,7 @@ final class PartialFiles: Sendable {
         current.close()
     }
 
-    /// Removes the current file; the earlier one takes its place.
+    /// Removes the current file. The earlier file becomes the current one.
     func returnToEarlier() {
         let dropped = state.withLock { state -> PartialFile? in
             guard let earlier = state.earlier else { return nil }

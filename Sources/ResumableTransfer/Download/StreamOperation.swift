@@ -2,8 +2,8 @@ import HTTPSemantics
 import ResumableUpload
 import SystemCalls
 
-/// The operation of a download to memory. Bytes that the caller has cannot be replaced, so a representation that
-/// changes after that ends the download.
+/// The operation of a download to memory. Bytes that the caller has cannot be replaced, so the download ends if the
+/// representation changes after bytes were delivered.
 final class StreamOperation: DownloadingOperation {
     typealias Success = TransferResponse
     typealias Input = ContentBuffer

@@ -8,7 +8,7 @@ extension TransferClient {
     ///   - request: a GET request. If it has a field that chooses a part (`Range`, `If-Range`), the download fails with
     ///     `invalidRequest`. `Accept-Encoding: identity` is added unless the request has that field, because a part of
     ///     a coded representation is not a part of the file.
-    ///   - destination: the file that the download becomes once it is complete.
+    ///   - destination: the file that is created or replaced when the download is complete.
     public func download(_ request: TransferRequest, to destination: DownloadDestination) -> Download {
         download(request, to: destination, store: nil)
     }
@@ -16,8 +16,8 @@ extension TransferClient {
     /// Prepares a download to a file.
     /// - Parameters:
     ///   - uri: an absolute http or https URI. For any other text the download fails with `invalidRequest`.
-    ///   - path: the path of the file that the download becomes once it is complete, relative to the working directory. A
-    ///     file with this path is replaced.
+    ///   - path: the path of the file that is created or replaced when the download is complete. A relative path begins
+    ///     at the working directory.
     ///   - fields: further fields of the request.
     public func download(from uri: String, to path: String, fields: Fields = [:]) -> Download {
         download(TransferRequest(uri, fields: fields), to: .file(path))
@@ -26,13 +26,13 @@ extension TransferClient {
     /// Prepares a download to a file.
     /// - Parameters:
     ///   - url: an absolute http or https URL. For any other URL the download fails with `invalidRequest`.
-    ///   - file: the file URL of the file that the download becomes once it is complete. A file with this URL is replaced.
+    ///   - file: the file URL of the file that is created or replaced when the download is complete.
     ///   - fields: further fields of the request.
     public func download(from url: URL, to file: URL, fields: Fields = [:]) -> Download {
         download(TransferRequest(url, fields: fields), to: .file(file))
     }
 
-    /// The same, with a store for the checkpoints of only this download.
+    /// The same as ``download(_:to:)``, with a separate store for the checkpoints of this download.
     package func download(
         _ request: TransferRequest, to destination: DownloadDestination, store: (any CheckpointStore)?
     ) -> Download {
@@ -55,7 +55,7 @@ extension TransferClient {
         try resumeDownload(data, request: request, store: nil)
     }
 
-    /// The same, with a store for the checkpoints of only this download.
+    /// The same as ``resumeDownload(_:request:)``, with a separate store for the checkpoints of this download.
     package func resumeDownload(
         _ data: ResumeData, request: TransferRequest?, store: (any CheckpointStore)?
     ) throws(TransferError) -> Download {
@@ -68,7 +68,8 @@ extension TransferClient {
 
 extension TransferStorage {
     /// Removes the partial file of a download.
-    /// - Throws: `resumeDataUsed` if another transfer writes it; `destinationUnusable`.
+    /// - Throws: `resumeDataUsed` if another transfer is writing the file; `destinationUnusable` if the file cannot be
+    ///   removed.
     func discard(_ checkpoint: DownloadCheckpoint) throws(TransferError) {
         guard let place = try PartialPlace.open(DownloadDestination(checkpoint), storage: self) else { return }
         let isDone: Bool

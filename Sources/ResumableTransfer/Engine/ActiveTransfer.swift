@@ -31,7 +31,7 @@ final class ActiveTransfer {
     private let sockets: ConnectionSockets
     private var socket: Int32?
     private var isConnected = false
-    /// The number of reports of progress that no count of bytes shows.
+    /// The number of calls of ``noteProgress()``.
     private var progress: Int64 = 0
     /// Whether the final head arrived before all content was sent. No more content is sent then.
     private var isEarly = false
@@ -39,7 +39,7 @@ final class ActiveTransfer {
     private var isPausedForInput = false
     private var wasPausedForInput = false
 
-    /// - Returns: nil if libcurl has no memory for it.
+    /// - Returns: nil if libcurl has not enough memory.
     init?(_ request: TransportRequest, _ exchange: TransportExchange, _ sockets: ConnectionSockets) {
         guard let easy = EasyHandle() else { return nil }
         let now = SystemClock.monotonicNanoseconds()
@@ -86,7 +86,7 @@ final class ActiveTransfer {
         return resume()
     }
 
-    /// Notes progress that no count of bytes shows.
+    /// Notes progress that the numbers of sent and received bytes do not show.
     func noteProgress() { progress += 1 }
 
     /// Does everything that is due.
@@ -249,7 +249,7 @@ final class ActiveTransfer {
             metrics: metrics(sent: sent ?? 0))
     }
 
-    /// Notes the time of the end of the request if all of it was handed to the kernel.
+    /// Notes the time of the end of the request if the complete request was passed to the kernel.
     private func noteRequestEnd(_ now: Int64) {
         guard times.requestEnd == nil, isConnected else { return }
         if let sender, !sender.isSent(easy.bytesSent, isHTTP2: receiver.head != nil && easy.isHTTP2) { return }

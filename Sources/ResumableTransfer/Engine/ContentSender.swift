@@ -6,7 +6,7 @@ import SystemCalls
 struct ContentSender {
     private let content: ClientRequest.Content
     private let source: (any UploadSource)?
-    /// The number of bytes that all reads have handed to libcurl, and the number without the last read.
+    /// The number of bytes that all reads have passed to libcurl, and the number without the last read.
     private(set) var handed: Int64 = 0
     private var handedBeforeLastRead: Int64 = 0
     /// Bytes that HTTP/1.1's framing of chunks has added (RFC 9112 §7.1).
@@ -37,7 +37,7 @@ struct ContentSender {
         self.content = content
         self.source = source
         self.pacer = pacer
-        // Empty content need not be held back.
+        // Empty content does not wait for the gate.
         isGateOpen = !hasGate || content.count == 0
     }
 
@@ -117,10 +117,11 @@ struct ContentSender {
     }
 
     /// Whether the content can be read again from its beginning: libcurl repeats a request by itself if a connection
-    /// kept from an earlier one turns out to be closed. Once bytes were sent, the state machine decides.
+    /// that it reuses turns out to be closed. After bytes were passed to libcurl, the state machine decides whether to
+    /// repeat the request.
     func canRewind() -> Bool { handed == 0 }
 
-    /// The number of bytes of content that were handed to the kernel.
+    /// The number of bytes of content that were passed to the kernel.
     /// - Parameter bytes: the number of bytes that libcurl has counted.
     func sent(_ bytes: Int64, isHTTP2: Bool) -> Int64 {
         let counted = isHTTP2 ? bytes : bytes - framing
@@ -128,14 +129,15 @@ struct ContentSender {
         return min(max(counted, handedBeforeLastRead), handed)
     }
 
-    /// Whether all of the content was handed to the kernel.
+    /// Whether all of the content was passed to the kernel.
     func isSent(_ bytes: Int64, isHTTP2: Bool) -> Bool {
         (isEnded || content.count == handed) && sent(bytes, isHTTP2: isHTTP2) == handed
     }
 
-    /// Whether the content ends after the bytes that were sent, or, if its length is known, was handed to libcurl completely.
-    /// - Parameter sent: the number of bytes that were sent. A source whose length becomes known may have handed over more,
-    ///   and its end is then not the end of these bytes.
+    /// Whether the end of the content was reached. If its length is known: whether all of it was passed to libcurl. If
+    /// its length is unknown: whether the source ends after the bytes that were sent.
+    /// - Parameter sent: the number of bytes that were sent. It can be less than the number of bytes that were passed
+    ///   to libcurl; the end of the source is then not the end of the sent bytes.
     func isAtEnd(sent: Int64) -> Bool {
         if let count = content.count { return handed == count }
         guard sent == handed else { return false }

@@ -46,7 +46,7 @@ extension EasyHandle {
         if let certificate = settings.clientCertificate {
             set(CURLOPT_SSLCERT, FilePath(certificate.certificateFile))
             set(CURLOPT_SSLKEY, FilePath(certificate.keyFile))
-            // Without a password OpenSSL would ask for one on the terminal, on the engine's thread.
+            // Without a password OpenSSL would prompt for one on the terminal, on the engine's thread.
             set(CURLOPT_KEYPASSWD, certificate.password ?? "")
         }
         if let proxy = settings.proxy { set(CURLOPT_PROXY, proxy) }

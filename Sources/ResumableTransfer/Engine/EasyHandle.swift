@@ -34,7 +34,7 @@ final class EasyHandle {
     private var fields: UnsafeMutablePointer<curl_slist>?
     private let message = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
 
-    /// - Returns: nil if libcurl has no memory for it.
+    /// - Returns: nil if libcurl has not enough memory.
     init?() {
         message.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
         guard let pointer = curl_easy_init() else {
@@ -141,7 +141,7 @@ final class EasyHandle {
 
     // MARK: During the transfer
 
-    /// Bytes of the request's content, with the framing of chunks, that were handed to the kernel.
+    /// The number of bytes of the request's content, with the framing of chunks, that were passed to the kernel.
     var bytesSent: Int64 { onward_easy_offset(pointer, CURLINFO_SIZE_UPLOAD_T) }
 
     /// Whether the response came over HTTP/2.
@@ -159,9 +159,9 @@ final class EasyHandle {
     /// The status of a proxy's response to CONNECT; 0 if there is none.
     var connectStatus: Int { onward_easy_long(pointer, CURLINFO_HTTP_CONNECTCODE) }
 
-    /// The host and port of the proxy, if the connection leads to one. This is assumed if the port is not that of the
-    /// URI.
-    /// - Parameter isTunnel: whether it is known to lead to a proxy.
+    /// The host and port of the proxy to which the connection was made; `nil` if there is none. If the port of the
+    /// connection is not that of the URI, the peer is assumed to be a proxy.
+    /// - Parameter isTunnel: whether the peer is known to be a proxy.
     func proxy(for uri: String, isTunnel: Bool = false) -> String? {
         let port = onward_easy_long(pointer, CURLINFO_PRIMARY_PORT)
         guard port != 0, let target = RequestURI(uri), isTunnel || port != target.port,
@@ -170,7 +170,7 @@ final class EasyHandle {
         return (host.contains(":") ? "[\(host)]" : host) + ":\(port)"
     }
 
-    /// The system's error of the last connection, if it could not be made.
+    /// The system's error if the last connection could not be made.
     var systemError: Errno? {
         let number = Int32(clamping: onward_easy_long(pointer, CURLINFO_OS_ERRNO))
         return number == 0 || number == EINPROGRESS ? nil : Errno(rawValue: number)

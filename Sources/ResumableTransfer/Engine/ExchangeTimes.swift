@@ -2,7 +2,8 @@ import CCurl
 import HTTPSemantics
 import ResumableUpload
 
-/// When the parts of an exchange began and ended, in monotonic nanoseconds; `nil` for what has not happened.
+/// The times at which the parts of an exchange began and ended, in monotonic nanoseconds; `nil` for a part that has not
+/// begun or ended.
 struct ExchangeTimes {
     let startedAt: Int64
     var requestStart: Int64?
@@ -15,7 +16,7 @@ struct ExchangeTimes {
 
     /// The metrics of an exchange that ends now.
     /// - Parameters:
-    ///   - easy: the handle of the exchange; `nil` if it made no connection of its own.
+    ///   - easy: the handle of the exchange; `nil` for an exchange with a ``MockTransport``.
     ///   - head: the head of the final response.
     func metrics(method: Method, easy: EasyHandle?, head: ClientResponseHead?, now: Int64) -> RequestMetrics {
         let elapsed: (Int64?) -> Duration? = { time in time.map { .nanoseconds($0 - startedAt) } }

@@ -41,7 +41,7 @@ struct ActivityWatch {
 }
 
 extension Duration {
-    /// In nanoseconds, rounded down; at most a century.
+    /// The duration in nanoseconds, rounded down; at least 0 and at most a century.
     var nanoseconds: Int64 {
         let century = 3_155_760_000.0 * 1e9
         return Int64(min(max(self / .nanoseconds(1), 0), century))

@@ -9,7 +9,7 @@ final class MockExchange: ExchangeCommands {
         var receiver: ResponseReceiver
         var exchange: TransportExchange?
         var task: Task<Void, Never>?
-        /// Counts what the exchange may wait for.
+        /// The number of changes for which the exchange may have waited.
         var changes = 0
         var waiter: CheckedContinuation<Void, Never>?
         var times: ExchangeTimes
@@ -158,7 +158,7 @@ final class MockExchange: ExchangeCommands {
         waiter?.resume()
     }
 
-    /// Waits for a change after the first `changes` ones, or until the rate allows more bytes.
+    /// Waits until the number of changes is no longer `changes`, or until the rate allows more bytes.
     private func wait(_ changes: Int, until time: Int64?) async {
         let timer = time.map { time in
             Task {

@@ -56,8 +56,8 @@ final class MultiHandle: @unchecked Sendable {
     }
 }
 
-/// The sockets of a multi handle's connections. libcurl opens and closes them through this object, because it does not
-/// report during a transfer which one it uses. Used on the engine's thread only.
+/// The sockets of a multi handle's connections. libcurl opens and closes them through this object, because
+/// libcurl does not report during a transfer which socket it uses. Used on the engine's thread only.
 final class ConnectionSockets {
     private var open: Set<Int32> = []
     /// The sockets whose unread input is kept when they are closed.

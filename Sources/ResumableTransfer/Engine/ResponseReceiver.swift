@@ -50,7 +50,7 @@ struct ResponseReceiver {
     }
 
     /// Handles a header line.
-    /// - Returns: the event to report, if any. With ``failure`` the exchange ends.
+    /// - Returns: the event to report, if any. If ``failure`` was set, the exchange ends.
     mutating func header(_ line: UnsafeRawBufferPointer) -> TransportEvent? {
         hasBegun = true
         headSize += Int64(line.count)

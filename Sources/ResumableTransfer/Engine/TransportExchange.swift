@@ -37,7 +37,7 @@ final class TransportExchange: Sendable {
     /// Releases the content that ``TransportRequest/gate`` holds back.
     func openGate() { commands.post(.openGate, to: self) }
 
-    /// Restarts the stall timeout: the server reports progress that no count of bytes shows.
+    /// Restarts the stall timeout: the server reports progress that the numbers of sent and received bytes do not show.
     func noteProgress() { commands.post(.noteProgress, to: self) }
 
     /// Continues an exchange that waits for its source or its sink.
@@ -62,7 +62,7 @@ final class TransportExchange: Sendable {
 
     func report(_ event: TransportEvent) { continuation.yield(event) }
 
-    /// Sets the result. Only the first one counts.
+    /// Sets the result, unless it was set before.
     func end(_ result: TransportResult) {
         let waiting: [CheckedContinuation<TransportResult, Never>] = outcome.withLock { outcome in
             guard outcome.result == nil else { return [] }
@@ -89,7 +89,7 @@ enum TransportEvent: Sendable {
     case interim(ClientResponseHead)
     /// The final response's head.
     case head(ClientResponseHead)
-    /// The number of bytes of the request's content handed to the kernel so far; at most every 100 ms, and at the end.
+    /// The number of bytes of the request's content passed to the kernel so far; at most every 100 ms, and at the end.
     case sent(Int64)
     /// The number of bytes of the response's content received so far; at most every 100 ms, again every 250 ms while no
     /// more come, and at the end.
@@ -102,11 +102,11 @@ struct TransportResult: Sendable {
     var head: ClientResponseHead?
     /// The part of the response's content that was kept (``BodyDisposition/collect(limit:within:)``).
     var content: [UInt8]
-    /// The number of bytes of the request's content handed to the kernel. The peer may have received fewer.
+    /// The number of bytes of the request's content passed to the kernel. The peer may have received fewer.
     var sent: Int64
     /// The number of bytes of the response's content that were received.
     var received: Int64
-    /// Whether the request's content was handed over to its end: all of its `count`, or all that the source has.
+    /// Whether the end of the request's content was reached (``ContentSender/isAtEnd(sent:)``).
     var sourceEnded: Bool
     /// The reason why there is no complete response; nil if there is one. An early response can be complete although
     /// the request is not (RFC 9112 §9.5).

@@ -13,12 +13,12 @@ enum TransportFailure: Error, Sendable, Hashable {
     case proxy(ProxyFailure)
     /// No secure connection was made, for example because the certificate is not trusted.
     case tls(String)
-    /// The connection ended before the exchange did. `code` is libcurl's.
+    /// The connection ended before the exchange had ended. `code` is the error code of libcurl.
     case connectionLost(code: Int32, message: String)
     /// No data was transferred during ``TransportRequest/stallTimeout``.
     case stalled
     case cancelled
-    /// The source gave no byte at this offset.
+    /// The source returned no byte at this offset.
     case sourceFailed(at: Int64, Errno?)
     case sinkFailed(Errno)
     /// The URI scheme is neither http nor https.
@@ -30,7 +30,8 @@ enum TransportFailure: Error, Sendable, Hashable {
     case protocolViolation(String)
 }
 
-/// Why a request did not get through a proxy. Except for `stalled`, the server has received nothing of the request.
+/// The reason why a request through a proxy failed. Except for `stalled`, the server has received nothing of the
+/// request.
 enum ProxyFailure: Sendable, Hashable {
     /// The URL of the proxy has a form or a scheme that cannot be used.
     case unusable
@@ -40,7 +41,8 @@ enum ProxyFailure: Sendable, Hashable {
     case refused(Int)
     /// The proxy at this host and port did not make the connection in time.
     case silent(String)
-    /// The proxy at this host and port got the request, and nothing came back for ``TransportRequest/stallTimeout``.
+    /// The request was sent to the proxy at this host and port, and no response arrived within
+    /// ``TransportRequest/stallTimeout``.
     case stalled(String)
 }
 

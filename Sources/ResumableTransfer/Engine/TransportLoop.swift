@@ -2,7 +2,7 @@ import CCurl
 import HTTPSemantics
 import SystemCalls
 
-/// The loop of the engine's thread: it executes commands, calls libcurl, and keeps the time.
+/// The loop of the engine's thread: it executes commands, calls libcurl, and performs work that is due.
 struct TransportLoop: ~Copyable {
     private let multi: MultiHandle
     private let commands: EngineCommands

@@ -4,20 +4,23 @@ import SystemCalls
 
 /// One request for ``TransportEngine``.
 struct TransportRequest: Sendable {
-    /// Its URI is absolute, with the scheme http or https. The fields are sent unchanged, except for `Expect`,
-    /// `Content-Length` and `Transfer-Encoding`: ``content`` decides the framing, and only ``gate`` delays the content.
+    /// The head of the request. Its URI is absolute, with the scheme http or https. The fields are sent unchanged,
+    /// except for `Expect`, `Content-Length` and `Transfer-Encoding`: ``content`` determines the framing, and only
+    /// ``gate`` delays the content.
     var message: TransferRequest
     /// The range of ``source`` that is sent. Its length is `Content-Length`; content of unknown length is sent in
     /// chunks until the source ends.
     var content = ClientRequest.Content.none
     /// `nil` if there is no content.
     var source: (any UploadSource)?
-    /// Holds the content back until ``TransportExchange/openGate()``, or for this long after the head was sent.
+    /// The maximum time for which the content waits for ``TransportExchange/openGate()`` after the head was sent;
+    /// `nil`: the content does not wait.
     var gate: Duration?
     /// The maximum time in which no byte moves in either direction on a connection. After it the exchange ends as
-    /// ``TransportFailure/stalled``. The time of waiting for the response counts, also if interim responses arrive;
-    /// time at the gate or under the rate limit does not count. If no connection is made within this time, including
-    /// its TLS handshake, the exchange ends as ``TransportFailure/connectStalled``.
+    /// ``TransportFailure/stalled``. The time for which the client waits for the response is included, also if
+    /// interim responses arrive. The time for which the content waits for the gate or for the rate limit is not
+    /// included. If no connection is made within this time, including its TLS handshake, the exchange ends as
+    /// ``TransportFailure/connectStalled``.
     var stallTimeout: Duration?
     /// The maximum rate of content in bytes per second, in each direction.
     var rateLimit: Int64?
@@ -46,12 +49,13 @@ enum BodyDisposition: Sendable {
 
 /// Receives the content of a response.
 protocol BodySink: Sendable {
-    /// Receives all of `bytes`, the next in order. Called on the engine's thread.
+    /// Receives all of `bytes`, which follow the bytes of the previous call. Called on the engine's thread.
     /// - Throws: an error that ends the exchange as ``TransportFailure/sinkFailed(_:)``.
     func write(_ bytes: UnsafeRawBufferPointer) throws(Errno)
 
     /// Whether the sink accepts bytes now.
-    /// - Parameter wake: if not, called once as soon as it does, on any thread, after this function has returned.
+    /// - Parameter wake: if the result is false, called once on any thread as soon as the sink accepts bytes, after
+    ///   this function has returned.
     func isReady(orCall wake: @escaping @Sendable () -> Void) -> Bool
 }
 
@@ -67,7 +71,7 @@ struct TransportSettings: Sendable {
     /// none.
     var proxy: String?
     var httpVersion: HTTPVersion
-    /// The time from the search for the address to the end of the TLS handshake.
+    /// The maximum time from the search for the address to the end of the TLS handshake.
     var connectTimeout: Duration
     /// The certificate with which the client authenticates itself.
     var clientCertificate: ClientCertificate?

@@ -30,14 +30,14 @@ protocol GrowingSource: UploadSource {
         into buffer: UnsafeMutableRawBufferPointer, at offset: Int64, orCall wake: @escaping @Sendable () -> Void
     ) throws(SourceError) -> Int?
 
-    /// Whether ``read(into:at:orCall:)`` would return a number, or throw.
+    /// Whether ``read(into:at:orCall:)`` would return a number or throw an error, not return `nil`.
     /// - Parameter wake: as for that function.
     func isReadable(at offset: Int64, orCall wake: @escaping @Sendable () -> Void) -> Bool
 
-    /// Why there are no more bytes although the representation is incomplete; `nil`: for no other reason.
+    /// The error because of which the source ends before the representation is complete; `nil` if there is none.
     var failure: (any Error)? { get }
 
-    /// Nothing will be read any more.
+    /// Called when no bytes will be read any more.
     func close()
 }
 

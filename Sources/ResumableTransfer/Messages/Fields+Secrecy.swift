@@ -1,9 +1,9 @@
 import HTTPSemantics
 
 extension Fields {
-    /// Whether a field of this name may authorize a client that knows its value.
+    /// Whether a field of this name may contain credentials.
     ///
-    /// Such fields are registered ones, and those whose names suggest a token, a key or a signature.
+    /// These are some registered fields, and all fields whose names suggest a token, a key or a signature.
     static func isSecret(_ name: String) -> Bool {
         let name = name.lowercased()
         let registered: Set<String> = [
@@ -29,12 +29,12 @@ extension Fields {
             || ["accept-", "content-", "if-", "want-"].contains { name.hasPrefix($0) }
     }
 
-    /// The fields without those that may authorize someone.
+    /// The fields whose values are known to contain no credentials.
     var withoutSecrets: Fields {
         Fields(filter { Fields.isHarmless($0.name) }.map { ($0.name, $0.value) })
     }
 
-    /// The fields with hidden values of secrets and of the fields in `names`.
+    /// A copy in which the values of secret fields and of the fields in `names` are hidden.
     func hidingSecrets(_ names: Set<String> = []) -> Fields {
         Fields(
             map { field in

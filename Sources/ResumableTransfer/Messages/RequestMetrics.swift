@@ -9,27 +9,31 @@ public struct RequestMetrics: Sendable, Hashable {
     public var uri = ""
     /// The status of the final response; `nil` if there was none.
     public var status: Status?
-    /// The time at which the request was handed to the transport.
+    /// The time at which the request was started.
     public var startedAt: Date
-    /// Until the address of the host (or of the proxy) was found; `nil` if the connection was reused or it was not found.
+    /// The time until the address of the host (or of the proxy) was found; `nil` if the connection was reused or the
+    /// address was not found.
     public var nameLookup: Duration?
-    /// Until the connection was made; `nil` if it was reused or could not be made.
+    /// The time until the connection was made; `nil` if it was reused or could not be made.
     public var connect: Duration?
-    /// Until the TLS handshake was complete; `nil` without TLS, and as ``connect``.
+    /// The time until the TLS handshake was complete; `nil` without TLS, if the connection was reused, or if the
+    /// handshake failed.
     public var secureConnect: Duration?
-    /// Until the first byte of the request was about to be sent; `nil` if nothing was sent.
+    /// The time until the first byte of the request was about to be sent; `nil` if nothing was sent.
     public var requestStart: Duration?
-    /// Until the last byte of the request was handed to the system; `nil` if the request was not sent completely.
+    /// The time until the last byte of the request was passed to the kernel; `nil` if the request was not sent
+    /// completely.
     public var requestEnd: Duration?
-    /// Until the first byte of the first response, interim or final, was received; `nil` if there was no response.
+    /// The time until the first byte of the first response, interim or final, was received; `nil` if there was no
+    /// response.
     public var responseStart: Duration?
-    /// Until the request ended: after the last byte of the response, or because it was interrupted.
+    /// The time until the request ended: after the last byte of the response, or because it was interrupted.
     public var duration: Duration
     /// Whether the request was sent on a connection of an earlier request.
     public var isConnectionReused = false
     /// The version of the protocol, `HTTP/1.1` or `HTTP/2`; `nil` if there was no final response.
     public var httpVersion: String?
-    /// The number of bytes of the request's content that were handed to the system.
+    /// The number of bytes of the request's content that were passed to the kernel.
     public var sent: Int64 = 0
     /// The number of bytes of the response's content that were received.
     public var received: Int64 = 0

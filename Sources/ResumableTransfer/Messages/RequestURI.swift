@@ -1,8 +1,8 @@
 import Foundation
 import ResumableUpload
 
-/// An absolute http or https URI, without userinfo and fragment, against which others are resolved (RFC 3986 section
-/// 5).
+/// An absolute http or https URI, without userinfo and fragment, against which references are resolved (RFC 3986
+/// section 5).
 struct RequestURI: Sendable, Hashable {
     /// Absolute, without userinfo and fragment.
     let text: String

@@ -22,7 +22,7 @@ public struct TransferRequest: Sendable, Hashable {
     /// A digest with a wrong number of bytes ends the transfer with `invalidRequest`.
     public var expectedDigests: [DigestAlgorithm: [UInt8]] = [:]
 
-    /// A request of a URI.
+    /// A request for a URI.
     /// - Parameters:
     ///   - uri: an absolute http or https URI. A transfer of any other text fails with `invalidRequest`.
     ///   - method: as ``method``.
@@ -33,7 +33,7 @@ public struct TransferRequest: Sendable, Hashable {
         self.fields = fields
     }
 
-    /// A request of a URL.
+    /// A request for a URL.
     /// - Parameters:
     ///   - url: an absolute http or https URL. A transfer of any other URL fails with `invalidRequest`.
     ///   - method: as ``method``.

@@ -46,7 +46,7 @@ public struct ResumeData: Sendable, Hashable {
     /// The absolute path of the file that is uploaded, or of the destination of the download; `nil` if there is none.
     public var path: String? { file?.repairedText }
 
-    /// The same path, which need not be UTF-8.
+    /// The path ``path`` as bytes, which need not be UTF-8.
     package var file: FilePath? {
         switch record.content {
         case .upload(let checkpoint): checkpoint.source.file?.path
@@ -61,7 +61,7 @@ public struct ResumeData: Sendable, Hashable {
         return destination.directory.appending(checkpoint.partialName)
     }
 
-    /// The number of bytes of the representation that need not be transferred again, as far as is known.
+    /// The number of bytes of the representation that need not be transferred again, according to this data.
     public var position: Int64 {
         switch record.content {
         case .upload(let checkpoint): checkpoint.resumption.acknowledged

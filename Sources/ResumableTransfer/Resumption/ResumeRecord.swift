@@ -95,12 +95,12 @@ extension ResumeRecord.Content: Codable {
 protocol TransferCheckpoint: Sendable, Hashable {
     var content: ResumeRecord.Content { get }
 
-    /// Whether a later process needs this checkpoint in place of the one that was handed out before.
-    /// - Parameter age: nanoseconds since that one was handed out.
+    /// Whether a later process needs this checkpoint in place of the last one that the caller received.
+    /// - Parameter age: the time in nanoseconds since the caller received the last one.
     func supersedes(_ handedOut: Self, age: Int64) -> Bool
 }
 
-/// What resume data contains of an upload.
+/// The part of resume data that describes an upload.
 struct UploadCheckpoint: Sendable, Hashable, Codable {
     var resumption: UploadResumption
     var source: SourceRecord
@@ -140,7 +140,7 @@ extension UploadCheckpoint: TransferCheckpoint {
     }
 }
 
-/// What resume data contains of a download.
+/// The part of resume data that describes a download.
 struct DownloadCheckpoint: Sendable, Hashable, Codable {
     /// The absolute path of the destination; `nil` for a file that the caller moves.
     var destination: FilePath?
@@ -199,7 +199,7 @@ extension DownloadCheckpoint: TransferCheckpoint {
         synchronizedPart != handedOut.synchronizedPart || (self != handedOut && age >= Self.checkpointInterval)
     }
 
-    /// The same without the bytes that are not on stable storage.
+    /// This checkpoint without the bytes that are not on stable storage.
     private var synchronizedPart: DownloadCheckpoint {
         var checkpoint = self
         checkpoint.received = synchronized

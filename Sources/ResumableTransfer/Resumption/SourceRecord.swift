@@ -2,14 +2,15 @@ import SystemCalls
 
 /// Identifies the source of an upload.
 struct SourceRecord: Sendable, Hashable, Codable {
-    /// What identifies one state of one file.
+    /// The properties that identify one state of one file.
     struct File: Sendable, Hashable, Codable {
         /// The absolute path without symbolic links.
         var path: FilePath
         /// The time of the last change of the content, in nanoseconds since 1970.
         var modified: Int64
         var inode: UInt64
-        /// Only for information. It is not compared, because it may be different after a restart of the machine.
+        /// This value is only for information. It is not compared, because it may be different after a restart of the
+        /// machine.
         var device: UInt64
         var owner: UInt32
     }
@@ -17,7 +18,7 @@ struct SourceRecord: Sendable, Hashable, Codable {
     var file: File?
     /// The size in bytes; `nil` if it was unknown.
     var size: Int64?
-    /// SHA-256 over parts of the content, in hexadecimal. The kind of source decides which parts.
+    /// SHA-256 over parts of the content, in hexadecimal. The parts depend on the kind of source.
     var sample: String?
 
     var isValid: Bool {
@@ -33,12 +34,12 @@ struct SourceRecord: Sendable, Hashable, Codable {
         var found: [String] = []
         if let size, let theirs = other.size, size != theirs { found.append("size") }
         if let file, let theirs = other.file {
-            // Any change of the modification time counts: equal samples prove nothing about the middle.
+            // A change of the modification time is always a difference: equal samples prove nothing about the middle.
             if file.modified != theirs.modified { found.append("modification time") }
             if file.inode != theirs.inode { found.append("inode") }
             if sample != other.sample { found.append("content") }
         } else if file == nil, other.file == nil, let sample, let theirs = other.sample, sample != theirs {
-            // If only one of the sources is a file, nothing is proved.
+            // If only one of the sources is a file, their samples are not compared.
             found.append("content")
         }
         return found

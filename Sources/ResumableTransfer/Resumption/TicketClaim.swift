@@ -86,8 +86,8 @@ final class TicketClaim: Sendable {
 ///
 /// A transfer locks the file from its resumption, a new upload from its first checkpoint, until it ends. The content is
 /// the lowest generation that is still valid, as a decimal number; generations below it were superseded by one that has
-/// been used. The file is removed when there is nothing left to resume. If the process is killed just before it hands
-/// out the first checkpoint, the file is left.
+/// been used. The file is removed when there is nothing left to resume. If the process is killed just before it
+/// passes the first checkpoint to the caller, the file is left.
 struct ResumeTicket: Sendable, Hashable, Codable {
     /// Identifies the transfer through all its resumptions.
     var id: UUID

@@ -6,9 +6,9 @@ final class EntryKeeper: CheckpointStore {
     private let store: TransferStore
     private let stem: FilePath
     private let file: StateFile
-    /// The content of the entry, whose members are kept.
+    /// The stored content of the entry. A save keeps the members that it does not replace.
     private let content = Monitor<StoredTransfer?>(nil)
-    /// What is stored with the transfer; `nil` if the entry keeps it.
+    /// The values that are stored with the transfer; `nil` if those of the entry are kept.
     private let userInfo: [String: String]?
 
     init(_ stem: FilePath, in store: TransferStore, userInfo: [String: String]?) throws(TransferError) {

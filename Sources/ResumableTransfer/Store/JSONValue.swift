@@ -1,4 +1,4 @@
-/// A value of JSON, to keep members of an object that this version does not know.
+/// A value of JSON. It stores the members of an object that this version does not support.
 enum JSONValue: Sendable, Hashable {
     case null
     case truth(Bool)

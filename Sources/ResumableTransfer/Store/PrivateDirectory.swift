@@ -117,7 +117,7 @@ package struct PrivateDirectory: Sendable {
 
     // MARK: Locks
 
-    /// Opens a file to lock, and creates it if it is missing.
+    /// Opens a lock file, and creates it if it is missing.
     package func openLock(_ name: FilePath) throws(Errno) -> FileDescriptor {
         try descriptor.open(at: name, [.readWrite, .create, .noFollow])
     }

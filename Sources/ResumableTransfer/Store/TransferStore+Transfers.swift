@@ -63,7 +63,8 @@ extension TransferStore {
     /// The entry is locked until the download has ended, or until the returned object is released.
     /// - Parameters:
     ///   - request: a GET request, as for ``TransferClient/download(_:to:)``.
-    ///   - destination: the file that the download becomes; the same as before if the download is resumed.
+    ///   - destination: the file that is created or replaced when the download is complete; the same as before if the
+    ///     download is resumed.
     ///   - name: the name of the entry, at most 240 bytes. Any characters are allowed.
     ///   - userInfo: what is stored with the transfer, without secrets. It replaces what was stored before.
     /// - Throws: ``TransferError`` with one of the codes `inUse` (another transfer or process is running the entry),
@@ -114,7 +115,7 @@ extension TransferStore {
     /// - Returns: whether the deletion is confirmed; `false`: the entry was damaged, or the upload does not exist on the
     ///   server, or the credentials of the request are those of another user.
     /// - Throws: ``TransferError``: `inUse` if another transfer or process is running the entry, `resumeDataUsed` if it
-    ///   no longer exists, or an error because of which the deletion failed. The entry is kept.
+    ///   no longer exists, or the error of the deletion. The entry is kept.
     @discardableResult
     public func discard(_ entry: Entry, request: TransferRequest? = nil) async throws(TransferError) -> Bool {
         let keeper = try lock(entry)

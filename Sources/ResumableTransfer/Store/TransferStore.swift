@@ -63,7 +63,7 @@ public struct TransferStore: Sendable {
 
     // MARK: Names
 
-    /// The maximum length in bytes of a name in the directory without its suffixes, which `.NAME.state.tmp` has.
+    /// The maximum length in bytes of a name without suffixes. The longest file name is then `.NAME.state.tmp`.
     private static let maxStemLength = 240
 
     /// The name of an entry's file without its suffix: the name of the entry, in which a percent sign, a slash, control
@@ -120,7 +120,7 @@ extension TransferStore {
         /// The absolute path of the file that is uploaded, or of the destination of the download; `nil` if there is
         /// none, or if the entry cannot be read.
         public var path: String? { resumeData?.path }
-        /// The number of bytes of the representation that need not be transferred again, as far as is known.
+        /// The number of bytes of the representation that need not be transferred again, according to the resume data.
         public var position: Int64 { resumeData?.position ?? 0 }
         /// The length of the representation in bytes; `nil` while it is unknown, or if the entry cannot be read.
         public var total: Int64? { resumeData?.total }

@@ -19,7 +19,7 @@ final class EventBroadcast: Sendable {
 
     private let state = Monitor(State())
 
-    /// Sends the event to all streams; without effect after the last event.
+    /// Sends the event to all streams. Has no effect after the last event.
     func send(_ event: TransferEvent) {
         state.withLock { state in
             guard state.last == nil else { return }

@@ -46,7 +46,7 @@ public protocol Transfer<Success>: AnyObject, Sendable {
     /// waits. Once it runs, the priority has no effect.
     var priority: TaskPriority { get set }
 
-    /// The times of the last requests of this transfer, in order: of up to fifty that have ended.
+    /// The times of the requests of this transfer that have ended, in order: of the last fifty, if there were more.
     var metrics: [RequestMetrics] { get }
 }
 
@@ -73,7 +73,7 @@ extension DrivenTransfer {
         }
     }
 
-    /// The times of the last requests of this transfer, in order: of up to fifty that have ended.
+    /// The times of the requests of this transfer that have ended, in order: of the last fifty, if there were more.
     public var metrics: [RequestMetrics] { control.metrics }
 
     /// The request that began the transfer.
@@ -97,7 +97,7 @@ extension DrivenTransfer {
         let control = control
         let progress = transferProgress
         let identifier = ObjectIdentifier(self)
-        // The closure keeps the transfer until its last event.
+        // The closure has a strong reference to the transfer until its last event.
         control.events.forward { client.clientEvents.send($0, of: self) }
         // Registers the transfer before its work starts, because the work may end immediately.
         let isAdmitted = client.register(self)
@@ -136,8 +136,8 @@ extension DrivenTransfer {
         return try await control.value()
     }
 
-    /// The same as Swift's concurrency expects it: a transfer that the cancellation of the waiting task has ended
-    /// throws `CancellationError`.
+    /// The same as ``startedOutcome()``, but throws `CancellationError` if the cancellation of the waiting task has
+    /// ended the transfer.
     func cancellableOutcome() async throws -> Success {
         do throws(TransferError) {
             return try await startedOutcome()
