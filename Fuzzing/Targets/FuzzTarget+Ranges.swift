@@ -57,6 +57,6 @@ extension FuzzTarget {
             try require(size > .max - 4096, "\(ranges) of \(size) have no layout")
             return
         }
-        try require(parts.segments.reduce(0) { $0 + $1.count } == parts.contentLength, "the segments have another length")
+        try require(parts.segments.reduce(0) { $0 + $1.count } == parts.contentLength, "the total size is wrong")
     }
 }

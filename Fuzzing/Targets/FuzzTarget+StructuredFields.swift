@@ -2,7 +2,7 @@ import StructuredFields
 
 extension FuzzTarget {
     /// RFC 9651: a valid value equals the value parsed from its canonical form. The error for an invalid value names a
-/// position in the input.
+    /// position in the input.
     static let structuredFields = FuzzTarget(
         name: "structured-fields",
         dictionary: ["?1", "?0", "@", "%\"", ":", "=", ";a=", "(", ")", ", ", "\\\"", "1.5", "-", "a=1", "%00", "%c3"],

@@ -11,7 +11,7 @@ final class ServerUnderTest {
     /// The content of the file next to the data directory.
     private static let canary = "content-outside-the-root"
     /// The content of the published file.
-private static let published = "what-was-published-before"
+    private static let published = "what-was-published-before"
     /// A placeholder in inputs. It is replaced by the path of an upload of which four bytes were received.
     static let uploadMark = Array("/uploads/@U".utf8)
     private static let names = ProcessInfo.processInfo.processIdentifier

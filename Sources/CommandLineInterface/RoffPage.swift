@@ -150,7 +150,7 @@ package struct RoffPage {
         return escaped.hasPrefix(".") || escaped.hasPrefix("'") ? "\\&" + escaped : escaped
     }
 
-    /// Escapes text, so that hyphens and quotes stay the characters that a shell understands when they are copied.
+    /// Escapes text, so that hyphens and quotes have the same meaning for a shell when a reader copies them.
     package static func escaped(_ text: String) -> String {
         var result = ""
         for character in text {

@@ -4,10 +4,10 @@
 /// 1. Control characters, NUL included, line and paragraph separators, zero-width spaces and bidirectional controls are
 ///    removed.
 /// 2. Of a POSIX or Windows path only the last component is kept, without a drive ("C:x" becomes "x"). A path that ends
-///    with a separator gives no name.
+///    with a separator has no result.
 /// 3. `< > : " | ? *`, which Windows cannot store (":" would name an alternate stream), become "_".
-/// 4. White space at the start, white space and dots at the end are removed. An empty result, "." and ".." give no
-///    name.
+/// 4. White space at the start, white space and dots at the end are removed. An empty name, "." and ".." have no
+///    result.
 /// 5. Leading dots, which would hide the file, become one "_".
 /// 6. The stem is cut so that the name has at most 255 bytes of UTF-8. An extension of up to 32 bytes, dot included, is
 ///    kept.

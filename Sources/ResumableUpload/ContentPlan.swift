@@ -83,7 +83,7 @@ package struct ContentCounter: Sendable {
         case part
         /// The representation of `length` bytes is complete.
         case complete(length: Int64)
-        /// The request claimed to complete the representation but ended before its known length.
+        /// The request stated that it completes the representation, but its content ended before the known length.
         case short(length: Int64, received: Int64)
     }
 

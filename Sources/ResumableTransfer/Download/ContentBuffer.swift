@@ -37,7 +37,7 @@ final class ContentBuffer: BodySink {
     enum Failure: Sendable, Hashable {
         /// There are more bytes than the caller accepts.
         case tooLarge
-        /// The server sends another representation than that of the bytes that the caller has.
+        /// The server sends other content, or content without a validator, after the caller has received bytes.
         case hasChanged
         /// The response is longer than its head stated.
         case overrun

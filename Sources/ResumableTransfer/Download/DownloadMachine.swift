@@ -215,8 +215,8 @@ struct DownloadMachine: Sendable {
         guard redirections <= Self.maxRedirections else { return fail(.tooManyRedirects) }
         switch location.relation {
         case .insecure: return fail(.insecureRedirect)
-        // After a redirection to another origin, no request carries credentials, even if the other origin redirects
-        // back to the first one.
+        // If another origin redirects back to the first one, the request carries no credentials either, because the
+        // other origin has chosen its URI.
         case .otherOrigin: isOtherOrigin = true
         case .sameOrigin: break
         }

@@ -37,10 +37,10 @@ final class PartialFile: BodySink {
         /// Whether nothing was written under this name, and no checkpoint contains it.
         var isFresh = true
         var mark = Mark(position: 0)
-        /// In monotonic nanoseconds.
+        /// The time of the last synchronization, in monotonic nanoseconds.
         var synchronizedAt = SystemClock.monotonicNanoseconds()
         var isSynchronizing = false
-        /// In monotonic nanoseconds.
+        /// The time of the last call of ``span()``, in monotonic nanoseconds.
         var spannedAt = SystemClock.monotonicNanoseconds()
         /// The running digest of the span at the mark.
         var running: RunningSpan?

@@ -2,8 +2,7 @@ import CCurl
 import HTTPSemantics
 import ResumableUpload
 
-/// The times at which the parts of an exchange began and ended, in monotonic nanoseconds; `nil` for a part that has not
-/// begun or ended.
+/// The times at which the parts of an exchange began and ended, in monotonic nanoseconds; `nil` before that.
 struct ExchangeTimes {
     let startedAt: Int64
     var requestStart: Int64?

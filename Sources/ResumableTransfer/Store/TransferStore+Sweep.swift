@@ -16,7 +16,7 @@ extension TransferStore {
     /// Such files are incomplete states and locks in the directory of the store; and, in the storage directory of the
     /// client, partial files and tickets that no entry needs. If other programs, or transfers that are not in this store,
     /// use the same storage directory, their files of that age are removed too, and these transfers cannot be resumed
-    /// afterwards: give the client a ``TransferClient/Configuration/storageDirectory`` of its own if that is not wanted.
+    /// afterwards. To prevent this, set another ``TransferClient/Configuration/storageDirectory`` for the client.
     ///
     /// Nothing that a running transfer uses is removed. Uploads are not deleted on the server, which removes them when
     /// their lifetime has passed. Files that cannot be removed are left.

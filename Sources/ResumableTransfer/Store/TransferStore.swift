@@ -11,9 +11,9 @@ import SystemCalls
 ///
 /// An entry is a file `NAME.state` in the directory, which only its owner can access. It contains the URI of an upload
 /// resource, with which the upload can be changed, but no credentials. While a transfer runs, the file `NAME.lock` is
-/// locked, so that one transfer at a time, in all processes, uses the entry. ``TransferClient/Configuration/checkpointed``
-/// is not called for transfers of a store. Do not use the resume data of such a transfer elsewhere while it is in the
-/// store.
+/// locked, so that one transfer at a time, in all processes, uses the entry.
+/// ``TransferClient/Configuration/checkpointed`` is not called for transfers of a store. Do not use the resume data of
+/// such a transfer elsewhere while it is in the store.
 ///
 /// A store is a value with an open directory. Several of them, also in different processes, can use one directory. All
 /// methods that are not `async` block until the disk has finished.
@@ -63,7 +63,7 @@ public struct TransferStore: Sendable {
 
     // MARK: Names
 
-    /// The maximum length in bytes of a name without suffixes. The longest file name is then `.NAME.state.tmp`.
+    /// The maximum length in bytes of a name without suffixes. The longest file name, `.NAME.state.tmp`, has 11 more.
     private static let maxStemLength = 240
 
     /// The name of an entry's file without its suffix: the name of the entry, in which a percent sign, a slash, control

@@ -40,7 +40,8 @@ final class TransferControl<Success: Sendable>: Sendable {
     }
 
     /// Runs the work of the transfer in a task of its own.
-    /// - Parameter rejection: the error that a result means for callers who expect success; `nil` if it means none.
+    /// - Parameter rejection: returns the error for a result that is a failure of the transfer; `nil` for any other
+    ///   result.
     func run(
         _ work: @escaping @Sendable () async -> Result<Success, TransferError>,
         rejection: @escaping @Sendable (Success) -> TransferError? = { _ in nil }
@@ -54,7 +55,7 @@ final class TransferControl<Success: Sendable>: Sendable {
                 case .failure(let error): state.resumeData = error.resumeData
                 }
             }
-            // The last event is sent before callers get the result, so that it precedes everything that they do then.
+            // The last event is sent before callers get the result, so that it precedes their reaction to the result.
             switch end {
             case .success(let success): events.send(rejection(success).map { .failed($0) } ?? .completed)
             case .failure(let error): events.send(.failed(error))
@@ -68,7 +69,7 @@ final class TransferControl<Success: Sendable>: Sendable {
         }
     }
 
-    /// Asks the work to stop. The first request counts, except that a cancellation replaces a pause.
+    /// Requests that the work stop. Later requests have no effect, except that a cancellation replaces a pause.
     func requestStop(_ stop: StopRequest) {
         let interrupt = state.withLock { state -> (@Sendable () -> Void)? in
             guard state.end == nil else { return nil }
@@ -149,8 +150,8 @@ final class TransferControl<Success: Sendable>: Sendable {
     }
 
     /// Waits until `isReady` returns true, or until a stop is requested.
-    /// - Parameter isReady: receives a closure to call when its result may have changed.
-    /// - Returns: whether it is ready.
+    /// - Parameter isReady: receives a closure, which has to be called when the result of `isReady` may have changed.
+    /// - Returns: whether `isReady` returned true.
     func wait(until isReady: (@escaping @Sendable () -> Void) -> Bool) async -> Bool {
         while stop == nil {
             let (change, continuation) = AsyncStream.makeStream(of: Void.self)

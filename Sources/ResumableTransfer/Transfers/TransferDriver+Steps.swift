@@ -33,7 +33,7 @@ extension TransferDriver {
         let decision = await control.result { await shouldRetry(error, attempt, proposed) }
         switch decision {
         case .success(.retry(let delay)): return max(delay, .zero)
-        // A stop request decides how the transfer ends.
+        // If a stop was requested, the transfer ends as that request requires.
         case .success(.stop) where control.stop == nil: throw error
         case .success(.stop), .failure: return .zero
         }

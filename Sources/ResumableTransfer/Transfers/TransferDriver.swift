@@ -2,7 +2,7 @@ import HTTPSemantics
 import ResumableUpload
 import SystemCalls
 
-/// Runs an upload or a download: claims it, sends the requests of its operation, waits between attempts, hands out
+/// Runs an upload or a download: claims it, sends the requests of its operation, waits between attempts, saves
 /// checkpoints and reports events.
 ///
 /// One task owns the driver from beginning to end.
@@ -15,9 +15,9 @@ final class TransferDriver<Operation: TransferOperation> {
 
     /// The right to run the transfer, from its first checkpoint or its resumption until its end.
     private var claim: TicketClaim?
-    /// The last checkpoint that was handed out.
+    /// The last checkpoint that was saved and reported as an event.
     private var handedOut: Operation.Checkpoint?
-    /// The time at which `handedOut` was handed out, in monotonic nanoseconds.
+    /// The time at which that checkpoint was saved, in monotonic nanoseconds.
     private var handedOutAt: Int64 = 0
     /// The last checkpoint that callers can read.
     private var kept: Operation.Checkpoint?
@@ -170,10 +170,10 @@ final class TransferDriver<Operation: TransferOperation> {
         }
     }
 
-    /// Whether `checkpoint` is the last one that was handed out.
+    /// Whether `checkpoint` is the last one that was saved and reported as an event.
     func hasHandedOut(_ checkpoint: Operation.Checkpoint?) -> Bool { handedOut == checkpoint }
 
-    /// Keeps other transfers from resuming a checkpoint of this one while it runs, if checkpoints are saved.
+    /// Prevents other transfers from resuming a checkpoint of this transfer while it runs, if checkpoints are saved.
     private func claimCheckpoint() async {
         guard claim == nil, operation.createsTicketFile, plan.store == nil, client.configuration.checkpointed != nil
         else { return }

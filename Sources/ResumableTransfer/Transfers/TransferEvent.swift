@@ -2,15 +2,16 @@ import HTTPSemantics
 
 /// An event of a transfer. The last one is `completed` or `failed`.
 public enum TransferEvent: Sendable {
-    /// The transfer waits for its turn, because ``TransferClient/Configuration/maximumTransfers`` others run.
+    /// The transfer waits for its turn, because ``TransferClient/Configuration/maximumTransfers`` other transfers run.
     case waiting
     /// The transfer has begun. The total is in bytes; `nil` while it is unknown.
     case started(total: Int64?)
-    /// The progress of an upload in bytes. `sent` is the end of the bytes that were handed to the kernel, and
+    /// The progress of an upload in bytes. `sent` is the end of the bytes that were passed to the kernel, and
     /// `acknowledged` is the offset that the server has acknowledged. Such events are sent at most about ten times a
     /// second. If several of them wait for the reader, only the last one is kept.
     case progress(sent: Int64, acknowledged: Int64, total: Int64?)
-    /// The number of bytes that a download has received, including those of earlier runs. Sent as often as `progress`.
+    /// The number of bytes that a download has received, including those of earlier runs. This event is sent as often
+    /// as `progress`.
     case received(Int64, total: Int64?)
     /// An interim response.
     case informational(Status, Fields)
@@ -18,8 +19,9 @@ public enum TransferEvent: Sendable {
     case interrupted(TransferError, retryIn: Duration)
     /// The transfer continues at this position, in bytes.
     case resumed(at: Int64)
-    /// The data to resume the transfer has changed. Sent after ``TransferClient/Configuration/checkpointed`` has
-    /// returned. The data carries no ticket: the caller ensures that at most one transfer at a time resumes it.
+    /// The data to resume the transfer has changed. This event is sent after
+    /// ``TransferClient/Configuration/checkpointed`` has returned. The data has no ticket: the caller ensures
+    /// that at most one transfer at a time resumes it.
     case checkpoint(ResumeData)
     /// The transfer has succeeded.
     case completed

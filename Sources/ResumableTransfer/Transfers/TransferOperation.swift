@@ -17,7 +17,8 @@ protocol TransferOperation: AnyObject {
     static var noun: String { get }
     /// The length in bytes of the representation of a planned transfer; `nil` while it is unknown.
     static func total(of plan: TransferPlan<Self>) -> Int64?
-    /// The error that a result means for callers who expect success: the rejection of complete content; `nil` if it means none.
+    /// The error for a result that is a failure of the transfer, because the target rejected the complete content;
+    /// `nil` for any other result.
     static func rejection(of success: Success) -> TransferError?
 
     init(driver: TransferDriver<Self>)
@@ -44,7 +45,7 @@ protocol TransferOperation: AnyObject {
     var attempts: Int { get }
 
     /// Continues after the credentials were refreshed.
-    /// - Parameter isFresh: false if newer ones than those of the last request already existed.
+    /// - Parameter isFresh: false if newer credentials than those of the last request already existed.
     func credentialsRefreshed(isFresh: Bool)
 
     /// The error that ends the transfer because of `failure`; `nil` if the general error text applies.
@@ -67,8 +68,9 @@ protocol TransferOperation: AnyObject {
 
     // MARK: One exchange
 
-    /// Waits until this side is ready for `request`.
-    /// - Returns: whether it can be sent as it is. If not, the state machine has a next step, or a stop was requested.
+    /// Waits until the source or the receiver of the content is ready for `request`.
+    /// - Returns: whether the request can be sent unchanged. If not, the state machine has a next step, or a stop was
+    ///   requested.
     func canSend(_ request: ClientRequest) async -> Bool
 
     /// The caller's fields that every request has.

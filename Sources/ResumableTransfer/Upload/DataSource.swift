@@ -1,7 +1,7 @@
 import Digests
 import Foundation
 
-/// Bytes in memory.
+/// A source of bytes that are in memory.
 public struct DataSource: UploadSource {
     private let data: Data
 
@@ -26,7 +26,8 @@ public struct DataSource: UploadSource {
 }
 
 extension DataSource: RecognizableSource {
-    /// Up to this size all bytes are compared; of larger data, evenly spread blocks.
+    /// The maximum size in bytes of data whose sample contains all bytes. The sample of larger data contains evenly
+    /// spread blocks.
     private static let maxCompleteSample = 8 << 20
     private static let blockSize = 64 << 10
 

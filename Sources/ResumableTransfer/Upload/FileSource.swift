@@ -22,12 +22,12 @@ public struct FileSource: UploadSource {
     /// The attributes that the file had when it was opened.
     package let status: FileStatus
 
-    /// Opens a file for reading; a symbolic link is followed, once.
+    /// Opens a file for reading. A symbolic link is followed only at this time.
     /// - Throws: `noSuchSource` if there is no such file, if it is not a regular file, or if its size is not the number
     ///   of its bytes, as in /proc and /sys; `sourceUnavailable` if it cannot be opened or read.
     public init(path: String) throws(TransferError) { try self.init(FilePath(path)) }
 
-    /// Opens a file for reading; a symbolic link is followed, once.
+    /// Opens a file for reading. A symbolic link is followed only at this time.
     /// - Parameter url: a file URL.
     /// - Throws: `noSuchSource`, also for a URL with another scheme, or `sourceUnavailable`, as ``init(path:)``.
     public init(url: URL) throws(TransferError) {
@@ -37,7 +37,7 @@ public struct FileSource: UploadSource {
         try self.init(FilePath(url))
     }
 
-    /// Opens a file for reading; a symbolic link is followed, once.
+    /// Opens a file for reading. A symbolic link is followed only at this time.
     /// - Parameter path: a path whose bytes need not be UTF-8.
     /// - Throws: `noSuchSource` or `sourceUnavailable`, as ``init(path:)``.
     public init(_ path: FilePath) throws(TransferError) {
@@ -82,8 +82,8 @@ public struct FileSource: UploadSource {
         file = path
     }
 
-    /// Throws if the size is not the number of bytes. This is so for files that the system generates (proc(5),
-    /// sysfs(5)); an upload of such a file could not be verified or resumed.
+    /// Throws if the size is not the number of bytes. Files that the system generates have such sizes (proc(5),
+    /// sysfs(5)). An upload of such a file could not be verified or resumed.
     private func checkSize(of path: FilePath) throws(TransferError) {
         let size = status.size
         let hasBytes: Bool

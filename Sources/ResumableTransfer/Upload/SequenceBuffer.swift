@@ -120,7 +120,7 @@ final class SequenceBuffer: Sendable {
         return hasRoom
     }
 
-    /// The sequence may pause after a few bytes, which are sent then.
+    /// Wakes the reader after a short time, because the sequence may pause after a few bytes, which are then sent.
     private func wakeReaderLater() {
         Task { [weak self] in
             try? await Task.sleep(for: Self.portionDelay)
@@ -140,7 +140,7 @@ final class SequenceBuffer: Sendable {
         return file
     }
 
-    /// Waits until the reader needs more bytes, or none any more.
+    /// Waits until the reader needs more bytes, or until the sequence has ended.
     func awaitRoom() async {
         await withCheckedContinuation { continuation in
             let hasRoom = state.withLock { state in

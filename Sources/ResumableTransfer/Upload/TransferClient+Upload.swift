@@ -40,7 +40,7 @@ extension TransferClient {
         upload(request, from: SequenceSource(chunks, directory: configuration.storageDirectory))
     }
 
-    /// The same, with a store for the checkpoints of only this upload.
+    /// The same as ``upload(_:from:)``, with a separate store for the checkpoints of this upload.
     package func upload(
         _ request: TransferRequest, from source: any UploadSource, store: (any CheckpointStore)?
     ) -> Upload {
@@ -51,13 +51,13 @@ extension TransferClient {
 
     /// Prepares an upload that sends the remaining bytes.
     ///
-    /// The data stays valid until data of a later pause, error or checkpoint of the same upload has been used, or until the
-    /// upload has ended. An upload that starts while another one runs with the same data, in any process, ends with
+    /// The data stays valid until data of a later pause, error or checkpoint of the same upload has been used, or until
+    /// the upload has ended. An upload that starts while another one runs with the same data, in any process, ends with
     /// `resumeDataUsed`.
     /// - Parameters:
     ///   - data: resume data of an upload.
-    ///   - source: a source with the same bytes as before; `nil`: the file that the data names, if it belongs to the user or
-    ///     to root.
+    ///   - source: a source with the same bytes as before; `nil`: the file that the data names, if it belongs to the
+    ///     user or to root.
     ///   - request: replaces the request in the data; its fields are sent with all further requests.
     /// - Throws: ``TransferError`` with one of the codes `resumeDataInvalid`, `resumeDataUsed`, `noSuchSource` and
     ///   `sourceChanged`. After all of them except `resumeDataUsed` the data can still be used.
@@ -67,7 +67,7 @@ extension TransferClient {
         try resumeUpload(data, from: source, request: request, store: nil)
     }
 
-    /// The same, with a store for the checkpoints of only this upload.
+    /// The same as ``resumeUpload(_:from:request:)``, with a separate store for the checkpoints of this upload.
     package func resumeUpload(
         _ data: ResumeData, from source: (any UploadSource)?, request: TransferRequest?, store: (any CheckpointStore)?
     ) throws(TransferError) -> Upload {
@@ -104,8 +104,8 @@ extension TransferClient {
 }
 
 extension TransferRequest {
-    /// The request that uploads a file: PUT to a resource; POST to a collection, with the name of the file unless `fields`
-    /// have a `Content-Disposition`.
+    /// The request that uploads a file: PUT to a resource; POST to a collection, with the name of the file unless
+    /// `fields` have a `Content-Disposition`.
     package init(uploading name: FilePath, to uri: String, method: Method? = nil, fields: Fields) {
         let path = URLComponents(string: uri)?.percentEncodedPath ?? ""
         let isCollection = path.isEmpty || path.hasSuffix("/")

@@ -18,8 +18,8 @@ public final class Upload: DrivenTransfer {
     /// Starts the upload and waits for a successful response of its target. If the task that waits is canceled, the
     /// upload is paused.
     /// - Throws: ``TransferError``, with the complete response if the target rejected the upload (4xx or 5xx);
-    ///   `CancellationError` if the cancellation of the waiting task ended the upload. Unless nothing can be resumed,
-    ///   ``Transfer/resumeData`` is the data to resume it with.
+    ///   `CancellationError` if the cancellation of the waiting task ended the upload. If the upload can be resumed,
+    ///   ``Transfer/resumeData`` is the data for that.
     public func value() async throws -> UploadResult {
         let result = try await response()
         if let rejection = UploadOperation.rejection(of: result) { throw rejection }
@@ -30,7 +30,7 @@ public final class Upload: DrivenTransfer {
     /// - Throws: the errors of ``value()``, except those for a final response that rejects the complete upload.
     public func response() async throws -> UploadResult { try await cancellableOutcome() }
 
-    /// The same, with a transfer error also for the cancellation of the waiting task.
+    /// The same as ``response()``, but throws a transfer error also if the waiting task is canceled.
     package func outcome() async throws(TransferError) -> UploadResult { try await startedOutcome() }
 
     /// Ends the upload and waits until all of its work has ended.
@@ -66,7 +66,7 @@ public struct UploadResult: Sendable, Hashable {
     public var isResponseLost: Bool
     /// The URI of the upload resource, a secret; `nil` if the server created none.
     public var uploadURI: String?
-    /// The number of bytes of content that all requests of this run have handed to the kernel.
+    /// The number of bytes of content that all requests of this run have passed to the kernel.
     public var sent: Int64
     /// The number of bytes that the server has received.
     public var acknowledged: Int64

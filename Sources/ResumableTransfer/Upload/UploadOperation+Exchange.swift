@@ -35,7 +35,7 @@ extension UploadOperation {
         }
         guard request.content.hasBytes else { return }
         position = request.content.start
-        // The time before the first byte counts.
+        // The rate includes the time before the first byte.
         driver.progress.note(transferred: sent)
     }
 
@@ -132,7 +132,7 @@ extension UploadOperation {
     func shownFields(of head: ClientResponseHead, from uri: RequestURI) -> Fields {
         let upload = machine.resumption?.uri
         let locations = head.fields.values("Location").map { uri.resolving($0)?.text }
-        // Location is also hidden if it names an upload resource that the machine has not accepted, or not yet.
+        // Location is also hidden if it names an upload resource that the machine has not accepted or not yet handled.
         let isOfApplication =
             !head.status.isInformational && driver.client.configuration.dialect.completeness(of: head.fields) == true
             && !locations.contains(upload)
@@ -162,7 +162,7 @@ extension BodyDisposition {
         .collect(limit: 1 << 20, within: .seconds(head.status.isSuccessful ? 300 : head.status.isTransient ? 5 : 30))
     }
 
-    /// For a response whose head is sufficient. Its content only describes the problem.
+    /// The disposition of a response whose head is sufficient. Its content only describes the problem.
     static let refusal = BodyDisposition.collect(limit: 64 << 10, within: .seconds(5))
 }
 

@@ -3,8 +3,8 @@ import HTTPSemantics
 import ResumableUpload
 import SystemCalls
 
-/// The operation of an upload: it carries messages between the protocol's state machine, which makes all decisions, and
-/// the source.
+/// The operation of an upload. It connects the transport with the protocol's state machine, which makes all decisions,
+/// and with the source.
 final class UploadOperation: TransferOperation {
     typealias Success = UploadResult
     typealias Checkpoint = UploadCheckpoint
@@ -27,9 +27,9 @@ final class UploadOperation: TransferOperation {
     var uploadURI: String?
     /// The URI against which references in the last response are resolved.
     var lastURI: RequestURI?
-    /// The number of bytes of content that all requests have handed to the kernel.
+    /// The number of bytes of content that all requests have passed to the kernel.
     var sent: Int64 = 0
-    /// The position in the representation up to which the last request with content handed bytes to the kernel.
+    /// The position in the representation up to which the last request with content passed bytes to the kernel.
     var position: Int64 = 0
     /// Whether a 104 was received for the request that is being sent.
     var isAnnounced = false
@@ -57,7 +57,7 @@ final class UploadOperation: TransferOperation {
 
     func prepare() async throws(TransferError) -> UploadResult? {
         if driver.plan.resumed == nil { try await prepareNew() }
-        // The checkpoint is handed out before the first request, so that it supersedes the data that was resumed.
+        // The checkpoint is saved before the first request, so that it supersedes the data that was resumed.
         if driver.plan.input.isResumable { await driver.keepCheckpoint() }
         return nil
     }
@@ -127,7 +127,7 @@ final class UploadOperation: TransferOperation {
         stop == .cancel(deleting: true) ? nil : stopped(by: stop)
     }
 
-    /// Whether the machine has ended. A response that arrived before the stop request decides the result.
+    /// Whether the machine has ended. A response that arrived before the stop request determines the result.
     private var isOver: Bool {
         guard driver.requests > 0 else { return false }
         var ahead = machine

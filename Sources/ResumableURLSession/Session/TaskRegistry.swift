@@ -42,7 +42,8 @@ final class TaskRegistry: Sendable {
     }
 
     /// Stops accepting tasks.
-    /// - Parameter whenEmpty: called once, when the last task has ended; not if another caller waits for that already.
+    /// - Parameter whenEmpty: called once, when the last task has ended; never called if the registry was closed
+    ///   before.
     /// - Returns: whether the registry was open.
     @discardableResult
     func close(_ whenEmpty: @escaping @Sendable () -> Void) -> Bool {

@@ -66,7 +66,7 @@ struct TransferSettings: Sendable {
     /// The default configuration of transfers: retries wait for seconds, not minutes, as with Foundation.
     static var defaultTransfers: TransferClient.Configuration {
         var configuration = TransferClient.Configuration()
-        // As Apple's session: an application expects no other requests than the ones it has made.
+        // As in Apple's session, no other request precedes that of the application.
         configuration.creation = .optimistic
         configuration.retry.delays = [.zero, .milliseconds(500), .seconds(1), .seconds(2), .seconds(4), .seconds(8)]
         configuration.retry.triesWithoutProgress = 6
@@ -75,10 +75,10 @@ struct TransferSettings: Sendable {
     }
 }
 
-/// The clients of a session. Requests can choose settings that all transfers of a client share, so there is one client
-/// for each choice.
+/// The clients of a session. All transfers of a client have the same timeout and proxy. A request can have others, so
+/// there is one client for each choice.
 final class TransferClients: Sendable {
-    /// The settings that a request chooses.
+    /// The settings of a client that depend on the request.
     struct Choice: Sendable, Hashable {
         var stallTimeout: Duration?
         var proxy: String?

@@ -2,9 +2,9 @@ import Foundation
 import FoundationNetworking
 
 // FoundationNetworking has the first three of these methods with a delegate that defaults to nil, and they cannot be
-// overridden. A call without a delegate prefers the methods here without that parameter, and a call with a delegate the
-// methods here with a delegate that is not optional. Only a call with an optional delegate, or a literal nil, still
-// uses FoundationNetworking's methods.
+// overridden. For a call without a delegate the compiler selects the methods in this file that have no such parameter.
+// For a call with a delegate it selects the methods in this file whose delegate is not optional. Only for a call with
+// an optional delegate, or a literal nil, it still selects FoundationNetworking's methods.
 
 extension URLSession {
     /// Uploads a file. Errors are of type `URLError`. The data to resume the upload is in

@@ -51,7 +51,7 @@ extension URLError {
 extension URLSessionUploadTask {
     /// Cancels an upload so that it can be resumed.
     ///
-    /// The task ends with `URLError.cancelled`, whose `userInfo` holds the same data.
+    /// The task ends with `URLError.cancelled`, whose `userInfo` contains the same data.
     /// - Parameter completionHandler: called once, on the delegate queue, when all work of the upload has ended. Its
     ///   argument is `nil` if the upload cannot be resumed: the server has not announced an upload resource, the task
     ///   has already ended, or it is a task of a plain `URLSession`.

@@ -70,10 +70,10 @@ final class TaskCore: Sendable {
     }
 }
 
-/// Decides after which interruptions a task continues by itself.
+/// Determines after which interruptions a task continues automatically.
 ///
-/// Apple documents that for "a momentary network interruption" of a transfer that can be resumed. All other errors are
-/// reported immediately: a server that cannot be reached, or one that is silent for the request's timeout.
+/// Apple documents that a task does so after "a momentary network interruption" of a transfer that can be resumed. The
+/// task fails immediately if the transfer cannot be resumed yet, or if no byte moves during the request's timeout.
 enum InterruptionPolicy {
     static func tolerates(_ error: TransferError, canResume: Bool) -> Bool {
         canResume && error.code != .timedOut

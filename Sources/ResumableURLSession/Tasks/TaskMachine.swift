@@ -58,7 +58,7 @@ struct TaskMachine: Sendable {
     }
 
     mutating func cancel() -> Command {
-        // While resume data is being created, a caller waits for it.
+        // A caller waits for resume data that is being created, so a cancellation has no effect then.
         guard !isOver, earlyEnd == nil || earlyEnd == .abort else { return .nothing }
         earlyEnd = .cancel
         isOver = true

@@ -47,7 +47,8 @@ extension TransferTask {
         }
     }
 
-    /// Releases what a canceled task holds. This continues after the task's end: a server may be slow to respond.
+    /// Cancels the transfer of a canceled task, and discards the upload or the partial file of its resume data. This
+    /// work continues after the end of the task, because a server may be slow to respond.
     private func releaseTransfer() {
         let (transfer, data) = core.withLock { state -> ((any Transfer)?, ResumeData?) in
             guard state.machine.earlyEnd == .cancel else { return (nil, nil) }

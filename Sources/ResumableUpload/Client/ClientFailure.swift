@@ -1,6 +1,6 @@
 import HTTPSemantics
 
-/// Why one attempt of a transfer ended, after which another one may be made.
+/// The reason why an attempt of a transfer ended, if another attempt may follow.
 package enum ClientInterruption: Sendable, Hashable {
     /// The server could not be reached, so nothing of the request has arrived.
     case unreachable
@@ -39,7 +39,7 @@ package enum ClientInterruption: Sendable, Hashable {
     }
 }
 
-/// Why a transfer ended without success.
+/// The reason why a transfer ended without success.
 package enum ClientFailure: Error, Sendable, Hashable {
     /// A final response that a retry would not change.
     case refused(Status)

@@ -39,7 +39,7 @@ package struct ResolvedLocation: Sendable, Hashable {
     }
 }
 
-/// The parts of a problem document (RFC 9457) that decide how an upload continues.
+/// The parts of a problem document (RFC 9457) that determine how an upload continues.
 package struct ProblemType: Sendable, Hashable {
     /// The URI of the problem type.
     package var type: String

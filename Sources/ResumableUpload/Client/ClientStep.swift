@@ -6,8 +6,8 @@ package enum ClientStep<Outcome: Sendable>: Sendable {
     case send(ClientRequest)
     /// Wait for this duration because of the interruption, then call `next` again.
     case wait(Duration, ClientInterruption)
-    /// Get new credentials, because the server did not accept those of the last request (401); then report this, and call
-    /// `next` again.
+    /// Get new credentials, because the server did not accept those of the last request (401). Then call
+    /// `credentialsRefreshed(isFresh:)`, and `next` again.
     case refreshCredentials
     /// Everything is sent or received.
     case finished(Outcome)

@@ -1,16 +1,16 @@
 import HTTPSemantics
 
 extension ClientUpload {
-    /// Whether the upload continues with new credentials: the request is made again. If the server had not accepted fresh
-    /// credentials, another refresh would not help.
+    /// Whether the upload continues with new credentials: the request is then made again. If the server has rejected
+    /// fresh credentials, another refresh would not help.
     func shouldRefreshCredentials(after head: ClientResponseHead) -> Bool {
         head.status == .unauthorized && canRefreshCredentials && !hasFreshCredentials
             // The application's response to the complete upload is final.
             && (intent.style == .plain || intent.dialect.completeness(of: head.fields) != true)
     }
 
-    /// Requests new credentials. After that an upload with an upload resource retrieves its offset, so that no byte that the
-    /// server has is sent again.
+    /// Requests new credentials. After that an upload with an upload resource retrieves its offset, so that no byte
+    /// that the server has is sent again.
     mutating func refreshCredentials(for request: ClientRequest) {
         let resumption = resumption
         let following: Phase =
@@ -25,8 +25,8 @@ extension ClientUpload {
     }
 
     /// Reports that the credentials were refreshed.
-    /// - Parameter isFresh: whether they were requested after the server had rejected those of the last request. False if
-    ///   newer ones already existed: they may be old themselves, so another refresh is allowed.
+    /// - Parameter isFresh: whether they were requested after the server had rejected those of the last request. False
+    ///   if newer credentials already existed: they may be old, too, so another refresh is allowed.
     package mutating func credentialsRefreshed(isFresh: Bool) {
         guard case .refreshCredentials(let following) = phase else { return }
         hasFreshCredentials = isFresh

@@ -103,7 +103,7 @@ struct ContentBound: Sendable, Hashable {
 
     /// - Parameters:
     ///   - own: the caller's bound.
-    ///   - learned: the bound learned from rejected requests.
+    ///   - learned: the bound derived from rejected requests.
     init(own: Int64?, learned: Int64?, limits: UploadLimits) {
         let server = [limits.maxAppendSize, learned].compactMap { $0 }.min()
         let minCount = min(limits.minAppendSize ?? 0, server ?? .max)
@@ -119,7 +119,7 @@ struct ContentBound: Sendable, Hashable {
     }
 
     /// The new bound after the server rejected content of `count` bytes as too large: half of it, but not less than the
-    /// minimum. `nil` if less than `count` bytes are not possible.
+    /// minimum. `nil` if the bound cannot be less than `count`.
     func below(_ count: Int64) -> Int64? {
         let half = max(count / 2, minCount)
         return half >= 1 && half < count ? half : nil

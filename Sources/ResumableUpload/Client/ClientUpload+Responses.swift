@@ -64,7 +64,7 @@ extension ClientUpload {
         }
         if let reported = intent.dialect.completeness(of: answer.head.fields) { return reported }
         // Some servers omit the field, or send that of another version, when the upload is complete. An offset before
-        // the end means that it is not.
+        // the end means that the upload is not complete.
         guard answer.status.isSuccessful, intent.dialect.completeness(of: request.fields) == true else { return false }
         guard request.kind == .append, let reported = answer.offset, let length = intent.length else { return true }
         return reported >= length

@@ -23,7 +23,7 @@ package struct ClientUpload: Sendable {
         /// Delete the upload resource, then fail.
         case cancel(ClientFailure)
         case sending(ClientRequest)
-        /// Get new credentials, then do what the phase in it says.
+        /// Get new credentials, then continue with the associated phase.
         indirect case refreshCredentials(Phase)
         case finished(UploadOutcome)
         case failed(ClientFailure)
@@ -51,7 +51,7 @@ package struct ClientUpload: Sendable {
     package internal(set) var attempts = 0
     /// Whether new credentials can be requested after a 401 to the current request.
     package var canRefreshCredentials = false
-    /// Whether the credentials are new since the last progress or retry. If the server does not accept them either, the
+    /// Whether the credentials were refreshed after the last progress or retry. If the server rejects them, too, the
     /// upload ends.
     var hasFreshCredentials = false
 

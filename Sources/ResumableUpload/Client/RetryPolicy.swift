@@ -1,6 +1,6 @@
 import HTTPSemantics
 
-/// When an interrupted transfer is retried.
+/// The number of retries of an interrupted transfer, and the delays before them.
 public struct RetryPolicy: Sendable, Hashable {
     /// The maximum delays before the first, second and further retries; the last one is used for all later
     /// retries. The actual delay is a random part of the maximum, so that the clients of a restarted server do not
@@ -44,8 +44,8 @@ public struct RetryPolicy: Sendable, Hashable {
 }
 
 extension Status {
-    /// Whether a retry can have another result: 408, 423, 425, 429 and 5xx, except 501 and 505, which name a missing
-    /// feature of the server.
+    /// Whether a retry can have another result: 408, 423, 425, 429 and 5xx, except 501 and 505, which mean that the
+    /// server lacks a feature.
     package var isTransient: Bool {
         isServerError ? rawValue != 501 && rawValue != 505 : [408, 423, 425, 429].contains(rawValue)
     }

@@ -50,8 +50,8 @@ public enum CreationStyle: Sendable, Hashable, CaseIterable {
     package static let maxSizeWithoutDiscovery: Int64 = 4 << 20
 }
 
-/// The data with which another process can resume an upload. The URI is a secret: a client that knows it can write to
-/// the upload.
+/// The data with which another process can resume an upload. The URI is a secret: every client that has it can write
+/// to the upload.
 package struct UploadResumption: Sendable, Hashable, Codable {
     /// The absolute URI of the upload resource.
     package var uri: String
@@ -61,7 +61,7 @@ package struct UploadResumption: Sendable, Hashable, Codable {
     /// The length of the representation in bytes; `nil` while it is not known.
     package var length: Int64?
     package var limits: UploadLimits
-    /// When the upload's lifetime ends, in seconds since 1970; `nil` if the server reported none.
+    /// The time at which the upload's lifetime ends, in seconds since 1970; `nil` if the server reported no lifetime.
     package var expires: Int64?
 
     package init(
