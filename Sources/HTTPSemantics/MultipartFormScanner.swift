@@ -195,7 +195,7 @@ package struct FormPartHead: Sendable, Hashable {
             guard let colon = line.firstIndex(of: 0x3A),
                 let name = String(validating: line[..<colon], as: UTF8.self), Fields.isValidName(name),
                 let text = String(validating: line[(colon + 1)...], as: UTF8.self)
-            else { throw .malformed("a line of the fields of a part is no field in UTF-8") }
+            else { throw .malformed("a line in the head of a part is not a field in UTF-8") }
             let value = text.trimmingOptionalWhitespace
             guard Fields.isValidValue(value) else { throw .malformed("a field of a part has a control character") }
             fields.append(name, value)

@@ -96,7 +96,7 @@ public struct FileSource: UploadSource {
             let reason =
                 size == 0 ? "has content although its size is 0" : "has fewer bytes than its size of \(size)"
             throw TransferError(
-                .noSuchSource, "\(path) \(reason), so what is sent could not be verified. Copy it to a file first.")
+                .noSuchSource, "\(path) \(reason), so an upload cannot be verified. Copy it to a file first.")
         }
     }
 
@@ -165,7 +165,7 @@ extension FileStatus {
         switch kind {
         case .regular: nil
         case .directory: "is a directory; only files can be uploaded."
-        case .pipe: "is a pipe. It cannot be read twice, which resuming needs; write its content to a file first."
+        case .pipe: "is a pipe. It cannot be read again after an interruption; write its content to a file first."
         case .socket: "is a socket; only files can be uploaded."
         case .symbolicLink, .device: "is a device; only files can be uploaded."
         }
