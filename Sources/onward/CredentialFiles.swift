@@ -108,7 +108,7 @@ struct CredentialFiles {
             let status = try file.status()
             guard !status.isDirectory else { throw .isDirectory }
             if isSecret && status.isRegular && status.permissions & 0o077 != 0 {
-                warnings.append("\(path) can be read or written by other users; 'chmod 600' it")
+                warnings.append("\(path) can be read or written by other users; run 'chmod 600' on it")
             }
             return try file.content(atMost: 16 << 20)
         } catch {

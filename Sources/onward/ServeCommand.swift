@@ -117,7 +117,7 @@ enum ServeCommand {
                 server.stopNow()
             }
         } catch {
-            server.note(.warning, "a second signal will have no effect: no thread to wait for it: \(error)")
+            server.note(.warning, "a second signal will have no effect, because no thread can wait for it: \(error)")
         }
         server.stopBlocking()
         return .done

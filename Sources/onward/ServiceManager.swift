@@ -6,7 +6,7 @@ import SystemCalls
 final class ServiceManager: Sendable {
     private let environment: ServiceEnvironment
     private let notifications: NotificationSocket?
-    /// Why the notification socket cannot be used; `nil` if it can, or there is none.
+    /// Why the notification socket cannot be used; `nil` if the socket can be used or does not exist.
     let warning: String?
     private let status = Monitor("")
 
@@ -47,8 +47,9 @@ final class ServiceManager: Sendable {
 
     // MARK: - Notifications
 
-    /// Reports that the store is being opened. Recovery can take long, and after a start timeout the manager would only
-    /// start it again from the beginning. So the start timeout is extended until the result is released.
+    /// Reports that the store is being opened. Recovery can take long. After a start timeout the manager would restart
+    /// the server, and the recovery would begin again. So the start timeout is extended until the returned object is
+    /// released.
     func notifyOpening(_ root: String, sign interval: Int64 = 10_000_000_000) throws(Errno) -> OpeningNotifier? {
         guard let notifications else { return nil }
         send("STATUS=Opening \(Self.line(root))")
@@ -69,7 +70,7 @@ final class ServiceManager: Sendable {
         send("RELOADING=1\nMONOTONIC_USEC=\(now)\nSTATUS=Reading its files again")
     }
 
-    /// Reports that the server stops within `seconds`.
+    /// Reports that the server stops within `limit`.
     func notifyStopping(within limit: Duration) {
         send("STOPPING=1\nSTATUS=Finishing responses in progress\nEXTEND_TIMEOUT_USEC=\(limit.nanoseconds / 1000)")
     }

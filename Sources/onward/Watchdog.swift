@@ -4,10 +4,10 @@ import SystemCalls
 final class Watchdog: Sendable {
     private let isStopped = Monitor(false)
 
-    /// Starts the watchdog. The first check is made immediately, and each next one after half of the interval
-    /// (sd_watchdog_enabled(3)).
+    /// Starts the watchdog. The first check is made immediately, and each further check after half of the interval
+    /// (sd_watchdog_enabled(3)), or after a sixteenth of the interval if the last check failed.
     /// - Parameters:
-    ///   - interval: nanoseconds. Without a keep-alive message for that time, the service manager ends the process.
+    ///   - interval: nanoseconds. If no keep-alive message arrives for that time, the service manager ends the process.
     ///   - check: performs the check until a deadline of the monotonic clock; nil means that it failed. While it does
     ///     not return, nothing is sent.
     ///   - send: sends a keep-alive message with the result of the check.

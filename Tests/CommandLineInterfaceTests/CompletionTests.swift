@@ -4,7 +4,7 @@ import SystemCalls
 import TestSupport
 import Testing
 
-/// Runs the script in bash. `make test-manual` tests the other shells, which are not on every machine.
+/// Runs the completion script in bash. `make test-manual` tests the other shells, which are not on every machine.
 @Suite("Completions", .timeLimit(.minutes(15)))
 struct CompletionTests {
     @Test(

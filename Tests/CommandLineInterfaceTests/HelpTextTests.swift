@@ -3,7 +3,7 @@ import Testing
 
 @Suite("Help")
 struct HelpTextTests {
-    @Test("A command's help has its forms, its description, and its options by group")
+    @Test("The help of a command has its usage, its description, and its options by group")
     func command() {
         #expect(
             HelpText(Sample.program.commands[0], of: "sam-ple").text == """
@@ -23,7 +23,7 @@ struct HelpTextTests {
                 """)
     }
 
-    @Test("The program's help has a line for each command, and its conclusion")
+    @Test("The help of a program has a line for each command, and ends with the conclusion")
     func overview() {
         #expect(
             HelpText(overview: Sample.program).text == """

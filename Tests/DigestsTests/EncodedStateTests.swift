@@ -4,7 +4,9 @@ import Testing
 
 @Suite("Encoded digest state")
 struct EncodedStateTests {
-    @Test("A digest can be saved and continued at every position around three blocks", arguments: Algorithm.allCases)
+    @Test(
+        "A digest can be saved and continued at every position of a message of three blocks and five bytes",
+        arguments: Algorithm.allCases)
     func everySplit(algorithm: Algorithm) throws {
         let message = pattern(3 * algorithm.blockSize + 5)
         let expected = algorithm.digest(of: message)
@@ -21,7 +23,7 @@ struct EncodedStateTests {
     }
 
     @Test(
-        "A digest can be saved and continued twice, at all pairs of positions around a block",
+        "A digest can be saved and continued twice, at all pairs of positions near the start or end of a block",
         arguments: Algorithm.allCases)
     func everyPairOfSplits(algorithm: Algorithm) throws {
         let message = pattern(2 * algorithm.blockSize + 1)
@@ -77,7 +79,7 @@ struct EncodedStateTests {
         #expect(digest.encodedState().count == 2 + algorithm.digestSize + 8)
     }
 
-    @Test("Every truncation and every surplus byte is refused", arguments: Algorithm.allCases)
+    @Test("A state with missing or surplus bytes is refused", arguments: Algorithm.allCases)
     func wrongLengths(algorithm: Algorithm) {
         var digest = RunningDigest(algorithm)
         digest.update(pattern(algorithm.blockSize + 9))

@@ -79,7 +79,7 @@ struct RunningDigestTests {
         #expect(hexadecimal(algorithm.digest(of: digests)) == expected)
     }
 
-    @Test("Reading the digest does not end it", arguments: Algorithm.allCases)
+    @Test("A digest can be updated after its value was read", arguments: Algorithm.allCases)
     func finalizingCopies(algorithm: Algorithm) {
         let message = pattern(300)
         var digest = RunningDigest(algorithm)

@@ -52,7 +52,7 @@ struct ExitStatusTests {
             status: 413, fields: ["Content-Type": "application/problem+json"], content: content)
         let failure = CommandFailure(
             TransferError(.tooLarge, "It is too large.", response: response, underlying: Errno.noSpace))
-        #expect(failure.message == "It is too large. It says: Too ?[1mbig by far (No space left on device)")
+        #expect(failure.message == "It is too large. Reason: Too ?[1mbig by far (No space left on device)")
         #expect(failure.status == .unavailable && failure.code == "too-large" && failure.response == 413)
     }
 
@@ -81,7 +81,7 @@ struct ExitStatusTests {
             .serverUnavailable, "The server cannot serve the request now (507).", response: response)
         #expect(
             ProgressMessages.interrupted(error, retryIn: .milliseconds(700))
-                == "Interrupted: The server cannot serve the request now (507). It says: The disk is full. Trying again in 1 s."
+                == "Interrupted: The server cannot serve the request now (507). Reason: The disk is full. Trying again in 1 s."
         )
     }
 }

@@ -24,7 +24,7 @@ extension CommandFailure {
 
     init(_ error: TransferError) {
         var message = error.message
-        if let reason = error.response.flatMap({ ResponseReason.of($0) }) { message += " It says: \(reason)" }
+        if let reason = error.response.flatMap({ ResponseReason.of($0) }) { message += " Reason: \(reason)" }
         if let reason = error.failureReason, !reason.isEmpty { message += " (\(reason))" }
         self.init(
             status: ExitStatus(error), code: error.code.rawValue, message: DisplayText.printable(message),

@@ -8,7 +8,7 @@ import TransferServer
 /// Requests the server on this machine, at the address in the variables that `onward serve` reads.
 ///
 /// It uses its own socket: the proxy of the environment must not be used, the server may listen on a Unix socket, and
-/// its certificate is for its public name. The request has no secret.
+/// its certificate is for its public name. The request contains no secret.
 struct LocalHealthClient: Sendable {
     private let address: SocketAddress
     private let isSecure: Bool

@@ -12,7 +12,7 @@ final class SignalWatch: Sendable {
 
     private let state = Monitor(State())
 
-    /// Create it before any other thread is started, so that the signals are blocked in all other threads.
+    /// Create this object before any other thread is started, so that the signals are blocked in all other threads.
     init() throws(Errno) {
         ProcessControl.ignoreBrokenPipes()
         let signals = ProcessControl.blockSignals([SIGINT, SIGTERM, SIGHUP, SIGWINCH])
@@ -36,13 +36,15 @@ final class SignalWatch: Sendable {
         }
         guard let stop else { ProcessControl.endNow(endStatus) }
         if !isRepeated { return stop() }
-        // Other signals than SIGINT come twice from timeout(1), which signals the process and its group.
+        // Any other repeated signal is ignored: timeout(1) sends its signal twice, to the process and to the process
+        // group.
         if signal == SIGINT { ProcessControl.endNow(endStatus) }
     }
 
     var isStopRequested: Bool { state.withLock { $0.isStopRequested } }
 
-    /// Makes the next signal that requests a stop end the process immediately, as it does at the beginning.
+    /// Makes the next signal that requests a stop end the process immediately. A new object handles signals in this
+    /// manner, too.
     /// - Parameter status: the exit status in that case.
     func endImmediately(with status: ExitStatus = .tryAgain) {
         state.withLock { state in

@@ -2,7 +2,7 @@ import HTTPSemantics
 import ResumableTransfer
 import SystemCalls
 
-/// One file to upload or download, from the first byte or from where it stopped.
+/// The upload or download of one file, from the first byte or from the position at which an earlier run stopped.
 struct TransferJob: Sendable {
     let identity: TransferIdentity
     let request: TransferRequest
@@ -10,7 +10,7 @@ struct TransferJob: Sendable {
     /// The path of the state file, if the user chose it.
     let chosenState: FilePath?
 
-    /// An upload.
+    /// Creates the job of an upload.
     init(_ path: FilePath, to url: TransferURL, _ settings: ClientSettings) {
         request = TransferRequest(
             uploading: path.lastComponent, to: url.request, method: settings.method, fields: settings.fields)
@@ -19,7 +19,7 @@ struct TransferJob: Sendable {
         chosenState = settings.stateFile
     }
 
-    /// A download.
+    /// Creates the job of a download.
     init(_ url: TransferURL, to path: FilePath, _ settings: ClientSettings) {
         identity = .get(url, to: path)
         request = TransferRequest(url.request, method: .get, fields: settings.fields)
@@ -27,7 +27,7 @@ struct TransferJob: Sendable {
         chosenState = settings.stateFile
     }
 
-    /// A transfer that is resumed with the options of its state.
+    /// Creates the job of a transfer that is resumed with the options of its state.
     init(_ saved: SavedTransfer, chosenState: FilePath?, _ settings: ClientSettings) {
         identity = saved.identity
         request = settings.request(saved.resumeData)
@@ -66,7 +66,7 @@ struct TransferJob: Sendable {
         }
     }
 
-    /// - Parameter data: from an earlier run.
+    /// - Parameter data: the resume data of an earlier run; `nil` for a new upload.
     private func upload(
         _ source: FileSource, _ client: TransferClient, _ run: TransferRun, _ data: ResumeData?,
         _ finished: FinishedFiles
@@ -132,7 +132,7 @@ struct TransferJob: Sendable {
             run.state.remove()
             let isUnauthorized = result.status?.isUnauthorized == true
             let reason =
-                ResponseReason.of(content: result.content, fields: result.fields).map { " It says: \($0)" } ?? ""
+                ResponseReason.of(content: result.content, fields: result.fields).map { " Reason: \($0)" } ?? ""
             let failure = CommandFailure(
                 status: isUnauthorized ? .notAllowed : .unavailable, code: isUnauthorized ? "unauthorized" : "refused",
                 message: "The server rejected the content (\(status)).\(reason)", response: result.status)
@@ -149,8 +149,8 @@ struct TransferJob: Sendable {
             run.report.warn(
                 "\(identity.fileName) was sent, but this cannot be recorded: \(error.text)")
         }
-        // Before the state is removed: if the process is killed in between, the next one receives the server's response
-        // again and sends nothing twice.
+        // This report precedes the removal of the state: if the process is killed in between, the next process receives
+        // the server's response again and sends nothing twice.
         run.report.completed(
             status: status, location: location, size: result.acknowledged, isResponseLost: result.isResponseLost)
         if isNoted { run.state.remove() }

@@ -51,7 +51,7 @@ struct TransferRun: Sendable {
     }
 
     /// Reports the events of a transfer until its end.
-    /// - Returns: the error if it was ended here, because the host cannot be found.
+    /// - Returns: an error if this method ended the transfer because the host cannot be found; otherwise `nil`.
     private func listen(to transfer: any Transfer) async -> TransferError? {
         var failedLookups = 0
         for await event in transfer.events {
@@ -82,7 +82,7 @@ struct TransferRun: Sendable {
         }
         var failure = CommandFailure(error)
         let isKept = error.resumeData != nil
-        // The status is that of a permanent failure, because the same command does not succeed with a wrong host name.
+        // This is the status of a permanent failure, because the same command does not succeed with a wrong host name.
         if !isKept, error.code == .hostNotFound { failure.status = .unavailable }
         if isKept, let reason = state.saveFailure {
             failure = CommandFailure(

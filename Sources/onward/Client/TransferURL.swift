@@ -37,7 +37,7 @@ struct TransferURL: Sendable, Hashable {
         let path = components.percentEncodedPath
         isCollection = path.isEmpty || path.hasSuffix("/")
         let last = path.split(separator: "/").last.map(String.init) ?? ""
-        // A name that is not UTF-8 stays as the URL has it.
+        // A name that is not UTF-8 stays percent-encoded, as in the URL.
         fileName = isCollection ? nil : SafeFileName(sanitizing: last.removingPercentEncoding ?? last)?.description
     }
 

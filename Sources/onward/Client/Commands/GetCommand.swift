@@ -5,7 +5,8 @@ import SystemCalls
 enum GetCommand {
     private struct Plan: Sendable {
         var url: TransferURL
-        /// The path of --output. If that is a directory, a file in it, named after the last segment of the URL's path.
+        /// The path of the downloaded file. If --output is a directory, the file is in it and has the name of the last
+        /// segment of the URL's path.
         var output: FilePath
     }
 

@@ -95,7 +95,7 @@ enum PutCommand {
                 skip(entry, job, report)
                 continue
             }
-            // A signal between two files has no transfer to stop.
+            // A signal that arrives between two files stops no transfer, so it is checked here.
             if index > 0, signals.isStopRequested {
                 report.note("Stopped. Run the same command again to send the remaining files.")
                 result = .worse(result, .tryAgain)
@@ -103,7 +103,8 @@ enum PutCommand {
             }
             let status = await job.run(report, signals, clients, finished)
             result = .worse(result, status)
-            // The cause of an interruption would also interrupt all other files, after the same wait.
+            // The cause of this interruption would also interrupt the transfers of all other files, after the same
+            // wait.
             if status == .tryAgain { break }
         }
         finished.end(isDone: result == .done)
@@ -113,7 +114,7 @@ enum PutCommand {
 
     /// Reports a file that an earlier run has sent.
     private static func skip(_ entry: SentFilesList.Entry, _ job: TransferJob, _ report: TransferReport) {
-        // An earlier process was killed after it had added the file to the list.
+        // If a state exists, an earlier process was killed after it had added the file to the list.
         if CommandState.exists(of: job.identity) { try? CommandState.claim(job.identity, chosen: nil).remove() }
         report.begin(job.identity, kept: entry.size, total: entry.size, reference: FilePath(job.identity.name))
         report.completed(status: entry.status, location: entry.location, size: entry.size, isEarlier: true)

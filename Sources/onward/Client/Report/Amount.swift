@@ -6,7 +6,7 @@ enum Amount {
         let units = ["kB", "MB", "GB", "TB", "PB", "EB"]
         var value = Double(count) / 1000
         var unit = 0
-        // A number that would be rounded to 1000 has the next unit.
+        // A number that would be rounded to 1000 is shown in the next unit.
         while value >= 999.5, unit < units.count - 1 {
             value /= 1000
             unit += 1

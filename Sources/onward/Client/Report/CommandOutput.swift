@@ -1,7 +1,7 @@
 import SystemCalls
 
-/// The output of a command to one descriptor. Its own thread writes it: a pipe without a reader, or a stopped terminal,
-/// does not delay a transfer.
+/// The output of a command to one descriptor. A separate thread writes the output, so that a pipe without a reader, or
+/// a stopped terminal, does not delay a transfer.
 final class CommandOutput: Sendable {
     enum Entry: Sendable {
         /// Complete lines without the final line feed.
@@ -26,7 +26,7 @@ final class CommandOutput: Sendable {
     private struct State {
         var queue = LogQueue<Entry>(maxBytes: 8 << 20)
         var hasThread = false
-        /// Whether the thread writes what it has removed from the queue.
+        /// Whether the thread is writing entries that it has removed from the queue.
         var isWriting = false
     }
 
@@ -40,7 +40,8 @@ final class CommandOutput: Sendable {
         self.dropped = dropped
     }
 
-    /// Adds a line to the queue without waiting. It blocks only if the system cannot create a thread.
+    /// Adds an entry to the queue without waiting. Only if the system cannot create a thread, this method writes the
+    /// entry itself and can block.
     func append(_ entry: Entry) {
         let hasThread = state.withLock { state in
             if entry.isReplaceable {
@@ -105,10 +106,10 @@ final class CommandOutput: Sendable {
 
 /// A line of a terminal that is written repeatedly.
 struct TerminalLine: Sendable, Hashable {
-    /// The width of the current text in columns; 0: there is none.
+    /// The width of the current text in columns; 0 if there is no text.
     private(set) var shown = 0
 
-    /// Returns the text that replaces the shown text by `text` when it is written.
+    /// Returns the characters to write so that `text` replaces the shown text.
     /// - Parameter columns: the current width of the window.
     mutating func replace(with text: String, columns: Int) -> String {
         let erasure = erase(columns: columns)
@@ -118,7 +119,8 @@ struct TerminalLine: Sendable, Hashable {
 
     /// The control sequence that erases the text.
     ///
-    /// A window that has become narrower may have wrapped the old text: its first row is above the cursor's.
+    /// A window that has become narrower may have wrapped the old text: the first row of the text is then above the row
+    /// of the cursor.
     mutating func erase(columns: Int) -> String {
         guard shown > 0 else { return "" }
         let rows = columns > 0 ? (shown - 1) / columns : 0

@@ -21,7 +21,7 @@ enum DisplayText {
         }
     }
 
-    /// The number of columns that `text` takes on a terminal.
+    /// The number of columns that `text` occupies on a terminal.
     static func width(_ text: String) -> Int { text.reduce(0) { $0 + width($1) } }
 
     /// The number of columns of one character: 2 for wide characters of East Asia and for emoji, 0 for a mark without a

@@ -1,9 +1,9 @@
 /// The line that shows the progress of a transfer, shortened to the width of the terminal.
 struct ProgressLine: Sendable, Hashable {
     var name: String
-    /// Bytes.
+    /// The number of transferred bytes.
     var done: Int64
-    /// Bytes; `nil` while it is unknown.
+    /// The size in bytes; `nil` while it is unknown.
     var total: Int64?
     /// The rate in bytes per second; `nil` while it is unknown.
     var rate: Double?
@@ -24,7 +24,7 @@ struct ProgressLine: Sendable, Hashable {
         return DisplayText.truncated(share, to: columns)
     }
 
-    /// The complete line without the bar, for output that is no terminal.
+    /// The complete line without the bar, for output that is not a terminal.
     var plainText: String { name + "  " + candidates[0].joined(separator: "  ") }
 
     /// The possible parts of the line, the most complete list first.
@@ -48,8 +48,8 @@ struct ProgressLine: Sendable, Hashable {
     }
 
     /// A bar for wide windows.
-    /// - Parameter room: columns beside the name. Enough of them stay free for the longest numbers, so that the bar
-    ///   does not move.
+    /// - Parameter room: the number of columns after the name. Enough of them stay free for the longest numbers, so
+    ///   that the bar does not move.
     private func bar(_ room: Int) -> String {
         let length = min(room - 64, 60)
         guard let total, length >= 16 else { return "" }

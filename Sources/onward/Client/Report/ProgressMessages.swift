@@ -17,7 +17,7 @@ enum ProgressMessages {
     static func interrupted(_ error: TransferError, retryIn: Duration) -> String {
         let seconds = retryIn.inSeconds
         let when = seconds < 0.5 ? "now" : "in \(Amount.duration(seconds))"
-        let reason = error.response.flatMap { ResponseReason.of($0) }.map { " It says: \($0)" } ?? ""
+        let reason = error.response.flatMap { ResponseReason.of($0) }.map { " Reason: \($0)" } ?? ""
         return "Interrupted: \(DisplayText.printable(error.message))\(reason) Trying again \(when)."
     }
 
@@ -35,7 +35,7 @@ enum ProgressMessages {
         switch identity.kind {
         case .put:
             let place = DisplayText.printable(TransferURL.shown(location ?? identity.url))
-            let answer = isResponseLost ? "the server has all of it, its response was lost" : "\(status)"
+            let answer = isResponseLost ? "the server has the complete file, but its response was lost" : "\(status)"
             return "Sent \(name): \(place) (\(answer); \(amount))"
         case .get:
             return "Fetched \(DisplayText.printable(identity.path.description)) (\(amount))"

@@ -3,11 +3,11 @@ import ResumableTransfer
 /// The position of a transfer.
 struct TransferPosition: Sendable, Hashable {
     let kind: TransferIdentity.Kind
-    /// The position up to which an upload has sent bytes, or the bytes that a download has received.
+    /// The position up to which an upload has sent bytes, or the number of bytes that a download has received.
     var moved: Int64 = 0
-    /// The bytes that the server has acknowledged of an upload.
+    /// The number of bytes of an upload that the server has acknowledged.
     var acknowledged: Int64 = 0
-    /// Bytes; `nil` while it is unknown.
+    /// The size in bytes; `nil` while it is unknown.
     var total: Int64?
 
     mutating func update(with event: TransferEvent) {

@@ -3,7 +3,8 @@ import HTTPSemantics
 import ResumableTransfer
 import SystemCalls
 
-/// Reports events to a person or to a program. Any thread may call it, and none waits for the output.
+/// Reports events to a person or to a program. Any thread may call its methods, and no method except
+/// ``finish(within:)`` waits for the output.
 final class TransferReport: Sendable {
     /// The form of the output.
     enum Style: Sendable, Hashable {
@@ -21,7 +22,7 @@ final class TransferReport: Sendable {
         var identity: TransferIdentity?
         var position = TransferPosition(kind: .put)
         var reference: FilePath?
-        /// The position in the last line for a program.
+        /// The position in the last JSON line.
         var reportedPosition: TransferPosition?
         var start = 0.0
         /// The progress of the transfer, which measures the throughput; `nil` before the transfer exists.

@@ -21,7 +21,7 @@ extension PrivateDirectory {
                 .inputOutput, "state-directory",
                 """
                 the directory \(statePath) for states \(reason)
-                Set XDG_STATE_HOME to use another directory for all states, or give put or get a state file with --state.
+                Set XDG_STATE_HOME to use another directory for all states, or use put or get with --state FILE.
                 """)
         }
     }

@@ -13,7 +13,7 @@ final class FinishedFiles: Sendable {
 
     private let state = Monitor(State())
 
-    /// Reads the lists that were created since the last call, and forgets those that no longer exist.
+    /// Reads the lists that were created since the last call, and drops those that no longer exist.
     private func refresh(_ state: inout State) {
         guard let states = PrivateDirectory.existingStates() else {
             state.lists = [:]
@@ -27,7 +27,7 @@ final class FinishedFiles: Sendable {
         }
     }
 
-    /// Finds the list of a command with these transfers, or creates it so that other commands find it.
+    /// Finds the list of a command with these transfers, or creates it so that other commands can find it.
     /// - Parameter restarts: whether the files that an earlier run has sent are sent again.
     func begin(_ transfers: [TransferIdentity], restarts: Bool) {
         state.withLock { state in

@@ -11,7 +11,7 @@ struct SavedTransfer: Sendable, Hashable {
         var caFile: FilePath?
         var appendSize: Int64?
 
-        /// The credentials of the transfer, for messages.
+        /// A description of the credentials of the transfer, for messages.
         var credentials: String {
             tokenFile.map { "--token-file \(ProgressMessages.shellWord($0))" } ?? "those of --header, or none"
         }
@@ -43,7 +43,7 @@ extension SavedTransfer {
 
     /// Reads the content of a state file.
     /// - Parameter path: the path of the file, for the error.
-    /// - Throws: `damaged` if the bytes are not the state of a command, of a supported version.
+    /// - Throws: `damaged` if the bytes are not the state of a command in a supported version.
     static func decode(_ data: Data, from path: FilePath) throws(StateError) -> SavedTransfer {
         try SavedTransfer(StoredTransfer.decode(data, from: path), from: path)
     }

@@ -6,7 +6,7 @@ import SystemCalls
 /// The list of the files that a command with several files has sent, so that the same command does not send them again.
 /// The list is a file; one record is appended for each sent file.
 ///
-/// The whole list is read once. After that, ``refresh()`` reads only what was appended since the last read.
+/// The entire list is read once. After that, ``refresh()`` reads only what was appended since the last read.
 struct SentFilesList {
     /// A file that was sent, with the attributes that it had then.
     struct Entry: Sendable, Hashable, Codable {
@@ -125,8 +125,8 @@ struct SentFilesList {
         return entry
     }
 
-    /// Appends the entry and waits until it is on stable storage. The caller then deletes the state of the upload: if a
-    /// power loss kept the deletion but not the entry, the file would be sent again.
+    /// Appends the entry and waits until it is on stable storage. The caller then deletes the state of the upload: if
+    /// only this deletion survived a power loss, and not the entry, the file would be sent again.
     func append(_ entry: Entry) throws(Errno) {
         guard let line = try? RecordLines.line(Record(sent: entry)) else { throw .invalidArgument }
         try states.append(line, to: fileName)

@@ -1,8 +1,8 @@
 import Glibc
 import TransferServer
 
-/// A program that embeds the server and checks how it reads requests that libmicrohttpd alone misreads. It exits with 1
-/// if a request is handled wrongly.
+/// A program that embeds the server and checks that the server correctly reads requests that libmicrohttpd alone would
+/// read wrongly. The program exits with 1 if a request is handled wrongly.
 @main
 enum Embedding {
     private static let head = "Host: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"

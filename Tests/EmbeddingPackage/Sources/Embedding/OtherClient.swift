@@ -7,7 +7,7 @@ enum OtherClient {
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5;extension\r\nhello\r\n0\r\n\0\r\n\n\r".utf8)
 
     /// Receives a response as libcurl does, with poll(2) and recv(2).
-    /// - Returns: the difference from the sent response; `nil` if it arrived unchanged.
+    /// - Returns: the difference from the sent response; `nil` if the response arrived unchanged.
     static func exchange() -> String? {
         var sockets: (Int32, Int32) = (-1, -1)
         let result = withUnsafeMutablePointer(to: &sockets) { pointer in
@@ -28,7 +28,7 @@ enum OtherClient {
             if count < 0 { return "recv: errno \(errno)" }
             // poll(2) reports the hang-up together with the end of the stream.
             if count == 0 {
-                if entry.revents & Int16(POLLHUP) == 0 { return "poll hid the hang-up" }
+                if entry.revents & Int16(POLLHUP) == 0 { return "poll did not report the hang-up" }
                 break
             }
             received += buffer[..<count]

@@ -1,7 +1,7 @@
 #include <dlfcn.h>
 #include <stdio.h>
 
-/* Loads the library that is named and calls its function. */
+/* Loads the library that the argument names, and calls its function start_plugin. */
 int main(int count, char **arguments)
 {
     void *plugin = count == 2 ? dlopen(arguments[1], RTLD_NOW | RTLD_LOCAL) : NULL;
