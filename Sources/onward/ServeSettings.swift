@@ -109,7 +109,7 @@ struct ServeSettings {
 
         CommandOption(
             flag: "require-length", group: "Protocol",
-            "answer 411 if chunked content would complete an upload whose\nlength is unknown. Use it behind a proxy that ends the chunked\ncontent of a client that was cut off as if it were complete"
+            "answer 411 if chunked content would complete an upload whose\nlength is unknown. Use it behind a proxy that ends chunked\ncontent as if it were complete even if the client was cut off"
         ) { $0.server.requiresLength = true },
 
         CommandOption(
@@ -171,7 +171,7 @@ struct ServeSettings {
 
         CommandOption(
             "min-rate", "SIZE", group: "Timeouts",
-            "minimum rate of content and responses in bytes per second,\naverage of 10 s [default: off]"
+            "minimum rate of content and responses in bytes per second,\naveraged over 10 s [default: off]"
         ) { settings, value throws(OptionError) in
             settings.server.minimumRate = try positive(Quantity.bytes(value))
         },

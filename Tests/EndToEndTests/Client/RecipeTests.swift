@@ -6,7 +6,7 @@ import SystemCalls
 import TestSupport
 import Testing
 
-/// The recipes of the articles, killed at every point of their run.
+/// Runs the recipes of the articles, and kills them at every point of their run.
 @Suite("Client: recipes that are killed", .blocking(limit: .seconds(30 * 60)))
 struct RecipeTests {
     private static let bytes = Payload.bytes(1_000_000)
@@ -74,7 +74,7 @@ struct RecipeTests {
     }
 
     @Test(
-        "a first run killed at each point, and run again: the transfer completes, and saved data is never refused",
+        "a transfer whose first run is killed at any point completes in the next run, and saved data is never refused",
         arguments: ["upload", "download"])
     func firstRun(kind: String) throws {
         try withWorkspaces(kind) { server, url in
@@ -96,7 +96,7 @@ struct RecipeTests {
     }
 
     @Test(
-        "a run that resumes is killed at each point, and run again: the transfer completes",
+        "a transfer that is killed at any point while it resumes completes in a later run",
         arguments: ["upload", "download"])
     func resumedRun(kind: String) throws {
         try withWorkspaces(kind) { server, url in
@@ -111,7 +111,7 @@ struct RecipeTests {
                     return
                 }
                 #expect(ending == .signaled(SIGKILL), "\(kind), point \(point): \(code)")
-                // Run it once more and kill it at the same point: the resumed data differs this time.
+                // Run the recipe once more and kill it at the same point: the resumed data differs this time.
                 _ = try workspace.run(killAt: point)
                 // The number of points differs between runs: the second run can end before it is killed.
                 if workspace.hasSaved {

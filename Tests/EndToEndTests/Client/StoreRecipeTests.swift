@@ -7,7 +7,7 @@ import SystemCalls
 import TestSupport
 import Testing
 
-/// The program of the article on relaunches, in several processes.
+/// Runs the program of the article on relaunches in several processes.
 @Suite("Client: a store of several processes", .blocking(limit: .seconds(30 * 60)))
 struct StoreRecipeTests {
     private static let bytes = Payload.bytes(1_000_000)
@@ -44,7 +44,8 @@ struct StoreRecipeTests {
     }
 
     @Test(
-        "one process at a time runs an entry; after it was killed another one can", arguments: ["upload", "download"])
+        "one process at a time can run an entry; after a kill another process can run it",
+        arguments: ["upload", "download"])
     func secondProcess(kind: String) throws {
         try withServer { server in
             if kind == "download" { _ = try server.publish([UInt8](repeating: 7, count: 80_000_000), as: "f.bin") }

@@ -10,7 +10,7 @@ import Testing
 struct StoreTests {
     private static let bytes = Payload.bytes(2_000_000)
 
-    /// A server whose first response stops: that to an upload after 300,000 bytes, that to a download after 900,000.
+    /// A server that stalls: a PUT after 300,000 received bytes, and the first GET after 900,000 sent bytes.
     private func server(_ upload: ScriptedUpload) throws -> ScriptedServer {
         let file = ScriptedFile(bytes: Self.bytes)
         let turns = UploadInventory()
@@ -66,7 +66,7 @@ struct StoreTests {
         return try #require(store.entry("film"))
     }
 
-    @Test("an upload is kept while it runs, and another launch resumes it")
+    @Test("the store has an entry of a running upload, and another launch resumes the upload")
     func upload() async throws {
         let upload = ScriptedUpload()
         let server = try server(upload)
@@ -95,7 +95,7 @@ struct StoreTests {
         #expect(try names(fixture).isEmpty && fixture.tickets.isEmpty)
     }
 
-    @Test("a download is kept while it runs, and the same call in another launch resumes it")
+    @Test("the store has an entry of a paused download, and the same call in another launch resumes the download")
     func download() async throws {
         let server = try server(ScriptedUpload())
         let fixture = try UploadFixture()
@@ -130,7 +130,7 @@ struct StoreTests {
         #expect(try names(fixture).isEmpty)
     }
 
-    @Test("an entry that could not be started is kept, and one that the server no longer has is removed")
+    @Test("an entry is kept if its transfer cannot start, and removed if the server no longer has the upload")
     func endings() async throws {
         let isGone = UploadInventory()
         let upload = ScriptedUpload()

@@ -12,7 +12,7 @@ struct DownloadChangeTests {
 
     init() { file = ScriptedFile(bytes: bytes) }
 
-    /// A server that cuts the first response, answers the second request by `body` and serves `file` from then on.
+    /// A server that cuts the first response, calls `body` for the second request and serves `file` from then on.
     private func server(
         cut: Int = 400_000, _ body: @escaping @Sendable (ReceivedRequest, Reply) throws -> Void
     ) throws -> ScriptedServer {
@@ -135,7 +135,7 @@ struct DownloadChangeTests {
     }
 
     @Test(
-        "RNG-30: 416 completes the download if the size matches, and the validator of the 416 or of a part"
+        "RNG-30: 416 completes the download if size and validator match; without a validator, one byte is requested"
     )
     func unsatisfied() async throws {
         let file = file

@@ -117,7 +117,7 @@ struct DownloadDestinationTests {
         #expect(FileManager.default.contents(atPath: path) == Data("x".utf8))
     }
 
-    @Test("a destination with a long name has its partial file beside it, too")
+    @Test("a download to a destination whose name has the maximum length completes")
     func longName() async throws {
         let fixture = try UploadFixture()
         let server = try ScriptedServer { try $1.respond(200, [:], "x") }
@@ -127,7 +127,7 @@ struct DownloadDestinationTests {
     }
 
     @Test(
-        "a full disk ends the download with resume data, which works when there is room again",
+        "a full disk ends the download with resume data, which can be used when there is space again",
         .enabled(if: canMount, "needs root, to mount a small tmpfs"))
     func fullDisk() async throws {
         let file = file

@@ -11,7 +11,7 @@ struct DownloadEnduranceTests {
     private static let restarts = 6
 
     @Test(
-        "a large file arrives unchanged despite 50 resets, stalls and crashes, and only lost bytes come twice"
+        "a large file arrives unchanged despite 50 resets, stalls and crashes, and only lost bytes are received twice"
     )
     func disturbed() async throws {
         let seed = SeededGenerator.runSeed

@@ -28,7 +28,9 @@ struct DownloadRefusalTests {
         #expect(server.requests.count == 1)
     }
 
-    @Test("an error status in the midst of a download keeps the received bytes, and the download can be resumed")
+    @Test(
+        "after an error status in the middle of a download the received bytes are kept, and the download can be resumed"
+    )
     func refusedLater() async throws {
         let file = file
         let turns = UploadInventory()
@@ -50,7 +52,7 @@ struct DownloadRefusalTests {
         #expect(server.requests.last?.fields["Range"] == "bytes=300000-")
     }
 
-    @Test("after a temporary failure the client waits for as long as Retry-After says, and tries again")
+    @Test("after a temporary failure the client waits for the time in Retry-After, and tries again")
     func retryAfter() async throws {
         let file = file
         let turns = UploadInventory()
@@ -67,7 +69,7 @@ struct DownloadRefusalTests {
         #expect(times[1] - times[0] >= .seconds(1))
     }
 
-    @Test("a server that fails again and again ends the download with resume data, which works later")
+    @Test("repeated failures of a server end the download with resume data, which can be used later")
     func exhausted() async throws {
         let file = file
         let isBroken = Monitor(true)

@@ -5,7 +5,7 @@ import Testing
 
 @testable import ResumableTransfer
 
-/// Received bytes are kept until a replacement of them is complete.
+/// The client keeps the received bytes until their replacement is complete.
 @Suite("Client: responses that do not continue a download", .blocking)
 struct DownloadReplacementTests {
     private let bytes = Payload.bytes(1_000_000)
@@ -16,7 +16,7 @@ struct DownloadReplacementTests {
     }
 
     /// A server that cuts its first response after 400,000 bytes.
-    /// - Parameter next: answers each later request; it gets the number of the request, from 2.
+    /// - Parameter next: is called for each later request, with the number of the request, from 2.
     private func cuttingServer(
         _ next: @escaping @Sendable (_ number: Int, ReceivedRequest, Reply) throws -> Void
     ) throws -> ScriptedServer {
@@ -88,7 +88,7 @@ struct DownloadReplacementTests {
         #expect(fixture.downloads == ["result.bin"])
     }
 
-    @Test("a captive portal that later allows the client costs no received byte")
+    @Test("no received byte is lost if a captive portal answers some requests and later allows the client")
     func portal() async throws {
         let file = file
         let server = try cuttingServer { number, request, reply in
@@ -117,7 +117,7 @@ struct DownloadReplacementTests {
 
     // MARK: Another state of the same resource
 
-    @Test("a replacement that is cut is resumed, in another process too; the bytes it replaces are kept until its end")
+    @Test("a cut replacement is resumed, by another client too; until it is complete, the replaced bytes are kept")
     func cutReplacement() async throws {
         let other = other
         let server = try cuttingServer { number, request, reply in
@@ -142,7 +142,7 @@ struct DownloadReplacementTests {
     }
 
     @Test(
-        "if the server has the earlier representation again, the bytes of it that were kept are used",
+        "if the server has the earlier representation again, the kept bytes of that representation are used",
         arguments: [false, true])
     func back(isOtherProcess: Bool) async throws {
         let file = file
@@ -192,7 +192,7 @@ struct DownloadReplacementTests {
     }
 
     @Test(
-        "a replacement with another digest than the server's is removed, and the bytes that it was to replace are kept")
+        "a replacement that does not match the server's digest is removed, and the earlier bytes are kept")
     func wrongReplacement() async throws {
         let server = try cuttingServer { _, _, reply in
             let fields: Fields = [
@@ -207,7 +207,7 @@ struct DownloadReplacementTests {
         #expect(error?.resumeData?.position == 400_000 && fixture.partials.count == 1)
     }
 
-    @Test("cancelling with deletion removes both partial files, and so does discarding the resume data")
+    @Test("canceling with deletion removes both partial files, and so does discarding the resume data")
     func cancellation() async throws {
         let other = other
         for isDiscarded in [false, true] {

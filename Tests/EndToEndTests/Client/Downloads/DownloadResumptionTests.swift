@@ -35,7 +35,7 @@ struct DownloadResumptionTests {
         return data
     }
 
-    @Test("a pause returns data with which another client continues, once")
+    @Test("a pause returns resume data with which another client can continue the download once")
     func anotherClient() async throws {
         let server = try server()
         let fixture = try UploadFixture()
@@ -73,7 +73,7 @@ struct DownloadResumptionTests {
         #expect(download.resumeData == error?.resumeData)
     }
 
-    @Test("a canceled task that waits throws CancellationError, and the download can be resumed")
+    @Test("a canceled task that awaits a download throws CancellationError, and the download can be resumed")
     func cancelledTask() async throws {
         let server = try server()
         let fixture = try UploadFixture()
@@ -118,7 +118,7 @@ struct DownloadResumptionTests {
         expectSame(fixture.result, bytes)
     }
 
-    @Test("another URI for the same representation continues as well")
+    @Test("a download continues with another URI of the same representation")
     func otherRequest() async throws {
         let fixture = try UploadFixture()
         let data = try await paused(try server(), fixture)
@@ -196,13 +196,13 @@ struct DownloadResumptionTests {
         #expect(throws: TransferError.self) { try fixture.client.resumeDownload(data) }
     }
 
-    @Test("resume data of an upload starts no download, and the reverse, and stays valid")
+    @Test("resume data of a download cannot resume an upload, and stays valid")
     func wrongKind() async throws {
         let fixture = try UploadFixture()
         let data = try await paused(try server(), fixture)
         do throws(TransferError) {
             _ = try fixture.client.resumeUpload(data, from: DataSource(Data()))
-            Issue.record("taken")
+            Issue.record("accepted")
         } catch {
             #expect(error.code == .resumeDataInvalid)
         }

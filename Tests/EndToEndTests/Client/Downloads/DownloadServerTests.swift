@@ -67,7 +67,7 @@ struct DownloadServerTests {
     }
 
     @Test(
-        "RNG-27: a download with pauses, other clients and broken connections, one after the other, is complete",
+        "RNG-27: a download completes despite several pauses, changes of the client and broken connections",
         arguments: [UInt64](1...3))
     func pauses(seed: UInt64) async throws {
         try await withServer { server in

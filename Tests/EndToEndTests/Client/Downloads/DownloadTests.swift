@@ -142,7 +142,7 @@ struct DownloadTests {
         }
     }
 
-    @Test("an empty file is created, too")
+    @Test("a download of an empty file creates the file")
     func empty() async throws {
         let server = try ScriptedServer { try $1.respond(200, ["ETag": "\"one\""]) }
         let fixture = try UploadFixture()

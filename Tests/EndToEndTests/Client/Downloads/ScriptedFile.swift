@@ -7,7 +7,7 @@ struct ScriptedFile: Sendable {
     /// The validators and the other fields of the representation.
     var fields: Fields = ["ETag": "\"one\""]
 
-    /// - Parameter cut: the number of bytes of content after which the connection is closed; `nil`: it is not.
+    /// - Parameter cut: the number of bytes of content after which the connection is closed; `nil` if it stays open.
     func serve(_ request: ReceivedRequest, _ reply: Reply, cut: Int? = nil) throws {
         let isSame = request.fields["If-Range"].map { value in
             [fields["ETag"], fields["Last-Modified"]].contains(value)

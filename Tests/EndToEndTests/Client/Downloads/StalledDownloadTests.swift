@@ -30,7 +30,7 @@ struct StalledDownloadTests {
     }
 
     @Test(
-        "get: if it is killed when its state has the last byte, the same command continues from there",
+        "if get is killed after its state contains the last received byte, the same command continues after that byte",
         arguments: [true, false])
     func command(staysOpen: Bool) throws {
         let server = try server(staysOpen: staysOpen)
@@ -48,7 +48,9 @@ struct StalledDownloadTests {
         expectSame([UInt8](try Data(contentsOf: URL(filePath: home.path + "/f"))), bytes)
     }
 
-    @Test("the library reports the last received byte, also to those that follow events", arguments: [true, false])
+    @Test(
+        "the library saves a checkpoint at the last received byte, and reports it as an event",
+        arguments: [true, false])
     func checkpoints(staysOpen: Bool) async throws {
         let server = try server(staysOpen: staysOpen)
         let saved = Monitor<[ResumeData]>([])

@@ -5,10 +5,11 @@ import SystemCalls
 import TestSupport
 import Testing
 
-/// Downloads to memory over connections. The tests of the target `ResumableTransferTests` have the cases that need none.
+/// Downloads to memory over connections. The tests of the target `ResumableTransferTests` have the cases that need no
+/// connection.
 @Suite("Client: streams of downloads", .blocking)
 struct StreamedDownloadTests {
-    @Test("a caller that does not iterate stops the reception; the stall timeout does not count then")
+    @Test("while the caller does not iterate, the client stops receiving, and the stall timeout does not expire")
     func backPressure() async throws {
         let bytes = Payload.bytes(64 << 20)
         let sent = Monitor(0)
@@ -23,7 +24,7 @@ struct StreamedDownloadTests {
         let fixture = try UploadFixture { $0.stallTimeout = limit }
         var iterator = fixture.client.stream(TransferRequest(server.url)).makeAsyncIterator()
         var data = try await iterator.next() ?? Data()
-        // The time has to pass here: nothing announces that nothing happens.
+        // The test has to wait: no event reports that nothing is received.
         try await Task.sleep(for: limit * 1.5)
         // The kernel's buffers of both ends hold some MiB more than the client.
         #expect(sent.withLock { $0 } < 40 << 20)
@@ -32,7 +33,7 @@ struct StreamedDownloadTests {
         #expect(server.requests.count == 1)
     }
 
-    @Test("a stream continues after resets, and data of a server is complete")
+    @Test("a stream continues after cut connections, and data(for:) returns the complete content")
     func resets() async throws {
         let bytes = Payload.bytes(3_000_000)
         let file = ScriptedFile(bytes: bytes)

@@ -30,7 +30,8 @@ struct ClientCertificateTests {
         let fixture = try UploadFixture {
             $0.caFile = server.certificate
             $0.clientCertificate = certificate
-            // The close of the connection can overtake the alert of the server, which is then an interruption.
+            // If the client detects the close of the connection before the alert of the server, the failure is an
+            // interruption.
             $0.retry.triesWithoutProgress = 20
         }
         do {
@@ -43,7 +44,7 @@ struct ClientCertificateTests {
     }
 
     @Test(
-        "a server that requires a certificate gets it, with a key that may be encrypted",
+        "the client sends its certificate to a server that requires one; the key may be encrypted",
         arguments: ["-tls1_2", "-tls1_3"])
     func required(version: String) async throws {
         let server = try server(version)
@@ -59,7 +60,7 @@ struct ClientCertificateTests {
     }
 
     @Test(
-        "without a certificate, or with one that cannot be used, the connection is insecure and is not tried again",
+        "without a usable certificate the transfer fails with insecureConnection and is not tried again",
         arguments: ["-tls1_2", "-tls1_3"])
     func unusable(version: String) async throws {
         let server = try server(version)
@@ -79,7 +80,7 @@ struct ClientCertificateTests {
         }
     }
 
-    @Test("a redirection to another origin does not get the certificate")
+    @Test("the certificate is not sent to another origin after a redirection")
     func otherOrigin() async throws {
         let server = try server("-tls1_3")
         let first = try ScriptedServer { _, reply in try reply.respond(307, ["Location": server.url + "/"]) }
@@ -92,7 +93,7 @@ struct ClientCertificateTests {
         #expect(error?.code == .insecureConnection, "\(String(describing: error))")
     }
 
-    @Test("no description of a certificate has its password")
+    @Test("no description of a certificate contains its password")
     func description() {
         let certificate = ClientCertificate(certificateFile: "/a", keyFile: "/b", password: "secret")
         var text = "\(certificate)"

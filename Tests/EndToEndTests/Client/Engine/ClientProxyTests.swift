@@ -3,8 +3,8 @@ import Foundation
 import HTTPSemantics
 import Testing
 
-/// Proxies that refuse, hang or cannot be used: the command reports the proxy and its status, and does not try again in
-/// vain.
+/// Proxies that refuse, hang or cannot be used: the command reports the proxy and its status, and does not repeat
+/// attempts that cannot succeed.
 @Suite("Commands: proxies that do not connect to the server", .blocking)
 struct ClientProxyTests {
     private func words(_ command: String, _ home: CommandHome, _ scheme: String = "https") throws -> [String] {
@@ -21,7 +21,7 @@ struct ClientProxyTests {
     }
 
     @Test(
-        "A CONNECT that is rejected for good is sent once, and its status is reported",
+        "A CONNECT that is rejected permanently is sent once, and its status is reported",
         arguments: ["put", "get"], [(407, 77), (403, 77), (401, 77), (404, 69), (400, 69)] as [(Int, Int32)])
     func refused(command: String, statuses: (Int, Int32)) throws {
         let proxy = try ScriptedServer { _, reply in try reply.respond(statuses.0, [:], "no") }
@@ -49,7 +49,7 @@ struct ClientProxyTests {
             run.errors.contains("The proxy refused the connection to origin.invalid:443 (\(status)"), "\(run.errors)")
     }
 
-    @Test("A 407 to a request without a tunnel is reported as the proxy's, too", arguments: ["put", "get"])
+    @Test("A 407 to a request without a tunnel is reported as a response of the proxy, too", arguments: ["put", "get"])
     func plain(command: String) throws {
         let proxy = try ScriptedServer { _, reply in
             try reply.discardBody()
@@ -62,7 +62,7 @@ struct ClientProxyTests {
         #expect(run.errors.contains("http_proxy") && !run.errors.contains("--token-file"), "\(run.errors)")
     }
 
-    @Test("The credentials of the proxy's URL are sent to it")
+    @Test("The credentials in the URL of the proxy are sent to the proxy")
     func credentials() throws {
         let proxy = try ScriptedServer { _, reply in try reply.respond(403) }
         let home = try CommandHome()
@@ -73,7 +73,7 @@ struct ClientProxyTests {
     }
 
     @Test(
-        "A URL of a proxy that cannot be used is an error before any connection, and its password is not printed",
+        "An unusable URL of a proxy is reported before any connection, and its password is not printed",
         arguments: [
             "foo://me:s3cret@127.0.0.1:1", "http://me:s3cret@127.0.0.1:99999",
         ])
@@ -85,7 +85,9 @@ struct ClientProxyTests {
         #expect(try !run.objects().contains { $0.name == "interrupted" })
     }
 
-    @Test("A proxy that does not answer is a timeout, and the message names the proxy", arguments: ["http", "https"])
+    @Test(
+        "If a proxy does not answer, the transfer times out, and the message names the proxy",
+        arguments: ["http", "https"])
     func hanging(scheme: String) throws {
         let proxy = try ScriptedServer { _, reply in reply.stall() }
         let home = try CommandHome()
@@ -99,7 +101,7 @@ struct ClientProxyTests {
     }
 
     @Test(
-        "A proxy that answers CONNECT byte by byte is a timeout, and the message names the proxy",
+        "If a proxy answers CONNECT byte by byte, the transfer times out, and the message names the proxy",
         arguments: ["put", "get"], [false, true])
     func trickling(command: String, isHeadBegun: Bool) throws {
         let proxy = try ScriptedServer { _, reply in
@@ -124,7 +126,7 @@ struct ClientProxyTests {
         #expect(proxy.requests.map(\.method) == ["CONNECT"])
     }
 
-    @Test("A server that sends nothing after an interim response is a timeout, and the message does not name the proxy")
+    @Test("If nothing follows an interim response, the transfer times out, and the message does not name the proxy")
     func answering() throws {
         let proxy = try ScriptedServer { _, reply in
             try reply.send(raw: "HTTP/1.1 103 Early Hints\r\n\r\n")

@@ -9,7 +9,7 @@ import Testing
 struct EngineConnectionTests {
     private let fixture = EngineFixture()
 
-    @Test("through a proxy, the request has the absolute target")
+    @Test("a request through a proxy has an absolute target")
     func proxy() async throws {
         let proxy = try ScriptedServer { _, reply in
             try reply.discardBody()
@@ -51,7 +51,7 @@ struct EngineConnectionTests {
         }
     }
 
-    @Test("connections cut or stalled at random places: one result each, and no cut exchange succeeds")
+    @Test("each exchange on a connection that is cut or stalls at random has one result; no cut exchange succeeds")
     func faults() async throws {
         let bytes = Payload.bytes(600_000)
         let server = try ScriptedServer { request, reply in

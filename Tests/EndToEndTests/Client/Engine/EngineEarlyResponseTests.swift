@@ -98,7 +98,7 @@ struct EngineEarlyResponseTests {
         #expect(server.connections == 2)
     }
 
-    @Test("CLI-36: a response is not lost if a reset follows it, at any time")
+    @Test("CLI-36: a response that is followed by a reset is not lost, however many bytes were sent before")
     func race() async throws {
         var lost = 0
         for round in 0..<60 {

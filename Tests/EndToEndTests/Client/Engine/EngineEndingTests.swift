@@ -32,7 +32,7 @@ struct EngineEndingTests {
         #expect(.now - start < EngineFixture.promptLimit)
     }
 
-    @Test("a server that closes without a response is a lost connection")
+    @Test("a connection that the server closes without a response is reported as lost")
     func noAnswer() async throws {
         let server = try ScriptedServer { _, reply in reply.close() }
         let result = await fixture.run(fixture.request("GET", server.url))
@@ -59,7 +59,7 @@ struct EngineEndingTests {
         }
     }
 
-    @Test("a transfer without progress for the stall timeout ends: in the content, before the response, within it")
+    @Test("an exchange ends if sending, waiting for the response or receiving stalls for the stall timeout")
     func stall() async throws {
         let server = try ScriptedServer { request, reply in
             switch request.target {
@@ -115,7 +115,7 @@ struct EngineEndingTests {
         #expect(result.failure == nil && result.content == Array("aaaaa".utf8), "\(result)")
     }
 
-    @Test("cancelling ends an exchange once: while it runs, before it starts, in the midst, after its end")
+    @Test("an exchange has one result if it is canceled right after its start, twice while it runs, or after its end")
     func cancel() async throws {
         let server = try ScriptedServer { _, reply in
             try reply.interim(104)

@@ -9,7 +9,7 @@ import Testing
 struct EngineEndlessTests {
     private let fixture = EngineFixture()
 
-    /// A server that sends this head, and then content until the connection ends.
+    /// A server that sends a head with this status, and then content for a long time.
     private func server(_ status: Int, pause: Duration) throws -> ScriptedServer {
         try ScriptedServer { _, reply in
             try reply.begin(status, ["Transfer-Encoding": "chunked"])
@@ -34,7 +34,9 @@ struct EngineEndlessTests {
         #expect(.now - start < .seconds(60))
     }
 
-    @Test("put and get end soon after a head with an error, however long its content is", arguments: ["PUT", "GET"])
+    @Test(
+        "uploads and downloads end soon after an error status, however long the content of the response is",
+        arguments: ["PUT", "GET"])
     func transfers(method: String) async throws {
         let server = try server(403, pause: .milliseconds(100))
         let client = try UploadFixture()

@@ -8,11 +8,11 @@ import SystemCalls
 final class EngineFixture: Sendable {
     let engine = TransportEngine()
 
-    /// What ends without waiting takes less than this even on a busy machine, and the timeouts that must not expire are
-    /// longer.
+    /// An operation that ends without waiting takes less than this time even on a busy machine. The timeouts of gates
+    /// and of collected content are longer.
     static let promptLimit = Duration.seconds(300)
 
-    /// Far more bytes than the kernel's buffers hold.
+    /// Far more bytes than fit in the kernel's buffers.
     static let muchContent = [UInt8](repeating: 0x61, count: 40_000_000)
 
     deinit { engine.shutDown() }

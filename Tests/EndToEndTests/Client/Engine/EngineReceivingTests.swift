@@ -11,7 +11,7 @@ struct EngineReceivingTests {
     private static let bytes = Payload.bytes(3_000_000)
     private var bytes: [UInt8] { Self.bytes }
 
-    @Test("content is written to a sink, or received to its end and kept up to a limit")
+    @Test("content is written to a sink, or collected up to a limit")
     func content() async throws {
         let bytes = bytes
         let server = try ScriptedServer { _, reply in try reply.respond(206, ["ETag": "\"a\""], bytes) }
@@ -45,7 +45,8 @@ struct EngineReceivingTests {
     enum Ending: CaseIterable, Sendable { case closed, reset }
 
     @Test(
-        "content that is shorter than its framing says is a lost connection", arguments: Ending.allCases, [false, true])
+        "a connection that ends before the end of the content is reported as lost",
+        arguments: Ending.allCases, [false, true])
     func short(ending: Ending, isChunked: Bool) async throws {
         let server = try ScriptedServer { _, reply in
             try reply.begin(200, isChunked ? ["Transfer-Encoding": "chunked"] : ["Content-Length": "1000"])

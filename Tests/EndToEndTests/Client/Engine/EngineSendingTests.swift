@@ -12,7 +12,7 @@ struct EngineSendingTests {
     private static let bytes = Payload.bytes(3_000_000)
     private var bytes: [UInt8] { Self.bytes }
 
-    @Test("a part of a source is sent with Content-Length, without Expect, and with the fields unchanged")
+    @Test("a part of a source is sent with Content-Length and without Expect; all other fields are unchanged")
     func content() async throws {
         let server = try ScriptedServer { _, reply in
             try reply.discardBody()
@@ -148,7 +148,7 @@ struct EngineSendingTests {
         #expect(result.failure == nil && result.head?.status == 200)
     }
 
-    @Test("any number of interim responses is reported as they arrive, separately from the final head")
+    @Test("all interim responses are reported as they arrive, separately from the final head")
     func interim() async throws {
         let server = try ScriptedServer { _, reply in
             try reply.send(raw: "HTTP/1.1 100 Continue\r\n\r\n")
@@ -193,7 +193,7 @@ struct EngineSendingTests {
         #expect(sent == sent.sorted() && sent.last == 12_000_000 && result.sent == 12_000_000)
     }
 
-    @Test("the rate limit holds in both directions")
+    @Test("the rate limit applies in both directions")
     func rate() async throws {
         for method in ["PUT", "GET"] {
             let limit = Duration.milliseconds(700)

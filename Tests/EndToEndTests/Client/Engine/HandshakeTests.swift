@@ -35,7 +35,7 @@ struct HandshakeTests {
     }
 
     @Test(
-        "a handshake that trickles does not extend the timeout, and the message names the server",
+        "a handshake whose bytes arrive one by one does not extend the timeout, and the message names the server",
         arguments: [true, false])
     func trickle(isUpload: Bool) async throws {
         let connections = UploadInventory()

@@ -2,11 +2,11 @@ import Glibc
 import SystemCalls
 import TestSupport
 
-/// A proxy between a client and a server that holds back what the client sends, so that an upload stays under way for
+/// A proxy between a client and a server that holds back what the client sends, so that an upload stays in progress for
 /// as long as a test needs.
 final class HoldingProxy: Sendable {
     private struct State {
-        /// The number of bytes that are passed on for each connection; `nil`: all.
+        /// The number of bytes that are passed on for each connection; `nil` if there is no limit.
         var limit: Int?
         var connections: Set<Int32> = []
     }
@@ -46,7 +46,7 @@ final class HoldingProxy: Sendable {
 
     var url: String { "http://127.0.0.1:\(port)" }
 
-    /// Passes on everything from now on.
+    /// Passes on all bytes from now on.
     func release() {
         state.withLock { $0.limit = nil }
         state.notifyAll()
@@ -69,7 +69,8 @@ final class HoldingProxy: Sendable {
             shutdown(server, Int32(SHUT_RDWR))
             shutdown(client, Int32(SHUT_RDWR))
             backward?.join()
-            // Under the lock, so that the descriptor cannot have been closed and used again for something else.
+            // The descriptor is closed under the lock, so that `deinit` cannot shut down a descriptor that was used
+            // again for something else.
             state.withLock { state in
                 state.connections.remove(client)
                 close(client)
@@ -78,14 +79,14 @@ final class HoldingProxy: Sendable {
         }
     }
 
-    /// - Parameter state: contains the limit of the bytes that are passed on; `nil`: there is none.
+    /// - Parameter state: contains the limit of the bytes that are passed on; `nil` if there is no limit.
     private static func pass(from source: Int32, to destination: Int32, _ state: Monitor<State>?) {
         var buffer = [UInt8](repeating: 0, count: 16 << 10)
         var passed = 0
         while true {
             if let state, passed >= state.withLock({ $0.limit ?? .max }) {
-                // POLLRDHUP of poll(2), which the importer does not import, so that a client that closes is noticed,
-                // too.
+                // 0x2000 is POLLRDHUP of poll(2), which Swift does not import. With this event, poll(2) also returns
+                // after the client has closed the connection.
                 var entry = pollfd(fd: source, events: 0x2000, revents: 0)
                 while state.withLock({ passed >= $0.limit ?? .max }) {
                     if poll(&entry, 1, 10) != 0 { return }

@@ -9,13 +9,13 @@ import Testing
 @testable import ResumableTransfer
 
 /// Generated sequences of responses that follow no rule. Each transfer must end with a success or an error, with
-/// consistent counts, and leave no file behind. A trap ends the test process; the arguments of the running test and the
-/// sequence that was written last then identify the input.
+/// consistent counts, and leave no file behind. A trap ends the test process; the argument of the running test is then
+/// the seed of the input.
 @Suite("Client: generated responses of a hostile server", .blocking(limit: .seconds(30 * 60)))
 struct HostileResponseTests {
     private static let sequences = 40 * HostileResponses.factor
 
-    /// A server that answers the requests in order with these responses; after them it refuses with 404.
+    /// A server that answers the requests in order with these responses; after them it responds with 404.
     private func server(_ exchanges: Monitor<[HostileResponses.Exchange]>) throws -> ScriptedServer {
         try ScriptedServer { request, reply in
             let next = exchanges.withLock { $0.isEmpty ? nil : $0.removeFirst() }
@@ -25,7 +25,7 @@ struct HostileResponseTests {
         }
     }
 
-    /// Progress of Foundation on Linux is not thread-safe: the parent is read after the transfer has ended.
+    /// `Progress` of Foundation on Linux is not thread-safe: `parent` may be given only after the transfer has ended.
     private func check(_ progress: Progress, _ source: String, parent: Progress? = nil) {
         let (completed, total) = (progress.completedUnitCount, progress.totalUnitCount)
         #expect(completed >= 0 && (total == -1 || completed <= total), "\(source): \(completed) of \(total)")
@@ -41,7 +41,7 @@ struct HostileResponseTests {
         configuration.stallTimeout = .seconds(5)
     }
 
-    @Test("a download ends with any responses", arguments: 1...5 as ClosedRange<UInt64>)
+    @Test("a download ends, whatever the server responds", arguments: 1...5 as ClosedRange<UInt64>)
     func downloads(seed: UInt64) async throws {
         let exchanges = Monitor<[HostileResponses.Exchange]>([])
         let server = try server(exchanges)
@@ -75,7 +75,7 @@ struct HostileResponseTests {
         #expect(fixture.tickets.isEmpty)
     }
 
-    @Test("an upload ends with any responses", arguments: 1...5 as ClosedRange<UInt64>)
+    @Test("an upload ends, whatever the server responds", arguments: 1...5 as ClosedRange<UInt64>)
     func uploads(seed: UInt64) async throws {
         let exchanges = Monitor<[HostileResponses.Exchange]>([])
         let server = try server(exchanges)
@@ -97,7 +97,7 @@ struct HostileResponseTests {
             let failure = await upload.failure()
             check(upload.progress, source, parent: parent)
             if let data = failure?.resumeData {
-                // The server no longer has the upload; the client only forgets it.
+                // The server no longer has the upload, so the client only deletes its own state.
                 exchanges.withLock { $0 = [] }
                 _ = try? await fixture.client.discard(data)
             }
@@ -105,7 +105,7 @@ struct HostileResponseTests {
         #expect(fixture.tickets.isEmpty)
     }
 
-    @Test("the tasks of a session end with any responses", arguments: 1...5 as ClosedRange<UInt64>)
+    @Test("the tasks of a session end, whatever the server responds", arguments: 1...5 as ClosedRange<UInt64>)
     func tasks(seed: UInt64) async throws {
         let exchanges = Monitor<[HostileResponses.Exchange]>([])
         let server = try server(exchanges)
@@ -135,7 +135,7 @@ struct HostileResponseTests {
         session.invalidateAndCancel()
     }
 
-    @Test("the state machines end with any responses", arguments: 1...5 as ClosedRange<UInt64>)
+    @Test("the state machines end, whatever the server responds", arguments: 1...5 as ClosedRange<UInt64>)
     func machines(seed: UInt64) {
         for number in 0..<400 * HostileResponses.factor {
             var responses = HostileResponses(seed: seed &* 7_000_003 &+ UInt64(number))

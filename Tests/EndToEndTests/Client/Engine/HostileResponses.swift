@@ -5,7 +5,8 @@ import TestSupport
 
 /// Generated responses, as bytes, of a server that follows no rule.
 ///
-/// Half of their parts are plausible, so that the sequences reach states in which the other half matters.
+/// Many of the generated values are plausible, so that the sequences reach states in which the other values have an
+/// effect.
 struct HostileResponses {
     private var generator: SeededGenerator
 
@@ -25,7 +26,7 @@ struct HostileResponses {
 
     // MARK: Exchanges
 
-    /// Responses to the requests of a download. The first response often leaves bytes that can be resumed.
+    /// Responses to the requests of a download. After the first response the download can often be resumed.
     mutating func download() -> [Exchange] {
         var exchanges: [Exchange] = []
         if !generator.oneIn(4) { exchanges.append(cutBeginning()) }

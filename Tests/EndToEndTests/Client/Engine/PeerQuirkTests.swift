@@ -39,7 +39,7 @@ struct PeerQuirkTests {
     }
 
     @Test(
-        "CLI-34: a final response without the field, or with the other version's inverted field, ends the upload",
+        "CLI-34: a final response without the completeness field, or with that of another version, ends the upload",
         arguments: dialects, [nil, "Upload-Incomplete: ?0", "Upload-Complete: ?1"])
     func finalAnswer(dialect: Dialect, field: String?) async throws {
         let inventory = UploadInventory()
@@ -86,7 +86,7 @@ struct PeerQuirkTests {
     }
 
     @Test(
-        "an upload that the server removed with its 409 ends with the code gone, without resume data",
+        "an upload that the server removes after a 409 ends with the code gone, without resume data",
         arguments: dialects)
     func destroyed(dialect: Dialect) async throws {
         let inventory = UploadInventory()
@@ -132,7 +132,7 @@ struct PeerQuirkTests {
         expectSame(inventory.bytes, bytes)
     }
 
-    @Test("if HEAD reports a complete upload, the lost response is reported as lost", arguments: dialects)
+    @Test("if HEAD reports a complete upload, the result states that the response was lost", arguments: dialects)
     func lostAnswer(dialect: Dialect) async throws {
         let inventory = UploadInventory()
         let server = try ScriptedServer { request, reply in

@@ -10,7 +10,7 @@ import Testing
 struct RequestMetricsTests {
     private let bytes = Payload.bytes(300_000)
 
-    @Test("a request has its times in order, its bytes and its connection; the second one uses the same connection")
+    @Test("the metrics of a request have ordered times, numbers of bytes, and whether the connection was reused")
     func times() async throws {
         let file = ScriptedFile(bytes: bytes)
         let server = try ScriptedServer { try file.serve($0, $1) }
@@ -32,7 +32,7 @@ struct RequestMetricsTests {
         }
     }
 
-    @Test("a connection with TLS has the time of its handshake")
+    @Test("the metrics of a request over TLS contain the time of the handshake")
     func handshake() async throws {
         let server = try SecureServer()
         let fixture = try UploadFixture { $0.caFile = server.certificate }
@@ -44,7 +44,9 @@ struct RequestMetricsTests {
         #expect(connect <= secure && secure <= metrics.duration)
     }
 
-    @Test("a request that is cut, and one without a connection, have the times that they reached")
+    @Test(
+        "the metrics of a cut request, and of a request without a connection, contain only the times before the failure"
+    )
     func interrupted() async throws {
         let server = try ScriptedServer { _, reply in
             try reply.interim(103)
@@ -63,7 +65,7 @@ struct RequestMetricsTests {
         #expect(none.connect == nil && none.requestStart == nil && !none.isConnectionReused && none.httpVersion == nil)
     }
 
-    @Test("a transfer keeps the metrics of its last fifty requests; the closure receives all")
+    @Test("a transfer keeps the metrics of its last fifty requests; the closure receives the metrics of all requests")
     func many() async throws {
         let count = Monitor(0)
         let fixture = try UploadFixture {

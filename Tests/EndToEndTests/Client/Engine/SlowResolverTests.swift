@@ -7,7 +7,7 @@ import Testing
 
 @testable import ResumableTransfer
 
-/// Replaces the resolver of this process by one that does not answer: libcurl calls it in a thread of its own.
+/// Replaces the resolver of this process by one that does not answer: libcurl calls the resolver in a separate thread.
 private enum SlowResolver {
     /// The suffix of the host names for which the resolver does not answer.
     static let suffix = ".slow.invalid"
@@ -37,7 +37,7 @@ private enum SlowResolver {
     static func wait() {
         state.withLock { $0.waiting += 1 }
         state.notifyAll()
-        // A limit, so that a failing test does not hang for ever.
+        // The wait has a limit, so that a failing test does not hang forever.
         _ = state.wait(until: Deadline(in: .seconds(600)).nanoseconds) { $0.isReleased ? () : nil }
         state.withLock { $0.waiting -= 1 }
         state.notifyAll()
@@ -154,7 +154,7 @@ struct SlowResolverCommandTests {
         let run = try home.start(words, environment: ["LD_PRELOAD": try library(home)])
         _ = try run.process.awaitErrorOutput { $0.contains("searching") ? true : nil }
         run.process.kill(SIGTERM)
-        // The lookup takes longer than this.
+        // The lookup takes longer than this limit.
         #expect(try run.process.awaitEnding(within: .seconds(30)) == .exited(75))
     }
 }

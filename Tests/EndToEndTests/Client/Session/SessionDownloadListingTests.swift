@@ -136,7 +136,7 @@ struct SessionDownloadListingTests {
     }
 }
 
-/// A proxy that passes a number of bytes to the client and then holds the connection until it is released.
+/// A proxy that passes a number of bytes of each connection to the client and then stalls the connection.
 final class StallingProxy: Sendable {
     private let proxy: FaultProxy
     private let isHolding: Monitor<Bool>
@@ -150,7 +150,7 @@ final class StallingProxy: Sendable {
         }
     }
 
-    /// Connections that start later are not held.
+    /// Connections that start after this call are not stalled.
     func release() { isHolding.withLock { $0 = false } }
 
     func url(_ path: String) throws -> URL { try #require(URL(string: proxy.url + path)) }

@@ -28,7 +28,9 @@ struct SessionDownloadTests {
         }
     }
 
-    @Test("a delegate gets the progress, the file and the end on its queue; the file is removed after the call with it")
+    @Test(
+        "a delegate gets the progress, the file and the end on its queue; the file is removed after the delegate call"
+    )
     func delegate() async throws {
         try await withServer { server in
             let fixture = try SessionFixture()
@@ -66,7 +68,7 @@ struct SessionDownloadTests {
         }
     }
 
-    @Test("resume data of a download to a destination is refused and stays valid: a task would delete that file")
+    @Test("resume data of a download to a destination is refused and stays valid: a task would delete the destination")
     func foreignDestination() async throws {
         try await withServer { server in
             let bytes = Payload.bytes(3_000_000)

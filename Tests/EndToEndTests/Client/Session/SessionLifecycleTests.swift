@@ -9,7 +9,7 @@ import Testing
 
 @Suite("Session: invalidation, and tasks of FoundationNetworking", .blocking)
 struct SessionLifecycleTests {
-    /// A server that receives the content of uploads while the gate is open, and answers all other requests.
+    /// A server that receives the content of uploads when the gate is open, and answers GET requests at once.
     private func gated(_ gate: Monitor<Bool>) throws -> ScriptedServer {
         try ScriptedServer { request, reply in
             let upload = ScriptedUpload()
@@ -78,7 +78,7 @@ struct SessionLifecycleTests {
         #expect(isInvalid(recorder))
     }
 
-    @Test("cancelling a task that awaits a transfer cancels the transfer")
+    @Test("canceling a task that awaits a transfer cancels the transfer")
     func cancelledWaiting() async throws {
         let gate = Monitor(false)
         let server = try gated(gate)
@@ -108,7 +108,7 @@ struct SessionLifecycleTests {
         #expect(code == .cancelled)
     }
 
-    @Test("a session without references is released when its tasks have ended, and its threads end")
+    @Test("a session without references is released when its tasks have ended")
     func release() async throws {
         let gate = Monitor(true)
         let server = try gated(gate)

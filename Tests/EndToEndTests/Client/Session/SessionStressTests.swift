@@ -11,7 +11,7 @@ import Testing
 @Suite("Session: all operations at the same time", .blocking)
 struct SessionStressTests {
     @Test(
-        "tasks suspended, resumed, paused and canceled at random, over a broken connection, end once each",
+        "tasks that are suspended, resumed and canceled at random, over connections that break, end once each",
         arguments: [UInt64](1...4))
     func random(seed: UInt64) async throws {
         try await withServer { server in

@@ -5,7 +5,7 @@ import SystemCalls
 import Testing
 
 // The parts of the tutorial "URLSession Tutorial: Getting Started" about pausing, resuming, canceling and progress,
-// with a cell in place of the table.
+// with the class `TrackCell` in place of the table.
 
 private struct Track: Sendable {
     let previewURL: URL

@@ -146,7 +146,7 @@ struct SessionUploadListingTests {
         #expect(fixture.stored.isEmpty)
     }
 
-    @Test("a short interruption needs no code")
+    @Test("an upload continues after a short interruption without any code of the caller")
     func momentary() async throws {
         try await withServer { server in
             let fixture = try SessionFixture()

@@ -8,7 +8,8 @@ import Testing
 
 @Suite("Session: uploads that are paused", .blocking)
 struct SessionUploadPauseTests {
-    /// Runs `body` with a server behind a proxy that passes on a part of the first connections' content and then waits.
+    /// Runs `body` with a server behind a proxy that passes on 500,000 bytes of each connection and then waits until it
+    /// is released.
     private func holding(_ body: (ServerProcess, HoldingProxy, SessionFixture) async throws -> Void) async throws {
         try await withServer { server in
             let proxy = try HoldingProxy(upstream: server.port, limit: 500_000)
@@ -53,7 +54,7 @@ struct SessionUploadPauseTests {
         }
     }
 
-    @Test("cancel ends an upload without resume data, and the server may remove it")
+    @Test("cancel ends an upload without resume data, and deletes the upload resource")
     func cancel() async throws {
         let upload = ScriptedUpload()
         let server = try ScriptedServer { request, reply in
@@ -107,7 +108,9 @@ struct SessionUploadPauseTests {
         }
     }
 
-    @Test("bytes in memory and credentials are used again in the same process, and are not in the resume data")
+    @Test(
+        "an upload from memory is resumed in the same process with its credentials, which the resume data does not have"
+    )
     func context() async throws {
         let upload = ScriptedUpload()
         let isDown = Monitor(true)
@@ -123,7 +126,7 @@ struct SessionUploadPauseTests {
         let data = try #require(await task.cancelByProducingResumeData())
         #expect(!String(decoding: data, as: UTF8.self).contains("very-secret"))
         isDown.withLock { $0 = false }
-        // Another session of the process has them, too.
+        // Another session of the process can use the bytes and the credentials, too.
         let answer = SessionAnswer<Data>()
         fixture.session().uploadTask(withResumeData: data, completionHandler: answer.handler).resume()
         #expect(try answer.value().status == 200)

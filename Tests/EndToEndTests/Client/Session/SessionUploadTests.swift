@@ -79,7 +79,9 @@ struct SessionUploadTests {
         }
     }
 
-    @Test("the request has its method and fields, and those of the session", arguments: ["PUT", "POST", "GET"])
+    @Test(
+        "the sent request has the method and fields of the caller's request, and the fields of the session",
+        arguments: ["PUT", "POST", "GET"])
     func request(method: String) async throws {
         let upload = ScriptedUpload()
         let server = try ScriptedServer { try upload.serve($0, $1) }
@@ -128,7 +130,7 @@ struct SessionUploadTests {
         }
     }
 
-    @Test("the delegate of a task gets the events before the end, also if the task has a completion handler")
+    @Test("the delegate of an awaited upload gets all events except the end, which the caller gets")
     func ownDelegate() async throws {
         try await withServer { server in
             let fixture = try SessionFixture()
@@ -179,7 +181,7 @@ struct SessionUploadTests {
         }
     }
 
-    @Test("a missing file is an error")
+    @Test("an upload of a missing file fails")
     func missing() async throws {
         let fixture = try SessionFixture()
         let answer = SessionAnswer<Data>()
@@ -190,7 +192,7 @@ struct SessionUploadTests {
         #expect(try answer.value().urlError?.code == .fileDoesNotExist)
     }
 
-    @Test("the timeouts of the request and of the resource are errors with resume data")
+    @Test("after a timeout of the request or of the resource, the upload fails with resume data")
     func timeouts() async throws {
         let bytes = Data(Payload.bytes(20_000_000))
         for isOfRequest in [true, false] {

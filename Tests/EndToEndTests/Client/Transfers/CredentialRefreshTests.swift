@@ -43,7 +43,7 @@ struct CredentialRefreshTests {
         if (2...5).contains(rejected) { #expect(server.requests[rejected].method == "HEAD") }
     }
 
-    @Test("a 401 to the retrieval of the offset after an interruption causes a refresh, and the upload continues there")
+    @Test("a 401 to the HEAD after an interruption causes a refresh, and the upload continues at the offset")
     func retrieval() async throws {
         let model = ScriptedUpload()
         let token = RotatingToken()
@@ -83,7 +83,7 @@ struct CredentialRefreshTests {
         #expect(token.refreshes == 1)
     }
 
-    @Test("a second 401 to fresh credentials ends the upload with unauthorized, and it can be resumed")
+    @Test("a 401 to fresh credentials ends the upload with unauthorized, and the upload can be resumed")
     func rejectedTwice() async throws {
         let model = ScriptedUpload()
         let token = RotatingToken()
@@ -102,7 +102,7 @@ struct CredentialRefreshTests {
         expectSame(model.inventory.bytes, bytes)
     }
 
-    @Test("an error of the closure ends the transfer with authorizationFailed, and it can be resumed")
+    @Test("an error of the refresh closure ends a download with authorizationFailed, and the download can be resumed")
     func failingRefresh() async throws {
         struct Expired: Error {}
         let file = ScriptedFile(bytes: bytes)
@@ -122,7 +122,7 @@ struct CredentialRefreshTests {
         #expect(server.requests.last?.fields["Range"] == "bytes=300000-")
     }
 
-    @Test("a 401 in the midst of a download causes a refresh, and only the missing bytes are requested")
+    @Test("a 401 in the middle of a download causes a refresh, and only the missing bytes are requested")
     func download() async throws {
         let file = ScriptedFile(bytes: bytes)
         let token = RotatingToken()
@@ -159,7 +159,7 @@ struct CredentialRefreshTests {
         let fixture = try UploadFixture {
             $0.refreshCredentials = { _ in
                 begun.yield()
-                // Ends only with the client.
+                // The refresh ends only when the client is shut down.
                 try await Task.sleep(for: .seconds(3600))
             }
         }

@@ -16,7 +16,7 @@ struct ExpectedDigestTests {
         return fixture.client.download(request, to: .file(fixture.destination))
     }
 
-    @Test("an upload sends the digests as Repr-Digest, in place of its own")
+    @Test("an upload sends only the expected digests as Repr-Digest")
     func upload() async throws {
         let model = ScriptedUpload()
         let server = try ScriptedServer { try model.serve($0, $1) }
@@ -27,7 +27,7 @@ struct ExpectedDigestTests {
         #expect(server.requests.first?.fields.values("Repr-Digest") == [bytes.digestField(.sha512)])
     }
 
-    @Test("a download with the expected digests gets its name, one with other bytes does not")
+    @Test("a download with the expected digests appears at its destination, and a download with other digests fails")
     func download() async throws {
         let file = ScriptedFile(bytes: bytes)
         let server = try ScriptedServer { try file.serve($0, $1) }
@@ -55,7 +55,8 @@ struct ExpectedDigestTests {
     }
 
     @Test(
-        "a download that another client resumes with the resume data alone is compared, too", arguments: [true, false])
+        "a download that another client resumes from resume data alone is compared with the expected digests, too",
+        arguments: [true, false])
     func resumed(isRight: Bool) async throws {
         let file = ScriptedFile(bytes: bytes)
         let turns = UploadInventory()

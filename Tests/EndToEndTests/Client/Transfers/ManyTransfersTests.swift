@@ -43,7 +43,7 @@ struct ManyTransfersTests {
         }
         #expect(server.awaitRequests(1))
         #expect(downloads.map(\.progress.isWaiting).filter { $0 }.count <= 5)
-        // It waits with a lower priority than it gets now.
+        // This transfer has waited with a lower priority until now.
         downloads[5].priority = .high
         open(gate)
         for download in downloads { _ = try await download.value() }
@@ -133,7 +133,7 @@ struct ManyTransfersTests {
         for await _ in fixture.client.events { Issue.record("an event after the end of the client") }
     }
 
-    @Test("a caller decides about each retry: its delay replaces the proposed one, or the transfer ends")
+    @Test("the caller decides about each retry: the caller's delay replaces the proposed delay, or the transfer ends")
     func retryDecision() async throws {
         let server = try ScriptedServer { try $1.respond(503, [:], "busy") }
         let calls = Monitor<[(TransferError.Code, Int, Duration)]>([])

@@ -15,7 +15,7 @@ final class RotatingToken: Sendable {
     /// The number of refreshes.
     var refreshes: Int { state.withLock { $0.refreshes } }
 
-    /// The server accepts only a new token from now on.
+    /// Replaces the token that the server accepts.
     func rotate() { state.withLock { $0.server += 1 } }
 
     /// Gives the client the token that the server accepts.

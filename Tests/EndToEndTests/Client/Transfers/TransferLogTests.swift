@@ -21,7 +21,7 @@ struct TransferLogTests {
         }
     }
 
-    @Test("an upload with an interruption and a refresh has an entry for each, and no entry below the level")
+    @Test("the log has an entry for an interruption and for a refresh of credentials, and no entry below the level")
     func entries() async throws {
         let model = ScriptedUpload()
         let token = RotatingToken()
@@ -49,7 +49,7 @@ struct TransferLogTests {
         #expect(found.last?.metadata["position"] == "1000000" && found.last?.metadata["total"] == "1000000")
     }
 
-    @Test("a failure is an error, and a pause is not")
+    @Test("a failure is logged as an error, and a pause as information")
     func failure() async throws {
         let server = try ScriptedServer { request, reply in
             if request.target == "/stall" { return reply.stall() }

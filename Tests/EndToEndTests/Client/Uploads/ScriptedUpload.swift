@@ -1,7 +1,7 @@
 import HTTPSemantics
 
-/// An upload resource of a scripted server that speaks version 8 of the draft. A test answers with it the requests that
-/// it does not answer itself.
+/// An upload resource of a scripted server that speaks version 8 of the draft. A test calls ``serve(_:_:)`` for the
+/// requests that it does not answer itself.
 struct ScriptedUpload: Sendable {
     let inventory = UploadInventory()
     var path = "/u/1"

@@ -6,7 +6,7 @@ import SystemCalls
 import TestSupport
 import Testing
 
-/// Uploads of sequences over connections. `SequenceSourceTests` has the cases that need none.
+/// Uploads of sequences over connections. `SequenceSourceTests` has the cases that need no connection.
 @Suite("Client: uploads of sequences", .blocking)
 struct SequenceUploadTests {
     private let bytes = Payload.bytes(1_000_000)
@@ -43,7 +43,7 @@ struct SequenceUploadTests {
         expectSame(model.inventory.bytes, bytes)
     }
 
-    @Test("a sequence is published by the server; its single bytes, too", arguments: [true, false])
+    @Test("the server publishes an upload from a sequence of chunks, or of single bytes", arguments: [true, false])
     func published(isOfBytes: Bool) async throws {
         try await withServer { server in
             let fixture = try UploadFixture()

@@ -44,7 +44,7 @@ struct SpecialSourceTests {
         #expect(home.stateNames == [])
     }
 
-    @Test("Standard input is refused if it is a pipe, by both of its names, and sent if it is a file")
+    @Test("Standard input, as - or as /dev/stdin, is refused if it is a pipe; /dev/stdin is sent if it is a file")
     func standardInput() throws {
         let server = try server()
         let home = try CommandHome()

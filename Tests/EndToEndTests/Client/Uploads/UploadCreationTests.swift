@@ -38,7 +38,7 @@ struct UploadCreationTests {
         #expect(request.fields["Expect"] == nil)
     }
 
-    @Test("A client requests the limits of a target once, and obeys the largest append that a response permitted")
+    @Test("A client requests the limits of a target once, and respects the max-append-size of each response")
     func limitsOfResponse() async throws {
         let inventories = Monitor<[ScriptedUpload]>([])
         let server = try ScriptedServer { request, reply in
@@ -72,7 +72,7 @@ struct UploadCreationTests {
         #expect(server.requests.map(\.method) == ["POST"])
     }
 
-    @Test("CLI-03 CLI-28: a careful creation is empty, and the fields of the representation are sent with it alone")
+    @Test("CLI-03 CLI-28: a careful creation is empty, and the fields of the representation are sent only there")
     func careful() async throws {
         let model = ScriptedUpload()
         let server = try ScriptedServer { try model.serve($0, $1) }
@@ -90,7 +90,7 @@ struct UploadCreationTests {
         #expect(append.fields["Content-Encoding"] == nil && append.fields["X-Tenant"] == "7")
     }
 
-    @Test("a plain upload has no field of the protocol")
+    @Test("a plain upload sends no field of the upload protocol")
     func plain() async throws {
         let model = ScriptedUpload()
         let server = try ScriptedServer { request, reply in
@@ -155,7 +155,7 @@ struct UploadCreationTests {
         }
         #expect(statuses == [102, 103, 199] + Array(repeating: 104, count: 51) + [100])
         guard case .completed = history.last else {
-            Issue.record("it ended with \(String(describing: history.last))")
+            Issue.record("the last event is \(String(describing: history.last))")
             return
         }
         expectSame(model.inventory.bytes, bytes)

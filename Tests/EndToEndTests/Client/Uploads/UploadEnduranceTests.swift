@@ -36,7 +36,7 @@ struct UploadEnduranceTests {
             switch event {
             case .progress(let sent, _, _):
                 position = sent
-                // The server crashes in the midst of a transfer.
+                // The server crashes in the middle of a transfer.
                 if sent > file.size * Int64(crashes + 1) / Int64(Self.restarts + 1) {
                     crashes += 1
                     try server.restart()
@@ -50,7 +50,7 @@ struct UploadEnduranceTests {
         let result = try await upload.value()
         let lost =
             "ONWARD_SEED=\(seed): \(proxy.cuts) faults, \(crashes) crashes, \(unacknowledged) unacknowledged bytes"
-        // The response can be cut off as often as the client retrieves it.
+        // Every attempt to retrieve the final response can be cut off.
         #expect(result.status == 201 || result.isResponseLost, "\(lost)")
         #expect(result.acknowledged == file.size, "\(lost)")
         #expect(crashes == Self.restarts && proxy.cuts >= Self.faults, "\(lost)")
@@ -68,8 +68,8 @@ struct UploadEnduranceTests {
         let most = Int(size) / (Self.faults + Self.restarts + 64)
         return try FaultProxy(to: port) {
             random.withLock { state in
-                // Responses are small. The first response has the upload resource; without it a PUT is sent again from
-                // its beginning.
+                // Responses are small. The first response contains the URL of the upload resource; without this
+                // response a PUT is sent again from its beginning.
                 let isOfResponse = state.history.oneIn(8) && !state.isFirst
                 state.isFirst = false
                 return FaultProxy.Fault(

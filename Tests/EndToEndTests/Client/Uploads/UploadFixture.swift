@@ -63,7 +63,7 @@ extension Transfer {
     }
 }
 
-/// The bytes that a scripted server has received, and a count of its turns.
+/// The bytes that a scripted server has received, and a counter of calls.
 final class UploadInventory: Sendable {
     private struct State {
         var bytes: [UInt8] = []

@@ -76,7 +76,7 @@ struct UploadInterruptionTests {
         #expect(server.requests.map(\.method) == ["PUT", "HEAD", "HEAD", "HEAD", "PATCH"])
     }
 
-    @Test("a server that fails again and again ends the upload with resume data, which works later")
+    @Test("repeated failures of a server end the upload with resume data, which can be used later")
     func exhausted() async throws {
         let model = ScriptedUpload()
         let isBroken = Monitor(true)
@@ -100,7 +100,7 @@ struct UploadInterruptionTests {
         expectSame(model.inventory.bytes, bytes)
     }
 
-    @Test("the client's own watchdog notices a transfer without progress")
+    @Test("the client interrupts an upload that makes no progress for the stall timeout")
     func stall() async throws {
         let limit = Duration.milliseconds(400)
         let interruptions = try await Pace.within(
@@ -133,7 +133,7 @@ struct UploadInterruptionTests {
         let turns = UploadInventory()
         let server = try ScriptedServer { request, reply in
             if request.method == "PATCH", turns.turn() == 1 {
-                // Simulates bytes of the cut connection that arrived after HEAD had counted.
+                // Simulates bytes of the cut connection that arrived after the response to HEAD.
                 model.inventory.append(Array(bytes[model.inventory.count..<700_000]))
                 guard fromProblem else { return try reply.respond(409, model.state()) }
                 let problem = """

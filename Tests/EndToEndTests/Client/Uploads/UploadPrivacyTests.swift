@@ -70,7 +70,7 @@ struct UploadPrivacyTests {
         #expect(await upload.failure()?.code == .paused)
     }
 
-    @Test("CLI-31: the observer sees every head, but neither credentials nor the upload resource")
+    @Test("CLI-31: the observer receives every head, but neither credentials nor the upload resource")
     func observer() async throws {
         let model = ScriptedUpload(path: "/u/capability")
         let server = try cutOnce(model)
@@ -183,7 +183,7 @@ struct UploadPrivacyTests {
         }
     }
 
-    @Test("resume data that names a resource of another origin gets no credentials")
+    @Test("no credentials are sent to an upload resource of another origin that resume data names")
     func otherOriginResumption() async throws {
         let model = ScriptedUpload()
         let other = try ScriptedServer { try model.serve($0, $1) }

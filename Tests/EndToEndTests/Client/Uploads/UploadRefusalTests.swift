@@ -50,7 +50,7 @@ struct UploadRefusalTests {
     }
 
     @Test(
-        "CLI-13: a 4xx without ?1 ends the upload; its response comes with the error", arguments: [400, 405, 415, 422])
+        "CLI-13: a 4xx without ?1 ends the upload; the error contains the response", arguments: [400, 405, 415, 422])
     func refused(status: Int) async throws {
         let model = ScriptedUpload()
         let server = try ScriptedServer { request, reply in
@@ -75,7 +75,7 @@ struct UploadRefusalTests {
         #expect(error?.code == .unauthorized && error?.urlErrorCode == (status == 403 ? -1102 : -1013))
     }
 
-    @Test("CLI-36: a final response during the content stops the content, and the response is read")
+    @Test("CLI-36: a final response that arrives while content is sent stops the sending, and the response is read")
     func early() async throws {
         let server = try ScriptedServer { request, reply in
             _ = try reply.readBody(atMost: 100_000)
@@ -90,7 +90,7 @@ struct UploadRefusalTests {
         #expect(result.sent < 30_000_000)
     }
 
-    @Test("CLI-14: after a 413 a request never has as much content again")
+    @Test("CLI-14: after a 413 no later request has as much content as the rejected request")
     func smaller() async throws {
         let model = ScriptedUpload()
         let server = try ScriptedServer { request, reply in
