@@ -27,7 +27,7 @@ struct CancelTests {
     }
 
     @Test(
-        "cancel with other credentials than the upload's removes no state, reports the right ones and ends with 77",
+        "cancel with credentials of another user keeps the state, names the credentials to use and ends with 77",
         arguments: ["--token-file", "--header"])
     func otherCredentials(_ option: String) throws {
         let (fixture, home, state) = try interrupted()
@@ -45,7 +45,7 @@ struct CancelTests {
     }
 
     @Test(
-        "resume and put with other credentials keep the state, too, and with the right ones the upload continues",
+        "resume and put with other credentials keep the state, and with the right credentials the upload continues",
         arguments: [false, true])
     func resumed(byPut: Bool) throws {
         let (fixture, home, state) = try interrupted()
@@ -62,7 +62,7 @@ struct CancelTests {
         #expect(home.stateNames == [])
     }
 
-    @Test("cancel with another token file keeps the state of an upload that was created with --header: 77")
+    @Test("cancel with another token file keeps the state of an upload with --header, and ends with 77")
     func unknownCredentials() throws {
         let (fixture, home, state) = try interrupted()
         try home.run("cancel", state).expect(0)

@@ -4,10 +4,10 @@ import SystemCalls
 import TestSupport
 import Testing
 
-/// A home directory in which `onward` runs as for a user.
+/// A temporary home directory of a user, in which `onward` runs.
 final class CommandHome: Sendable {
     let directory: TemporaryDirectory
-    /// The network namespace in which commands run; nil: the namespace of this process.
+    /// The network namespace in which commands run; `nil` for the namespace of this process.
     let networkNamespace: String?
 
     init(networkNamespace: String? = nil) throws {
@@ -66,9 +66,9 @@ final class CommandRun: Sendable {
     private let home: CommandHome
     private let outputPath: String
 
-    /// A shell builds the arguments from bytes: those of a process that Swift starts are strings.
+    /// A shell builds the arguments from bytes, because Foundation accepts only strings as arguments of a process.
     fileprivate convenience init(_ home: CommandHome, _ words: [FilePath]) throws {
-        // A line feed at the end of a word would be lost in `$(...)`; "." protects it.
+        // `$(...)` removes line feeds at the end of a word, so a "." is added there and removed afterward.
         let script = words.enumerated().map { index, word in
             let octal = word.bytes.map { byte in
                 let digits = String(byte, radix: 8)

@@ -3,7 +3,7 @@ import Glibc
 import SystemCalls
 import Testing
 
-/// File names are bytes: they need not be UTF-8, and two names are the same only if all bytes are.
+/// File names are bytes: they need not be UTF-8, and two names are the same only if all their bytes are equal.
 @Suite("Commands: file names of any bytes", .blocking)
 struct FileNameTests {
     /// Bytes that are not UTF-8; a first character that combines with the slash before it; the two normal forms of one
@@ -54,7 +54,7 @@ struct FileNameTests {
         }
     }
 
-    @Test("get writes the file with exactly this name, and leaves files with a similar name alone", arguments: names)
+    @Test("get writes the file with exactly this name, and creates no other file", arguments: names)
     func get(name: FilePath) throws {
         let server = try ScriptedServer { request, reply in
             try ScriptedFile(bytes: Payload.bytes(5000)).serve(request, reply)
@@ -122,7 +122,7 @@ struct FileNameTests {
         #expect(try entries(directory) == [name])
     }
 
-    @Test("The bytes of a URL's path are sent unchanged")
+    @Test("Bytes of a URL's path that are not ASCII are sent percent-encoded, without a normalization")
     func target() throws {
         let server = try ScriptedServer { try ScriptedFile(bytes: [1]).serve($0, $1) }
         let home = try CommandHome()
@@ -132,7 +132,7 @@ struct FileNameTests {
     }
 
     @Test(
-        "An interrupted upload of such a file is continued by its command and by resume, and removed by cancel",
+        "An interrupted upload of a file with any name is continued by put and by resume, and removed by cancel",
         arguments: names)
     func resumed(name: FilePath) throws {
         try withServer { server in
@@ -164,7 +164,7 @@ struct FileNameTests {
     }
 
     @Test(
-        "An interrupted download to such a file is continued, and its partial file has such a name, too",
+        "An interrupted download to a file with any name is continued by the same command",
         arguments: names)
     func resumedDownload(name: FilePath) throws {
         try withServer { server in
@@ -186,7 +186,7 @@ struct FileNameTests {
     }
 
     @Test(
-        "A replacement that is cut is kept together with the bytes it replaces, under such a name, too",
+        "An interrupted replacement is kept together with the replaced bytes, whatever the name of the file is",
         arguments: names)
     func replacement(name: FilePath) throws {
         let file = ScriptedFile(bytes: Payload.bytes(400_000), fields: ["ETag": "\"one\"", "Content-Type": "a/b"])
@@ -244,7 +244,7 @@ struct FileNameTests {
         }
     }
 
-    @Test("Error messages with such a name contain no control sequence", arguments: names)
+    @Test("Error messages with any file name contain no control sequence", arguments: names)
     func refused(name: FilePath) throws {
         let home = try CommandHome()
         let path = FilePath(home.path).appending(name)

@@ -16,7 +16,7 @@ private let canMount: Bool = {
     "Command: a full disk in the state directory", .blocking,
     .enabled(if: canMount, "needs root, to mount a small tmpfs"))
 struct FullStateDiskTests {
-    @Test("if a state cannot be saved, the command reports that the earlier state is usable, and it is")
+    @Test("if a state cannot be saved, the command reports that the earlier state is usable, and later resumes from it")
     func olderState() throws {
         try withServer { server in
             let home = try CommandHome()

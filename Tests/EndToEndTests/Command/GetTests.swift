@@ -42,7 +42,7 @@ struct GetTests {
         }
     }
 
-    @Test("kill -9, then a change of the partial file: the changed bytes are not in the result")
+    @Test("After kill -9 and a change of the partial file, the changed bytes are not in the downloaded file")
     func garbled() throws {
         try withServer { server in
             try publish(server)
@@ -85,7 +85,7 @@ struct GetTests {
     }
 
     @Test(
-        "kill -9 at random times, and the same command: the received bytes in the state never decrease",
+        "When kill -9 ends the same command at random times, the number of received bytes never decreases",
         arguments: [1, 2] as [UInt64])
     func killed(seed: UInt64) throws {
         try withServer { server in try repeatedKills(server, seed) }
@@ -149,7 +149,7 @@ struct GetTests {
         }
     }
 
-    @Test("A missing file, a directory in the way and an unreachable server end with their exit codes")
+    @Test("get of a missing file, to an unusable destination and from an unreachable server ends with the right status")
     func statuses() throws {
         try withServer { server in
             let home = try CommandHome()

@@ -6,7 +6,8 @@ import Testing
 struct ProgressTerminalTests {
     /// Runs a slow upload on a new terminal, and returns what was written to the terminal.
     /// - Parameters:
-    ///   - commands: run by a shell on the terminal. `$UPLOAD` is the upload, `$WRITTEN` a file with the output.
+    ///   - commands: the commands that a shell runs on the terminal. `$UPLOAD` is the upload command, and `$WRITTEN`
+    ///     the path of a file with the output.
     ///   - size: the size of the uploaded file. The upload sends a megabyte per second.
     private func written(_ commands: String, size: Int = 3_000_000) throws -> String {
         var text = ""
@@ -34,7 +35,8 @@ struct ProgressTerminalTests {
     }
 
     @Test(
-        "The progress is one line with share, bytes, rate and time left, within the columns", arguments: [40, 80, 200])
+        "The progress is one line with share, bytes, rate and time left, within the width of the terminal",
+        arguments: [40, 80, 200])
     func columns(columns: Int) throws {
         let text = try written("stty cols \(columns); $UPLOAD")
         let lines = lines(text)
@@ -55,7 +57,7 @@ struct ProgressTerminalTests {
         let change = try #require(counts.firstIndex { $0 < 60 })
         #expect(counts[..<change].contains { $0 > 80 })
         #expect(counts[change...].allSatisfy { $0 < 60 })
-        // The command removes the wrapped line from its first row on.
+        // The command erases the wrapped line, beginning with its first row.
         #expect(text.contains("\u{1B}[1A\u{1B}[J"))
     }
 }

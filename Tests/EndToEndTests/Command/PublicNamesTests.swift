@@ -5,8 +5,8 @@ import ResumableURLSession
 import Testing
 import TransferServer
 
-/// The public types of all products, next to all of Foundation. If Foundation has a type of the same name, a program
-/// that imports both has to qualify it, and this file does not compile.
+/// The public types of all products, in a file that also imports Foundation. If Foundation has a type of the same name,
+/// a program that imports both has to qualify it, and this file does not compile.
 @Suite("Public names")
 struct PublicNamesTests {
     private static let types: [Any.Type] = [
@@ -36,7 +36,7 @@ struct PublicNamesTests {
         ResumableURLSession.self, (any URLSessionInformationalResponseDelegate).self,
     ]
 
-    @Test("The list above has every public type of the products, so none of them has a name of Foundation")
+    @Test("The list `types` has every public type of the products, so none of them has a name of Foundation")
     func complete() throws {
         let sources = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../../Sources")
         let targets = [

@@ -19,7 +19,7 @@ struct PutInterruptionTests {
     }
 
     @Test(
-        "kill -9 at random times, and the same command: only the last bytes before a kill are sent twice",
+        "When kill -9 ends the same command at random times, only the last bytes before a kill are sent twice",
         arguments: 1...3 as ClosedRange<UInt64>)
     func killed(seed: UInt64) throws {
         try withServer { server in
@@ -39,19 +39,19 @@ struct PutInterruptionTests {
                 if ending == .exited(0) { break }
                 #expect(ending == .signaled(SIGKILL), "seed \(seed): \(run.errors)")
                 kills += 1
-                // The upload was already complete: without a state, the same command would start a new one.
+                // The upload was already complete: without a state, the same command would start a new upload.
                 if run.errors.contains("Sent "), home.stateNames.isEmpty { break }
                 guard kills < 60 else { break }
             }
             expectSame(server.published("a.bin") ?? [], bytes, "seed \(seed)")
-            // The bytes that were in flight at each kill, and the heads.
+            // The additional bytes are those that were in flight at each kill, and the heads.
             let extra = proxy.bytesToServer - Int64(Self.size)
             #expect(extra <= kills * 600_000 + 200_000, "seed \(seed): \(extra) bytes more, \(kills) kills")
             #expect(home.stateNames == [])
         }
     }
 
-    @Test("Without a 104, a large file is resumed all the same, and a small one is sent once more")
+    @Test("Without a 104, the upload of a large file is still resumed, and a small file is sent again")
     func withoutInterimResponses() throws {
         try withServer("--interim", "off") { server in
             for (name, size) in [("large.bin", Self.size), ("small.bin", 2_000_000)] {
@@ -72,7 +72,7 @@ struct PutInterruptionTests {
     }
 
     @Test(
-        "SIGINT, SIGTERM and SIGHUP pause an upload: 75, and the same command continues",
+        "SIGINT, SIGTERM and SIGHUP pause an upload and end put with 75, and the same command continues",
         arguments: [SIGINT, SIGTERM, SIGHUP])
     func paused(signal: Int32) throws {
         try withServer { server in
@@ -163,12 +163,12 @@ struct PutInterruptionTests {
         }
     }
 
-    @Test("The second of two equal commands at the same time ends with 75 and names the first")
+    @Test("The second of two equal commands at the same time ends with 75 and names the process of the first")
     func twice() throws {
         try withServer { server in
             let home = try CommandHome()
             let file = try home.file(Payload.bytes(Self.size))
-            // The proxy holds the upload back, so that it is under way for as long as the other commands run.
+            // The proxy holds the upload back, so that the upload is in progress for as long as the other commands run.
             let proxy = try HoldingProxy(upstream: server.port, limit: 600_000)
             let url = proxy.url + "/files/a.bin"
             let run = try begin(home, file, url)

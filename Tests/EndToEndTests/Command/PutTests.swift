@@ -70,7 +70,7 @@ struct PutTests {
         }
     }
 
-    @Test("Several files are uploaded to a collection; after a failure the same command sends only the missing ones")
+    @Test("Several files are uploaded to a collection; after a failure the same command sends the missing files")
     func several() throws {
         try withServer { server in
             let home = try CommandHome()
@@ -95,7 +95,7 @@ struct PutTests {
         }
     }
 
-    @Test("The options of put are sent: fields, method, version, digest, careful, plain, append size, token")
+    @Test("The options of put for fields, method, version, digest and token, --plain and --careful take effect")
     func options() throws {
         let server = try ScriptedServer { request, reply in
             try reply.discardBody()
@@ -173,7 +173,7 @@ struct PutTests {
         return file
     }
 
-    @Test("An unknown host, without bytes to continue from, ends with 69 after three tries")
+    @Test("put to an unknown host ends with 69 after three attempts if there is nothing to resume")
     func noHost() throws {
         let home = try CommandHome()
         let run = try home.run("put", "--json", try home.file([1]), "http://no-such-host.invalid/x")
@@ -236,7 +236,7 @@ struct PutTests {
         #expect(server.requests.count == 2 && home.stateNames == [])
     }
 
-    @Test("--retries 2: the third failure without progress ends it with 75")
+    @Test("With --retries 2 the third failure without progress ends put with 75")
     func retries() throws {
         let server = try ScriptedServer { _, reply in try reply.respond(503, ["Retry-After": "0"]) }
         let home = try CommandHome()

@@ -32,7 +32,7 @@ struct SeveralFilesTests {
     }
 
     @Test(
-        "A command that completes the last file completes the list: the same put later sends all files again",
+        "After another command has sent the last file, the list is removed, and the same put sends all files again",
         arguments: ["resume", "put"])
     func ended(by what: String) throws {
         try withServer { server in
@@ -70,7 +70,7 @@ struct SeveralFilesTests {
         }
     }
 
-    @Test("After one of its files is canceled, a command starts again with all files")
+    @Test("After the upload of one of its files is canceled, a command starts again with all files")
     func cancelled() throws {
         try withServer { server in
             let home = try CommandHome()
@@ -106,11 +106,11 @@ struct SeveralFilesTests {
         }
     }
 
-    @Test("kill -9 after many files, with a large list: no file is sent a second time")
+    @Test("After kill -9 of a put with many files, the same command sends no completed file again")
     func many() throws {
         let server = try collection()
         let home = try CommandHome()
-        // Each file takes some hundred bytes in the list.
+        // The entry of each file in the list has some hundred bytes.
         let directory = home.path + "/" + String(repeating: "d", count: 200)
         try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: false)
         let files = (0..<1800).map { directory + "/\($0)" }
@@ -134,7 +134,9 @@ struct SeveralFilesTests {
     /// The number of files: `ONWARD_FILES`.
     private static let count = ProcessInfo.processInfo.environment["ONWARD_FILES"].flatMap { Int($0) } ?? 300
 
-    @Test("kill -9 during many files: the server has each file once", .blocking(limit: .seconds(60 * 60)))
+    @Test(
+        "After kill -9 of a put with many files and the same command, the server has each file once",
+        .blocking(limit: .seconds(60 * 60)))
     func killed() throws {
         try withServer { server in
             let home = try CommandHome()
@@ -169,7 +171,7 @@ struct SeveralFilesTests {
         let run = try home.start(["put", "--json"] + files + [server.url + "/files/"])
         #expect(try run.process.awaitEnding(within: .seconds(90)) == .exited(0), "\(run.errors)")
         #expect(server.connections == 1 && server.requests.count == 100)
-        // On a busy machine some more may have to wait.
+        // On a busy machine a few more requests may wait.
         #expect((1...20).contains(slow.withLock { $0 }))
     }
 

@@ -6,7 +6,7 @@ import Testing
 struct StateCommandTests {
     private static let bytes = Payload.bytes(4_000_000)
 
-    /// Interrupts an upload, and returns the file name of its state.
+    /// Creates a file with this name and interrupts its upload.
     private func interrupt(
         _ home: CommandHome, _ url: String, _ name: String = "big.bin", _ options: [String] = []
     ) throws {
@@ -39,7 +39,7 @@ struct StateCommandTests {
             #expect(text.output.contains("\(Int(Double(acknowledged) / 4_000_000 * 100)) %, "))
             #expect(text.output.contains("of 4.00 MB acknowledged"))
             #expect(object.members["active"] as? Bool == false)
-            // Only the owner may read it.
+            // Only the owner may read the state.
             var attributes = stat()
             stat(home.states + "/" + home.stateNames[0], &attributes)
             #expect(attributes.st_mode & 0o777 == 0o600)
@@ -120,7 +120,8 @@ struct StateCommandTests {
         #expect(home.stateNames.count == 1)
     }
 
-    /// A server that accepts endless uploads, and deletes them for requests with a key.
+    /// A server that announces an upload, sends no final response, and permits a deletion only with a key or a
+    /// password.
     private func lockedServer() throws -> ScriptedServer {
         try ScriptedServer { request, reply in
             if request.method == "DELETE" {
@@ -145,7 +146,7 @@ struct StateCommandTests {
     }
 
     @Test(
-        "--restart deletes the upload with the credentials of the new one, and reports an upload that it cannot delete")
+        "--restart deletes the earlier upload with the new credentials, and reports an upload that it cannot delete")
     func restartWithCredentials() throws {
         let server = try lockedServer()
         let home = try CommandHome()
@@ -153,7 +154,7 @@ struct StateCommandTests {
             try interrupt(home, server.url + "/files/" + name, name)
             let before = server.requests.count
             let run = try home.start(["put", "--restart", "--limit-rate", "1M", home.path + "/" + name] + words)
-            // First the deletion, then the creation.
+            // The deletion precedes the creation.
             #expect(server.awaitRequests(before + 2))
             run.process.kill(SIGKILL)
             _ = try run.process.awaitEnding()
@@ -203,7 +204,7 @@ struct StateCommandTests {
         }
     }
 
-    @Test("A directory that cannot be used for states ends with 74; with --state the command needs no directory")
+    @Test("put ends with 74 if the directory for states cannot be used; with --state it does not need the directory")
     func unusableDirectory() throws {
         try withServer { server in
             let home = try CommandHome()
@@ -225,7 +226,7 @@ struct StateCommandTests {
         }
     }
 
-    @Test("An upload that the server no longer has ends with 69; the same command starts a new one")
+    @Test("put ends with 69 if the server no longer has the upload; the same command then starts a new upload")
     func gone() throws {
         try withServer { server in
             let home = try CommandHome()

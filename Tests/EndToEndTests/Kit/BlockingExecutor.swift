@@ -9,7 +9,7 @@ final class BlockingExecutor: TaskExecutor {
 
     init(threads: Int) {
         for number in 0..<threads {
-            // Without a single thread the test run would wait for ever.
+            // If no thread could be started, the test run would wait forever.
             do {
                 _ = try WorkerThread(name: "blocking-\(number)") { [jobs] in
                     while true {

@@ -4,9 +4,9 @@ import Testing
 /// Runs the body of a test, which blocks in system calls, on separate threads instead of the cooperative pool. It
 /// starts no more bodies than there are threads, so that a body that has waited continues without a delay.
 ///
-/// The number of threads bounds the number of servers that run at the same time, independently of the width of the test
-/// run. The time limit of a body starts with the body. Unlike that of `timeLimit`, it does not include the wait for a
-/// thread, which depends on the number of tests and on how busy the machine is.
+/// The number of threads bounds the number of servers that run at the same time, independently of the parallelism of
+/// the test run. The time limit of a body starts with the body. Unlike that of `timeLimit`, it does not include the
+/// wait for a thread, which depends on the number of tests and on how busy the machine is.
 struct BlockingTrait: SuiteTrait, TestTrait, TestScoping {
     /// Whether the running body has already been admitted.
     @TaskLocal private static var isAdmitted = false
@@ -20,7 +20,7 @@ struct BlockingTrait: SuiteTrait, TestTrait, TestScoping {
     ) async throws {
         // A suite has no body: its scope would occupy a thread while its tests wait for one.
         guard testCase != nil, !Self.isAdmitted else { return try await function() }
-        // The list has the trait of the test after that of its suite, so the limit of the test counts.
+        // The list has the trait of the test after that of its suite, so the limit of the test applies.
         let limit = test.traits.reduce(limit) { ($1 as? Self)?.limit ?? $0 }
         await Admission.shared.enter()
         defer { Admission.shared.leave() }
@@ -42,7 +42,7 @@ struct BlockingTrait: SuiteTrait, TestTrait, TestScoping {
     }
 }
 
-/// The places of the running test bodies, as many as there are threads for them.
+/// Admits as many test bodies as there are threads; all other bodies wait.
 private final class Admission: Sendable {
     static let shared = Admission(places: BlockingExecutor.threads)
 
@@ -84,6 +84,6 @@ private final class Admission: Sendable {
 extension Trait where Self == BlockingTrait {
     static var blocking: Self { .blocking(limit: .seconds(15 * 60)) }
 
-    /// - Parameter limit: the time that the body may take.
+    /// - Parameter limit: the maximum time of the body.
     static func blocking(limit: Duration) -> Self { Self(limit: limit) }
 }

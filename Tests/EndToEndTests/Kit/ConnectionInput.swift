@@ -2,7 +2,7 @@ import ConformanceKit
 import Glibc
 import SystemCalls
 
-/// Reads a connection line by line or a number of bytes at a time. Used by one thread at a time.
+/// Reads a connection line by line or a number of bytes at a time. Only one thread at a time may use it.
 final class ConnectionInput {
     private let connection: FileDescriptor
     private var buffer = [UInt8](repeating: 0, count: 256 << 10)
@@ -28,7 +28,7 @@ final class ConnectionInput {
         }
     }
 
-    /// Passes the bytes that have arrived to `body`, at least one and at most `most`.
+    /// Passes the bytes that have arrived to `body`: at least one, and no more than `most`.
     /// - Returns: The number of bytes.
     func take(_ most: Int, _ body: (UnsafeRawBufferPointer) -> Void) throws -> Int {
         if filled.isEmpty { try fill() }

@@ -21,8 +21,8 @@ final class FaultProxy: Sendable {
         var kind = Kind.reset
         var direction: Direction
         var after: Int
-        /// The number of bytes in the other direction after which the connection is reset if that comes first; nil: no
-        /// limit.
+        /// The number of bytes in the other direction after which the connection is reset if the fault has not occurred
+        /// before; `nil` for no limit.
         var most: Int?
     }
 
@@ -35,7 +35,7 @@ final class FaultProxy: Sendable {
     private let listener: LoopbackListener
     private let state: Monitor<State>
 
-    /// - Parameter fault: returns the fault of the next connection; nil: none.
+    /// - Parameter fault: returns the fault of the next connection; `nil` for no fault.
     init(to server: UInt16, fault: @escaping @Sendable () -> Fault?) throws {
         let state = Monitor(State())
         self.state = state
@@ -63,7 +63,8 @@ final class FaultProxy: Sendable {
     }
 
     /// Resets connections.
-    /// - Parameter nextCut: the number of bytes to the server after which the next connection is reset; nil: never.
+    /// - Parameter nextCut: the number of bytes to the server after which the next connection is reset; `nil` for no
+    ///   reset.
     convenience init(upstream: UInt16, nextCut: @escaping @Sendable () -> Int?) throws {
         try self.init(to: upstream) { nextCut().map { Fault(direction: .toServer, after: $0) } }
     }

@@ -10,7 +10,7 @@ final class LoopbackListener: Sendable {
     private let socket: FileDescriptor
     private let connections = Monitor<[Int: FileDescriptor]>([:])
 
-    /// - Parameter serve: receives a connection, which is closed when it returns, and its number, from 1.
+    /// - Parameter serve: receives a connection and its number, from 1. The connection is closed when `serve` returns.
     init(_ name: String, _ serve: @escaping @Sendable (FileDescriptor, Int) -> Void) throws {
         let listening = try ListeningSocket(.tcp(host: "127.0.0.1", port: 0))
         let socket = FileDescriptor(owning: listening.release())
@@ -46,7 +46,7 @@ final class LoopbackListener: Sendable {
 
     /// A connection to a port of the loopback interface.
     /// - Parameters:
-    ///   - receiveBuffer: SO_RCVBUF.
+    ///   - receiveBuffer: the value of SO_RCVBUF.
     ///   - source: the last number of the client's address in 127.0.0.0/8.
     static func connect(to port: UInt16, receiveBuffer: Int32? = nil, source: UInt8 = 1) throws -> FileDescriptor {
         let connection = FileDescriptor(
@@ -81,7 +81,7 @@ final class LoopbackListener: Sendable {
 
     /// Waits until the peer has closed its side, without reading anything.
     static func awaitEnd(of connection: FileDescriptor, within limit: Duration) {
-        // POLLRDHUP, which Glibc does not export to Swift.
+        // 0x2000 is POLLRDHUP, which Glibc does not export to Swift.
         var entry = pollfd(fd: connection.rawValue, events: 0x2000, revents: 0)
         poll(&entry, 1, Deadline(in: limit).milliseconds)
     }

@@ -7,7 +7,7 @@ final class ManagerSocket {
     private let descriptor: FileDescriptor
     /// The value for `NOTIFY_SOCKET`.
     let address: String
-    /// The messages that have arrived, each as its assignments.
+    /// The messages that have arrived, each as a dictionary of its assignments.
     private(set) var messages: [[String: String]] = []
 
     /// - Parameter address: a path, or an abstract name after `@`.

@@ -10,7 +10,7 @@ final class Pace: Sendable {
 
     private let state = Monitor(State())
 
-    /// The test calls this at each point at which the other side may see activity.
+    /// The test calls this at each point at which the other side can observe activity.
     func step() {
         state.withLock { state in
             let now = ContinuousClock.now
@@ -19,8 +19,8 @@ final class Pace: Sendable {
         }
     }
 
-    /// Whether the limit may have expired between two steps. One pause for the other side can be part of two pauses of
-    /// the test.
+    /// Whether the limit may have expired between two steps. Half of the limit is sufficient, because one pause for the
+    /// other side can consist of two pauses of the test.
     private func mayHavePaused(for limit: Duration) -> Bool {
         step()
         return state.withLock { $0.longest >= limit / 2 }
@@ -35,7 +35,7 @@ final class Pace: Sendable {
         return try body(Pace())
     }
 
-    /// The same for a body that returns its failures as results.
+    /// Does the same for a body that returns its failures as results.
     static func within<Result>(
         _ limit: Duration, until isGood: (Result) -> Bool, _ body: (Pace) async throws -> Result
     ) async throws -> Result {

@@ -6,7 +6,7 @@ import TestSupport
 struct PreloadedLibrary {
     let path: String
 
-    /// The path of the system's compiler; nil: it has none.
+    /// The path of the system's compiler; `nil` if there is none.
     static let compiler: String? = ["/usr/bin/cc", "/usr/bin/gcc", "/usr/bin/clang"].first {
         access($0, X_OK) == 0
     }

@@ -31,7 +31,7 @@ extension RawConnection {
 
     /// Connects to a port of the loopback interface.
     /// - Parameters:
-    ///   - receiveBuffer: SO_RCVBUF, for a client that can be made to read slowly.
+    ///   - receiveBuffer: the value of SO_RCVBUF; a small value is for a client that reads slowly.
     ///   - source: the last number of the client's address in 127.0.0.0/8.
     convenience init(port: UInt16, authority: String? = nil, receiveBuffer: Int32? = nil, source: UInt8 = 1) throws {
         var endpoint = try #require(Endpoint("http://127.0.0.1:\(port)/"))
@@ -119,7 +119,7 @@ extension RawConnection {
     }
 
     /// Reads until the server closes the connection.
-    /// - Returns: How the server closed it, and the bytes that belong to no response.
+    /// - Returns: How the server closed the connection, and the bytes that belong to no response.
     func awaitClosing(within limit: Duration = limit) throws -> (closing: Ending, leftover: String) {
         let deadline = Deadline(in: limit)
         while true {
@@ -134,7 +134,7 @@ extension RawConnection {
 
     /// Whether the server has closed the connection or its sending side. Reads nothing.
     var isClosedByPeer: Bool {
-        // POLLRDHUP, which Glibc does not export to Swift.
+        // 0x2000 is POLLRDHUP, which Glibc does not export to Swift.
         var entry = pollfd(fd: descriptor, events: 0x2000, revents: 0)
         return poll(&entry, 1, 0) == 1
     }
@@ -154,8 +154,8 @@ extension RawConnection {
         throw UnexpectedFinalResponse(response: try readResponse(within: limit))
     }
 
-    /// Sends the head of a request with `Expect: 100-continue`, and waits for 100: the server has accepted the head
-    /// then.
+    /// Sends the head of a request with `Expect: 100-continue`, and waits for the 100 with which the server accepts the
+    /// head.
     func open(_ request: Request) throws {
         try send(request.with("Expect", "100-continue").head(authority: authority))
         while try requireInterim().status != 100 {}

@@ -3,11 +3,11 @@ import Glibc
 import HTTPSemantics
 import SystemCalls
 
-/// The means with which a script handles a request: it reads the content and responds. Used by the connection's thread
-/// only.
+/// Reads the content of a request and sends the responses, as a script requires. Only the thread of the connection uses
+/// this object.
 ///
 /// Reading and sending throw ``WireFailure`` when the connection has ended, or when nothing has happened for half a
-/// minute. A script need not catch that.
+/// minute. A script need not catch these errors.
 final class Reply {
     private enum Framing {
         /// The number of remaining bytes.
@@ -113,7 +113,7 @@ final class Reply {
     // MARK: Response
 
     /// Sends bytes unchanged. A script whose response consists of such bytes calls ``close()`` or ``answered()`` after
-    /// it.
+    /// the last of them.
     func send(raw text: String) throws { try send(raw: Array(text.utf8)) }
 
     func send(raw bytes: [UInt8]) throws {
@@ -148,7 +148,7 @@ final class Reply {
         try send(raw: Array((head(status, fields) + length + "\r\n").utf8) + (isToHead ? [] : body))
     }
 
-    /// Sends the head of a final response; the script sends the content itself, framed as the fields say.
+    /// Sends the head of a final response; the script sends the content itself, framed as the fields specify.
     func begin(_ status: Int, _ fields: Fields = [:]) throws {
         isAnswered = true
         try send(raw: head(status, fields) + "\r\n")
@@ -185,7 +185,7 @@ final class Reply {
     /// Closes the sending side of the connection; content can still be read.
     func endSending() { shutdown(connection.rawValue, Int32(SHUT_WR)) }
 
-    /// Reads and sends nothing until the client closes the connection, for half a minute at most.
+    /// Reads and sends nothing until the client closes the connection, for ten minutes at most.
     func stall() {
         LoopbackListener.awaitEnd(of: connection, within: .seconds(600))
         isOver = true

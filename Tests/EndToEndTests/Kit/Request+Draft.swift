@@ -14,7 +14,7 @@ enum Interop: Int, CaseIterable, Sendable, CustomTestStringConvertible {
 extension Request {
     /// A creation (draft section 4.2).
     /// - Parameters:
-    ///   - version: the version in the request; `nil`: none.
+    ///   - version: the version in the request; `nil` for none.
     ///   - isComplete: whether its content is the complete representation; `nil` omits the field.
     ///   - length: the value of `Upload-Length`.
     static func creation(

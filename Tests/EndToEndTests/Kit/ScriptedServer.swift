@@ -6,7 +6,7 @@ import SystemCalls
 /// An HTTP/1.1 server on the loopback interface that runs a test's script for every request.
 ///
 /// The script runs on the connection's thread. The connection is kept if the script has responded and has read the
-/// content. Otherwise it is drained and closed after a response, and closed without a delay if there was none.
+/// content. Otherwise it is drained and closed after a response, and closed without a delay if there was no response.
 final class ScriptedServer: Sendable {
     typealias Script = @Sendable (ReceivedRequest, Reply) throws -> Void
 

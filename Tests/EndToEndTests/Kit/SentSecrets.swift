@@ -1,7 +1,7 @@
 import ConformanceKit
 import SystemCalls
 
-/// The secrets that tests have sent to each server, which must neither store nor log them.
+/// The secrets that tests have sent to each server. A server must neither store nor log them.
 enum SentSecrets {
     private static let names: Set<String> = [
         "authorization", "proxy-authorization", "cookie", "x-api-key", "x-auth-token", "x-access-token",
@@ -10,7 +10,7 @@ enum SentSecrets {
 
     static func record(_ request: Request, to authority: String) {
         for (name, value) in request.fields where names.contains(name.lowercased()) {
-            // Without the scheme. A short value is not recorded: it may be a common word.
+            // The scheme is not recorded. A short value is not recorded either, because it may be a common word.
             let secret = value.split(separator: " ").last.map(String.init) ?? value
             if secret.utf8.count >= 16 { sent.withLock { _ = $0[authority, default: []].insert(secret) } }
         }

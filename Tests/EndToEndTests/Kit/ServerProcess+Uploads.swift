@@ -33,7 +33,7 @@ extension ServerProcess {
         try exchange(.retrieval(version, location))
     }
 
-    /// The content of a published file in the data directory; nil if there is none.
+    /// The content of a published file in the data directory; `nil` if there is no such file.
     func published(_ path: String) -> [UInt8]? {
         FileManager.default.contents(atPath: root + "/files/" + path).map { Array($0) }
     }
@@ -43,7 +43,8 @@ extension ServerProcess {
         (try? FileManager.default.subpathsOfDirectory(atPath: root + "/files")) ?? []
     }
 
-    /// Waits until the log reports an interrupted request with this method: the server has stored its bytes then.
+    /// Waits until the log reports an interrupted request with this method: by then the server has stored the received
+    /// bytes.
     func awaitInterruption(_ method: String) throws {
         _ = try process.awaitErrorOutput { text -> Bool? in
             let lines = text.split(separator: "\n")

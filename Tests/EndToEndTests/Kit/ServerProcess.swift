@@ -56,7 +56,7 @@ final class ServerProcess {
     }
 
     /// Starts another process on the same data directory and port.
-    /// - Parameter options: replace the old options.
+    /// - Parameter options: the new options; `nil` to keep the old options.
     func restart(_ options: [String]? = nil) throws {
         if process.ending == nil { try crash() }
         if let options { self.options = options }
@@ -90,7 +90,7 @@ final class ServerProcess {
 
     private static func awaitListening(_ process: ChildProcess) throws -> UInt16 {
         try process.awaitErrorOutput { text -> UInt16? in
-            // Only complete lines.
+            // Only complete lines are searched.
             for line in text.split(separator: "\n", omittingEmptySubsequences: false).dropLast() {
                 guard let range = line.firstRange(of: "listening on ") else { continue }
                 let address = line[range.upperBound...].prefix { $0 != "\"" && $0 != " " }
@@ -118,7 +118,7 @@ final class ServerProcess {
 
 /// Runs `body` with a server, ends the server, and removes its data.
 ///
-/// A server that ended by itself is recorded as an issue, whatever the body did.
+/// A server that ended by itself with an error is recorded as an issue, whatever the body did.
 func withServer(
     _ options: String..., environment: [String: String] = [:], sourceLocation: SourceLocation = #_sourceLocation,
     _ body: (ServerProcess) throws -> Void

@@ -21,7 +21,7 @@ struct UploadServerTests {
     }
 
     @Test(
-        "CLI-01 CLI-03: a file and a value are uploaded in every dialect and creation style",
+        "CLI-01 CLI-03: a file and data in memory are uploaded in every dialect and creation style",
         arguments: [Dialect.interop3, .interop5, .interop6, .interop8], [CreationStyle.optimistic, .careful, .plain])
     func whole(dialect: Dialect, style: CreationStyle) async throws {
         try await withServer { server in
@@ -68,7 +68,7 @@ struct UploadServerTests {
         }
     }
 
-    @Test("CLI-16: the server's own limit is obeyed")
+    @Test("CLI-16: the client respects the max-append-size of the server")
     func serverBound() async throws {
         try await withServer("--max-append-size", "200000") { server in
             let fixture = try UploadFixture()
@@ -100,7 +100,7 @@ struct UploadServerTests {
         }
     }
 
-    @Test("an upload paused and resumed by other clients is complete, and resume data works for one client at a time")
+    @Test("an upload completes after pauses and changes of the client; one client at a time can use the resume data")
     func pauseAndResume() async throws {
         try await withServer { server in
             let bytes = Payload.bytes(12_000_000)
@@ -189,7 +189,7 @@ struct UploadServerTests {
         }
     }
 
-    @Test("cancelling with deletion removes the upload from the server; without it, no request is sent")
+    @Test("canceling with deletion removes the upload from the server, and canceling without deletion keeps the upload")
     func cancellation() async throws {
         try await withServer { server in
             let fixture = try UploadFixture()
@@ -216,7 +216,7 @@ struct UploadServerTests {
         }
     }
 
-    @Test("a canceled task that waits throws CancellationError, and the upload has the resume data")
+    @Test("a canceled task that awaits an upload throws CancellationError, and the upload has the resume data")
     func taskCancellation() async throws {
         try await withServer { server in
             let fixture = try UploadFixture()
@@ -241,7 +241,7 @@ struct UploadServerTests {
         }
     }
 
-    @Test("cancelling the progress pauses the upload")
+    @Test("canceling the progress pauses the upload")
     func progressCancellation() async throws {
         try await withServer { server in
             let fixture = try UploadFixture()
@@ -288,7 +288,7 @@ struct UploadServerTests {
                 #expect(fixtureError == nil, "seed \(seed)")
                 expectSame(server.published("\(round).bin") ?? [], bytes, "seed \(seed)")
             }
-            // A cut loses the bytes in the buffers of both kernels on both sides of the proxy.
+            // A cut loses the bytes in the kernel's buffers on both sides of the proxy.
             let waste = results.reduce(0) { $0 + $1.sent - Int64(bytes.count) }
             #expect(waste < Int64(proxy.cuts + 1) * (16 << 20), "seed \(seed): \(waste) bytes, \(proxy.cuts) cuts")
             #expect(proxy.cuts > 0, "seed \(seed)")

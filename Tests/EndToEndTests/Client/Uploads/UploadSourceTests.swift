@@ -138,7 +138,7 @@ struct UploadSourceTests {
         #expect(server.requests.contains { $0.method == "DELETE" && $0.target == "/u/1" })
     }
 
-    @Test("data in memory is resumed only with the same bytes")
+    @Test("an upload from memory is resumed only with the same bytes")
     func memory() async throws {
         let model = ScriptedUpload()
         let server = try ScriptedServer { request, reply in
@@ -176,7 +176,9 @@ struct UploadSourceTests {
         #expect(start.duration(to: .now) < EngineFixture.promptLimit)
     }
 
-    @Test("upload(file:to:) puts to a name, and posts the name of the file to a collection", arguments: [true, false])
+    @Test(
+        "upload(file:to:) sends PUT to the URL of a file, and POST with the file's name to a collection",
+        arguments: [true, false])
     func fileByPath(isURL: Bool) async throws {
         try await withServer { server in
             let fixture = try UploadFixture()
@@ -202,7 +204,7 @@ struct UploadSourceTests {
         }
     }
 
-    @Test("a URL that is not of a file is not a source, and a missing file is reported")
+    @Test("a URL that is not a file URL is not a source, and a missing file is reported")
     func notAFile() throws {
         #expect(throws: TransferError.self) { try FileSource(url: URL(string: "https://example.com/a")!) }
         let error = #expect(throws: TransferError.self) {

@@ -11,7 +11,7 @@ final class AttackNetwork {
     /// The addresses of this machine in the two namespaces.
     private let addresses: [Substring]
 
-    /// Only root may create namespaces, and not in every container.
+    /// Whether this process may be able to create namespaces: only root can do so, and not in every container.
     static var mayBePossible: Bool { geteuid() == 0 && access("/usr/bin/ip", X_OK) == 0 }
 
     init() throws {

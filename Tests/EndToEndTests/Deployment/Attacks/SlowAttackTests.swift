@@ -4,7 +4,7 @@ import Glibc
 import TestSupport
 import Testing
 
-/// slowhttptest with 1,200 connections from one address to a server with default settings: `make test-attacks`.
+/// Runs slowhttptest with 1,200 connections from one address to a server with default settings: `make test-attacks`.
 @Suite(
     "Attacks by slow connections", .serialized, .blocking,
     .enabled(if: getenv("ONWARD_ATTACKS") != nil, "make test-attacks runs it"))
@@ -30,7 +30,7 @@ struct SlowAttackTests {
     }
 
     @Test(
-        "transfers from another address continue, and a long one is not interrupted",
+        "during an attack, transfers from another address continue, and a long transfer is not interrupted",
         .enabled(
             if: AttackNetwork.mayBePossible,
             "needs root and `ip` (iproute2); without them only attacks from this machine, a trusted peer, are tested"),
@@ -65,7 +65,7 @@ struct SlowAttackTests {
 
     /// - Parameters:
     ///   - authority: the address of the server for the attack.
-    ///   - namespace: the network namespace of the attack; nil: that of this process.
+    ///   - namespace: the network namespace of the attack; `nil` for the namespace of this process.
     ///   - url: the collection to which the users upload.
     private func attack(
         _ server: ServerProcess, _ mode: Mode, on authority: String, in namespace: String?, users: CommandHome,

@@ -16,7 +16,7 @@ struct TLSAuditTests {
 
     /// Findings that do not concern the server, and the reason for each.
     private static let accepted: [String: String] = [
-        "engine_problem": "the openssl that testssl.sh uses",
+        "engine_problem": "the problem is in the openssl that testssl.sh uses",
         // testssl.sh closes a connection with TLS 1.3 as soon as it is open, sometimes before the ticket arrives.
         // TLSPolicyTests.resumption() waits for the ticket.
         "sessionresumption_ticket": "the check was too fast",
@@ -25,7 +25,7 @@ struct TLSAuditTests {
     ]
 
     @Test(
-        "testssl.sh finds nothing but what the test certificate causes",
+        "testssl.sh reports only findings that the test certificate or testssl.sh itself causes",
         arguments: SelfSignedCertificate.Algorithm.allCases)
     func audit(algorithm: SelfSignedCertificate.Algorithm) throws {
         let fixture = try TLSFixture("--hsts", "365d", identity: SelfSignedCertificate(algorithm, days: 90))

@@ -5,7 +5,7 @@ import SystemCalls
 import TestSupport
 import Testing
 
-/// Uploads and downloads of pages in a real browser: `make test-browser`.
+/// Pages in a real browser upload and download files: `make test-browser`.
 @Suite(
     "In a browser", .serialized, .blocking,
     .enabled(if: getenv("ONWARD_BROWSER") != nil, "make test-browser runs it"))
@@ -16,7 +16,7 @@ struct BrowserTests {
 
     /// Opens a page in a new headless browser, which ends when the returned object is released.
     private func open(_ url: String, in directory: TemporaryDirectory) throws -> ProcessGroup {
-        // Without a user's profile, and with access to this host only.
+        // The browser uses no profile of a user, and can reach only this host.
         let options = [
             "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
             "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-extensions",
@@ -81,7 +81,7 @@ struct BrowserTests {
         }
         #expect(facts.failure == nil)
         #expect(facts.paused?.hasPrefix(proxy.url + "/uploads/") == true)
-        #expect(facts.kept == true, "the URL outlives the reload")
+        #expect(facts.kept == true, "the page still has the URL after the reload")
         #expect(facts.offsetAfterReload.map { $0 > 0 && $0 < size } == true, "\(facts)")
         #expect(proxy.cuts >= 2)
         if options.first == "--max-size" { #expect(facts.interruptions.map { $0 >= 2 } == true, "\(facts)") }

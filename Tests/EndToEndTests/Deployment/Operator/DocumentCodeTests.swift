@@ -7,7 +7,7 @@ import Testing
 @Suite("Code in documents", .blocking)
 struct DocumentCodeTests {
     private static let repository = OperatorFiles.directory + "/.."
-    /// The compiler that is found first, as by a shell.
+    /// The first compiler in PATH, which is also the one that a shell finds.
     private static let compiler = (ProcessInfo.processInfo.environment["PATH"] ?? "").split(separator: ":")
         .map { "\($0)/swiftc" }.first { FileManager.default.isExecutableFile(atPath: $0) }
 

@@ -6,7 +6,8 @@ import Testing
 /// The commands in documents are run as written, with a server that has just started in an empty directory.
 ///
 /// The blocks ```` ```sh ```` of a document form one script, run in a directory of its own. A block ```` ```text ````
-/// after one of them is its output. The server's URL is `$URL` and `http://127.0.0.1:8080`, its data directory `$ROOT`.
+/// after a block ```` ```sh ```` is the expected output of that block. The server's URL is `$URL` and
+/// `http://127.0.0.1:8080`, its data directory `$ROOT`.
 @Suite("Documents", .blocking)
 struct DocumentTests {
     private static let repository = OperatorFiles.directory + "/.."

@@ -37,7 +37,7 @@ struct InstallTests {
         let directory = try TemporaryDirectory()
         try FileManager.default.createDirectory(
             atPath: directory.path + "/build", withIntermediateDirectories: true)
-        // Any program will do: only the other files are tested.
+        // The content of the programs does not matter: only the other files are tested.
         for program in programs {
             try FileManager.default.copyItem(atPath: "/usr/bin/true", toPath: directory.path + "/build/" + program)
         }
@@ -53,7 +53,7 @@ struct InstallTests {
         try run([directory.path + "/build"] + programs)
         let root = directory.path + "/root/opt/onward"
         let installed = files(below: root)
-        // All files of docs/, including later ones.
+        // The list includes files that are added to docs/ later.
         let documents = files(below: source + "docs")
         #expect(documents.contains("command-line.md") && documents.contains { $0.hasPrefix("examples/browser/") })
         let examples = ["alerts.yml", "onward.default"].map { "examples/" + $0 }

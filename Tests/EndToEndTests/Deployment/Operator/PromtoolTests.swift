@@ -33,7 +33,7 @@ struct PromtoolTests {
         }
     }
 
-    @Test("promtool accepts the alert rules, and they fire when they should", arguments: ["check", "test"])
+    @Test("promtool accepts the alert rules, and the tests of the alert rules pass", arguments: ["check", "test"])
     func alerts(command: String) throws {
         let file = command == "check" ? "alerts.yml" : "alerts-test.yml"
         try promtool("\(command) rules '\(OperatorFiles.directory)/\(file)'")

@@ -9,8 +9,8 @@ import TransferServer
 /// The test acts as the service manager: it binds sockets, passes them on, and receives messages.
 @Suite("Under a service manager", .blocking)
 struct ServiceManagerTests {
-    /// Starts `onward serve` as a manager does: the sockets from descriptor 3 on, and the variables addressed to this
-    /// process.
+    /// Starts `onward serve` as a manager does: with the sockets as the descriptors from 3 on, and with variables that
+    /// are addressed to the new process.
     private func start(
         _ directory: TemporaryDirectory, _ options: [String] = [], sockets: [Int32] = [],
         _ environment: [String: String] = [:]
@@ -94,7 +94,7 @@ struct ServiceManagerTests {
         #expect(addresses(process.errorOutput) == ["unix:" + path])
     }
 
-    @Test("A descriptor that is not a listening socket ends the start with 69; one on a public address with 64")
+    @Test("A descriptor that is no listening socket ends the start with 69, and a socket on a public address with 64")
     func refusals() throws {
         let directory = try TemporaryDirectory()
         let datagrams = FileDescriptor(owning: socket(AF_INET, Int32(SOCK_DGRAM.rawValue), 0))
@@ -135,7 +135,7 @@ struct ServiceManagerTests {
         process.kill(SIGTERM)
         let stopping = try manager.await("STOPPING", "1")
         #expect(
-            Int(stopping["EXTEND_TIMEOUT_USEC"] ?? "") == 60_000_000, "the drain time of 30 s, and what comes after it")
+            Int(stopping["EXTEND_TIMEOUT_USEC"] ?? "") == 60_000_000, "the drain time of 30 s, and 30 s for later steps")
         #expect(try process.awaitEnding() == .exited(0))
     }
 
@@ -151,7 +151,7 @@ struct ServiceManagerTests {
         #expect(manager.messages.allSatisfy { $0["READY"] == nil })
     }
 
-    @Test("Watchdog messages are sent all the time, also while the disk fails, which the status reports")
+    @Test("Watchdog messages are sent continuously; while the disk fails, their status reports the failure")
     func watchdog() throws {
         let directory = try TemporaryDirectory()
         let manager = try ManagerSocket(directory.path + "/notify")
@@ -160,7 +160,7 @@ struct ServiceManagerTests {
             ["NOTIFY_SOCKET": manager.address, "WATCHDOG_USEC": "1000000"])
         for _ in 0..<3 { try manager.await("WATCHDOG", "1") }
         #expect(process.errorOutput.split(separator: "\n").allSatisfy { !$0.contains(" GET ") }, "no request is made")
-        // A directory in place of the file that the store writes to test the disk.
+        // This directory has the name of the file that the store writes to test the disk.
         mkdir(directory.path + "/data/uploads/.probe", 0o700)
         let received = try #require(
             try pollUntil(within: .seconds(60)) { () -> [String: String]? in

@@ -61,7 +61,7 @@ struct UnitFileTests {
         #expect(lines.allSatisfy { $0.isEmpty || $0.hasPrefix("#") })
         let directory = try TemporaryDirectory()
         var variables = Dictionary(uniqueKeysWithValues: assignments)
-        // These name files of a real system.
+        // These variables name files of a real system.
         for name in ["ONWARD_TOKEN_FILE", "ONWARD_TLS_CERT", "ONWARD_TLS_KEY"] {
             #expect(variables.removeValue(forKey: name) != nil)
         }

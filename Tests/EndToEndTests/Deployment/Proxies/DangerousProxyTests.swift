@@ -16,7 +16,7 @@ struct DangerousProxyTests {
             proxied, "/files/a.bin", ["-T", file, "--limit-rate", "4M", "-H", "Upload-Complete: ?1"] + options)
     }
 
-    @Test("nginx with 104 on uses the first 104 as the final response", arguments: WireVersion.allCases)
+    @Test("nginx uses the first 104 as the final response if the server sends 104", arguments: WireVersion.allCases)
     func nginxWithInterims(version: WireVersion) throws {
         let changes = [("proxy_set_header Onward-Interim off;", "")]
         try withProxy(.nginx, version, changes: changes) { proxied in
@@ -38,7 +38,7 @@ struct DangerousProxyTests {
     }
 
     @Test(
-        "nginx with its default buffering: an upload that was cut never reaches the server",
+        "with its default buffering nginx sends nothing of a cut upload to the server",
         arguments: WireVersion.allCases)
     func nginxBuffering(version: WireVersion) throws {
         let changes = [("proxy_request_buffering off;", "")]
@@ -55,7 +55,7 @@ struct DangerousProxyTests {
         }
     }
 
-    @Test("Varnish (pass) with 104 on responds 503 in place of the server")
+    @Test("Varnish (pass) responds 503 if the server sends 104")
     func varnishWithInterims() throws {
         try withProxy(.varnish, .http1) { proxied in
             let request = try upload(proxied, try proxied.file(Self.content))
@@ -88,7 +88,7 @@ struct DangerousProxyTests {
     }
 
     @Test(
-        "Apache loses a refusal if the remaining content takes longer than the server drains it (10 s)",
+        "Apache loses an error response if the client sends for longer than the server drains the content (10 s)",
         arguments: WireVersion.allCases)
     func apacheLosesRefusals(version: WireVersion) throws {
         try withProxy(.apache, version) { proxied in
@@ -97,7 +97,7 @@ struct DangerousProxyTests {
             let request = try proxied.append(file, to: location, at: 5, "--limit-rate", "400K").finish()
             #expect(request.final.map { $0.status == 502 } ?? (request.process.ending != .exited(0)))
             #expect(request.final?.status != 409)
-            // A later HEAD retrieves the state all the same.
+            // A later HEAD still retrieves the state.
             #expect(try proxied.state(of: location) == (0, false))
         }
     }

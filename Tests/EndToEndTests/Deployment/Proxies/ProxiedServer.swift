@@ -4,7 +4,7 @@ import Glibc
 import TestSupport
 import Testing
 
-/// A server behind a real proxy; both end with this object, or after five minutes.
+/// A server behind a real proxy; both end with this object, and the proxy ends after five minutes at the latest.
 final class ProxiedServer {
     let proxy: ReverseProxy
     let version: WireVersion
@@ -36,7 +36,7 @@ final class ProxiedServer {
         certificate = identity.certificate
         let port = try FixedPort.next()
         url = "\(proxy == .varnish ? "http" : "https")://127.0.0.1:\(port)"
-        // As its configuration requires: nghttpx passes on an X-Forwarded-Prefix of the client.
+        // nghttpx passes on an X-Forwarded-Prefix of the client, so its configuration requires this option.
         let base = proxy == .nghttpx ? ["--public-url", url] : []
         server = try ServerProcess(["--allow-anonymous"] + base + options)
         let configuration = ProxyConfiguration(
@@ -82,7 +82,7 @@ final class ProxiedServer {
 
     /// The log of the proxy.
     var proxyLog: String {
-        // Apache opens its log by its path, which is not possible for a socket.
+        // Apache opens its log by its path, which is not possible for a socket, so its log is a file.
         let log = FileManager.default.contents(atPath: directory.path + "/log") ?? Data()
         return process.errorOutput + String(decoding: log, as: UTF8.self)
     }

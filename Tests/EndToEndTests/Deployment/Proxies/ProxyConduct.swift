@@ -2,28 +2,29 @@
 struct ProxyConduct: Sendable {
     /// The interim responses that reach a client.
     enum Interims: String, Sendable {
-        /// Each one, while content is still being sent.
+        /// Each one arrives while content is still being sent.
         case all
-        /// All of them together with the final response.
+        /// All of them arrive together with the final response.
         case late
         case none
     }
 
     /// When a final response reaches the client if the server sends it before the end of the content.
     enum EarlyAnswer: String, Sendable {
-        /// While the client is still sending.
+        /// The response arrives while the client is still sending.
         case early
-        /// After all content.
+        /// The response arrives after all content was sent.
         case afterContent
-        /// Never, with curl 7.88: HTTP/2 ends the stream (RST_STREAM, NO_ERROR) while curl is still sending.
+        /// The response never arrives with curl 7.88: HTTP/2 ends the stream (RST_STREAM, NO_ERROR) while curl is still
+        /// sending.
         case lostByCurl
     }
 
     let interims: Interims
     let earlyAnswer: [WireVersion: EarlyAnswer]
     /// The HTTP versions in which curl repeats a request whose upload another request has taken over: the proxy ends
-    /// the stream as one that was not processed (REFUSED_STREAM). As the offset has changed, the repeated request gets
-    /// 409.
+    /// the stream with REFUSED_STREAM, as if the request had not been processed. As the offset has changed, the
+    /// repeated request gets 409.
     var repeatsTakenOver: Set<WireVersion> = []
 
     static func expected(of proxy: ReverseProxy) -> ProxyConduct? {

@@ -8,7 +8,7 @@ struct ProxyConfiguration {
     /// The ports of the proxy and of the server behind it.
     let port: UInt16
     let server: UInt16
-    /// The changes that a test makes in the configuration. Each text to be replaced has to be in it.
+    /// The changes that a test makes in the configuration. The configuration must contain each text to be replaced.
     let changes: [(String, String)]
     /// The directory of the certificates and of the files that the proxy writes.
     let directory: String
@@ -55,7 +55,8 @@ struct ProxyConfiguration {
         }
     }
 
-    /// The text that other files contain on a system on which the proxy is installed.
+    /// The text before and after the configuration, which is in other files on a system on which the proxy is
+    /// installed.
     private var frame: (before: String, after: String) {
         switch proxy {
         case .haproxy, .varnish: ("", "")

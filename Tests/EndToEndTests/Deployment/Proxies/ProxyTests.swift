@@ -60,7 +60,7 @@ struct ProxyTests {
                 log.split(separator: "\n").first { $0.contains(" PUT ") && $0.contains(" 201 ") }
             }
             #expect(line.contains(" peer=127.0.0.1 proxy=127.0.0.1"), "\(line)")
-            #expect(!proxied.server.log.contains("192.0.2.66"), "a client named itself through \(proxy)")
+            #expect(!proxied.server.log.contains("192.0.2.66"), "\(proxy) passed on an address that the client claimed")
         }
     }
 
@@ -78,14 +78,14 @@ struct ProxyTests {
     }
 
     @Test(
-        "A cut upload keeps the bytes that were sent, with or without a known length; it continues, and is taken over",
+        "A cut upload keeps the sent bytes and can be continued, and another request can take over the upload",
         arguments: ReverseProxy.recommended, WireVersion.allCases)
     func cut(proxy: ReverseProxy, version: WireVersion) throws {
         try withProxy(proxy, version) { proxied in
             let file = try proxied.file(Self.content)
             let expected = try conduct(of: proxy)
             let location = try proxied.create("/files/a.bin")
-            // After this cut, of content without a length, the upload must not be complete.
+            // The content has no length, and after this cut the upload must not be complete.
             let first = try CurlRequest(
                 proxied, location,
                 [
@@ -99,7 +99,8 @@ struct ProxyTests {
             let afterCut = try proxied.state(of: location)
             #expect(afterCut.offset >= 1_000_000 && afterCut.offset < Self.size && !afterCut.isComplete)
             #expect(proxied.server.published("a.bin") == nil)
-            // Another request retrieves the offset: the request that is sending ends, here and behind the proxy.
+            // Another request retrieves the offset: the request that is still sending content ends, on both sides of
+            // the proxy.
             let rest = try proxied.file(Array(Self.content[afterCut.offset...]), "rest")
             let second = try proxied.append(rest, to: location, at: afterCut.offset, "--limit-rate", "2M")
             try proxied.awaitReceived(afterCut.offset + 1_000_000)
@@ -118,7 +119,7 @@ struct ProxyTests {
     }
 
     @Test(
-        "A response before the end of the content reaches curl when the table says",
+        "A response before the end of the content reaches curl at the documented time",
         arguments: ReverseProxy.recommended, WireVersion.allCases)
     func earlyAnswer(proxy: ReverseProxy, version: WireVersion) throws {
         try withProxy(proxy, version) { proxied in
@@ -143,7 +144,7 @@ struct ProxyTests {
     }
 
     @Test(
-        "onward put and onward get resume after kills; a refusal is reported as a refusal",
+        "onward put and onward get resume after kills, and report the status of an error response",
         arguments: ReverseProxy.recommended, WireVersion.allCases)
     func client(proxy: ReverseProxy, version: WireVersion) throws {
         try withProxy(proxy, version) { proxied in
@@ -173,7 +174,7 @@ struct ProxyTests {
             let copy = FileManager.default.contents(atPath: home.path + "/copy").map { Array($0) } ?? []
             expectSame(copy, Self.content)
 
-            // A path below a file, which the server refuses.
+            // The server refuses a path below a file.
             let refused = try home.run(["put"] + common + [file, url + "/x"])
             try refused.expect(69)
             let status = try refused.objects().last?.number("status")
@@ -183,7 +184,7 @@ struct ProxyTests {
     }
 
     @Test(
-        "Below a prefix of the site, set up as each configuration describes, locations have the prefix",
+        "if a proxy serves the server below a prefix, as its configuration describes, locations have the prefix",
         arguments: [ReverseProxy.haproxy, .caddy, .nginx, .apache])
     func prefix(proxy: ReverseProxy) throws {
         let changes: [(String, String)] =

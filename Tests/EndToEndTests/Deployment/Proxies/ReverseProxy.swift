@@ -4,7 +4,7 @@ import Testing
 /// A reverse proxy of Debian, with its configuration in `docker/proxies`.
 enum ReverseProxy: String, CaseIterable, Sendable, CustomTestStringConvertible {
     case haproxy, caddy, nginx, apache, nghttpx
-    /// No configuration of it is recommended.
+    /// No configuration of Varnish is recommended.
     case varnish
 
     /// The proxies that docs/operating.md recommends.
@@ -26,7 +26,7 @@ enum ReverseProxy: String, CaseIterable, Sendable, CustomTestStringConvertible {
         }
     }
 
-    /// The name of its configuration under `docker/proxies`.
+    /// The file name of the proxy's configuration under `docker/proxies`.
     var configurationName: String? {
         switch self {
         case .haproxy: "haproxy.cfg"

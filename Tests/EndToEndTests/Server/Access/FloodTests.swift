@@ -18,12 +18,13 @@ struct FloodTests {
             #expect(idle == true)
             let before = try use(server)
             let port = server.port
-            // The limit is below libmicrohttpd's own, which does not help: it applies to each listener separately.
+            // This limit is below the limit of libmicrohttpd, which is no protection: it applies to each listener
+            // separately.
             let closed = Monitor(0)
             let statuses = try ConcurrentClients.run(90) { _ in
                 let connection = try RawConnection(port: port)
                 let status = try? connection.exchange(.get("/healthz")).status
-                // Each client holds its connection until the server has closed enough of them, new or served ones.
+                // Each client keeps its connection open until the server has closed enough connections.
                 var isCounted = false
                 _ = pollUntil(within: .seconds(60)) { () -> Bool? in
                     if !isCounted, connection.isClosedByPeer {
@@ -108,7 +109,7 @@ struct FloodTests {
         let head =
             Array("PUT /files/f HTTP/1.1\r\nHost: localhost\r\nX-Filler: ".utf8) + [UInt8](repeating: 0x61, count: size)
         for connection in connections { _ = connection.sendUntilRefused(head, within: .milliseconds(50)) }
-        // The highest value while the server reads the heads.
+        // The maximum resident memory while the server reads the heads.
         var most = 0
         _ = try pollUntil(within: .seconds(2)) { () -> Bool? in
             most = max(most, try use(server).resident)
@@ -116,7 +117,7 @@ struct FloodTests {
         }
         let each = (most - before.resident) / connections.count
         print("a head of \(size) bytes uses \(each) KiB of memory")
-        // A sanitizer uses as much memory again, and more.
+        // A sanitizer more than doubles the memory.
         let environment = ProcessInfo.processInfo.environment
         let isSanitized = environment["TSAN_OPTIONS"] != nil || environment["ASAN_OPTIONS"] != nil
         #expect(each < (isSanitized ? 1600 : 200))

@@ -7,7 +7,7 @@ import Testing
 /// One client holds all permitted connections, and transfers almost nothing on them.
 @Suite("Slow clients", .serialized, .blocking)
 struct SlowClientTests {
-    /// The log is written by a separate thread.
+    /// Waits for a warning, because a separate thread writes the log.
     private func awaitWarning(_ server: ServerProcess, _ text: String) throws {
         _ = try server.process.awaitErrorOutput { $0.contains(text) ? true : nil }
     }
@@ -39,7 +39,7 @@ struct SlowClientTests {
             try server.place(Payload.bytes(9 << 20), as: "big")
             let slow = try SlowClients(kind, count: 50, port: server.port)
             try awaitLimit(server)
-            // One long upload, beside the short transfers.
+            // One long upload runs at the same time as the short transfers.
             let lasting = try RawConnection(port: server.port, source: 2)
             let content = Payload.bytes(200_000)
             try lasting.send(Request("PUT", "/files/lasting", [], .declared(Int64(content.count))))
@@ -52,7 +52,7 @@ struct SlowClientTests {
             #expect(isSame)
             #expect(slow.opened > 40)
             try awaitWarning(server, "; 127.0.0.1 has the most, ")
-            // 40 connections, and at most 64 whose threads are ending.
+            // There are 40 connections, and at most 64 others whose threads are ending.
             let metrics = try RawConnection(port: server.port, source: 2).exchange(.get("/metrics"))
             #expect(MetricSamples(metrics.text)["onward_connections"] <= 104)
         }
@@ -86,7 +86,7 @@ struct SlowClientTests {
                 .content, count: 50, port: server.port,
                 fields: { [("X-Forwarded-For", "2001:db8:0:1:" + String($0, radix: 16) + "::1")] })
             try awaitLimit(server)
-            // They are as slow as the others, and are kept, because another client has only these two.
+            // These connections are as slow as the others, but they are kept, because their client has only two.
             let fields = [("X-Forwarded-For", "2001:db8:0:2::1"), ("Expect", "100-continue")]
             let others = try (0..<2).map { number in
                 let connection = try server.connect()
@@ -126,12 +126,12 @@ struct SlowClientTests {
                 .content, count: 30, port: port, fields: { _ in [("X-Forwarded-For", "203.0.113.1")] })
             try awaitLimit(server)
             for round in 0..<3 { try transfer(server, "f\(round)", fields: [("X-Forwarded-For", "198.51.100.7")]) }
-            // These replace slow connections.
+            // These connections replace slow connections.
             let more = try (0..<5).map { _ in try connect() }
             #expect(idle.allSatisfy(isOpen) && more.allSatisfy(isOpen))
             withExtendedLifetime(slow) {}
         }
-        // Without other connections, one of the Unix socket is closed for the next client.
+        // If there are no other connections, a connection of the Unix socket is closed for the next client.
         try withServer(
             "--max-connections", "20", "--listen", "127.0.0.1:\(port)", "--listen", "unix:" + path
         ) { server in
@@ -163,7 +163,7 @@ struct SlowClientTests {
             }
             let fast = try begin("fast", 400_000)
             let slow = try begin("slow", 1000)
-            // The kernel counts the acknowledged bytes.
+            // The server compares connections by the bytes that the kernel has acknowledged.
             try fast.connection.awaitAcknowledgment()
             try slow.connection.awaitAcknowledgment()
             let visitor = try RawConnection(port: server.port, source: 2)
@@ -188,7 +188,7 @@ struct SlowClientTests {
         }
     }
 
-    @Test("all listeners share the limit: a client that fills it at one listener does not block the other")
+    @Test("all listeners share the limit: a client that reaches it at one listener does not block the other listener")
     func listeners() throws {
         let other = try FixedPort.next()
         let port = try FixedPort.next()

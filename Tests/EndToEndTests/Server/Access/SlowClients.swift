@@ -59,7 +59,8 @@ final class SlowClients: Sendable {
         case .silent: break
         case .heads: try connection.send("GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Filler: ")
         case .content:
-            // The next connection is opened after the server has read the head, and with it the client.
+            // The next connection is opened after the server has read the head, which contains the address of the
+            // client.
             let fields = fields + [("Expect", "100-continue")]
             try connection.send(Request("PUT", "/files/slow", fields, .declared(100_000)))
             _ = try connection.requireInterim(within: .seconds(10))

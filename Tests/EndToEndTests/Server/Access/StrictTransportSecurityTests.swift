@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Strict-Transport-Security", .serialized, .blocking)
 struct StrictTransportSecurityTests {
-    @Test("--hsts adds the field only for clients that use TLS, here or as a trusted proxy reports it")
+    @Test("--hsts adds the field only for clients that use TLS, either directly or according to a trusted proxy")
     func strictTransportSecurity() throws {
         let name = "strict-transport-security"
         func field(_ fixture: TLSFixture, _ arguments: String...) throws -> String? {

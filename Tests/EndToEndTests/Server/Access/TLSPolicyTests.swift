@@ -52,7 +52,7 @@ struct TLSPolicyTests {
             ])
     }
 
-    @Test("TLS 1.3 has its three common suites; finite-field groups and SHA-1 are refused")
+    @Test("TLS 1.3 is accepted with its three common suites; finite-field groups and SHA-1 are refused")
     func parameters() throws {
         let fixture = try TLSFixture()
         for suite in ["TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256", "TLS_AES_128_GCM_SHA256"] {

@@ -28,7 +28,7 @@ struct TLSTests {
 
         #expect(try fixture.run("-o", fixture.path("whole"), fixture.url + "/files/f").ending == .exited(0))
         #expect(FileManager.default.contents(atPath: fixture.path("whole")) == Data(content))
-        // Continues a download that was cut.
+        // curl continues a download that was cut.
         _ = try fixture.write(Array(content.prefix(1_234_567)), as: "rest")
         #expect(
             try fixture.run("-C", "-", "-o", fixture.path("rest"), fixture.url + "/files/f").ending == .exited(0))
@@ -58,7 +58,7 @@ struct TLSTests {
         init(_ fixture: TLSFixture) throws {
             let path = fixture.path("fifo")
             guard mkfifo(path, 0o600) == 0 else { throw Errno.current }
-            // Also for reading, so that the call does not wait for the other end.
+            // The pipe is opened for reading, too, so that the call does not wait for the other end.
             input = try FileDescriptor.open(path, [.readWrite])
             process = try ChildProcess(
                 "/bin/sh",

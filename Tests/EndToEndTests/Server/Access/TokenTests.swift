@@ -20,7 +20,7 @@ struct TokenTests {
         return try #require(response.location)
     }
 
-    @Test("without a token the server reveals nothing: no 104, and not which files exist")
+    @Test("without a token the server sends no 104, and does not reveal which files exist")
     func needed() throws {
         let fixture = try TokenFixture(Self.tokens)
         let server = fixture.server
@@ -116,7 +116,7 @@ struct TokenTests {
         try same { .retrieval(.v8, $0) }
     }
 
-    @Test("an upload and its quota belong to the principal's name, with any of its tokens")
+    @Test("an upload and its quota belong to the principal, whichever of its tokens is used")
     func rotation() throws {
         let fixture = try TokenFixture("anna old-token-of-anna-1", "--max-uploads", "1")
         let location = try upload(fixture, "old-token-of-anna-1")
@@ -134,7 +134,7 @@ struct TokenTests {
     // printf %s new-token-of-anna-2 | sha256sum
     private static let newTokenHash = "bdec52cfbf84f806cf1d8384def3ee428376998184db39cd872225b5e7905b66"
 
-    @Test("a token allows what its scopes and prefixes list")
+    @Test("a token permits only the requests that its scopes and its prefix allow")
     func scopes() throws {
         let fixture = try TokenFixture(Self.tokens)
         let server = fixture.server
@@ -178,7 +178,9 @@ struct TokenTests {
         #expect(fixture.server.published("file.bin") == [7])
     }
 
-    @Test("SEC-05: a token that is revoked during the last append publishes nothing; the upload can be completed later")
+    @Test(
+        "SEC-05: if a token is revoked during the last append, nothing is published; the upload can be completed later"
+    )
     func revocation() throws {
         let fixture = try TokenFixture(Self.tokens)
         let server = fixture.server
