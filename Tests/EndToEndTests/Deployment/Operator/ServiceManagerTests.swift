@@ -135,7 +135,7 @@ struct ServiceManagerTests {
         process.kill(SIGTERM)
         let stopping = try manager.await("STOPPING", "1")
         #expect(
-            Int(stopping["EXTEND_TIMEOUT_USEC"] ?? "") == 60_000_000, "the drain time of 30 s, and 30 s for later steps")
+            Int(stopping["EXTEND_TIMEOUT_USEC"] ?? "") == 60_000_000, "the drain time of 30 s, and another 30 s")
         #expect(try process.awaitEnding() == .exited(0))
     }
 
