@@ -112,7 +112,7 @@ final class CommandRun: Sendable {
         #expect(ending == .exited(status), "\(errors)\n\(output)", sourceLocation: sourceLocation)
     }
 
-    /// The JSON objects on standard output; every line has to be one.
+    /// The JSON objects on standard output; every line must be such an object.
     func objects(sourceLocation: SourceLocation = #_sourceLocation) throws -> [Event] {
         try output.split(separator: "\n").map { line in
             let object = try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any]
@@ -120,7 +120,7 @@ final class CommandRun: Sendable {
         }
     }
 
-    /// Waits for an object of this event that satisfies the condition, and returns the last one.
+    /// Waits for an object of this event that satisfies the condition, and returns the last such object.
     func awaitEvent(_ name: String, where condition: (Event) -> Bool = { _ in true }) throws -> Event {
         let found = try pollUntil(within: .seconds(60)) { () -> Event? in
             // The last line may be incomplete.

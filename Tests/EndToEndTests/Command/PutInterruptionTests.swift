@@ -106,7 +106,7 @@ struct PutInterruptionTests {
         #expect(try run.process.awaitEnding(within: .seconds(60)) == .exited(75))
     }
 
-    @Test("A source that was touched after an interruption ends with 65, and nothing is sent until --restart")
+    @Test("put of a source that was touched after an interruption ends with 65, and sends nothing until --restart")
     func touched() throws {
         try withServer { server in
             let proxy = try FaultProxy(to: server.port) { nil }
@@ -205,7 +205,7 @@ struct PutInterruptionTests {
         }
     }
 
-    @Test("A source that changes while it is sent ends with 65, and the upload is removed")
+    @Test("put of a source that changes while it is sent ends with 65, and the upload is removed")
     func changedMeanwhile() throws {
         try withServer { server in
             let home = try CommandHome()

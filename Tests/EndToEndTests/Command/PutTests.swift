@@ -184,7 +184,7 @@ struct PutTests {
         #expect(home.stateNames == [])
     }
 
-    @Test("A missing source or token file, a refusal, a denial and an unreachable server end with their exit codes")
+    @Test("After a missing file, a rejection, a denial or a failed connection put ends with the documented status")
     func statuses() throws {
         let home = try CommandHome()
         let file = try home.file([1, 2, 3])

@@ -29,7 +29,8 @@ struct BlockingTrait: SuiteTrait, TestTrait, TestScoping {
         }
     }
 
-    /// Runs a body on these threads. If that takes longer than `limit`, it records an issue and cancels the body.
+    /// Runs a body on these threads. If the body runs for longer than `limit`, this method records an issue and cancels
+    /// the body.
     static func run(within limit: Duration, _ body: @escaping @Sendable () async throws -> Void) async throws {
         let body = Task(executorPreference: BlockingExecutor.shared) { try await body() }
         let timer = Task {

@@ -3,8 +3,8 @@ import Glibc
 import SystemCalls
 import TestSupport
 
-/// Accepts connections on a port of the loopback interface and serves each on its own thread. All of them end with this
-/// object.
+/// Accepts connections on a port of the loopback interface and serves each on its own thread. The connections are
+/// closed when this object is released.
 final class LoopbackListener: Sendable {
     let port: UInt16
     private let socket: FileDescriptor

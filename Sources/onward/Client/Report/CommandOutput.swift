@@ -68,7 +68,7 @@ final class CommandOutput: Sendable {
     }
 
     /// Starts the thread, which ends with the process. It is started only when there is something to write, because the
-    /// thread that waits for signals has to be the first one.
+    /// thread that waits for signals must be the first thread.
     private func start() -> Bool {
         let thread = try? WorkerThread(name: "output") { [self] in
             var line = TerminalLine()

@@ -99,7 +99,7 @@ struct DownloadRefusalTests {
 
     // MARK: Requests that cannot be made
 
-    @Test("a Range field of the caller, another method and another scheme are rejected before anything is sent")
+    @Test("a Range field, a method other than GET and a scheme other than HTTP are rejected before anything is sent")
     func invalidRequests() async throws {
         let server = try ScriptedServer { try $1.respond(200) }
         let fixture = try UploadFixture()

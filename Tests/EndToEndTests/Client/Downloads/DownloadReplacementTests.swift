@@ -171,7 +171,7 @@ struct DownloadReplacementTests {
         #expect(fixture.downloads == ["result.bin"])
     }
 
-    @Test("a replacement that cannot be resumed is dropped, and the bytes that it was to replace are used")
+    @Test("a replacement that cannot be resumed is dropped, and the earlier bytes are used")
     func weakReplacement() async throws {
         let file = file
         let server = try cuttingServer { number, request, reply in

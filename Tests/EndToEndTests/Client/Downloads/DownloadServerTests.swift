@@ -139,7 +139,7 @@ struct DownloadServerTests {
         }
     }
 
-    @Test("a missing file is refused, with the server's problem document")
+    @Test("a download of a missing file fails with the code refused and the status 404")
     func missing() async throws {
         try await withServer { server in
             let fixture = try UploadFixture()

@@ -9,7 +9,7 @@ import Testing
 struct DownloadTests {
     private let bytes = Payload.bytes(2_000_000)
 
-    @Test("RNG-31: a download of a file is one request without Range and If-Range, and the file appears complete")
+    @Test("RNG-31: a download sends one request without Range and If-Range, and the file appears complete")
     func whole() async throws {
         let file = ScriptedFile(bytes: bytes)
         let server = try ScriptedServer { try file.serve($0, $1) }

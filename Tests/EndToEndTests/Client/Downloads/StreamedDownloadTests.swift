@@ -26,7 +26,7 @@ struct StreamedDownloadTests {
         var data = try await iterator.next() ?? Data()
         // The test has to wait: no event reports that nothing is received.
         try await Task.sleep(for: limit * 1.5)
-        // The kernel's buffers of both ends hold some MiB more than the client.
+        // The kernel's buffers on both sides contain some MiB in addition to the bytes in the client.
         #expect(sent.withLock { $0 } < 40 << 20)
         while let chunk = try await iterator.next() { data += chunk }
         expectSame([UInt8](data), bytes)

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Client: content codings of downloads", .blocking)
 struct ContentCodingTests {
-    /// The content is not compressed: nothing here decodes it.
+    /// The content is not compressed: no test decodes the content.
     private let file = ScriptedFile(
         bytes: Payload.bytes(400_000), fields: ["ETag": "\"coded\"", "Content-Encoding": "gzip"])
 

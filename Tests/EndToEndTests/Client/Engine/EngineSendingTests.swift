@@ -35,7 +35,7 @@ struct EngineSendingTests {
     }
 
     @Test(
-        "requests without content, with empty content, and HEAD are sent",
+        "requests without content, requests with empty content, and HEAD requests are sent",
         arguments: ["POST", "DELETE", "OPTIONS", "HEAD"])
     func withoutContent(method: String) async throws {
         let server = try ScriptedServer { _, reply in

@@ -3,7 +3,7 @@ import Testing
 /// The messages about a server that cannot be reached name the server and the reason.
 @Suite("Commands: servers that cannot be reached", .blocking)
 struct UnreachableTests {
-    @Test("put, get and health name host, port and the reason", arguments: ["put", "get", "health"])
+    @Test("put, get and health report the host, the port and the reason", arguments: ["put", "get", "health"])
     func refused(_ command: String) throws {
         let home = try CommandHome()
         let url = "http://127.0.0.1:1/files/x?secret=1"
@@ -19,7 +19,8 @@ struct UnreachableTests {
         #expect(!run.errors.contains("secret"))
     }
 
-    @Test("Every interruption names host, port and the reason, in text and in JSON", arguments: [[], ["--json"]])
+    @Test(
+        "The report of every interruption has host, port and reason, in text and in JSON", arguments: [[], ["--json"]])
     func interrupted(_ options: [String]) throws {
         let home = try CommandHome()
         let run = try home.run(
@@ -30,7 +31,7 @@ struct UnreachableTests {
         #expect(lines.count >= 2, "\(text)")
     }
 
-    @Test("A message about an unknown host names the host")
+    @Test("The message about an unknown host contains the host")
     func unknownHost() throws {
         let home = try CommandHome()
         let run = try home.run("get", "--retries", "0", "-o", home.path + "/x", "http://nowhere.invalid/files/x")

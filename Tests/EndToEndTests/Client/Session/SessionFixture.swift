@@ -115,7 +115,7 @@ final class SessionRecorder: NSObject, URLSessionDataDelegate, URLSessionDownloa
         }
     }
 
-    /// Waits until the task ends, and checks that there is no error.
+    /// Waits until the task ends, and returns whether it ended without an error.
     func succeeds(_ task: URLSessionTask) -> Bool {
         let ending = ending(of: task)
         guard let ending else { return false }

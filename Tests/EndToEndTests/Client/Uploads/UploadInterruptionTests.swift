@@ -114,7 +114,7 @@ struct UploadInterruptionTests {
                     try reply.interim(104, model.announcement)
                     try model.take(reply, atMost: 200_000)
                     pace.step()
-                    // The kernels' buffers fill up; then no byte moves any more.
+                    // The kernels' buffers become full; then no more bytes are sent.
                     reply.stall()
                 }
                 let fixture = try UploadFixture { $0.stallTimeout = limit }

@@ -44,7 +44,7 @@ struct UploadServerTests {
         }
     }
 
-    @Test("CLI-26: an empty file is one request", arguments: [CreationStyle.optimistic, .plain])
+    @Test("CLI-26: an empty file is uploaded in one request", arguments: [CreationStyle.optimistic, .plain])
     func empty(style: CreationStyle) async throws {
         try await withServer { server in
             let fixture = try UploadFixture { $0.creation = style }

@@ -7,7 +7,7 @@ import Testing
 
 /// Pages in a real browser upload and download files: `make test-browser`.
 @Suite(
-    "In a browser", .serialized, .blocking,
+    "Browser", .serialized, .blocking,
     .enabled(if: getenv("ONWARD_BROWSER") != nil, "make test-browser runs it"))
 struct BrowserTests {
     private static var root: String {
@@ -97,7 +97,7 @@ struct BrowserTests {
         #expect(digest.finalized().map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined() == facts.sent)
     }
 
-    @Test("A page of an origin that is not allowed cannot read, upload or remove, and neither can its form")
+    @Test("A page of an origin that is not allowed cannot read, upload or remove files with scripts or a form")
     func stranger() throws {
         let directory = try TemporaryDirectory()
         let pages = try pages()

@@ -4,7 +4,7 @@ import Testing
 
 /// Prometheus' own tool checks our metrics and alert rules. `make test-deployment` installs it.
 @Suite(
-    "Prometheus' tool", .enabled(if: ProcessInfo.processInfo.environment["ONWARD_DEPLOYMENT"] == "1"),
+    "promtool", .enabled(if: ProcessInfo.processInfo.environment["ONWARD_DEPLOYMENT"] == "1"),
     .blocking)
 struct PromtoolTests {
     /// Runs promtool with the content of a file as its standard input.

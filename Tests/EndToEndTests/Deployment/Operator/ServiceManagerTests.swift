@@ -7,7 +7,7 @@ import Testing
 import TransferServer
 
 /// The test acts as the service manager: it binds sockets, passes them on, and receives messages.
-@Suite("Under a service manager", .blocking)
+@Suite("Start by a service manager", .blocking)
 struct ServiceManagerTests {
     /// Starts `onward serve` as a manager does: with the sockets as the descriptors from 3 on, and with variables that
     /// are addressed to the new process.

@@ -28,7 +28,7 @@ final class CurlRequest {
 
     /// - Parameters:
     ///   - target: a path, or a URL.
-    ///   - input: a file that curl reads from its standard input, and whose length curl does not know.
+    ///   - input: a file that is the standard input of curl, so that curl does not send its length.
     init(_ proxied: ProxiedServer, _ target: String, _ options: [String], input: String? = nil) throws {
         directory = try TemporaryDirectory()
         let url = target.hasPrefix("/") ? proxied.url + target : target

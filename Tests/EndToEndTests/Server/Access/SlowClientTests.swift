@@ -4,7 +4,7 @@ import Glibc
 import TestSupport
 import Testing
 
-/// One client holds all permitted connections, and transfers almost nothing on them.
+/// One client uses all permitted connections, and transfers almost nothing on them.
 @Suite("Slow clients", .serialized, .blocking)
 struct SlowClientTests {
     /// Waits for a warning, because a separate thread writes the log.

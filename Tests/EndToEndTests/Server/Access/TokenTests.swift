@@ -209,7 +209,7 @@ struct TokenTests {
         #expect(server.published("file.bin") == Payload.bytes(10) + content)
     }
 
-    @Test("a scope that is removed between two appends ends the access to the upload with 403")
+    @Test("after a scope is removed between two appends, requests to the upload get 403")
     func narrowed() throws {
         let fixture = try TokenFixture(Self.tokens)
         let location = try upload(fixture, "token-of-anna-0001")
