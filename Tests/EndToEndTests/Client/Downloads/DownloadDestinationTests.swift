@@ -78,7 +78,7 @@ struct DownloadDestinationTests {
         #expect(try root.status(at: fixture.destination).isRegular)
     }
 
-    @Test("a pipe or directory created at the destination during the download is kept, and so are the received bytes")
+    @Test("a directory that is created at the destination during the download is kept, and so are the received bytes")
     func lateDirectory() async throws {
         let file = file
         let isHeld = Monitor(true)
