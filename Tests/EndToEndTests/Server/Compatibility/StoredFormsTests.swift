@@ -5,7 +5,7 @@ import Testing
 
 /// The data that version 0.1.0 stored is still usable. `version-0.1.0.tar.gz` contains a data directory (a published
 /// file, an upload with a stored response, an upload with 12 of 23 bytes, and an upload that a killed `put` began), the
-/// state files of an interrupted `put` and `get`, and the files that these name.
+/// state files of an interrupted `put` and `get`, and the local files of these two transfers.
 @Suite("Data stored by version 0.1.0", .blocking)
 struct StoredFormsTests {
     private static let archive = URL(filePath: #filePath).deletingLastPathComponent().appending(
@@ -14,7 +14,7 @@ struct StoredFormsTests {
     private static let authority = "127.0.0.77:8477"
     private static let place = "/tmp/onward-0.1.0"
 
-    /// Unpacks the archive, replaces the server's data directory by the archived one, and starts the server with it.
+    /// Unpacks the archive, replaces the server's data directory with the archived one, and starts the server with it.
     private func prepare(_ server: ServerProcess) throws -> CommandHome {
         let home = try CommandHome()
         let tar = try ChildProcess("/usr/bin/tar", ["-xzf", Self.archive, "-C", home.path])
@@ -45,7 +45,7 @@ struct StoredFormsTests {
         return try JSONSerialization.data(withJSONObject: object)
     }
 
-    @Test("A server uses the data directory: files, unfinished uploads, stored responses")
+    @Test("A server serves the files, the unfinished uploads and the stored responses of the archived data directory")
     func dataDirectory() throws {
         try withServer { server in
             let home = try prepare(server)
@@ -81,8 +81,8 @@ struct StoredFormsTests {
             let home = try prepare(server)
             let states = try home.run("status", "--json").objects()
             #expect(Set(states.compactMap { $0.text("kind") }) == ["put", "get"])
-            // The names of state files are derived from paths and URLs, which this test has changed: it gives the
-            // states by path.
+            // The names of state files are derived from paths and URLs, and this test has changed both. So it
+            // passes each state file to the command by its path.
             func state(_ prefix: String) throws -> String {
                 let name = try #require(home.stateNames.first { $0.hasPrefix(prefix) })
                 try FileManager.default.moveItem(atPath: home.states + "/" + name, toPath: home.path + "/" + prefix)

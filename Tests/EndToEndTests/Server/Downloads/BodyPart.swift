@@ -8,8 +8,8 @@ struct BodyPart {
 }
 
 extension Response {
-    /// The parts of a `multipart/byteranges` body; `nil` if it is another type or is not framed exactly (RFC 2046
-    /// section 5.1.1).
+    /// The parts of a `multipart/byteranges` body; `nil` if the body has another type or is not framed exactly
+    /// (RFC 2046 section 5.1.1).
     ///
     /// Content-Range gives the length of a part's content, and the delimiter must follow it: content that looks like a
     /// delimiter has no effect.

@@ -86,7 +86,7 @@ struct CachingTests {
         #expect(try values(open.server) == (["public, max-age=60"], ["no-cache"]))
     }
 
-    @Test("with public or s-maxage but without --public-read, serve exits with 64 and its message names the remedy")
+    @Test("If --cache-control has public or s-maxage without --public-read, serve ends with 64 and names --public-read")
     func sharing() throws {
         let directory = try TemporaryDirectory()
         try TokenFixture.write("anna \(Self.token)", to: directory.path + "/tokens")

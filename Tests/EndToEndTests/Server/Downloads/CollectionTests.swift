@@ -109,7 +109,7 @@ struct CollectionTests {
         }
     }
 
-    @Test("SEC-18: a name with bytes that could split a response is refused, like every such field")
+    @Test("SEC-18: a request that proposes a name with a bare CR gets 400, so that no name can split a response")
     func controls() throws {
         try withServer { server in
             let connection = try server.connect()
@@ -138,7 +138,7 @@ struct CollectionTests {
     }
 
     @Test(
-        "VER-11: up to version 6 a complete creation has the upload in Location and the file in Content-Location",
+        "VER-11: up to version 6, 201 has the upload's URL in Location and the file's URL in Content-Location",
         arguments: Interop.allCases)
     func locations(version: Interop) throws {
         try withServer { server in
@@ -155,7 +155,7 @@ struct CollectionTests {
         }
     }
 
-    @Test("POST is allowed on collections only, and no other method creates a file in one")
+    @Test("POST is allowed on collections only, and no other method creates a file in a collection")
     func methods() throws {
         try withServer { server in
             try server.publish([1], as: "f.bin")

@@ -30,7 +30,7 @@ struct ConditionTests {
         try connection.exchange(Request("GET", "/files/f.bin", fields))
     }
 
-    @Test("RNG-12 RNG-16: If-Range matches the same strong entity tag only")
+    @Test("RNG-12 RNG-16: If-Range matches only the identical strong entity tag")
     func ifRangeTag() throws {
         try withFile { connection, tag in
             let range = ("Range", "bytes=2-4")
@@ -44,7 +44,7 @@ struct ConditionTests {
                 #expect(response.status == 200, "\(other)")
                 #expect(response.text == "0123456789", "\(other)")
             }
-            // The complete file is also sent for a set that cannot be satisfied.
+            // If If-Range does not match, the complete file is sent even if the ranges cannot be satisfied.
             let beyond = ("Range", "bytes=10-")
             #expect(try get(connection, [beyond, ("If-Range", "\"other\"")]).status == 200)
             #expect(try get(connection, [beyond, ("If-Range", tag)]).status == 416)
@@ -64,7 +64,7 @@ struct ConditionTests {
         }
     }
 
-    @Test("RNG-13: a file with a modification time in the future has no strong date, and no date in the future")
+    @Test("RNG-13: if a modification time is in the future, Last-Modified is not later than Date and not strong")
     func future() throws {
         try withServer { server in
             try server.publish(Self.digits, as: "f.bin")
@@ -120,7 +120,8 @@ struct ConditionTests {
                 ([("If-Modified-Since", Self.earlier)], 200), ([("If-Modified-Since", "junk")], 200),
                 ([("If-None-Match", "\"a\""), ("If-Modified-Since", Self.later)], 200),
                 ([("If-None-Match", tag), ("If-Modified-Since", Self.earlier)], 304),
-                // The first two fields are evaluated before the second two, and both before Range.
+                // If-Match and If-Unmodified-Since are evaluated before If-None-Match and If-Modified-Since, and all of
+                // them before Range.
                 ([("If-Match", "\"a\""), ("If-None-Match", tag)], 412),
                 ([("If-Match", tag), ("If-None-Match", tag)], 304),
                 ([("If-Match", "\"a\""), range], 412), ([("If-None-Match", tag), range], 304),
@@ -148,7 +149,7 @@ struct ConditionTests {
                 }
                 if response.status >= 300 { #expect(response.content.firstRange(of: Self.digits) == nil, "\(fields)") }
             }
-            // HEAD is evaluated like GET, except for Range.
+            // The conditions of HEAD are evaluated like those of GET; Range is ignored.
             for (fields, status) in cases where ![206, 416].contains(status) {
                 let response = try connection.exchange(Request("HEAD", "/files/f.bin", fields))
                 #expect(response.status == status, "HEAD \(fields)")

@@ -29,7 +29,7 @@ struct ListingStreamTests {
         for name in names { _ = try descriptor.open(at: name, [.writeOnly, .create]) }
     }
 
-    @Test("Each page has a Link to the next one, in the order of the names' bytes, below the URL that clients use")
+    @Test("JSON pages list the names in byte order, and Link has the public URL of the next page")
     func pages() throws {
         try withServer("--public-url", "https://files.example/in%20box") { server in
             let names = ["B", "a", "a b", "a&b=c+d;e", "a%", "b?#", "é", "e\u{301}", "日本"]
@@ -125,7 +125,7 @@ struct ListingStreamTests {
     }
 
     @Test(
-        "A read error during a listing breaks the message: no client uses an incomplete listing as a complete one",
+        "After a read error the server aborts the listing, so that no client uses it as a complete listing",
         .enabled(if: SystemCallTrace.isPossible, "needs strace, and the right to trace"))
     func failure() throws {
         try withServer { server in
@@ -136,7 +136,8 @@ struct ListingStreamTests {
             #expect(throws: WireFailure.self) { try broken.readResponse() }
             #expect(broken.received.starts(with: "HTTP/1.1 200 OK\r\n".utf8))
             #expect(!broken.received.elementsEqualAtEnd("0\r\n\r\n"))
-            // Without chunks, the end of the connection ends the content: the connection must be reset instead.
+            // An HTTP/1.0 response has no chunks: a normal end of the connection would end its content. So the server
+            // must reset the connection.
             let old = try server.connect()
             var request = html("/files/d/")
             request.version = "HTTP/1.0"
@@ -169,7 +170,7 @@ struct ListingStreamTests {
                     let old = try server.exchange(request)
                     #expect(!old.fields.contains("Transfer-Encoding") && !old.fields.contains("Content-Length"))
                     #expect(areEqual(old.content, modern.content))
-                    // No byte follows the head, such as the last chunk of empty content.
+                    // No byte follows the head, not even the last chunk of empty content.
                     let connection = try server.connect()
                     let head = try connection.exchange(Request("HEAD", target, [("Accept", accept)]))
                     #expect(head.status == 200 && head.value("Content-Type") == modern.value("Content-Type"))

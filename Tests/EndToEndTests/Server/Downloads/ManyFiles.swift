@@ -10,7 +10,7 @@ final class ManyFiles {
     /// The number of files: `ONWARD_LISTING_FILES`, or 100,000.
     static let count = ProcessInfo.processInfo.environment["ONWARD_LISTING_FILES"].flatMap { Int($0) } ?? 100_000
 
-    /// Its name below `files/` of the server that uses it.
+    /// The name of the directory below `files/` of the server that uses the directory.
     static let name = "many"
 
     private let home: String
@@ -30,7 +30,7 @@ final class ManyFiles {
         let lock = try FileDescriptor.open(base + ".lock", [.readWrite, .create])
         self.lock = lock
         guard try pollUntil(within: .seconds(600), { try lock.tryLock() ? true : nil }) != nil else {
-            throw TestFailure("another run has \(base)")
+            throw TestFailure("another run uses \(base)")
         }
         if access(home, F_OK) != 0 { try Self.make(home) }
         guard rename(home, lent) == 0 else { throw Errno.current }

@@ -35,7 +35,7 @@ struct MultipleRangeTests {
         }
     }
 
-    @Test("RNG-25: each response has a new boundary, and content that looks like one has no effect")
+    @Test("RNG-25: each response has a new boundary, and content that looks like a boundary has no effect")
     func boundary() throws {
         try withServer { server in
             let first = Array("--x\r\nContent-Range: bytes 0-1/2\r\n\r\n--x--\r\n".utf8)

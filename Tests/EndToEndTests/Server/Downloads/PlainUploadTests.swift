@@ -101,7 +101,7 @@ struct PlainUploadTests {
         }
     }
 
-    @Test("INT-05: a condition that is false for the head of the request is answered before any content")
+    @Test("INT-05: a PUT whose condition is false gets 412 before it sends content")
     func early() throws {
         try withServer { server in
             try server.publish([1], as: "f.txt")

@@ -4,7 +4,7 @@ import Testing
 /// Conditions are checked at the creation of an upload, and again, in one step, when its file is published.
 @Suite("Conditions at publication", .blocking)
 struct PublicationConditionTests {
-    @Test("A plain PUT fails with 412 if the file changes between its head and its end")
+    @Test("A plain PUT fails with 412 if the file changes between the head and the end of the request")
     func plain() throws {
         let content = Payload.bytes(100_000)
         try withServer { server in
@@ -27,7 +27,7 @@ struct PublicationConditionTests {
         }
     }
 
-    @Test("A resumable upload whose condition is false at its end gets 412 and ?1, and repeats get the same response")
+    @Test("An append that completes an upload with a false condition gets 412 and ?1, and so does a repeated append")
     func resumable() throws {
         try withServer { server in
             try server.publish([1], as: "old.bin")
@@ -38,7 +38,7 @@ struct PublicationConditionTests {
                 creation.fields.append(condition)
                 let location = try #require(try server.exchange(creation).location)
                 try server.publish([2, 2], as: name)
-                // The response survives a restart, too.
+                // The condition of the upload survives a restart.
                 try server.restart()
                 let response = try server.exchange(.append(.v8, location, at: 3, complete: true, .bytes([8, 9, 10])))
                 #expect(response.status == 412, "\(name)")
@@ -53,7 +53,8 @@ struct PublicationConditionTests {
         }
     }
 
-    /// Clients whose heads have all been checked complete their uploads at the same time.
+    /// Sends 12 requests, waits until the server has checked the head of each, completes all of them at the same time,
+    /// and returns the statuses of the responses.
     private func race(_ server: ServerProcess, _ name: String, _ condition: (String, String)) throws -> [Int] {
         let connections = try (0..<12).map { _ in try server.connect() }
         for connection in connections {

@@ -3,8 +3,8 @@ import Glibc
 import TestSupport
 import Testing
 
-/// Programs of other projects with the server, behind a proxy that breaks connections: `make test-clients`, which
-/// installs all of them.
+/// Programs of other projects transfer files through a proxy that breaks their connections to the server.
+/// `make test-clients` installs the programs and runs these tests.
 @Suite(
     "Clients of other projects", .serialized, .blocking,
     .enabled(if: getenv("ONWARD_CLIENTS") != nil, "make test-clients runs it"))
@@ -159,7 +159,7 @@ struct RealClientTests {
         }
     }
 
-    /// A header for 16 bits, one channel and 44,100 Hz (RIFF).
+    /// The RIFF header of a sound file with samples of 16 bits, one channel and 44,100 samples a second.
     private static func waveHeader(samples count: Int) -> [UInt8] {
         func little(_ value: Int, _ bytes: Int) -> [UInt8] { (0..<bytes).map { UInt8(value >> (8 * $0) & 0xFF) } }
         return Array("RIFF".utf8) + little(36 + count, 4) + Array("WAVEfmt ".utf8) + little(16, 4) + little(1, 2)

@@ -30,13 +30,13 @@ struct ReplacementTests {
                 try server.setModified("f.bin", to: 1_700_000_000)
                 try expectNewTag(content)
             }
-            // A user renames another file over it, with the same modification time.
+            // A user replaces the file by renaming another file that has the same modification time.
             let fourth = Payload.bytes(1000, seed: 4)
             try server.place(fourth, as: "other.bin")
             try server.setModified("other.bin", to: 1_700_000_000)
             #expect(rename(server.path(of: "other.bin"), server.path(of: "f.bin")) == 0)
             try expectNewTag(fourth)
-            // A user writes into the file, and sets the time back.
+            // A user writes into the file, and restores its modification time.
             let fifth = Payload.bytes(1000, seed: 5)
             try server.writeSparse(fifth, at: 0, of: "f.bin")
             try server.setModified("f.bin", to: 1_700_000_000)
@@ -60,7 +60,7 @@ struct ReplacementTests {
         }
     }
 
-    // More bytes than the buffers of both kernels hold.
+    // More bytes than fit into the socket buffers of server and client: a download is unfinished when the file changes.
     private static let old = Payload.bytes(9 << 20, seed: 1)
     private static let new = Payload.bytes(9 << 20, seed: 2)
 
@@ -104,9 +104,9 @@ struct ReplacementTests {
         }
     }
 
-    @Test("RNG-20: the download of a file that is truncated ends early, and is not filled up")
+    @Test("RNG-20: if a file is truncated during its download, the response ends early and has no other bytes")
     func shrinking() throws {
-        // Only the time limit ends such a response.
+        // Only the idle timeout ends such a response.
         try withServer("--idle-timeout", "2") { server in
             try server.place(Self.old, as: "f.bin")
             let connection = try RawConnection(

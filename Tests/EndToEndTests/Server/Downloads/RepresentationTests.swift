@@ -82,7 +82,7 @@ struct RepresentationTests {
         }
     }
 
-    @Test("SEC-13: an attachment has the name of the file, with any characters")
+    @Test("SEC-13: Content-Disposition of an attachment has the file's name, whatever characters the name has")
     func attachmentNames() throws {
         try withServer { server in
             for (name, disposition) in [
@@ -141,7 +141,7 @@ struct RepresentationTests {
     }
 
     @Test(
-        "APP-23 RNG-19: type, coding and language of the upload apply to this version of the file, and to no other")
+        "APP-23 RNG-19: content type, coding and language of an upload apply only to the version that it published")
     func metadata() throws {
         let metadata = [
             ("Content-Type", "text/x-own; a=b"), ("Content-Encoding", "gzip"), ("Content-Language", "de, en"),
@@ -173,15 +173,15 @@ struct RepresentationTests {
             try server.restart()
             #expect(try expectMetadata("plain.txt", true) == first)
             #expect(try expectMetadata("parts.txt", true) == parts)
-            // Another version with the same bytes, uploaded without these fields.
+            // The same bytes are uploaded again, without these fields: this is another version.
             try server.publish(content, as: "plain.txt")
             let second = try expectMetadata("plain.txt", false)
             #expect(second != first)
-            // A file that a user has placed under the name.
+            // A user replaces the file with another one.
             try server.place(content, as: "other.txt")
             #expect(rename(server.path(of: "other.txt"), server.path(of: "parts.txt")) == 0)
             #expect(try expectMetadata("parts.txt", false) != parts)
-            // A new file after a removal.
+            // The file is removed, and a user creates a new file of the same name.
             #expect(try server.exchange(Request("PUT", "/files/x.txt", metadata, .bytes(content))).status == 201)
             #expect(try server.exchange(Request("DELETE", "/files/x.txt")).status == 204)
             try server.place(content, as: "x.txt")

@@ -11,7 +11,7 @@ extension ServerProcess {
     /// The path of a published file.
     func path(of name: String) -> String { root + "/files/" + name }
 
-    /// The content of a published file; `nil` if there is none.
+    /// The content of a published file; `nil` if the file does not exist.
     func fileContent(_ name: String) -> [UInt8]? {
         FileManager.default.contents(atPath: path(of: name)).map { [UInt8]($0) }
     }
@@ -62,7 +62,7 @@ func areEqual(_ left: [UInt8], _ right: [UInt8]) -> Bool {
     left.count == right.count && memcmp(left, right, left.count) == 0
 }
 
-/// The size of a file in bytes; 0 if there is none.
+/// The size of a file in bytes; 0 if the file does not exist.
 func fileSize(_ path: String) -> Int {
     var information = stat()
     return stat(path, &information) == 0 ? Int(information.st_size) : 0

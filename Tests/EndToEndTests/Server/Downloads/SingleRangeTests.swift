@@ -6,7 +6,7 @@ import Testing
 struct SingleRangeTests {
     private static let digits = Array("0123456789".utf8)
 
-    @Test("RNG-03 RNG-04 RNG-05 RNG-09 RNG-21: a response to a single range has exactly its bytes")
+    @Test("RNG-03 RNG-04 RNG-05 RNG-09 RNG-21: a response to a single range has exactly the bytes of the range")
     func single() throws {
         let cases: [(range: String, contentRange: String, content: String)] = [
             ("bytes=2-4", "bytes 2-4/10", "234"), ("bytes=0-0", "bytes 0-0/10", "0"),
@@ -22,7 +22,7 @@ struct SingleRangeTests {
             ("bytes=,2-4", "bytes 2-4/10", "234"),
             // Only one of the ranges can be satisfied.
             ("bytes=2-4,10-", "bytes 2-4/10", "234"), ("bytes=2-4, 99-100, -0", "bytes 2-4/10", "234"),
-            // A position that 64 bits cannot represent.
+            // Positions at and beyond the largest signed integer of 64 bits.
             ("bytes=8-9223372036854775807", "bytes 8-9/10", "89"),
             ("bytes=8-9223372036854775808", "bytes 8-9/10", "89"),
             ("bytes=8-18446744073709551616", "bytes 8-9/10", "89"),
@@ -67,7 +67,7 @@ struct SingleRangeTests {
         }
     }
 
-    @Test("RNG-02 RNG-07 RNG-23: an unknown unit, an invalid set or two field lines are ignored")
+    @Test("RNG-02 RNG-07 RNG-23: Range is ignored if its unit is unknown, its set is invalid, or it occurs twice")
     func ignored() throws {
         let values: [[String]] = [
             ["items=0-1"], ["byte=0-1"], ["seconds=1-"], ["bytes"], ["0-1"], [""],
@@ -105,7 +105,7 @@ struct SingleRangeTests {
                 #expect(!response.fields.contains("Content-Range"))
             }
             #expect(whole.value("Accept-Ranges") == "bytes")
-            // HEAD sent no content, so the next response is read correctly.
+            // The responses to HEAD had no content, so the next response is read correctly.
             #expect(try connection.exchange(.get("/files/f.bin")).text == "0123456789")
         }
     }
@@ -145,7 +145,7 @@ struct SingleRangeTests {
         }
     }
 
-    @Test("RNG-17: a 206 has the fields of the 200, and Date")
+    @Test("RNG-17: a 206 response has Date and the same representation fields as the 200 response")
     func fields() throws {
         try withServer { server in
             try server.publish(Self.digits, as: "f.html")

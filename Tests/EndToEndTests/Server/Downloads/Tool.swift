@@ -27,7 +27,7 @@ enum Tool: String, Sendable {
         return try ChildProcess(path, own + arguments)
     }
 
-    /// Runs the program to its end; its standard output is written to a file if one is given.
+    /// Runs the program to its end. If `output` is given, the program gets the option `-o` with this path.
     @discardableResult
     func run(_ arguments: [String], output: String? = nil) throws -> ChildProcess.Ending {
         try start(arguments + (output.map { ["-o", $0] } ?? [])).awaitEnding(within: .seconds(45))

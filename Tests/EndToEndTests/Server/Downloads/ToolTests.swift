@@ -4,8 +4,8 @@ import Glibc
 import TestSupport
 import Testing
 
-/// Common programs. Each test is skipped if its program is not installed: a build does not need them (Debian: curl,
-/// aria2, wget).
+/// Transfers by common programs. Each test is skipped if its program is not installed, because a build does not require
+/// these programs (Debian: curl, aria2, wget).
 @Suite("Existing clients", .blocking)
 struct ToolTests {
     private static let content = Payload.bytes(6 << 20)
@@ -42,7 +42,7 @@ struct ToolTests {
                 #expect(content(of: copy) == Array(Self.content[expected]))
             }
             #expect(unlink(copy) == 0)
-            // Much more than curl receives before it checks its rate.
+            // This file is much larger than what curl receives before it checks its rate.
             let large = try LargeFile(server.root + "/files/large.bin", size: 64 << 20, seed: 3)
             let cut = try Tool.curl.start(["-f", "--limit-rate", "100K", "-o", copy, server.url("/files/large.bin")])
             try awaitPart(copy)
@@ -57,7 +57,7 @@ struct ToolTests {
                 log.contains("GET /files/large.bin 206 in=0 out=\(Int(large.size) - first)") ? true : nil
             }
             #expect(rest)
-            // The file is complete: 416 with the size, whose content curl does not append.
+            // The file is complete: the server responds with 416, and curl does not append the content of the response.
             #expect(try Tool.curl.run(["-C", "-", server.url("/files/large.bin")], output: copy) == .exited(0))
             #expect(try LargeFile.digest(copy) == LargeFile.digest(large.path))
         }
@@ -77,7 +77,7 @@ struct ToolTests {
     }
 
     @Test(
-        "RNG-08: curl sends several ranges, and conditions",
+        "RNG-08: curl downloads several ranges, and does not download an unchanged file again",
         .enabled(if: Tool.curl.isInstalled, "curl is not installed"))
     func curlConditions() throws {
         try withServer { server in
@@ -153,7 +153,7 @@ struct ToolTests {
             try awaitPart(copy)
             cut.kill(SIGINT)
             _ = try cut.awaitEnding()
-            #expect(fileSize(copy + ".aria2") > 0, "it knows what is missing")
+            #expect(fileSize(copy + ".aria2") > 0, "aria2c has saved which parts are missing")
             let second = try Tool.aria2c.start(["-c", "--max-overall-download-limit=2M"] + arguments)
             _ = try server.process.awaitErrorOutput { log in
                 log.split(separator: "\n").filter { $0.contains("GET /files/f.bin 206") }.count >= 4 ? true : nil
@@ -182,7 +182,7 @@ struct ToolTests {
             _ = try server.process.awaitErrorOutput { log in
                 log.contains("GET /files/f.bin 206 in=0 out=\(Self.content.count - first)") ? true : nil
             }
-            // The same command again: no byte is missing.
+            // The same command runs again, although no byte is missing.
             #expect(try Tool.wget.run(["-c", "-O", copy, server.url("/files/f.bin")]) == .exited(0))
             #expect(areEqual(content(of: copy), Self.content))
         }
@@ -202,8 +202,8 @@ struct ToolTests {
             #expect(text.contains("Content-Type: video/mp4\r\n"))
             let tag = try #require(text.split(separator: "ETag: ").last?.split(separator: "\r\n").first)
             first.reset()
-            // The index at the end of the file, then a position in the middle, each with the validator of the first
-            // response.
+            // The browser requests the index at the end of the file, then two positions in the middle, each with the
+            // validator of the first response.
             for (start, wanted) in [(Self.content.count - 40_000, 40_000), (3_000_001, 200_000), (1_234_567, 100_000)] {
                 let connection = try RawConnection(
                     port: server.port, authority: server.authority, receiveBuffer: 64 << 10)

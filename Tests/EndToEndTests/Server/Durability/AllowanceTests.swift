@@ -25,7 +25,7 @@ struct AllowanceTests {
 
     // MARK: Number of uploads
 
-    @Test("SEC-08 CAN-02: one upload more than permitted gets 429, until another one is completed or canceled")
+    @Test("SEC-08 CAN-02: a creation beyond --max-uploads gets 429 until another upload is completed or canceled")
     func numberOfUploads() throws {
         try withServer("--max-uploads", "3") { server in
             let locations = try (0..<3).map { try #require(try create(server, "\($0)", sending: 10).location) }
@@ -57,7 +57,7 @@ struct AllowanceTests {
 
     // MARK: Quota
 
-    @Test("SEC-06 CAN-02: a quota counts files and announced lengths; DELETE of either releases its bytes")
+    @Test("SEC-06 CAN-02: a quota counts files and announced lengths; DELETE of a file or upload releases its bytes")
     func quota() throws {
         try withServer("--quota", "100K") { server in
             let first = try #require(try create(server, "a", length: 60_000, sending: 100).location)
@@ -134,7 +134,7 @@ struct AllowanceTests {
         }
     }
 
-    @Test("SEC-06: when a file is replaced, only the new one counts")
+    @Test("SEC-06: when a file is replaced, only the new file counts for the quota")
     func replacement() throws {
         try withServer("--quota", "100K") { server in
             for _ in 0..<4 {

@@ -5,7 +5,8 @@ import SystemCalls
 import TestSupport
 import Testing
 
-/// `scripts/backup` copies a data directory under load; a server on the copy keeps every offset that it reports.
+/// `scripts/backup` copies a data directory under load. In a server that uses the copy, no upload has an offset below
+/// the offset that was reported before the copy began.
 @Suite(
     "Backup", .blocking,
     .enabled(if: access("/usr/bin/sqlite3", X_OK) == 0, "needs the program sqlite3"))
@@ -16,7 +17,7 @@ struct BackupTests {
         return path + "/scripts/backup"
     }()
 
-    /// An upload of the load.
+    /// An upload that the load has created.
     private struct Upload: Sendable {
         var location: String
         var name: String
@@ -32,7 +33,7 @@ struct BackupTests {
     /// The uploads of the load so far, by name.
     private typealias Ledger = Monitor<[String: Upload]>
 
-    /// Creates, appends, completes, replaces and removes files until the test stops it.
+    /// Creates uploads, appends to them, completes them, and replaces a file, until `continues` returns `false`.
     private func load(_ client: Int, port: UInt16, _ ledger: Ledger, while continues: () -> Bool) throws {
         func exchange(_ request: Request) throws -> Response { try RawConnection(port: port).exchange(request) }
         var history = SeededGenerator.part(client)
@@ -51,7 +52,7 @@ struct BackupTests {
             ledger.withLock { $0[name] = upload }
             return upload
         }
-        // Ten uploads that never end, and are appended to all the time.
+        // These ten uploads never end, and the load appends to them all the time.
         var growing = try (0..<10).map { try create("g\(client)-\($0)", 3_000_000, first: 0) }
         var number = 0
         while continues() {
@@ -84,14 +85,14 @@ struct BackupTests {
             guard last.status == 201 else { throw TestFailure("a completion answered by \(last)") }
             upload.isComplete = true
             ledger.withLock { $0[upload.name] = upload }
-            // A file that is replaced all the time, always by a file that repeats one byte.
+            // This file is replaced all the time; each version of it repeats one byte.
             let shared = [UInt8](repeating: UInt8(number % 256), count: 200_000)
             _ = try exchange(Request("PUT", "/files/shared", [], .bytes(shared)))
         }
     }
 
     @Test(
-        "OFF-09 OFF-10 OFF-15: a copy made under load has complete files, and uploads that continue or are gone"
+        "OFF-09 OFF-10 OFF-15: in a copy made under load, files are complete, and unfinished uploads can continue"
     )
     func underLoad() throws {
         print("BackupTests: ONWARD_SEED=\(SeededGenerator.runSeed)")
@@ -143,7 +144,7 @@ struct BackupTests {
                 continue
             }
             if head.status != 204 {
-                // The upload ended during the copy, so its file is in the copy.
+                // The upload was completed while the copy was made, so its file is in the copy.
                 #expect([404, 409, 410].contains(head.status), "\(head)")
                 #expect(after[name]?.isComplete == true, "\(name) is gone: \(head)")
                 #expect(server.published(name) == recorded.content)

@@ -49,7 +49,8 @@ extension ServerProcess {
         log.split(separator: "\n").count { $0.hasSuffix(" interrupted") }
     }
 
-    /// Waits until `count` requests in all have been interrupted, which is when the server has stored their content.
+    /// Waits until the access log has `count` interrupted requests. The server writes such a line after it has stored
+    /// the received content of the request.
     func awaitInterruptions(_ count: Int) throws {
         _ = try process.awaitErrorOutput { Self.interruptions(in: $0) >= count ? true : nil }
     }

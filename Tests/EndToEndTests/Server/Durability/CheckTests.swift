@@ -20,7 +20,7 @@ struct CheckTests {
         }
     }
 
-    @Test("an undamaged directory ends with 0, one in use with 75, a missing one with 74, a wrong command line with 64")
+    @Test("check exits with 0 for no damage, 75 for a directory in use, 74 for a missing one, 64 for a wrong option")
     func statuses() throws {
         try withDirectory { server, _ in
             let run = try check(server.root)
@@ -35,7 +35,7 @@ struct CheckTests {
         }
     }
 
-    @Test("SEC-17 OFF-15: damage ends with 74 and a line for each finding; the server deactivates the damaged uploads")
+    @Test("SEC-17 OFF-15: check reports each damage and exits with 74; serve deactivates the damaged uploads")
     func damage() throws {
         try withDirectory { server, location in
             let blob = server.root + "/uploads/" + (try #require(server.unfinished.keys.first))

@@ -3,7 +3,7 @@ import SystemCalls
 /// Clients that run at the same time, each on its own thread.
 enum ConcurrentClients {
     /// Runs `body` for 0 ..< `count`, waits for all of them and returns their results, in order.
-    /// - Throws: The error of the first client that failed, in that order.
+    /// - Throws: If clients failed, the error of the client with the smallest number among them.
     static func run<Value: Sendable>(
         _ count: Int, _ body: @escaping @Sendable (Int) throws -> Value
     ) throws -> [Value] {

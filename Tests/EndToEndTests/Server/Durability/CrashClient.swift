@@ -11,10 +11,10 @@ struct CrashClient {
     /// Whether the client removes each file after verifying it, so that the disk does not fill up.
     private let removes: Bool
 
-    /// The present upload of the client.
+    /// The current upload of the client.
     private struct Upload {
         var name: String
-        /// The part of the pool that is its content.
+        /// The part of ``BytePool`` that is the upload's content.
         var content: Range<Int>
         var dialect: Interop
         var method: String
@@ -34,11 +34,12 @@ struct CrashClient {
         /// Whether the upload replaces the file of the same name.
         var isReplacement = false
 
-        /// Whether the server knew the length when it last reported the offset.
+        /// Whether the last retrieval of the offset also returned the length.
         var isLengthKnown = false
 
         var bytes: ArraySlice<UInt8> { BytePool.bytes[content] }
-        /// Whether content that reaches the known length completes the upload, also with `?0`.
+        /// Whether content that reaches the known length completes the upload, even in a request that is not declared
+        /// as the last one.
         var lengthCompletes: Bool { [.v5, .v6].contains(dialect) }
     }
 
@@ -144,7 +145,7 @@ struct CrashClient {
         let offset = try retrieve(&upload, location)
         if upload.isComplete { return }
         if upload.isCancelled || random.oneIn(40) { return try cancel(&upload, location) }
-        // Sometimes an append that is refused. Its response has the offset, too.
+        // Sometimes the client sends an append that is refused. The response has the offset, too.
         if random.oneIn(6) { try appendAtWrongOffset(&upload, location, offset) }
         try append(&upload, location, at: offset)
     }

@@ -126,7 +126,7 @@ final class CrashWorld: Sendable {
     /// Requires that a file has exactly this content.
     func require(_ name: String, _ content: Range<Int>) throws {
         guard FileManager.default.contents(atPath: "\(files)/\(name)") == Data(BytePool.bytes[content]) else {
-            throw TestFailure("\(name) was reported as complete, and is not")
+            throw TestFailure("\(name) was reported as complete, but does not have its expected content")
         }
     }
 }

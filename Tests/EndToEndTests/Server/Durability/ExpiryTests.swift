@@ -20,7 +20,7 @@ struct ExpiryTests {
         }
     }
 
-    @Test("LIM-19 CAN-02: an expired upload is inaccessible, and its bytes, its place and its quota are free")
+    @Test("LIM-19 CAN-02: an expired upload is deleted, and no longer counts for --max-uploads and --quota")
     func expires() throws {
         try withServer("--max-age", "2s", "--max-uploads", "1", "--quota", "1500") { server in
             let begun = ContinuousClock.now
@@ -65,7 +65,7 @@ struct ExpiryTests {
         }
     }
 
-    @Test("CMP-04 CMP-05: the response of a completed upload is kept for the configured time, and the file for ever")
+    @Test("CMP-04 CMP-05: the response of a completed upload expires after the configured time; the file remains")
     func completed() throws {
         try withServer("--keep-completed", "2s") { server in
             let (location, completed) = try Pace.within(.seconds(2)) { pace in

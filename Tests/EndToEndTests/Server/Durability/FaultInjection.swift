@@ -25,7 +25,7 @@ final class FaultInjection {
         _ = try tracer.awaitErrorOutput { $0.contains(" attached") ? true : nil }
     }
 
-    /// Removes strace from the process, which continues.
+    /// Detaches strace from the process; the process continues.
     /// - Returns: The number of calls that failed.
     @discardableResult
     func end() throws -> Int {

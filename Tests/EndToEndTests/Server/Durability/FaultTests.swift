@@ -24,7 +24,7 @@ struct FaultTests {
         var occasions = "1+"
         var status = 500
         var code = "storage-error"
-        /// Whether the failure comes before any byte of the request counts.
+        /// Whether the offset remains as before the request, because the call fails before any byte is recorded.
         var keepsOffset = true
 
         var testDescription: String { "\(error) of \(calls), \(occasions), in \(place)" }
@@ -118,7 +118,8 @@ struct FaultTests {
                 .append(.v8, location, at: Self.begun, complete: true, .bytes(part(Self.begun..<Self.length))))
             expectCorrectOffset(refusal, fault)
             #expect(try faults.end() > 0)
-            // A request either finds the completion running or ended. Without a request the sweep ends it.
+            // The next request finds the completion either running or ended. Without a request, the periodic sweep ends
+            // the completion.
             let head = try server.exchange(.retrieval(.v8, location))
             #expect(head.status == 204, "\(head)")
             let offset = try #require(head.offset)
@@ -182,7 +183,7 @@ struct FaultTests {
     }
 
     @Test(
-        "CRE-23: a creation that cannot be stored leaves no file and no row",
+        "CRE-23: a creation that cannot be stored leaves no file and no row in the database",
         arguments: [
             Fault(calls: "openat", place: .uploads), Fault(calls: "openat", place: .uploads, error: "EROFS"),
             Fault(calls: "openat", place: .uploads, error: "EMFILE"),
@@ -211,7 +212,7 @@ struct FaultTests {
         }
     }
 
-    @Test("SEC-17: a server without free descriptors reports it, and continues when descriptors are free again")
+    @Test("SEC-17: a server without free descriptors reports an error, and continues when descriptors are free again")
     func descriptors() throws {
         try withServer { server in
             let process = server.process.identifier
@@ -219,7 +220,7 @@ struct FaultTests {
             let location = try server.begin(.v8, "/files/file.bin", part(0..<Self.begun), length: Self.length)
             let connection = try server.connect()
             #expect(try connection.exchange(.get("/healthz")).status == 200)
-            // The connection of the creation is closed when both sides have closed it.
+            // Waits until the server has closed the connection of the creation: only `connection` is left.
             let isClosed = pollUntil(within: .seconds(60)) { sockets(process).count == listening + 1 ? true : nil }
             #expect(isClosed == true)
             let open = Set(descriptors(process))
@@ -259,7 +260,7 @@ struct FaultTests {
         #expect(try tool.awaitEnding() == .exited(0), "\(tool.errorOutput)")
     }
 
-    /// The result of a check is reused for a second.
+    /// Waits until `/readyz` responds with 200. The server uses the result of a check again for a second.
     private func expectReady(_ server: ServerProcess) throws {
         let isReady = try pollUntil(within: .seconds(60)) {
             try server.exchange(.get("/readyz")).status == 200 ? true : nil

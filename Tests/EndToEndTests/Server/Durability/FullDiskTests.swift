@@ -41,7 +41,7 @@ struct FullDiskTests {
     /// Fills the disk, except for `count` bytes.
     private func fill(_ server: ServerProcess, leaving count: Int = 0) throws -> String {
         let path = server.root + "/ballast"
-        // Closed on exec: otherwise a server started by another test would keep the space occupied.
+        // "e" closes the file on exec: otherwise a server started by another test would keep the space occupied.
         let handle = try #require(fopen(path, "we"))
         let block = [UInt8](repeating: 0, count: 4096)
         while fwrite(block, 1, block.count, handle) == block.count, fflush(handle) == 0 {}
@@ -53,7 +53,7 @@ struct FullDiskTests {
     }
 
     @Test(
-        "SEC-17 CRE-23 OFF-09: a full disk gets 507 and a correct offset, and the upload continues when there is room",
+        "SEC-17 CRE-23 OFF-09: an upload to a full disk gets 507 and a correct offset, and continues when there is space",
         arguments: [false, true])
     func fullWhileReceiving(chunked: Bool) throws {
         try withSmallDisk { server in
@@ -158,7 +158,7 @@ struct FullDiskTests {
         }
     }
 
-    @Test("SEC-17: a server starts on a full disk, serves its files, and a removal makes room")
+    @Test("SEC-17: a server starts on a full disk and serves its files; it is ready after a file was removed")
     func startOnFullDisk() throws {
         try withSmallDisk { server in
             let bytes = BytePool.repeated(0..<2_000_000)
@@ -176,7 +176,7 @@ struct FullDiskTests {
         }
     }
 
-    @Test("a file system mounted below files/ accepts no uploads; the upload completes when it is unmounted")
+    @Test("An upload to a file system mounted below files/ fails, and completes when that file system is unmounted")
     func otherFileSystem() throws {
         try withServer { server in
             let volume = server.root + "/files/volume"

@@ -71,7 +71,7 @@ struct InterruptionTests {
                         .v8, location, at: offset, complete: true,
                         chunked ? .openChunks : .declared(Int64(Self.length - offset))
                     ).with("Expect", "100-continue"))
-                // From here on the server has the request.
+                // The server has the head of the request now.
                 try connection.requireInterim()
                 try send(offset..<offset + count, chunked: chunked, on: connection, &random)
                 try cut(connection, kind)
@@ -101,7 +101,7 @@ struct InterruptionTests {
 
     /// The argument is the part of the chunked coding that is sent before the cut.
     @Test(
-        "APP-14: chunked content that ends before the end of its last chunk completes nothing",
+        "APP-14: chunked content that ends before its last chunk does not complete the upload",
         arguments: ["", "5", "5\r", "5\r\n", "5\r\nhel", "5\r\nhello", "5\r\nhello\r\n", "5\r\nhello\r\n0", "0\r\n"])
     func insideTheCoding(_ text: String) throws {
         try withServer { server in
@@ -125,7 +125,7 @@ struct InterruptionTests {
         }
     }
 
-    @Test("INT-08 OFF-10 CRE-21: no offset in a 104 exceeds that of a later HEAD, after a cut at any byte")
+    @Test("INT-08 OFF-10 CRE-21: after a cut at any byte, HEAD reports no offset below that of a 104")
     func progress() throws {
         var random = SeededGenerator.part(50)
         try withServer { server in

@@ -7,7 +7,7 @@ import Testing
 
 @testable import UploadStorage
 
-/// A large data directory, as a server leaves it. The same numbers always create the same kind of directory.
+/// A large data directory, as a stopped or killed server leaves it.
 struct LargeCatalog {
     var finished = 0
     /// The number of unfinished uploads, each with one byte.
@@ -59,7 +59,7 @@ struct LargeCatalog {
         }
     }
 
-    /// Inserts `count` copies of one row.
+    /// Inserts `count` uploads, which differ only in their identifiers and principals.
     private func insert(_ count: Int, _ phase: UploadRecord.Phase, _ connection: SQLiteConnection) throws {
         guard count > 0 else { return }
         let upload = NewUpload(

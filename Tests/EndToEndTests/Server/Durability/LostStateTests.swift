@@ -3,7 +3,7 @@ import FoundationEssentials
 import Glibc
 import Testing
 
-@Suite("Bytes that change while the server is down", .blocking)
+@Suite("Stored bytes that are changed without the server", .blocking)
 struct LostStateTests {
     enum Loss: CaseIterable, CustomTestStringConvertible {
         case oneByte, everything, file
@@ -11,7 +11,7 @@ struct LostStateTests {
         var testDescription: String { "\(self)" }
     }
 
-    /// The path of the bytes of the only unfinished upload.
+    /// The path of the file with the bytes of the only unfinished upload.
     private func bytes(_ server: ServerProcess) throws -> String {
         #expect(server.unfinished.count == 1)
         return server.root + "/uploads/" + (try #require(server.unfinished.keys.first))
@@ -56,7 +56,7 @@ struct LostStateTests {
         }
     }
 
-    @Test("OFF-15: bytes after the last acknowledged one do not count after a crash")
+    @Test("OFF-15: bytes after the last acknowledged byte do not count after a crash")
     func surplus() throws {
         try withServer { server in
             let location = try server.begin(.v8, "/files/file.bin", BytePool.repeated(0..<100_000))
@@ -74,7 +74,7 @@ struct LostStateTests {
         }
     }
 
-    @Test("OFF-15: an upload that loses bytes while it is running ends with an error, and publishes no shorter file")
+    @Test("OFF-15: an upload that loses bytes while the server runs ends with an error, and publishes no shorter file")
     func lossWhileRunning() throws {
         try withServer { server in
             let location = try server.begin(.v8, "/files/file.bin", BytePool.repeated(0..<100_000))
@@ -87,7 +87,7 @@ struct LostStateTests {
         }
     }
 
-    @Test("The log names the upload that lost bytes by its hash", arguments: [true, false])
+    @Test("If an upload has lost bytes, the log names the upload by its hash", arguments: [true, false])
     func lossIsLogged(whileRunning: Bool) throws {
         try withServer { server in
             let location = try server.begin(.v8, "/files/file.bin", BytePool.repeated(0..<100_000), length: 200_000)
@@ -101,7 +101,7 @@ struct LostStateTests {
                 text.split(separator: "\n", omittingEmptySubsequences: false).dropLast()
                     .first { $0.contains("error: ") && $0.contains("acknowledged") }.map(String.init)
             }
-            // The same hash as in the access log.
+            // The access log has the same hash.
             let word = String(try #require(line.firstMatch(of: /upload:[0-9a-f]{8}/)).output)
             _ = try server.process.awaitErrorOutput { $0.contains("/uploads/" + word) ? true : nil }
             #expect(!server.log.contains(location.split(separator: "/").last ?? "?"))

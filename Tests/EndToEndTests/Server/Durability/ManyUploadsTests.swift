@@ -60,7 +60,7 @@ struct ManyUploadsTests {
                     + " 20 uploads beside them in \(ContinuousClock.now - began)")
             #expect(during.threads - before.threads <= 220)
             #expect(during.descriptors - before.descriptors <= 450)
-            // Each upload can be continued by its own client, or by another client that takes it over.
+            // Each upload can still be continued by its own client, or taken over by another client.
             for (number, (connection, location)) in stalled.enumerated() {
                 if number.isMultiple(of: 2) {
                     try connection.send(BytePool.repeated(20_000..<100_000))
@@ -93,7 +93,7 @@ struct ManyUploadsTests {
             let open = try server.connect()
             #expect(try open.exchange(.retrieval(.v8, location)).offset == 1000)
             let process = server.process.identifier
-            // Open descriptors stay open; no further one can be opened.
+            // Open descriptors stay open; no further descriptor can be opened.
             try limitDescriptors(process, to: "8:")
             let refused = try open.exchange(.creation(.v8, "PUT", "/files/other.bin", complete: false, .bytes([1, 2])))
             #expect((500..<600).contains(refused.status), "\(refused)")

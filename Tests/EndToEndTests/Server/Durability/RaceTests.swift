@@ -23,7 +23,7 @@ struct RaceTests {
             UInt8(truncatingIfNeeded: position & 1 == 0 ? number : number >> 8 &+ 131)
         }
 
-        /// The bytes are computed in bulk: while a client computes, others take over the upload.
+        /// The bytes are computed in bulk, because other clients take over the upload while a client computes slowly.
         var bytes: [UInt8] {
             let pair = UInt16(Self.byte(number, at: start)) | UInt16(Self.byte(number, at: start + 1)) << 8
             return [UInt16](repeating: pair.littleEndian, count: count / 2 + 1).withUnsafeBytes {
@@ -54,10 +54,10 @@ struct RaceTests {
             for attempt in attempts where attempt.isConfirmed {
                 #expect(
                     Array(content[attempt.start..<attempt.start + attempt.count]) == attempt.bytes,
-                    "append \(attempt.number) was confirmed, and its bytes are missing, \(seed)")
+                    "append \(attempt.number) was confirmed, but its bytes are missing, \(seed)")
             }
             #expect(Self.isChain(content, of: attempts), "\(seed)")
-            print("\(seed): \(attempts.count) appends, \(attempts.count { $0.isConfirmed }) of them complete")
+            print("\(seed): \(attempts.count) appends, \(attempts.count { $0.isConfirmed }) of them confirmed")
         }
     }
 
@@ -102,7 +102,7 @@ struct RaceTests {
         }
     }
 
-    /// Whether the content is a sequence of beginnings of the attempts, each of which starts at the end of another one.
+    /// Whether the content is a sequence of prefixes of the attempts, each of which starts at the end of the one before.
     private static func isChain(_ content: [UInt8], of attempts: [Attempt]) -> Bool {
         let starts = Dictionary(grouping: attempts, by: \.start)
         var reachable: Set<Int> = [0]
@@ -120,7 +120,7 @@ struct RaceTests {
         return reachable.contains(content.count)
     }
 
-    @Test("CON-08 OFF-11 OFF-09: after a cut at any byte the next append is accepted at HEAD's offset")
+    @Test("CON-08 OFF-11 OFF-09: after a cut at any byte the next append is accepted at the offset that HEAD reports")
     func randomCuts() throws {
         let history = SeededGenerator.part(21)
         try withServer { server in
@@ -157,7 +157,7 @@ struct RaceTests {
                 guard last.status == 201 else { throw TestFailure("completion: \(last)") }
                 return
             }
-            // Every other append is read to its end: its response has the offset that HEAD reports.
+            // In every second round the append ends normally; its response has the offset of the end of its content.
             let count = Int.random(in: 0...min(15_000, (length - offset) / 2), using: &random)
             let content = BytePool.repeated(offset..<offset + count)
             let connection = try RawConnection(port: port)
@@ -175,7 +175,7 @@ struct RaceTests {
                     .v8, location, at: offset, complete: false, isChunked ? .openChunks : .declared(Int64(count + 9))
                 )
                 .with("Expect", "100-continue"))
-            // A request that arrives while HEAD is answered would come after it.
+            // Without this wait, the server could receive the append after the next HEAD.
             try connection.requireInterim()
             for start in stride(from: 0, to: content.count, by: 5000) {
                 let piece = Array(content[start..<min(content.count, start + 5000)])
@@ -211,7 +211,8 @@ struct RaceTests {
             let answered = outcomes.count { $0.completion == 201 }
             let silent = outcomes.count { $0.completion == nil && server.published($0.name) != nil }
             print(
-                "DELETE against PATCH: \(outcomes.count) races, PATCH won \(answered) with and \(silent) without answer"
+                "DELETE against PATCH: \(outcomes.count) races, PATCH completed \(answered) uploads with a response, "
+                    + "\(silent) without a response"
             )
             // A completed upload has a response, even if its resource is deleted.
             #expect(silent == 0)
@@ -222,7 +223,7 @@ struct RaceTests {
     private struct Outcome: Sendable {
         let name: String
         let deletion: Int
-        /// Nil if the connection was closed without a response.
+        /// The status of the response to PATCH; `nil` if the connection was closed without a response.
         let completion: Int?
         let later: Int
     }

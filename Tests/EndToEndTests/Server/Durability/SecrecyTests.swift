@@ -16,7 +16,7 @@ struct SecrecyTests {
             return value
         }
 
-        /// A value of a pair of `Upload-Metadata`, which is Base64.
+        /// A value for a pair of `Upload-Metadata`; its length makes the value valid Base64.
         mutating func makePairValue(_ place: String) -> String {
             var value = make(place)
             value.removeLast(value.count % 4)
@@ -45,7 +45,7 @@ struct SecrecyTests {
         }
     }
 
-    @Test("SEC-15: no secret of any request reaches the database, its log, uploads/ or the access log")
+    @Test("SEC-15: no secret of any request reaches the database, its write-ahead log, uploads/ or the access log")
     func secrets() throws {
         print("SecrecyTests: ONWARD_SEED=\(SeededGenerator.runSeed)")
         var secrets = Secrets()
@@ -67,15 +67,15 @@ struct SecrecyTests {
             let whole = try send(.creation(version, "POST", "/files/", complete: true, .bytes([4])), "whole creation")
             #expect(whole.status == 201, "\(whole)")
             let cancelled = try send(
-                .creation(version, "PUT", "/files/c", complete: false, .bytes([1])), "canceled one")
+                .creation(version, "PUT", "/files/c", complete: false, .bytes([1])), "canceled creation")
             let location = try #require(cancelled.location)
             #expect(try send(.cancellation(version, location), "cancellation").status == 204)
             let refused = try send(
-                .creation(version, "PUT", name, complete: true, .bytes([1])).with("If-Match", "\"none\""), "refused one"
-            )
+                .creation(version, "PUT", name, complete: true, .bytes([1])).with("If-Match", "\"none\""),
+                "refused creation")
             #expect(refused.status == 412, "\(refused)")
         }
-        // Malformed, as a key occurs twice.
+        // This `Upload-Metadata` is malformed, because a key occurs twice.
         let pair = "key " + secrets.makePairValue("malformed Upload-Metadata")
         let malformed = try server.exchange(
             .creation(.v8, "POST", "/files/", complete: false, .bytes([1])).with(token: token)
@@ -144,7 +144,7 @@ struct SecrecyTests {
     }
 
     @Test(
-        "a creation with more stored fields than the limit is refused before its content, with the limit",
+        "a creation whose stored fields exceed the limit gets 431, which names the limit, before it sends content",
         arguments: [true, false])
     func bound(_ isUpload: Bool) throws {
         try withServer { server in
@@ -167,7 +167,7 @@ struct SecrecyTests {
                 .creation(.v8, "PUT", "/files/b", complete: true, .bytes([1]))
                     .with("X-Long", String(repeating: "z", count: 30_000)))
             #expect(other.status == 201)
-            // A pair that is not stored does not count, either.
+            // A pair of Upload-Metadata that is not stored does not count, either.
             func post(_ key: String) throws -> Int {
                 let pair = key + " " + String(repeating: "YWFh", count: 5000)
                 return try server.exchange(

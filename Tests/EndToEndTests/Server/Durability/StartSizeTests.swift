@@ -5,8 +5,8 @@ import SystemCalls
 import TestSupport
 import Testing
 
-/// The cost of a start must not depend on the amount of stored data. `ONWARD_ROWS` sets the number of each kind
-/// (20,000).
+/// The cost of a start must not depend on the amount of stored data. `ONWARD_ROWS` sets the number of uploads and files
+/// of each kind in the large directory (default: 20,000).
 @Suite("A start with a large data directory", .serialized, .blocking)
 struct StartSizeTests {
     private static let rows = ProcessInfo.processInfo.environment["ONWARD_ROWS"].flatMap { Int($0) } ?? 20_000
@@ -45,7 +45,7 @@ struct StartSizeTests {
         cost.milliseconds = Int((SystemClock.monotonicNanoseconds() - begun) / 1_000_000)
         cost.processorMilliseconds = try processorMilliseconds(process.identifier)
         cost.residentKiB = (process.peakResidentBytes() ?? 0) >> 10
-        // In any order, this file is examined last.
+        // Waits until the server has removed all orphans.
         let isSwept: Bool? = pollUntil(within: .seconds(300)) {
             let names = (try? FileManager.default.contentsOfDirectory(atPath: root + "/uploads")) ?? []
             return names.contains { $0.hasPrefix("orphan") } ? nil : true

@@ -5,7 +5,8 @@ import SystemCalls
 import TestSupport
 import Testing
 
-/// SIGKILL cannot test this, because the kernel survives it: everything is on stable storage before it is reported.
+/// Everything is on stable storage before it is reported. A test with SIGKILL cannot verify this, because the kernel
+/// keeps the bytes that a killed process has written.
 @Suite(
     "Order of synchronization", .blocking,
     .enabled(if: SystemCallTrace.isPossible, "needs strace, and the right to trace"))
@@ -28,7 +29,7 @@ struct SynchronizationTests {
             return UInt16(text[range.upperBound...].prefix { $0.isNumber })
         }
         try body(port, directory.path + "/data")
-        // strace does not pass the signal on: the server is the child process of strace whose data directory is ours.
+        // strace does not forward the signal, so the signal is sent to the server, the child process of strace.
         let server = try #require(Self.child(of: process.identifier))
         kill(server, SIGTERM)
         _ = try process.awaitEnding()
@@ -72,7 +73,7 @@ struct SynchronizationTests {
     }
 
     @Test(
-        "OFF-09 OFF-10 OFF-18: bytes of a running append are synchronized before other requests get their offset",
+        "OFF-09 OFF-10 OFF-18: bytes of a running append are synchronized before another request gets the offset",
         arguments: Report.allCases)
     func running(_ report: Report) throws {
         var held: RawConnection?

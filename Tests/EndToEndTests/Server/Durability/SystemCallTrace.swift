@@ -8,7 +8,7 @@ import Testing
 struct SystemCallTrace {
     struct Call {
         let name: String
-        /// The line with arguments and result; descriptors have their paths.
+        /// The line with arguments and result; each descriptor is followed by its path.
         let text: String
         /// The lines of the trace at which the call began and returned.
         let begin: Int
@@ -17,7 +17,7 @@ struct SystemCallTrace {
 
     let calls: [Call]
 
-    /// Whether this process may trace others.
+    /// Whether this process may trace other processes.
     static let isPossible: Bool = {
         guard let probe = try? ChildProcess("/usr/bin/strace", ["-o", "/dev/null", "true"]) else { return false }
         return (try? probe.awaitEnding(within: .seconds(60))) == .exited(0)

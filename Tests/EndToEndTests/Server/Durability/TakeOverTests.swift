@@ -67,7 +67,7 @@ struct TakeOverTests {
             #expect(response.complete == false)
             let offset = Int(try #require(response.offset))
             #expect((1...200_000_000).contains(offset))
-            // The client continues as if nothing had happened.
+            // The stuck client continues to send on its old connection.
             _ = stuck.connection.sendUntilRefused(Self.poison + Self.poison, within: .milliseconds(200))
             let last = try finish(server, stuck.location, from: offset, length: length)
             #expect(last.status == 201)
@@ -78,7 +78,7 @@ struct TakeOverTests {
     }
 
     @Test(
-        "CON-02 CON-04: PATCH takes over a stuck upload; at a wrong offset it gets a refusal with the right one first"
+        "CON-02 CON-04: PATCH at a wrong offset gets 409 with the right offset; PATCH at that offset takes over the upload"
     )
     func patch() throws {
         try withLongTimeouts { server in
@@ -105,7 +105,7 @@ struct TakeOverTests {
             let old = try server.connect()
             try old.send(
                 .append(.v8, location, at: 1000, complete: true, .declared(2000)).with("Expect", "100-continue"))
-            // From here on the server has the request; otherwise it could arrive after its successor.
+            // The server has the request now; otherwise the request could arrive after the append that takes over.
             try old.requireInterim()
             let last = try finish(server, location, from: 1000, length: 3000)
             #expect(last.status == 201)
@@ -132,8 +132,8 @@ struct TakeOverTests {
         }
     }
 
-    /// The situation of a suspended process that continues: there are bytes in the socket's buffers on both sides, and
-    /// the request of its successor has arrived.
+    /// A suspended server continues: there are bytes in the buffers of both sockets of the old connection, and the
+    /// request that takes over the upload has arrived.
     @Test(
         "CON-04 CON-08: bytes in the kernel's buffers count before the take-over or never",
         arguments: ["HEAD", "PATCH", "DELETE"])
@@ -143,7 +143,7 @@ struct TakeOverTests {
             let stuck = try begin(server, length: length, sending: 2_000_000)
             server.process.kill(SIGSTOP)
             defer { server.process.kill(SIGCONT) }
-            // The right bytes, then wrong ones: from the successor's offset on they must not be stored.
+            // After the right bytes, wrong ones follow. They must not be stored after the offset that the successor gets.
             var filled = 0
             for _ in 0..<200 {
                 let sent = stuck.connection.sendUntilRefused(Self.poison, within: .milliseconds(50))

@@ -42,7 +42,7 @@ struct AccessLogTests {
         }
     }
 
-    @Test("SEC-15: JSON: one valid object on each line, each request with its own id; no upload's secret in full")
+    @Test("SEC-15: each JSON line is a valid object, each request has its own id, and no line has an upload's secret")
     func json() throws {
         // The port can be read from the log in the text form only.
         let socket = try TemporaryDirectory()
@@ -105,7 +105,7 @@ struct AccessLogTests {
         #expect(all.first { $0.method == "PUT" }?.interimOmitted == "no-completeness")
     }
 
-    @Test("SEC-15: text: time, id, method, target, status and bytes on one line, for any request")
+    @Test("SEC-15: the text log has time, id, method, target, status and bytes of any request on one line")
     func text() throws {
         try withServer { server in
             let body = Payload.bytes(1000)

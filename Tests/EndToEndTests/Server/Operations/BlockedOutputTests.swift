@@ -49,7 +49,7 @@ struct BlockedOutputTests {
     }
 
     @Test(
-        "A standard error that is closed, or whose reader has ended, only loses the log",
+        "If standard error is closed, or its reader has ended, only log lines are lost",
         arguments: ["2>&-", "2>&- 1>&- 0<&-", "2>&3"])
     func closed(redirection: String) throws {
         let directory = try TemporaryDirectory()
@@ -73,7 +73,7 @@ struct BlockedOutputTests {
         try use(connect)
         let metrics = MetricSamples(try connect().exchange(.get("/metrics")).text)
         #expect(metrics["onward_log_lines_dropped_total"] > 4000)
-        // No file of the store has the number of the closed descriptor.
+        // No file of the store got the number of the closed descriptor, so no file contains log lines.
         for name in try FileManager.default.contentsOfDirectory(atPath: directory.path + "/data") {
             let content = FileManager.default.contents(atPath: directory.path + "/data/" + name) ?? Data()
             #expect(content.firstRange(of: Data("GET /healthz".utf8)) == nil, "\(name)")

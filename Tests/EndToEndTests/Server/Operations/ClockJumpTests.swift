@@ -47,7 +47,7 @@ struct ClockJumpTests {
             #expect(try server.exchange(.append(.v8, finished, at: 1000, complete: true, .bytes([1]))).status == 201)
             try clock.shift(by: days * Self.day)
             try awaitLog(server, "the wall clock jumped \(days < 0 ? "back" : "forward") by ")
-            // The sweep has run since the jump.
+            // After this pause, the sweep has run since the jump.
             Deadline.pause(.milliseconds(2200))
             let head = try server.exchange(.retrieval(.v8, location))
             #expect(head.status == 204 && head.offset == 1000)

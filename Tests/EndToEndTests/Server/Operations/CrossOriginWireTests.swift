@@ -48,7 +48,7 @@ struct CrossOriginWireTests {
     }
 
     @Test(
-        "XCO-01 XCO-02: an upload from a page: preflights, creation, offset, append and cancellation are all readable")
+        "XCO-01 XCO-02: a page can read all responses of its upload: preflight, creation, offset, append, cancellation")
     func upload() throws {
         try withServer("--cors-origin", Self.origin, "--cors-origin", "https://other.example") { server in
             func expectReadable(_ response: Response) {

@@ -16,7 +16,7 @@ struct DataDirectoryTests {
     }
 
     @Test(
-        "The server creates a missing directory with its parents: directory 0700, database 0600, files by name"
+        "serve creates a missing root (0700) with its parents and a database (0600), and stores files under their names"
     )
     func made() throws {
         let directory = try TemporaryDirectory()
@@ -37,7 +37,7 @@ struct DataDirectoryTests {
         }
     }
 
-    @Test("A root that is a file, is below a file or has an invalid name ends with 74 and a message")
+    @Test("If the root is a file, is below a file or has an invalid name, serve ends with 74 and a message")
     func noDirectory() throws {
         let directory = try TemporaryDirectory()
         let file = directory.path + "/file"
@@ -55,7 +55,7 @@ struct DataDirectoryTests {
         #expect(FileManager.default.contents(atPath: file) == Data("mine".utf8))
     }
 
-    @Test("Contents of the wrong type end with 74, and are not changed")
+    @Test("If files, uploads or onward.sqlite has the wrong type, serve ends with 74 and does not change it")
     func foreignParts() throws {
         for (name, content) in [
             ("files", "a file"), ("uploads", "a file"), ("onward.sqlite", "this is no database at all"),
@@ -80,7 +80,7 @@ struct DataDirectoryTests {
     }
 
     @Test(
-        "A root without permissions ends with 74",
+        "If serve has no permission to write to its root, it ends with 74",
         .enabled(if: geteuid() != 0 || Dropped.isPossible, "needs a user other than root, or setpriv"))
     func permissionless() throws {
         let directory = try TemporaryDirectory()
@@ -94,7 +94,7 @@ struct DataDirectoryTests {
     }
 
     @Test(
-        "A root on a read-only file system ends with 74",
+        "If the root is on a read-only file system, serve ends with 74",
         .enabled(if: ReadOnlyMount.isPossible, "needs root and a mount namespace"))
     func readOnly() throws {
         let directory = try TemporaryDirectory()

@@ -16,7 +16,7 @@ final class DelayInjection {
         _ = try tracer.awaitErrorOutput { $0.contains(" attached") ? true : nil }
     }
 
-    /// Removes strace from the process, which continues.
+    /// Detaches strace from the process; the process continues.
     func end() throws {
         tracer.kill(SIGTERM)
         // If strace ends while a call is delayed, the system completes the call.

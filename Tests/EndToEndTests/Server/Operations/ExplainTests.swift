@@ -64,7 +64,7 @@ struct ExplainTests {
             }
             let secret = try #require(location.split(separator: "/").last)
             #expect(!server.log.contains(secret))
-            // Only requests with the field get it in the response, and only if there is something to explain.
+            // The response has the field only if the request has it, and only if there is something to explain.
             #expect(try server.exchange(whole).value("Onward-Explain") == nil)
             #expect(try server.exchange(explained(.get("/files/f"))).value("Onward-Explain") == nil)
             #expect(try server.exchange(explained(.retrieval(.v8, location))).value("Onward-Explain") == nil)

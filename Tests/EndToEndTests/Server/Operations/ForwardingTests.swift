@@ -7,7 +7,7 @@ import Testing
 /// The handling of the fields that proxies add.
 @Suite("Behind a proxy", .blocking)
 struct ForwardingTests {
-    /// An address of this machine other than the loopback one: a client that connects from it is not a trusted proxy.
+    /// An address of this machine other than the loopback address: a client that connects from it is not a trusted proxy.
     private static let ownAddress: String? = {
         var list: UnsafeMutablePointer<ifaddrs>?
         guard getifaddrs(&list) == 0 else { return nil }
@@ -63,7 +63,7 @@ struct ForwardingTests {
         }
     }
 
-    @Test("Every location begins with --public-url, with any fields of proxies")
+    @Test("Every location begins with --public-url, whatever fields a proxy adds")
     func publicURL() throws {
         try withServer("--allow-anonymous", "--public-url", "https://files.example:8443/up/") { server in
             let response = try server.exchange(creation())
@@ -75,7 +75,7 @@ struct ForwardingTests {
 
     @Test(
         "The proxy fields of an untrusted client are neither used nor logged; with --trust-proxy they are used",
-        .enabled(if: ownAddress != nil, "needs an address other than the loopback one"))
+        .enabled(if: ownAddress != nil, "needs an address other than the loopback address"))
     func stranger() throws {
         let address = try #require(Self.ownAddress)
         for isTrusted in [false, true] {
@@ -101,7 +101,7 @@ struct ForwardingTests {
         }
     }
 
-    @Test("A trusted proxy cannot replace the token, not even on a Unix socket")
+    @Test("A request that a trusted proxy forwards without a token gets 403, also over a Unix socket")
     func anonymous() throws {
         try withServer("--trust-proxy", "127.0.0.0/8") { server in
             for claim in Self.claims + [("Forwarded", "for=127.0.0.1"), ("Via", "1.1 x"), ("X-Forwarded-Port", "1")] {

@@ -11,12 +11,12 @@ import Testing
     .enabled(if: SystemCallTrace.isPossible, "needs strace, and the right to trace"))
 struct HangingDiskTests {
     @Test(
-        "/readyz responds while the disk hangs: one check waits, others reuse its last result, then report it as stuck")
+        "/readyz responds while the disk hangs: at first with the last result, then with 503 and store-check-stuck")
     func readiness() throws {
         try withServer { server in
             #expect(try server.exchange(.get("/readyz")).status == 200)
             let hang = try DelayInjection("fdatasync", of: server, microseconds: 60_000_000)
-            // Until the check has hung for too long.
+            // Waits until the server reports the check as stuck.
             let stuck = try pollUntil(within: .seconds(30)) { () -> Response? in
                 let begun = ContinuousClock.now
                 let response = try server.exchange(.get("/readyz"), within: .seconds(30))

@@ -38,7 +38,7 @@ struct HealthTests {
         }
     }
 
-    @Test("/readyz is 503 with a reason while the store cannot write, and 200 again afterwards")
+    @Test("/readyz responds with 503 and a reason while the store cannot write, and with 200 afterwards")
     func unready() throws {
         try withServer { server in
             let uploads = server.root + "/uploads"
@@ -60,7 +60,7 @@ struct HealthTests {
         }
     }
 
-    @Test("Too little space ends creations with 507; downloads and the server continue")
+    @Test("If there is too little space, creations get 507, /readyz gets 503, and downloads continue")
     func space() throws {
         try withServer("--min-free", "900T") { server in
             try server.place([1, 2, 3], as: "f.bin")

@@ -54,7 +54,7 @@ struct ListenerTests {
         }
     }
 
-    @Test("CON-10: uploads over a Unix socket announce, append and resume as over TCP")
+    @Test("CON-10: an upload over a Unix socket is announced, appended to and resumed as over TCP")
     func unixUpload() throws {
         let directory = try TemporaryDirectory()
         let socket = directory.path + "/onward.sock"
@@ -75,13 +75,13 @@ struct ListenerTests {
         }
     }
 
-    @Test("The socket file of a killed server is replaced; that of a running one, and any other file, is not")
+    @Test("The socket file of a killed server is replaced; that of a running server, and any other file, is not")
     func staleSocket() throws {
         let directory = try TemporaryDirectory()
         let socket = directory.path + "/onward.sock"
         try withServer("--listen", "unix:" + socket) { server in
             try server.crash()
-            #expect(access(socket, F_OK) == 0, "left behind")
+            #expect(access(socket, F_OK) == 0, "the killed server leaves its socket file")
             try server.restart()
             #expect(try RawConnection(unixPath: socket).exchange(.get("/healthz")).status == 200)
 
@@ -99,7 +99,7 @@ struct ListenerTests {
     }
 
     @Test(
-        "An address in use, or of another machine, ends with 69 and is named; the data directory is released")
+        "For an address in use or of another machine, serve ends with 69, names the address and releases the directory")
     func busy() throws {
         try withServer { server in
             let directory = try TemporaryDirectory()
@@ -113,7 +113,7 @@ struct ListenerTests {
         }
     }
 
-    @Test("Without --allow-anonymous a public address ends with 64 and a message with the remedy")
+    @Test("For a public address without --allow-anonymous, serve ends with 64 and names this option")
     func beyondLoopback() throws {
         let directory = try TemporaryDirectory()
         for address in ["0.0.0.0:0", "[::]:0"] {
