@@ -106,7 +106,7 @@
 
     /// One comparison of the server with the reference.
     enum DifferentialCase {
-        /// - Returns: a description of the difference; `nil` if there is none.
+        /// - Returns: a description of the difference; `nil` if there is no difference.
         static func difference(_ traffic: GeneratedTraffic, _ daemon: RecordingDaemon) throws -> String? {
             let expected = ReferenceReading(traffic.bytes)
             let outcome = try daemon.exchange(traffic)

@@ -3,12 +3,11 @@ import SystemCalls
 import TestSupport
 
 #if DEBUG
-    /// Compares the requests that the server handles, with the installed libmicrohttpd, with those of
-    /// ``ReferenceReading``.
+    /// Compares the requests that the server handles with the requests that ``ReferenceReading`` reads from the same
+    /// bytes. The server uses the installed libmicrohttpd.
     ///
-    /// `ONWARD_CASES` is the number of generated connections, `ONWARD_SEED` the seed of the first one. It exits with 1
-    /// if one
-    /// differs.
+    /// `ONWARD_CASES` is the number of generated connections, `ONWARD_SEED` the seed of the first one. The program
+    /// exits with 1 if the requests of a connection differ.
     @main
     enum FramingDifferential {
         static func main() {

@@ -36,7 +36,7 @@ struct GeneratedTraffic {
 
     // MARK: - Valid requests
 
-    /// A request in parts; changes are made between them, because they are most likely to have an effect there.
+    /// A request in parts; changes are made between the parts, because a change is likely to have an effect there.
     private static func request(_ number: Int, _ generator: inout SeededGenerator) -> [[UInt8]] {
         var parts: [String] = pick([[], [], [], ["\r\n"], ["\r\n", "\r\n"]], &generator)
         let version = pick(

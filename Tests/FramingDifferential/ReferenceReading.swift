@@ -1,7 +1,8 @@
 import HTTPSemantics
 
-/// The requests that a strict recipient by RFC 9112 reads in the bytes of a connection. The server is compared with it:
-/// it shares only the syntax of `Host` with the server, and gets all bytes in one call.
+/// The requests that a strict recipient, as RFC 9112 defines it, reads from the bytes of a connection. The requests
+/// that the server handles are compared with them. This code shares only the syntax of `Host` with the server, and
+/// gets all bytes in one call.
 struct ReferenceReading: Equatable {
     struct Request: Equatable, CustomStringConvertible {
         var method: String
@@ -109,7 +110,7 @@ struct ReferenceReading: Equatable {
             let size = try chunkSize()
             if size == 0 { break }
             content += try bytes(size)
-            // Any other size is malformed even before the end of its line.
+            // If other bytes than CR LF follow the content, the chunk is malformed, even before the end of the line.
             guard rest.isEmpty || rest.first == 0x0D, try line() == [] else { throw Fault() }
         }
         while true {

@@ -24,7 +24,7 @@ struct AcceptFieldTests {
         #expect(field.weight(ofListedType: "application/json") == nil)
     }
 
-    @Test("several field lines are one list")
+    @Test("several field lines form one list")
     func lines() throws {
         let field = try #require(AcceptField(fieldLines: ["text/html;q=0.5", "application/json"]))
         #expect(field.weight(ofListedType: "text/html") == 500)

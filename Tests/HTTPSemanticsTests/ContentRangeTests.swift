@@ -18,7 +18,7 @@ import Testing
     }
 
     @Test(
-        "RNG-28: a contradictory Content-Range is refused",
+        "RNG-28: a malformed or contradictory Content-Range is refused",
         arguments: [
             "", "bytes", "bytes ", "bytes 4-2/10", "bytes 0-10/10", "bytes 0-9/9", "bytes */*", "bytes 0-9",
             "bytes 0-/10", "bytes -5/10",

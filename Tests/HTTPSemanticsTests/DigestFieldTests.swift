@@ -56,7 +56,7 @@ import Testing
     }
 
     @Test(
-        "DIG-08: zero excludes, the highest weight wins, sha-256 among equals",
+        "DIG-08: weight 0 excludes an algorithm, the highest weight is preferred, and sha-256 among equal weights",
         arguments: [
             ("sha-256=0, sha-512=1", .sha512), ("sha-512=3, sha-256=10", .sha256), ("sha-256=1, sha-512=2", .sha512),
             ("sha-512=5, sha-256=5", .sha256), ("sha-256=0", nil), ("md5=10, sha-512=1", .sha512), ("md5=10", nil),

@@ -67,7 +67,7 @@ import Testing
         #expect(HTTPDate(secondsSinceEpoch: 1) > HTTPDate(secondsSinceEpoch: 0))
     }
 
-    @Test("All days of the years 0000…9999 have the right name and round-trip")
+    @Test("Dates in all years 0000…9999 have the right name of the day and round-trip")
     func allYears() {
         // The days are counted here one by one, independently of the arithmetic under test.
         let names = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
@@ -76,8 +76,8 @@ import Testing
         for year in 0...9999 {
             let isLeap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
             for (month, length) in [31, isLeap ? 29 : 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31].enumerated() {
-                // Every day of the years that may or may not leap by the century, else the turns of February and of the
-                // year.
+                // All days are checked in years divisible by 100; in other years, only the first and the last days of
+                // January and February, 1 March and 31 December.
                 for day in 1...length {
                     defer { count += 1 }
                     let isTurn =

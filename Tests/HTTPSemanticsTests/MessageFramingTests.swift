@@ -87,7 +87,7 @@ import Testing
         #expect(refusal?.code == "unknown-transfer-coding")
     }
 
-    @Test("H11-06: Transfer-Encoding in HTTP/1.0 is faulty framing")
+    @Test("H11-06: Transfer-Encoding in HTTP/1.0 is refused")
     func oldVersion() {
         #expect(refusal([("Transfer-Encoding", "chunked")], version: .http10)?.code == "transfer-encoding-in-old-http")
     }

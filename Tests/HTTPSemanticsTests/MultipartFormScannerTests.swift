@@ -42,7 +42,7 @@ struct MultipartFormScannerTests {
 
     private static let disposition = "Content-Disposition: form-data; name=\"n\"\r\n"
 
-    @Test("A form of a browser, whatever the pieces are")
+    @Test("A form of a browser has the same parts, whatever pieces it arrives in")
     func browser() throws {
         let form = Array(
             ("ignored\r\n--AB\r\nContent-Disposition: form-data; name=\"title\"\r\n\r\nGrüße\r\n"
@@ -59,13 +59,13 @@ struct MultipartFormScannerTests {
         #expect(scan(form, cuts: Array(0...form.count)) == expected)
     }
 
-    @Test("The first delimiter, empty parts, and the end")
+    @Test("The first delimiter, empty parts and the last delimiter are recognized")
     func edges() throws {
         let head = Self.disposition
         #expect(try contents("--AB\r\n\(head)\r\nx\r\n--AB--") == ["x"])
         #expect(try contents("--AB\r\n\(head)\r\nx\r\n--AB-- \t\r\n") == ["x"])
         #expect(try contents("--AB\r\n\(head)\r\n\r\n--AB--") == [""])
-        // The line end of the empty line is also that of the delimiter.
+        // The line end of the empty line is also the line end before the delimiter.
         #expect(try contents("--AB\r\n\(head)\r\n--AB--") == [""])
         #expect(try contents("--AB--") == [])
         #expect(try contents("--AB\r\n\(head)\r\n--AB x\r\n--AB--x\r\n\r\r\n--AB--") == ["--AB x\r\n--AB--x\r\n\r"])
@@ -98,7 +98,7 @@ struct MultipartFormScannerTests {
         }
     }
 
-    @Test("Names that are no UTF-8 are refused")
+    @Test("Names that are not UTF-8 are refused")
     func encoding() {
         let form =
             Array("--AB\r\nContent-Disposition: form-data; name=\"".utf8) + [0xFF]
@@ -123,7 +123,7 @@ struct MultipartFormScannerTests {
         #expect(scan(endless, maxHeadSize: 5000) == .failure(.headTooLarge(limit: 5000)))
     }
 
-    @Test("Content-Type gives the boundary")
+    @Test("The boundary is read from Content-Type")
     func boundary() {
         func boundary(_ value: String) -> String? { MultipartFormScanner.boundary(ofContentType: value) }
         #expect(boundary("multipart/form-data; boundary=AB") == "AB")
@@ -191,7 +191,7 @@ struct MultipartFormScannerTests {
         }
     }
 
-    @Test("Damaged forms have the same result in any pieces, and parts within the form", arguments: 0..<8)
+    @Test("The result for a damaged form does not depend on its pieces, and all parts are within it", arguments: 0..<8)
     func damaged(part: Int) throws {
         var generator = SeededGenerator.part(100 + part)
         for _ in 0..<Self.rounds {

@@ -95,7 +95,7 @@ import Testing
         }
     }
 
-    @Test("RNG-12: If-Range applies with the same strong tag only")
+    @Test("RNG-12: If-Range with an entity tag permits Range only if the current tag is identical and strong")
     func ifRangeTag() {
         #expect(rangeApplies("\"a\"", current))
         #expect(!rangeApplies("W/\"a\"", current))
@@ -110,7 +110,7 @@ import Testing
         #expect(!twice.rangeApplies(current: current))
     }
 
-    @Test("RNG-14: If-Range alone never changes the answer")
+    @Test("RNG-14: If-Range without Range never changes the response")
     func ifRangeWithoutRange() {
         for value in ["\"a\"", "\"b\"", "junk", PreconditionsTests.date(-1)] {
             #expect(evaluate(["If-Range": value], .get, current) == .proceed)
@@ -118,7 +118,7 @@ import Testing
         }
     }
 
-    @Test("RNG-13: If-Range with a date applies to the exact strong Last-Modified only")
+    @Test("RNG-13: If-Range with a date permits Range only if Last-Modified is identical and strong")
     func ifRangeDate() {
         #expect(rangeApplies(PreconditionsTests.date(0), current))
         #expect(!rangeApplies(PreconditionsTests.date(1), current))

@@ -13,7 +13,7 @@ struct CrashSimulation {
     }
 
     let seed: UInt64
-    /// A directory that only this trial uses.
+    /// A directory that only this simulation uses.
     let place: String
     private var generator: SeededGenerator
     private(set) var crashes = 0

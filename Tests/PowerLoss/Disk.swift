@@ -1,8 +1,8 @@
-/// A disk with a write cache that loses its power. What was synchronized is there afterwards; of everything else, any
-/// part may be.
+/// A simulated disk with a write cache, and its content after a power loss. Everything that was synchronized survives;
+/// of everything else, any part may survive.
 ///
-/// - Of the bytes that were written and not synchronized, any sectors may have reached the disk, in any order. A file may have
-///   grown without its bytes.
+/// - Of the bytes that were written and not synchronized, any sectors may have reached the disk, in any order. A file
+///   may have grown without its bytes.
 /// - Names are independent of each other: in a directory that was not synchronized, each name may be in the state after
 ///   any of its changes. But a rename never loses a file: the old name disappears only if the new name is durable, and
 ///   for that the directory of the new name has to be synchronized.
@@ -27,7 +27,7 @@ struct Disk {
         let number: Int
         let path: String
         let node: Node?
-        /// The number of the change that has to be durable if this one is.
+        /// The number of the change that has to be durable if this change is durable.
         let required: Int?
     }
 

@@ -169,7 +169,7 @@ final class History {
         guard let index = index(number) else { return }
         let lease = try lease(index, store)
         let rest = uploads[index].content[Int(lease.received)...].prefix(700)
-        // Staged bytes that are discarded may go beyond the end of the upload.
+        // Staged bytes that are discarded may extend beyond the end of the upload.
         let refuse = ArraySlice<UInt8>(repeating: 0, count: lease.record.length == nil ? 700 : rest.count)
         try lease.beginStaging()
         try lease.append(commits ? rest : refuse)

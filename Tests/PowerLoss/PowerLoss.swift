@@ -3,7 +3,8 @@ import SystemCalls
 import TestSupport
 import UploadStorage
 
-/// Runs a store on a recorded disk, simulates power losses at random points, and checks what the next store finds.
+/// Runs a store on a recorded disk, simulates power losses at random points, and checks the state that the next start
+/// of the store finds.
 ///
 /// `ONWARD_HISTORIES` is the number of histories, `ONWARD_SEED` the seed of the first one. The exit status is 1 if
 /// acknowledged state was lost.
@@ -58,8 +59,8 @@ enum PowerLoss {
 
     // MARK: Shrinking
 
-    /// Removes the actions that the failure does not need. The order of threads varies, so each attempt simulates many
-    /// crashes.
+    /// Removes the actions without which the failure still occurs. The order of threads varies, so each attempt
+    /// simulates many crashes.
     private static func shrink(_ failure: CrashSimulation.Failure, _ seed: UInt64, _ place: String) throws
         -> CrashSimulation.Failure
     {

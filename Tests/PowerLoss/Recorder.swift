@@ -7,7 +7,7 @@ let recorder = Recorder()
 /// Records all changes that this process makes below one directory, in one order.
 ///
 /// A call is made and recorded under one lock, so that the events have the order of their effects. Synchronizations are
-/// recorded and not made: `Disk` simulates what they achieve.
+/// recorded and not made: `Disk` simulates their effect.
 final class Recorder: Sendable {
     fileprivate enum Opened {
         case directory(String)

@@ -41,11 +41,11 @@ struct RecoveryCheck {
                 report("the check \(isRecovered ? "after" : "before") recovery found \(finding)")
             }
         } catch {
-            // Before the crash the data directory may not have been created.
+            // The crash may have happened before the data directory was created.
             if case .unusableRoot = error, !isRecovered { return }
             report("the check fails: \(error)")
         }
-        if recorder.position != begin { report("the check has changed something") }
+        if recorder.position != begin { report("the check has changed the directory") }
     }
 
     private var configuration: StoreConfiguration {
@@ -82,7 +82,7 @@ struct RecoveryCheck {
             switch try store.takeOver(upload.id, principal: History.principal, waitForProcessing: .zero) {
             case .processing: report("upload \(index) is still being processed")
             case .complete(let record):
-                guard case .complete(let answer) = record.phase else { return report("complete, no response") }
+                guard case .complete(let answer) = record.phase else { return report("upload \(index): no response") }
                 if expected.mustBeGone { report("upload \(index) exists again: \(answer.status)") }
                 if let answered = expected.answer, answered != answer {
                     report("upload \(index) has another stored response: \(answer.status)")
@@ -137,7 +137,7 @@ struct RecoveryCheck {
         if !first.failures.isEmpty { report("the sweep found \(first)") }
         let second = store.sweep()
         if second != SweepReport() { report("the second sweep found \(second)") }
-        // Uploads whose names were not reported exist until they expire.
+        // Uploads whose URLs were not reported exist until they expire.
         let unreported = expectation.uploads.count { !$0.isKnown }
         if store.usage(of: History.principal).uploads > unreported { report("the usage counts missing uploads") }
     }

@@ -1,7 +1,7 @@
 import Glibc
 
 // These functions replace those of the C library in this process, both for Onward's code and for SQLite. Each makes the
-// real call and records it. The code under test is not changed for this.
+// real call and records it; a synchronization of a recorded file is only recorded. The code under test needs no change.
 
 /// Replaces open(2) and records the call.
 @_cdecl("open")

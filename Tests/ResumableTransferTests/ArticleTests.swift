@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 @Suite("Articles") struct ArticleTests {
-    @Test("the code of the article on relaunches is that of a program which the tests build and run")
+    @Test("the code in the article on relaunches is also in a program that the tests build and run")
     func relaunch() throws {
         let root = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../..")
         let article = try String(
@@ -14,7 +14,7 @@ import Testing
         let blocks = article.components(separatedBy: "```swift\n").dropFirst().compactMap {
             $0.components(separatedBy: "```").first
         }
-        // One block is a call of the program, which `transfers` begins.
+        // The block that begins with `let result` calls the program, so the program does not contain it.
         let compared = blocks.filter { !$0.hasPrefix("let result") }
         #expect(blocks.count == 7 && compared.count == 6)
         for block in compared { #expect(program.contains(block), "\(block)") }

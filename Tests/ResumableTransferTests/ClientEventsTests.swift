@@ -12,7 +12,7 @@ struct ClientEventsTests {
         client.download(TransferRequest("http://files.example/a"), to: .temporary)
     }
 
-    @Test("a stream without a reader keeps a bounded number of events, and prefers the last ones of each transfer")
+    @Test("a stream without a reader keeps a bounded number of events, among them the last event of each transfer")
     func bounded() async {
         let events = ClientEvents()
         let stream = events.stream()
@@ -46,7 +46,7 @@ struct ClientEventsTests {
         #expect(kept.count == ClientEvents.capacity && kept.last === transfers.last && kept.first === transfers[10])
     }
 
-    @Test("unread progress of one transfer is replaced by newer progress of the same transfer, and of no other one")
+    @Test("unread progress of one transfer is replaced by newer progress of the same transfer only")
     func merging() async {
         let events = ClientEvents()
         let stream = events.stream()

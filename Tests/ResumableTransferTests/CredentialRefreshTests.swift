@@ -10,7 +10,7 @@ struct CredentialRefreshTests {
 
     private let response = TransferResponse(status: 401, fields: [:])
 
-    @Test("transfers that wait at the same time share one refresh, and a later 401 to an older request causes none")
+    @Test("transfers that wait at the same time share one refresh, and a later 401 to an older request causes no other")
     func shared() async throws {
         let calls = Monitor(0)
         let (stream, continuation) = AsyncStream<Void>.makeStream()
@@ -49,7 +49,7 @@ struct CredentialRefreshTests {
         #expect(try await refresh.join(rejected: 0, response)?.outcome()?.get() != nil)
     }
 
-    @Test("a transfer that leaves stops waiting, and the refresh continues for the others")
+    @Test("a transfer can stop waiting, and the refresh continues for the other transfers")
     func leaving() async throws {
         let (stream, continuation) = AsyncStream<Void>.makeStream()
         let refresh = CredentialRefresh { _ in for await _ in stream { break } }

@@ -9,7 +9,7 @@ struct DownloadMachineRetryTests {
     // MARK: Refusals
 
     @Test(
-        "a final status ends the download and leaves what is at hand",
+        "a final status ends the download, and the received bytes are kept",
         arguments: [400, 404, 405, 406, 410, 412, 451, 501, 505] as [Status])
     func refused(status: Status) {
         var machine = DownloadMachine.sample()
@@ -64,7 +64,9 @@ struct DownloadMachineRetryTests {
         #expect(lost.wait == 0)
     }
 
-    @Test("the wait is that of Retry-After, up to the maximum", arguments: [("7", 7.0), ("100000", 600), ("x", 3)])
+    @Test(
+        "the wait is as long as Retry-After demands, up to the maximum",
+        arguments: [("7", 7.0), ("100000", 600), ("x", 3)])
     func retryAfter(value: String, seconds: Double) {
         var machine = DownloadMachine.sample { $0.delays = [.seconds(3)] }
         machine.answer(503, ["Retry-After": value])
@@ -91,7 +93,7 @@ struct DownloadMachineRetryTests {
         #expect(machine.failure == .exhausted(lastReason: .stall))
     }
 
-    @Test("bytes that were received before are no progress")
+    @Test("bytes that are received again do not count as progress")
     func noProgress() {
         var machine = DownloadMachine(retry: RetryPolicy(), random: { 0 })
         var tries = 0
@@ -146,7 +148,7 @@ struct DownloadMachineRetryTests {
         #expect(request?.carriesCredentials == true)
     }
 
-    @Test("RED-03: a redirection to another origin drops the credentials, also when it leads back")
+    @Test("RED-03: a redirection to another origin drops the credentials, also if another redirection leads back")
     func credentials() {
         var machine = DownloadMachine.sample()
         machine.answer(302, [:], location: location("http://other/b", .otherOrigin))

@@ -106,7 +106,7 @@ struct DownloadMachineTests {
         #expect(machine.reception(206, fields.merging(["Content-Range": "bytes 40-99/100"])) == .inconsistent)
     }
 
-    @Test("RNG-27: a response with two entity tags counts as one without a tag")
+    @Test("RNG-27: a response with two entity tags counts as a response without a tag")
     func twoTags() {
         var machine = DownloadMachine.sample()
         var fields: Fields = ["ETag": "\"a\"", "Content-Range": "bytes 40-99/100"]
@@ -392,7 +392,7 @@ struct DownloadMachineTests {
     }
 
     @Test(
-        "RNG-30: any other 416 starts again from the beginning",
+        "RNG-30: after any other 416 the download starts again from the beginning",
         arguments: [
             ["ETag": "\"b\"", "Content-Range": "bytes */100"], ["ETag": "\"a\"", "Content-Range": "bytes */99"],
             ["ETag": "\"a\"", "Content-Range": "bytes */101"], ["ETag": "\"a\"", "Content-Range": "bytes 100-100/101"],

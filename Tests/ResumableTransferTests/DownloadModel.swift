@@ -4,8 +4,8 @@ import TestSupport
 
 @testable import ResumableTransfer
 
-/// A download from a server that cuts connections, changes its representation and sends wrong responses, all in ways
-/// that a client can detect.
+/// A download from a server that cuts connections, changes its representation and sends wrong responses. A client can
+/// detect all of these faults.
 struct DownloadModel {
     private struct Version {
         var bytes: [UInt8]
@@ -42,7 +42,7 @@ struct DownloadModel {
 
     private mutating func chance(_ percent: Int) -> Bool { Int.random(in: 0..<100, using: &generator) < percent }
 
-    /// Replaces the representation by one that differs from it in few bytes.
+    /// Replaces the representation with another one that differs in few bytes.
     private mutating func change() {
         var bytes = versions.last?.bytes ?? (0..<Int.random(in: 0...300, using: &generator)).map { UInt8($0 % 251) }
         if !versions.isEmpty {
@@ -65,7 +65,7 @@ struct DownloadModel {
         versions.append(Version(bytes: bytes, fields: fields))
     }
 
-    /// - Returns: whether the download ended well.
+    /// - Returns: whether the download was completed.
     mutating func run() -> Bool {
         for _ in 0..<400 {
             switch machine.next() {
@@ -137,7 +137,7 @@ struct DownloadModel {
             fields: version.fields.merging(chance(70) ? ["Content-Length": "\(version.bytes.count)"] : [:]),
             content: version.bytes, version: current)
         let start = Int(request.start)
-        // A careless server ignores If-Range and sends a part of its current representation.
+        // A faulty server ignores If-Range and sends a part of its current representation.
         let isSame = request.fields["If-Range"].map { value in
             [version.fields["ETag"], version.fields["Last-Modified"]].contains(value)
         }

@@ -7,7 +7,7 @@ import Testing
 @Suite("The state machine of a download against a model")
 struct DownloadModelTests {
     @Test(
-        "RNG-27 RNG-28 RNG-29 RNG-30 RNG-32: cuts, changes and wrong responses never bring a wrong byte into the file",
+        "RNG-27 RNG-28 RNG-29 RNG-30 RNG-32: cuts, changes and wrong responses never cause a wrong byte in the file",
         arguments: [UInt64](1...40))
     func run(seed: UInt64) {
         var finished = 0

@@ -21,7 +21,7 @@ import Testing
         return data
     }
 
-    @Test("data of exactly the maximum size is returned; one byte more is an error, known in advance or not")
+    @Test("data of exactly the maximum size is returned; one byte more is an error, with or without Content-Length")
     func maximumSize() async throws {
         let file = MockFile(bytes: bytes)
         for fields in [[:], ["Transfer-Encoding": "chunked"]] as [Fields] {
@@ -40,7 +40,9 @@ import Testing
         }
     }
 
-    @Test("data begins again if the representation has changed, or has no validator", arguments: [true, false])
+    @Test(
+        "a download to data starts again if the representation has changed, or has no validator",
+        arguments: [true, false])
     func dataRestarts(hasValidator: Bool) async throws {
         let old = MockFile(bytes: sampleBytes(300_000, seed: 2), fields: hasValidator ? ["ETag": "\"old\""] : [:])
         let new = MockFile(bytes: bytes, fields: hasValidator ? ["ETag": "\"new\""] : [:])
@@ -65,7 +67,7 @@ import Testing
         #expect(stream.metrics.count == 5 && fixture.storedNames.isEmpty)
     }
 
-    @Test("a server without ranges sends all bytes of the same representation again: those that are known are skipped")
+    @Test("if a server without ranges sends all bytes of the representation again, the delivered bytes are skipped")
     func withoutRanges() async throws {
         let bytes = bytes
         let fixture = try MockFixture { request in
@@ -77,7 +79,7 @@ import Testing
     }
 
     @Test(
-        "a representation that changes after bytes were delivered ends the stream, with or without a validator",
+        "a change of the representation after bytes were delivered ends the stream, with or without a validator",
         arguments: [["ETag": "\"new\""], [:]] as [Fields])
     func change(fields: Fields) async throws {
         let (delivered, isDelivered) = AsyncStream.makeStream(of: Void.self)
@@ -145,8 +147,10 @@ import Testing
         #expect(error?.code == .invalidRequest && fixture.requests.isEmpty)
     }
 
-    /// Iterates until the first bytes have come, then ends in one of three ways.
-    @Test("the download ends when the iteration is left, or canceled", arguments: ["break", "cancel", "pause"])
+    /// Iterates until the first bytes have arrived, then leaves the loop, cancels the task or cancels the progress.
+    @Test(
+        "the download ends when the loop is left, or the task or the progress is canceled",
+        arguments: ["break", "cancel", "pause"])
     func ending(kind: String) async throws {
         let (canceled, isCanceled) = AsyncStream.makeStream(of: Void.self)
         let file = MockFile(bytes: bytes)
@@ -184,7 +188,7 @@ import Testing
         #expect(fixture.storedNames.isEmpty)
     }
 
-    @Test("a caller that reads nothing stops the reception, and the connection that is lost meanwhile is made later")
+    @Test("while the caller reads nothing, reception stops; a connection that is lost meanwhile is replaced later")
     func backPressure() async throws {
         let bytes = sampleBytes(8 << 20)
         let file = MockFile(bytes: bytes)

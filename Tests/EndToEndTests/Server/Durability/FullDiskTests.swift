@@ -53,7 +53,7 @@ struct FullDiskTests {
     }
 
     @Test(
-        "SEC-17 CRE-23 OFF-09: an upload to a full disk gets 507 and a correct offset, and continues when there is space",
+        "SEC-17 CRE-23 OFF-09: an upload to a full disk gets 507 and a correct offset, and continues after a removal",
         arguments: [false, true])
     func fullWhileReceiving(chunked: Bool) throws {
         try withSmallDisk { server in

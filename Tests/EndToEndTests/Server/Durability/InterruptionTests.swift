@@ -101,7 +101,7 @@ struct InterruptionTests {
 
     /// The argument is the part of the chunked coding that is sent before the cut.
     @Test(
-        "APP-14: chunked content that ends before its last chunk does not complete the upload",
+        "APP-14: chunked content that ends before the end of its last chunk does not complete the upload",
         arguments: ["", "5", "5\r", "5\r\n", "5\r\nhel", "5\r\nhello", "5\r\nhello\r\n", "5\r\nhello\r\n0", "0\r\n"])
     func insideTheCoding(_ text: String) throws {
         try withServer { server in

@@ -102,7 +102,7 @@ struct RaceTests {
         }
     }
 
-    /// Whether the content is a sequence of prefixes of the attempts, each of which starts at the end of the one before.
+    /// Whether the content is a sequence of prefixes of the attempts, each of which starts at the end of another.
     private static func isChain(_ content: [UInt8], of attempts: [Attempt]) -> Bool {
         let starts = Dictionary(grouping: attempts, by: \.start)
         var reachable: Set<Int> = [0]
@@ -212,8 +212,7 @@ struct RaceTests {
             let silent = outcomes.count { $0.completion == nil && server.published($0.name) != nil }
             print(
                 "DELETE against PATCH: \(outcomes.count) races, PATCH completed \(answered) uploads with a response, "
-                    + "\(silent) without a response"
-            )
+                    + "\(silent) without a response")
             // A completed upload has a response, even if its resource is deleted.
             #expect(silent == 0)
             #expect(server.unfinished.isEmpty)

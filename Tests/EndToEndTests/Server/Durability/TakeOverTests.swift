@@ -78,7 +78,7 @@ struct TakeOverTests {
     }
 
     @Test(
-        "CON-02 CON-04: PATCH at a wrong offset gets 409 with the right offset; PATCH at that offset takes over the upload"
+        "CON-02 CON-04: PATCH at a wrong offset gets 409 and the right offset; PATCH at that offset takes over"
     )
     func patch() throws {
         try withLongTimeouts { server in
@@ -143,7 +143,7 @@ struct TakeOverTests {
             let stuck = try begin(server, length: length, sending: 2_000_000)
             server.process.kill(SIGSTOP)
             defer { server.process.kill(SIGCONT) }
-            // After the right bytes, wrong ones follow. They must not be stored after the offset that the successor gets.
+            // After the right bytes, wrong ones follow. They must not be stored after the successor's offset.
             var filled = 0
             for _ in 0..<200 {
                 let sent = stuck.connection.sendUntilRefused(Self.poison, within: .milliseconds(50))

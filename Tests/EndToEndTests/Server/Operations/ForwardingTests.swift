@@ -7,7 +7,7 @@ import Testing
 /// The handling of the fields that proxies add.
 @Suite("Behind a proxy", .blocking)
 struct ForwardingTests {
-    /// An address of this machine other than the loopback address: a client that connects from it is not a trusted proxy.
+    /// An address of this machine other than the loopback address: a client with this address is not a trusted proxy.
     private static let ownAddress: String? = {
         var list: UnsafeMutablePointer<ifaddrs>?
         guard getifaddrs(&list) == 0 else { return nil }

@@ -27,7 +27,7 @@ struct MetricsTests {
                 try server.exchange(
                     .append(.v8, location, at: 3000, complete: true, .bytes(Payload.bytes(3000)))
                 ).status == 201)
-            // Some other requests.
+            // Requests that do not belong to the upload.
             let declined = Request.creation(.v8, "PUT", "/files/g", complete: true, .bytes([1, 2, 3]))
             #expect(try server.exchange(declined.with("Onward-Interim", "off")).interim.isEmpty)
             #expect(try server.exchange(Request("PUT", "/files/h", [], .bytes([1]))).status == 201)
@@ -86,7 +86,7 @@ struct MetricsTests {
         }
     }
 
-    @Test("Of a download that was cut, the bytes that the kernel accepted are counted")
+    @Test("If a download was cut, the metric counts the bytes that the kernel accepted")
     func cutDownload() throws {
         try withServer { server in
             let size = 32 << 20
@@ -102,7 +102,7 @@ struct MetricsTests {
         }
     }
 
-    @Test("LIM-19: an expired upload is counted once, and its state is removed")
+    @Test("LIM-19: an expired upload is counted once, and is removed from onward_uploads")
     func expired() throws {
         try withServer("--max-age", "3s") { server in
             _ = try server.begin(.v8, "/files/f", [1, 2, 3], length: 10)
@@ -177,7 +177,7 @@ struct MetricsTests {
         #expect(try fixture.server.exchange(.get("/files/")).status == (isPublic ? 200 : 401))
     }
 
-    @Test("Without tokens, /metrics is for this machine only, like everything else; GET and HEAD only")
+    @Test("Without tokens, only requests from this machine may read /metrics, and only with GET and HEAD")
     func anonymous() throws {
         try withServer { server in
             #expect(try server.exchange(Request("GET", "/metrics", [("Host", "evil.example")])).status == 403)

@@ -19,7 +19,7 @@ struct ServeTests {
     }
 
     @Test(
-        "wrong options end with 64 and a message that names the mistake",
+        "if an option is wrong, serve ends with 64 and a message, and creates no data directory",
         arguments: [
             ["--nonsense"], ["--max-size"], ["--max-size", "abc"], ["--max-size", "0"], ["--max-size", "-5"],
             ["--listen", "nowhere"],
@@ -58,7 +58,7 @@ struct ServeTests {
         }
     }
 
-    @Test("a port that is in use ends with 69")
+    @Test("if the port is in use, serve ends with 69")
     func portTaken() throws {
         try withServer { server in
             let directory = try TemporaryDirectory()
@@ -69,7 +69,7 @@ struct ServeTests {
         }
     }
 
-    @Test("a data directory that another server uses ends with 75, and that server continues")
+    @Test("if another server uses the data directory, serve ends with 75, and the other server continues")
     func directoryTaken() throws {
         try withServer { server in
             let location = try server.begin(.v8, "/files/f", [1])
@@ -79,7 +79,7 @@ struct ServeTests {
         }
     }
 
-    @Test("an unusable data directory ends with 74")
+    @Test("if the data directory is unusable, serve ends with 74")
     func directoryUnusable() throws {
         let directory = try TemporaryDirectory()
         #expect(FileManager.default.createFile(atPath: directory.path + "/file", contents: Data()))
@@ -135,7 +135,9 @@ struct ServeTests {
         }
     }
 
-    @Test("/healthz and /readyz need no data and change nothing", arguments: ["/healthz", "/readyz"])
+    @Test(
+        "/healthz and /readyz respond to GET and HEAD with 200, whatever Host is, and to POST with 405",
+        arguments: ["/healthz", "/readyz"])
     func health(target: String) throws {
         try withServer { server throws in
             #expect(try server.exchange(.get(target)).status == 200)

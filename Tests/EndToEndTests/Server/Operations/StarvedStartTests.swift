@@ -4,7 +4,7 @@ import SystemCalls
 import TestSupport
 import Testing
 
-/// A system on which no thread can be created.
+/// A system on which the creation of a thread fails.
 @Suite(
     "Starts without threads", .blocking,
     .enabled(if: PreloadedLibrary.compiler != nil, "needs a C compiler"))
@@ -33,7 +33,8 @@ struct StarvedStartTests {
         let port = try FixedPort.next()
         var failed = 0
         var started = 0
-        // The start tries again only for the threads of connections, so the loop reaches every later thread.
+        // Each run lets the creation of the next thread fail. The server tries again, and starts, only if that thread
+        // serves connections.
         while started < 3 {
             let process = try ServerProcess.run(
                 ["--root", directory.path + "/data", "--listen", "127.0.0.1:\(port)", "--min-free", "0"],

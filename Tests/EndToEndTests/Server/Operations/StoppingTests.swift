@@ -72,7 +72,7 @@ struct StoppingTests {
         }
     }
 
-    @Test("H11-25: an append and a plain upload are ended, too, and the plain upload leaves no file")
+    @Test("H11-25: the stop ends an append and a plain upload, too, and the plain upload leaves no file")
     func appendAndPlain() throws {
         try withLongTimeouts { server in
             let location = try #require(
@@ -98,7 +98,7 @@ struct StoppingTests {
         }
     }
 
-    @Test("A running download is finished, and new connections are refused meanwhile")
+    @Test("The stop waits for the end of a running download, and new connections are refused meanwhile")
     func download() throws {
         let large = Payload.bytes(9 << 20)
         try withServer { server in

@@ -10,9 +10,9 @@ struct TimeLimitTests {
 
     private func hasEnded(_ connection: RawConnection) -> Bool { (try? connection.awaitClosing(within: .zero)) != nil }
 
-    /// Expects that the server closes the connection from `begin` after `limit`: never earlier than `limit` after the
-    /// returned time, and not always four times as late. On a busy machine it may be late, so there are several tries.
-    /// - Parameter bytes: are sent one by one meanwhile.
+    /// Expects that the server closes the connection that `begin` returns: never earlier than `limit` after the
+    /// returned time, and in at least one of four tries within four times `limit`. A busy machine may delay the others.
+    /// - Parameter bytes: the bytes to send one by one while the connection is open.
     private func expectEnd(
         after limit: Duration, sending bytes: [UInt8] = [], sourceLocation: SourceLocation = #_sourceLocation,
         of begin: () throws -> (connection: RawConnection, since: ContinuousClock.Instant)
@@ -39,7 +39,7 @@ struct TimeLimitTests {
     }
 
     @Test(
-        "Connections that send nothing, half a head, or a head byte by byte end with the header timeout",
+        "Connections that send nothing, a part of a head, or a head byte by byte end with the header timeout",
         arguments: ["", "GET /files/f.bin HTTP/1.1\r\nHost: localhost\r\nX: "], [0, 3000])
     func head(half: String, more: Int) throws {
         try withServer("--header-timeout", "2", "--idle-timeout", "30") { server in
@@ -76,7 +76,7 @@ struct TimeLimitTests {
     }
 
     @Test(
-        "SEC-07 APP-13: an upload without a byte for the idle timeout is cut; its content is kept and can be resumed"
+        "SEC-07 APP-13: an upload that sends no byte during the idle timeout is cut, keeps its content and is resumed"
     )
     func upload() throws {
         try withServer("--idle-timeout", "2") { server in
@@ -162,7 +162,7 @@ struct TimeLimitTests {
     }
 
     @Test(
-        "SEC-07: below --min-rate an upload is cut and its content kept; above it, or while the server works, it is not"
+        "SEC-07: an upload slower than --min-rate is cut, and its content is kept; a faster upload is not cut"
     )
     func minimumRate() throws {
         try withServer("--min-rate", "1000", "--idle-timeout", "60") { server in
@@ -175,7 +175,7 @@ struct TimeLimitTests {
             let clock = ContinuousClock()
             let begun = clock.now
             var (slowly, quickly) = (0, 0)
-            // Twenty bytes per second, and forty thousand.
+            // The slow upload sends 20 bytes a second, the fast one 40,000.
             while clock.now - begun < .seconds(60), (try? slow.send(Payload.bytes(2))) != nil {
                 slowly += 2
                 if quickly < 1_000_000 {
@@ -195,7 +195,7 @@ struct TimeLimitTests {
         }
     }
 
-    @Test("below --min-rate a download is cut")
+    @Test("A download slower than --min-rate is cut")
     func minimumRateOfDownloads() throws {
         let content = Payload.bytes(9 << 20)
         try withServer("--min-rate", "100K", "--idle-timeout", "60") { server in

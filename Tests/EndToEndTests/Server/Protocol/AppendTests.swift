@@ -4,7 +4,7 @@ import Testing
 /// Appends (draft section 4.4).
 @Suite("Append", .serialized, .blocking)
 struct AppendTests {
-    @Test("APP-03 APP-04: an upload in several appends gets the same response as one in a single request")
+    @Test("APP-03 APP-04: an upload in several appends gets the same response as an upload in a single request")
     func sameAsOneRequest() throws {
         try withServer { server in
             let content = Payload.bytes(30)
@@ -51,7 +51,7 @@ struct AppendTests {
     }
 
     @Test(
-        "APP-25 LEN-12: a huge number neither overflows nor crashes the server",
+        "APP-25 LEN-12: a huge Content-Length is refused, and does not change the upload",
         arguments: [Int64.max, Int64.max - 1, 1 << 53, 999_999_999_999_999])
     func hugeContentLength(count: Int64) throws {
         try withServer { server in

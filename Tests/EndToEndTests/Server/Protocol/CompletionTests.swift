@@ -17,7 +17,7 @@ struct CompletionTests {
     func repeated(version: Interop?) throws {
         try withServer { server in
             let (location, first) = try completed(server)
-            // Another file has the name now, so a second publication would be noticed.
+            // Another file has the name now, so the test would detect a second publication.
             #expect(try server.exchange(Request("PUT", "/files/f", [], .bytes([9]))).isSuccessful)
             let again = try server.exchange(.append(version, location, at: 5, complete: true, .bytes([])))
             #expect(again.status == first.status)
@@ -42,7 +42,7 @@ struct CompletionTests {
     }
 
     @Test(
-        "APP-07 APP-19 APP-21: a completed upload refuses further content, with ?0",
+        "APP-07 APP-19 APP-21: further appends to a completed upload are refused with ?0",
         arguments: [Interop.v7, .v8])
     func nothingMore(version: Interop) throws {
         try withServer { server in
@@ -66,7 +66,7 @@ struct CompletionTests {
         }
     }
 
-    @Test("APP-05 APP-07: another offset on a completed upload gets 409 with ?0")
+    @Test("APP-05 APP-07: an append at another offset of a completed upload gets 409 with ?0")
     func otherOffset() throws {
         try withServer { server in
             let (location, _) = try completed(server)
@@ -78,7 +78,7 @@ struct CompletionTests {
     }
 
     @Test(
-        "VER-17 PRB-04: versions 6 and 7 refuse appends to a completed upload with its problem type",
+        "VER-17 PRB-04: versions 6 and 7 refuse appends to a completed upload with the problem type completed-upload",
         arguments: [
             (Interop.v6, 0, 0), (.v6, 0, 1), (.v6, 5, 1), (.v7, 0, 0), (.v7, 0, 1), (.v7, 5, 0), (.v7, 5, 1),
         ])
@@ -93,7 +93,7 @@ struct CompletionTests {
         }
     }
 
-    @Test("APP-28 CON-09: two simultaneous completions get the same response, and the file is published once")
+    @Test("APP-28 CON-09: simultaneous completions get the same response, and the file is published once")
     func simultaneous() throws {
         try withServer { server in
             let location = try server.begin(.v8, "/files/f", Payload.bytes(1 << 20))
@@ -113,7 +113,7 @@ struct CompletionTests {
         }
     }
 
-    @Test("CMP-03: a file that cannot be published at the end gets an error with ?1")
+    @Test("CMP-03: if the file cannot be published, the completing append gets an error with ?1")
     func targetRefuses() throws {
         try withServer { server in
             let location = try server.begin(.v8, "/files/d", [1])

@@ -135,7 +135,7 @@ struct ConcurrencyTests {
         }
     }
 
-    @Test("CON-09: a client that has sent all content gets a response, also if its Content-Digest is being compared")
+    @Test("CON-09: a client that has sent all content gets a response, also while its Content-Digest is compared")
     func comparingIsNotKilled() throws {
         try withServer { server in
             let content = Payload.bytes(4 << 20)

@@ -42,7 +42,7 @@ struct CreationTests {
         }
     }
 
-    @Test("CRE-19 CMP-02: the method, target and name of the creation apply at the completion, whatever the append has")
+    @Test("CRE-19 CMP-02: the method, target and name of the creation apply at the completion, not those of an append")
     func creationBinds() throws {
         try withServer { server in
             let creation = Request.creation(.v8, "POST", "/files/inbox/", complete: false, .bytes([1, 2]))

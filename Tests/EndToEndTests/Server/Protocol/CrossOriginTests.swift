@@ -65,7 +65,7 @@ struct CrossOriginTests {
     }
 
     @Test(
-        "XCO-02: a page can read refusals of malformed requests, too, if the origin could be read",
+        "XCO-02: a page can read refusals of malformed requests, too, if the server could read Origin",
         arguments: [
             "Content-Length: +5\r\n\r\n", "folded\r\n line\r\n\r\n", "X: \u{1}\r\n\r\n", "X: a\0b\r\n\r\n",
             "Transfer-Encoding: gzip, chunked\r\n\r\n", "X: \(String(repeating: "a", count: 70_000))\r\n\r\n",
@@ -123,7 +123,7 @@ struct CrossOriginTests {
                 #expect(!response.fields.contains("Access-Control-Allow-Origin"))
             }
             #expect(try server.retrieve(location).offset == 0)
-            // Pages of the server itself have its own origin.
+            // Pages of the server itself have the server's origin.
             let own = Request.creation(.v8, "PUT", "/files/own", complete: true, .bytes([1])).with(
                 "Origin", "http://\(server.authority)")
             #expect(try server.exchange(own).status == 201)
@@ -172,7 +172,7 @@ struct CrossOriginTests {
         }
     }
 
-    @Test("anonymous access: --allow-anonymous removes all of these restrictions")
+    @Test("anonymous access: --allow-anonymous permits any Host, any Origin and requests through a proxy")
     func allowed() throws {
         try withServer("--allow-anonymous") { server in
             let request = Request.creation(.v8, complete: true, .bytes([1]))

@@ -6,7 +6,7 @@ import Testing
 struct DeployedClientTests {
     // MARK: The Go client of rufh-implementations
 
-    @Test("the Go client: chunked content of unknown length, cut and resumed")
+    @Test("the Go client: an upload with chunked content of unknown length is cut and resumed")
     func goClient() throws {
         try withServer { server in
             let content = Payload.bytes(200_000)
@@ -41,10 +41,10 @@ struct DeployedClientTests {
 
     // MARK: URLSession, with the requests in the tests of swift-nio-extras
 
-    /// The versions that URLSession supports, and their completing creation.
+    /// The versions that URLSession supports.
     private static let apple: [Interop] = [.v3, .v5, .v6, .v8]
 
-    @Test("NIO: requests that are not uploads are handled as usual, on one connection")
+    @Test("NIO: requests without the upload protocol are handled as usual, on one connection")
     func nonUploads() throws {
         try withServer { server in
             let connection = try server.connect()
@@ -57,7 +57,7 @@ struct DeployedClientTests {
         }
     }
 
-    @Test("NIO: a resumable upload, then another request on the same connection")
+    @Test("NIO: after a resumable upload the connection serves another request")
     func keepAlive() throws {
         try withServer { server in
             let connection = try server.connect()
@@ -124,7 +124,7 @@ struct DeployedClientTests {
     }
 
     @Test(
-        "NIO: parts of all sizes, each on a new connection, with the length in every request",
+        "NIO: parts of several sizes, each on a new connection and with the total length, form one file",
         arguments: [[10], [10, 10], [10, 7, 5, 3], [1, 3, 5, 7], [10, 10, 10, 6]])
     func partsAcrossConnections(sizes: [Int]) throws {
         try withServer { server in
@@ -153,7 +153,7 @@ struct DeployedClientTests {
 
     // MARK: curl
 
-    @Test("curl -T: Expect and a known length")
+    @Test("curl -T: an upload with Expect and a known length is published")
     func curl() throws {
         try withServer { server in
             let content = Payload.bytes(2 << 20)

@@ -8,8 +8,8 @@ struct DigestTests {
     private static let algorithms: [Algorithm] = [.sha256, .sha512]
 
     @Test(
-        "DIG-01 DIG-09: Repr-Digest is compared at the end, over the content of all requests", arguments: algorithms,
-        [true, false])
+        "DIG-01 DIG-09: at the end, Repr-Digest is compared with the digest of the content of all requests",
+        arguments: algorithms, [true, false])
     func representation(algorithm: Algorithm, isRight: Bool) throws {
         try withServer { server in
             let content = Payload.bytes(300_000)
@@ -100,7 +100,7 @@ struct DigestTests {
     }
 
     @Test(
-        "DIG-03 DIG-08: a requested digest is in the last response, by the preferred algorithm that is supported",
+        "DIG-03 DIG-08: the last response has the requested digest, of the preferred algorithm that is supported",
         arguments: [
             ("sha-512=3, sha-256=10", Algorithm.sha256), ("sha-512=7, sha-256=2", .sha512),
             ("sha-256=0, sha-512=1", .sha512),
@@ -199,7 +199,7 @@ struct DigestTests {
         }
     }
 
-    @Test("DIG-10: a digest in an incomplete response is that of the bytes received so far")
+    @Test("DIG-10: a digest in a response with ?0 is the digest of the bytes received so far")
     func running() throws {
         try withServer { server in
             let content = Payload.bytes(5000)

@@ -5,7 +5,7 @@ import Testing
 /// The beginning and the end of requests (RFC 9112).
 @Suite("Framing", .serialized, .blocking)
 struct FramingTests {
-    /// A request that must not be served after one with an ambiguous end. Some tests send `X` as content.
+    /// A request that must not be served after a request with an ambiguous end.
     private static let smuggled = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
     /// Sends raw bytes and then a request that must not be served, and returns the first response.
@@ -43,7 +43,7 @@ struct FramingTests {
         let cases: [(name: String, raw: String, statuses: Set<Int>)] = [
             ("H11-01 both lengths", head("Content-Length: 5", "Transfer-Encoding: chunked") + "0\r\n\r\n", [400]),
             (
-                "H11-01 both, the other way", head("Transfer-Encoding: chunked", "Content-Length: 5") + "0\r\n\r\n",
+                "H11-01 both, other order", head("Transfer-Encoding: chunked", "Content-Length: 5") + "0\r\n\r\n",
                 [400]
             ),
             ("H11-02 two lengths", head("Content-Length: 5", "Content-Length: 6") + "hello", [400]),
@@ -207,7 +207,7 @@ struct FramingTests {
         }
     }
 
-    /// Texts that end a request for one recipient, and not for another.
+    /// Texts that some recipients accept as the end of a request, and others do not.
     private static let disputedEnds = [
         "5\r\nhello\r\n0\r\n\0\r\n", "5\r\nhello\r\n0\r\n\0X: y\r\n\r\n", "5\r\nhello\r\n0\r\nX: y\r\n\0\r\n",
         "5\r\nhello\r\n0\r\nX: a\rb\r\n\r\n", "5\r\nhello\r\n0\0\r\n\r\n", "5\r\nhello\r\n0;\0\r\n\r\n",
@@ -372,7 +372,7 @@ struct FramingTests {
     ]
 
     @Test(
-        "content after a refusal is read, so that the refusal reaches the client, up to a limit",
+        "after a refusal the server reads content up to a limit, so that the refusal reaches the client",
         arguments: refusedBeforeContent)
     func discardedContent(head: String) throws {
         try withServer { server in
@@ -415,7 +415,7 @@ struct FramingTests {
         }
     }
 
-    @Test("other requests of HTTP/1.0 and 1.1 without content are served")
+    @Test("requests of HTTP/1.0 without Content-Length are served unless they would publish a file")
     func lengthlessOthers() throws {
         try withServer { (server) throws in
             for version in Interop.allCases {
@@ -425,7 +425,7 @@ struct FramingTests {
                 #expect(try server.exchange(oldRequest("POST", "/files/", fields)).status == 201)
             }
             #expect(server.unfinished.count == 2 * Interop.allCases.count)
-            // These would be published, and without a length their content could be cut.
+            // These requests would publish files, and without a length their content could be cut.
             for (method, target) in [("PUT", "/files/complete"), ("POST", "/files/")] {
                 let complete = oldRequest(method, target, [Request.completeness(.v8, true)])
                 #expect(try server.exchange(complete).status == 411)
@@ -457,7 +457,7 @@ struct FramingTests {
         }
     }
 
-    @Test("H11-26: an absolute-form target is the same resource; other forms are refused")
+    @Test("H11-26: an absolute-form target identifies the same resource; other forms are refused")
     func targetForms() throws {
         try withServer { server in
             let absolute = Request.creation(

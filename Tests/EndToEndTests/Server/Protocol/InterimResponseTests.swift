@@ -43,7 +43,7 @@ struct InterimResponseTests {
             #expect(second.status == 201)
             #expect(second.complete == true)
             // The first 104 contains the upload's Location, which the client cannot get in another way. So the server
-            // waits for space in the send buffer instead of dropping it.
+            // waits for space in the send buffer instead of dropping this 104.
             #expect(second.interim.first?.location != nil)
             let third = try connection.readResponse()
             #expect(third.complete == false)
@@ -73,7 +73,7 @@ struct InterimResponseTests {
             let connection = try server.connect()
             try connection.send(Request.creation(.v8, complete: false, .openChunks))
             try connection.requireInterim()
-            // Many small pieces for some seconds: the number of reports must not grow with them.
+            // Sends many small pieces for some seconds: the number of reports must not grow with the number of pieces.
             let begun = ContinuousClock.now
             var sent: Int64 = 0
             let deadline = Deadline(in: .seconds(60))

@@ -108,7 +108,7 @@ struct LengthTests {
     }
 
     @Test(
-        "--require-length refuses chunked content that would complete an upload of unknown length: it may be cut"
+        "--require-length refuses chunked content that would complete an upload of unknown length, as it may be cut"
     )
     func requiredLength() throws {
         try withServer("--require-length") { server in

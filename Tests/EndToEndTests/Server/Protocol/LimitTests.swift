@@ -137,7 +137,7 @@ struct LimitTests {
         }
     }
 
-    @Test("LIM-10 LIM-11: an upload keeps the limits at its creation")
+    @Test("LIM-10 LIM-11: an upload keeps the limits that applied at its creation")
     func stable() throws {
         try withServer("--max-size", "1000", "--max-append-size", "500", "--min-append-size", "1") { server in
             let location = try server.begin(.v8, "/files/f", [1])

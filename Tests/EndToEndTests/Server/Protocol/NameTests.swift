@@ -80,7 +80,7 @@ struct NameTests {
         }
     }
 
-    @Test("SEC-04: file names of 255 bytes are stored, longer ones are refused", arguments: [255, 256, 5000])
+    @Test("SEC-04: file names of 255 bytes are stored, longer names are refused", arguments: [255, 256, 5000])
     func longNames(count: Int) throws {
         try withServer { server in
             let name = String(repeating: "n", count: count)
@@ -118,7 +118,7 @@ struct NameTests {
         }
     }
 
-    @Test("file names that differ in case, or use other scripts, are different files")
+    @Test("names that differ in case, or use other scripts, belong to different files")
     func otherScripts() throws {
         try withServer { server in
             let names = [
@@ -139,7 +139,7 @@ struct NameTests {
         }
     }
 
-    @Test("the form of a browser is refused: its content is not a file")
+    @Test("a form that a browser sends is refused, because its content is not a file")
     func form() throws {
         try withServer { server in
             let response = try server.exchange(

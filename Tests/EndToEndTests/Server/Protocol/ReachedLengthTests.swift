@@ -2,8 +2,8 @@ import ConformanceKit
 import TestSupport
 import Testing
 
-/// Content that reaches the declared length while its request says `Upload-Complete: ?0`, as tus-js-client sends the last
-/// content of a stream: versions 5 and 6 complete the upload, the others do not.
+/// Content that reaches the declared length in a request with `Upload-Complete: ?0`, as tus-js-client sends the last
+/// content of a stream: versions 5 and 6 complete the upload, the other versions do not.
 @Suite("Content that reaches the declared length", .serialized, .blocking)
 struct ReachedLengthTests {
     private static let completing: [Interop] = [.v5, .v6]
@@ -11,8 +11,8 @@ struct ReachedLengthTests {
     private static let content = Payload.bytes(100_000)
 
     @Test(
-        "VER-24: a creation with ?0 and all content gets the response of one with ?1", arguments: completing,
-        [0, 1, 100_000])
+        "VER-24: a creation with ?0 and all content gets the same response as a creation with ?1",
+        arguments: completing, [0, 1, 100_000])
     func creation(version: Interop, size: Int) throws {
         try withServer { server in
             let content = Array(Self.content[..<size])
@@ -138,7 +138,9 @@ struct ReachedLengthTests {
         }
     }
 
-    @Test("DIG-02: content that reaches the length with a wrong digest completes nothing", arguments: completing)
+    @Test(
+        "DIG-02: content that reaches the length with a wrong digest does not complete the upload",
+        arguments: completing)
     func digest(version: Interop) throws {
         try withServer { server in
             let location = try server.begin(version, "/files/f", [1, 2], length: 4)
@@ -278,7 +280,7 @@ struct ReachedLengthTests {
                 if !number.isMultiple(of: 2) { try connection.awaitAcknowledgment() }
                 try server.crash()
                 try server.restart()
-                // As tus-js-client does: it retrieves the offset, and sends the remaining content with ?0.
+                // Retrieves the offset and sends the remaining content with ?0, as tus-js-client does.
                 var state = try server.retrieve(location, version)
                 if state.offset != Int64(Self.content.count) {
                     let offset = Int(try #require(state.offset))

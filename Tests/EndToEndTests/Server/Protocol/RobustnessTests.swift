@@ -5,7 +5,7 @@ import Testing
 @Suite("Robustness", .serialized, .blocking)
 struct RobustnessTests {
     @Test(
-        "H11-14 H11-15: a refusal reaches a client that continues to send; its content is never a request",
+        "H11-14 H11-15: a refusal reaches a client that continues to send; the content is never served as a request",
         arguments: ["409", "413", "404", "415", "405"])
     func refusedWhileSending(status: String) throws {
         try withServer("--max-size", "100M") { server in

@@ -112,7 +112,9 @@ struct TusClientTests {
         name.utf8.map { $0 < 0x80 ? String(UnicodeScalar($0)) : "%" + String($0, radix: 16) }.joined()
     }
 
-    @Test("parallelUploads is refused with the setting to change, and creates nothing", arguments: versions, 0..<3)
+    @Test(
+        "parallelUploads gets a refusal that names the setting to change, and creates nothing",
+        arguments: versions, 0..<3)
     func parallel(version: Interop, number: Int) throws {
         try withServer { server in
             let upload = try server.begin(version, "/files/other", [1, 2])
@@ -127,12 +129,12 @@ struct TusClientTests {
             #expect(!response.fields.contains("Location"))
             #expect(response.interim.isEmpty)
             #expect(server.publishedNames().isEmpty)
-            #expect(server.unfinished.count == 1, "only the upload from before")
+            #expect(server.unfinished.count == 1, "only the earlier upload is left")
         }
     }
 
     @Test(
-        "tus 1.0 is refused with the setting to change, on every resource; nothing is created, taken over or published",
+        "tus 1.0 gets a refusal that names the setting to change; nothing is created, taken over or published",
         arguments: 0..<9)
     func tus(number: Int) throws {
         try withServer { server in
@@ -192,7 +194,7 @@ struct TusClientTests {
         }
     }
 
-    @Test("A client without permission gets 401 first, and no information")
+    @Test("A tus client without a token gets 401, not the refusal of tus")
     func withoutToken() throws {
         let fixture = try TokenFixture("one first-token-first-token\n")
         let request = Request("POST", "/files/", [("Tus-Resumable", "1.0.0")], .bytes([1]))
@@ -200,7 +202,7 @@ struct TusClientTests {
     }
 
     @Test(
-        "A page of an allowed origin can send the fields of tus-js-client and read both refusals",
+        "A page of an allowed origin can send the fields of tus-js-client and read the refusals",
         arguments: ["tus", "parallel"])
     func page(mode: String) throws {
         let origin = "https://app.example"
@@ -254,7 +256,7 @@ struct TusClientTests {
     }
 
     @Test(
-        "Upload-Metadata is sanitized like the usual fields, used only if they are missing, and ignored if malformed",
+        "Upload-Metadata is sanitized, is used only if Content-Disposition is missing, and is ignored if malformed",
         arguments: [
             // ../../etc/passwd and text/html
             ("filename Li4vLi4vZXRjL3Bhc3N3ZA==,filetype dGV4dC9odG1s", nil, "passwd", "text/html"),

@@ -5,8 +5,8 @@ import Testing
 ///
 /// Each block is one request: its head without `Host`, then its content. In a head, `{version}` is the interop version,
 /// `{upload}` the location of the upload, and a line that begins with `6|` is sent in interop 6 only. The last line of
-/// a block is `content A..<B`, or `cut A..<B of N` (the connection is cut after B), with offsets in the file below, or
-/// `nothing`.
+/// a block is `content A..<B`, `chunks A..<B` (in the chunked coding), `cut A..<B of N` (the connection is cut after
+/// B), or `nothing`; A and B are offsets in the uploaded file.
 struct TusRecording: Sendable, CustomTestStringConvertible {
     let testDescription: String
     /// The size of the file in bytes.
@@ -42,10 +42,10 @@ struct TusRecording: Sendable, CustomTestStringConvertible {
                 content 0..<90000
                 """),
         TusRecording(
-            testDescription: "a file in chunks, its last one with ?0",
+            testDescription: "a file in chunks; the last chunk has ?0",
             blocks: creation + patch(0, 30000) + patch(30000, 60000) + patch(60000, 90000)),
         TusRecording(
-            testDescription: "a stream in chunks with the first one in the creation, its last one with ?0",
+            testDescription: "a stream in chunks; the creation has the first chunk, and the last chunk has ?0",
             blocks: """
                 POST /files/
                 Upload-Draft-Interop-Version: {version}
@@ -91,7 +91,7 @@ struct TusRecording: Sendable, CustomTestStringConvertible {
                     content 80000..<90000
                     """),
         TusRecording(
-            testDescription: "a stream that is cut and resumed, its last content with ?0",
+            testDescription: "a stream whose upload is cut and resumed; the last content has ?0",
             blocks: creation + patch(0, 40000) + """
                 PATCH {upload}
                 Upload-Draft-Interop-Version: {version}
@@ -104,7 +104,7 @@ struct TusRecording: Sendable, CustomTestStringConvertible {
 
                 """ + retrieval + patch(55000, 80000) + patch(80000, 90000)),
         TusRecording(
-            testDescription: "a file that is cut and resumed, all that is missing with ?0",
+            testDescription: "a file whose upload is cut and resumed; the remaining content has ?0",
             blocks: creation + """
                 PATCH {upload}
                 Upload-Draft-Interop-Version: {version}
@@ -258,7 +258,8 @@ struct TusRecording: Sendable, CustomTestStringConvertible {
 
         """
 
-    /// The last append of a source that did not know that it was at its end.
+    /// An append with ?0. Its content may be the last of the file: tus-js-client sends ?1 only if it has already
+    /// reached the end of the source.
     private static func patch(_ start: Int, _ end: Int) -> String {
         """
         PATCH {upload}

@@ -134,7 +134,7 @@ struct VersionTests {
     }
 
     @Test(
-        "VER-14: up to version 6, HEAD and DELETE with a field of the state are refused", arguments: old,
+        "VER-14: up to version 6, HEAD and DELETE with a field of the upload's state are refused", arguments: old,
         ["Upload-Offset: 0", "Upload-Complete: ?0", "Upload-Incomplete: ?1"])
     func stateOnRetrieval(version: Interop, line: String) throws {
         try withServer { server in
@@ -149,7 +149,9 @@ struct VersionTests {
         }
     }
 
-    @Test("VER-14: from version 7 on, HEAD and DELETE ignore a field of the state", arguments: [Interop.v7, .v8])
+    @Test(
+        "VER-14: from version 7 on, HEAD and DELETE ignore a field of the upload's state",
+        arguments: [Interop.v7, .v8])
     func stateOnRetrievalIgnored(version: Interop) throws {
         try withServer { server in
             let location = try server.begin(version, "/files/f", [1])
@@ -178,7 +180,7 @@ struct VersionTests {
         }
     }
 
-    @Test("VER-19: version 6 has the member expires for the lifetime, later versions max-age")
+    @Test("VER-19: Upload-Limit has the lifetime in expires in version 6, and in max-age in later versions")
     func lifetime() throws {
         try withServer("--max-age", "1h") { server in
             let sixth = try server.exchange(.creation(.v6, "PUT", "/files/a", complete: false, .bytes([1])))

@@ -5,9 +5,8 @@ import SystemCalls
 import TestSupport
 import Testing
 
-/// Requests of all kinds at the same time, with restarts; then the same again while the server's resources are
-/// measured.
-/// `make soak` uses two hundred clients for ten minutes.
+/// Clients send requests of all kinds at the same time while the server is restarted. Then they send such requests
+/// without restarts, and the server's resources are measured. `make soak` uses two hundred clients for ten minutes.
 @Suite("Soak", .blocking(limit: .seconds(30 * 60)))
 struct SoakTests {
     private static func number(_ name: String, _ standard: Int) -> Int {

@@ -62,7 +62,7 @@ struct SoakVisitor {
     private mutating func abandonUpload(bytes: Int) throws {
         let connection = try connect()
         let target = "/files/abandoned-\(random.next())"
-        // Counted before the response: the server may be killed right after the creation.
+        // The upload is counted before the response, because the server may be killed right after the creation.
         world.countAbandoned()
         try connection.send(Request.creation(.v8, "PUT", target, complete: true, .declared(5_000_000)))
         guard try connection.requireInterim(within: .seconds(60)).location != nil else {

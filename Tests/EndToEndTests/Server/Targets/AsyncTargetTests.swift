@@ -17,7 +17,7 @@ struct AsyncTargetTests {
 
         func add(_ count: Int) { bytes += count }
 
-        /// Returns when `count` callers are here.
+        /// Returns when this method has been called `count` times.
         func meet(_ count: Int) async {
             arrived += 1
             guard arrived < count else {
@@ -70,7 +70,7 @@ struct AsyncTargetTests {
         }
     }
 
-    /// Waits for ever, with or without regard for its cancellation.
+    /// Waits for ever, except in a repeated completion; it can ignore the cancellation of its task.
     private struct Endless: TargetHandler {
         let completionIsRepeatable: Bool
         let ignoresCancellation: Bool
@@ -125,7 +125,7 @@ struct AsyncTargetTests {
         #expect(try host.exchange(.get("/a/x")).text == "100")
     }
 
-    @Test("A handler can be an actor, and publish from it")
+    @Test("An actor can be a handler, and can publish files")
     func actorPublishing() throws {
         let host = try EmbeddedServer(targets: [("p", Publishing())])
         let location = try host.begin(.v8, "POST", "/p/a", [1, 2])
@@ -197,7 +197,7 @@ struct AsyncTargetTests {
         #expect(try host.exchange(Request("POST", "/d/x", [], .bytes(Array("[1]".utf8)))).text == "[1]")
     }
 
-    @Test("A client that disconnects does not cancel the handler: the response is stored for its next request")
+    @Test("If a client disconnects, the handler is not canceled, and the response is stored for a repeated request")
     func disconnected() throws {
         let handler = Awaiting()
         let host = try EmbeddedServer(targets: [("a", handler)])

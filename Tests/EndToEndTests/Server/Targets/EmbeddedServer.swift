@@ -24,7 +24,7 @@ final class EmbeddedServer {
             ?? UploadStore.open(
                 root: directory.path + "/data",
                 configuration: StoreConfiguration(minFree: 0, processingWait: processingWait))
-        // Tests start another server with the same address.
+        // The port is fixed, because tests start another server with the same address.
         let configuration = try ServerConfiguration(
             listeners: [.tcp(host: "127.0.0.1", port: FixedPort.next())], limits: limits,
             announcesWithoutVersion: announcesWithoutVersion, drainTimeout: drainTimeout, logLevel: .error)
@@ -60,7 +60,7 @@ final class EmbeddedServer {
         return try #require(response.location)
     }
 
-    /// The same with version 8 and `POST`.
+    /// Creates an upload to `/inbox/doc` with version 8 and `POST`, and returns its location.
     func begin(_ content: [UInt8]) throws -> String { try begin(.v8, "POST", "/inbox/doc", content) }
 }
 

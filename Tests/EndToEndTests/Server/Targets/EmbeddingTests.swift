@@ -56,7 +56,7 @@ struct EmbeddingTests {
         }
     }
 
-    @Test("A handler can respond to a failed publication; the response to a successful one is the stored one")
+    @Test("A handler can respond to a failed publication, but cannot change the response to a successful one")
     func refusedPublishing() throws {
         for behavior in NamedPublisher.Behavior.allCases {
             let host = try EmbeddedServer(targets: [("publish", NamedPublisher(behavior: behavior))])
@@ -73,7 +73,7 @@ struct EmbeddingTests {
         }
     }
 
-    @Test("A target of an embedding program can publish its bytes as a file in one step")
+    @Test("A target of an embedding program can publish the bytes of an upload as a file in one step")
     func publishing() throws {
         let host = try EmbeddedServer(targets: [("publish", Publisher())])
         let location = try host.begin(.v8, "POST", "/publish/x", [1, 2, 3])

@@ -71,7 +71,7 @@ struct OwnTargetTests {
     }
 
     @Test(
-        "VER-11: up to version 6 Location is that of the upload, and the target's own becomes Content-Location",
+        "VER-11: up to version 6 Location is the upload's URL, and the target's Location becomes Content-Location",
         arguments: [Interop.v3, .v4, .v5, .v6])
     func locationClash(version: Interop) throws {
         let target = RecordingTarget { _ in HTTPSemantics.Response(status: 201, fields: ["Location": "/doc/1"]) }
@@ -154,7 +154,7 @@ struct OwnTargetTests {
             #expect(response.status == 500)
             #expect(response.states(complete: true, in: version))
             #expect(response.problem?.code == "target-failed")
-            #expect(!response.text.contains("Failure"), "nothing internal")
+            #expect(!response.text.contains("Failure"), "the response reveals nothing internal")
             #expect(try host.exchange(.retrieval(version, location)).states(complete: true, in: version))
             let again = try host.exchange(.append(version, location, at: 4, complete: true, .bytes([])))
             #expect(again.status >= 400)
@@ -165,7 +165,7 @@ struct OwnTargetTests {
     }
 
     @Test(
-        "APP-04: the response to the last append is that of a single request: status, fields and content",
+        "APP-04: the last append gets the same status, fields and content as a single request",
         arguments: Interop.allCases)
     func sameAnswer(version: Interop) throws {
         let target = RecordingTarget { call in

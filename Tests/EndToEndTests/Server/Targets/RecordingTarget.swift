@@ -50,7 +50,7 @@ final class RecordingTarget: TargetHandler {
     }
 
     var calls: [Call] { state.withLock { $0.calls } }
-    /// The number of proposals that the target was asked to accept.
+    /// The number of calls of ``accept(_:)``.
     var proposals: Int { state.withLock { $0.proposals } }
 
     /// From now on the target works until it is released.
@@ -61,7 +61,7 @@ final class RecordingTarget: TargetHandler {
         state.notifyAll()
     }
 
-    /// Waits until the target has been called this often.
+    /// Waits until the target has been called `count` times.
     func awaitCalls(_ count: Int) throws {
         let reached: Bool? = state.wait(until: Deadline(in: .seconds(60)).nanoseconds) {
             $0.calls.count >= count ? true : nil

@@ -9,7 +9,7 @@ import UploadStorage
 /// A target of an embedding program that produces its response while the response is sent.
 @Suite("Streaming targets", .blocking)
 struct StreamingTargetTests {
-    /// A line for each number, a few bytes at a time.
+    /// Content with a line for each number; a read returns at most one line.
     private final class Numbers: ContentStream {
         private struct State {
             var next = 0
@@ -101,7 +101,7 @@ struct StreamingTargetTests {
         #expect(released == true)
     }
 
-    @Test("A stream that fails breaks the message, however much was sent before")
+    @Test("If a stream fails, the server aborts the response, however much was sent before")
     func failing() throws {
         let target = Counting()
         let host = try EmbeddedServer(targets: [("count", target)])
@@ -133,7 +133,7 @@ struct StreamingTargetTests {
         #expect(target.released.withLock { $0 } == 1)
     }
 
-    @Test("A stream that fails, or is too long to be stored, is a failure of the target: 500, also for repeats")
+    @Test("If a stream fails or is too long to be stored, the append gets 500, and so does a repeated append")
     func notStored() throws {
         for path in ["/count/1000000", "/count/5?fail"] {
             let host = try EmbeddedServer(targets: [("count", Counting())])

@@ -4,7 +4,7 @@ import ResumableUpload
 import Testing
 import UploadStorage
 
-/// The responses to other requests while a target works on an upload, and the number of its runs.
+/// The responses to other requests while a target works on an upload, and the number of the target's runs.
 @Suite("A target at work", .blocking)
 struct TargetAtWorkTests {
     /// Completes an upload of the bytes 1, 2, 3 by an append whose target is held while it works on the upload.
@@ -84,7 +84,7 @@ struct TargetAtWorkTests {
         }
     }
 
-    @Test("APP-28: of several simultaneous completions the target runs once; each gets its response or a refusal")
+    @Test("APP-28: for several simultaneous completions the target runs once; each gets the response or a refusal")
     func simultaneous() throws {
         let target = RecordingTarget()
         try withTarget(target) { host in

@@ -84,7 +84,7 @@ struct TargetTests {
     }
 
     @Test(
-        "OFF-14 CON-09: while the target works HEAD has ?0 and the full offset, and its client gets the response"
+        "OFF-14 CON-09: while the target works HEAD has ?0 and the full offset; the append gets the response"
     )
     func processing() throws {
         try withTarget { target, port in
