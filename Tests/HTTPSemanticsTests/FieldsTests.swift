@@ -53,7 +53,7 @@ import Testing
         #expect(Fields([("Good", "x"), ("Location", value)]).firstInvalid?.name == "Location")
     }
 
-    @Test("SEC-18: harmless values pass", arguments: ["", " a ", "a\tb", "é", "\u{1F600}", "\"q\\\"\"", "~!"])
+    @Test("SEC-18: harmless values are accepted", arguments: ["", " a ", "a\tb", "é", "\u{1F600}", "\"q\\\"\"", "~!"])
     func validValues(value: String) {
         #expect(Fields.isValidValue(value))
         #expect(Fields([("Location", value)]).firstInvalid == nil)

@@ -4,7 +4,7 @@ import SystemCalls
 import TestSupport
 import UploadStorage
 
-/// Runs a script on a store and records its responses, ordered with the events of the disk.
+/// Runs a script on a store and records the responses of the store, in one order with the events of the disk.
 final class History {
     struct Upload {
         let id: UploadID

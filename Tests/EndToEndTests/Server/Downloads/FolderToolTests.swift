@@ -24,7 +24,7 @@ struct FolderToolTests {
             try FileManager.default.createDirectory(atPath: parent, withIntermediateDirectories: true)
             try Data(contents[name] ?? []).write(to: URL(filePath: path))
         }
-        // More files than a page of JSON has, or than a client may expect in a listing.
+        // This directory has more files than a page of JSON, and perhaps more than a client expects in a listing.
         for number in 0..<1100 { contents["many/\(number).txt"] = Array("\(number)".utf8) }
         try FileManager.default.createDirectory(
             atPath: server.path(of: "folder/many"), withIntermediateDirectories: true)
@@ -80,7 +80,7 @@ struct FolderToolTests {
     @Test("wget -r copies a folder", .enabled(if: Tool.wget.isInstalled, "wget is not installed"))
     func wget() throws {
         try withServer { server in
-            // wget 1.21 decodes the link of such a name twice, unless it has the option --no-iri.
+            // Without the option --no-iri, wget 1.21 decodes links twice, so it requests other names instead of these.
             let original = try fill(server, without: ["%41.txt", "%2F.txt"])
             let target = server.directory.path + "/copy"
             let run = try Tool.wget.start([

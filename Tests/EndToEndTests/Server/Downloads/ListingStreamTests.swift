@@ -183,7 +183,7 @@ struct ListingStreamTests {
         }
     }
 
-    @Test("A client that disconnects leaves neither a descriptor nor a thread")
+    @Test("After a client disconnects, the server keeps neither a descriptor nor a thread for it")
     func abandoned() throws {
         try withServer { server in
             let names = (0..<20_000).map { "file-\($0)-" + String(repeating: "x", count: 200) }

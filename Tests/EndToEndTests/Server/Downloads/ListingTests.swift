@@ -27,7 +27,7 @@ struct ListingTests {
         return try JSONDecoder().decode([Entry].self, from: Data(response.content))
     }
 
-    @Test("JSON lists every file and directory, and each URL leads to its file, with any name")
+    @Test("JSON lists every file and directory, and each URL leads to its file, whatever its name is")
     func json() throws {
         try withServer { server in
             try server.publish(Array("in it".utf8), as: "dir/inner.txt")
@@ -154,7 +154,7 @@ struct ListingTests {
 }
 
 extension String {
-    /// The text with escapes for the path of a URL; slashes stay.
+    /// The text with percent-encoding for the path of a URL; slashes are not encoded.
     var addingEscapes: String {
         var result = ""
         for byte in utf8 {

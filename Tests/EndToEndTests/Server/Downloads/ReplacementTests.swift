@@ -44,7 +44,7 @@ struct ReplacementTests {
         }
     }
 
-    @Test("RNG-19: the entity tag in the response to PUT is that of GET, and survives a restart")
+    @Test("RNG-19: the responses to PUT and GET have the same entity tag, and the tag survives a restart")
     func tagOfPublication() throws {
         try withServer { server in
             let created = try server.publish(Payload.bytes(10), as: "f.bin")

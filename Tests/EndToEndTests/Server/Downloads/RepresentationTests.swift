@@ -6,7 +6,7 @@ import Testing
 /// The fields of the response with a published file.
 @Suite("Representation fields", .blocking)
 struct RepresentationTests {
-    /// Names and types, and whether a browser may execute or render them as a page.
+    /// File names with content types, and whether a browser may execute such a file or render it as a page.
     private static let types: [(name: String, type: String?, isActive: Bool)] = [
         ("page.html", nil, true), ("page.HTM", nil, true), ("image.svg", nil, true), ("code.js", nil, true),
         ("feed.xml", nil, true), ("text.pdf", nil, true), ("data.bin", "text/html", true),

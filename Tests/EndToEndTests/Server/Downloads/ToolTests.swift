@@ -14,7 +14,7 @@ struct ToolTests {
         FileManager.default.contents(atPath: path).map { [UInt8]($0) } ?? []
     }
 
-    /// Waits until a growing file has some of its bytes, but not all.
+    /// Waits until a growing file has at least `bytes` bytes.
     private func awaitPart(_ path: String, atLeast bytes: Int = 200_000) throws {
         let found: Bool? = pollUntil(within: .seconds(60)) { fileSize(path) >= bytes ? true : nil }
         guard found != nil else { throw WireFailure.timedOut("\(path) has \(fileSize(path)) bytes") }
@@ -64,7 +64,7 @@ struct ToolTests {
     }
 
     @Test(
-        "curl -C N -T sends a part, which never replaces the file",
+        "curl -C N -T sends a part of a file, and the server refuses it and replaces nothing",
         .enabled(if: Tool.curl.isInstalled, "curl is not installed"))
     func curlAppending() throws {
         try withServer { server in

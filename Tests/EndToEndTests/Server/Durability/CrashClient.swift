@@ -206,7 +206,7 @@ struct CrashClient {
         }
         try checkAndRecord(response, &upload)
         upload.isLengthKnown = response.length != nil
-        // A client of these versions reports success at this offset.
+        // A client of version 5 or 6 reports success at this offset.
         if upload.lengthCompletes, upload.isLengthKnown, offset == upload.content.count,
             !response.states(complete: true, in: upload.dialect)
         {

@@ -48,7 +48,7 @@ final class CrashWorld: Sendable {
         state.notifyAll()
     }
 
-    /// Whether the server was killed since `life`.
+    /// Whether the server was killed after ``awaitServer()`` returned `life`.
     func hasCrashed(since life: Int) -> Bool { state.withLock { !$0.isUp || $0.life != life } }
 
     func end() { state.withLock { $0.isEnding = true } }

@@ -44,7 +44,7 @@ struct ExpiryTests {
         }
     }
 
-    @Test("SEC-09 SEC-10: neither an empty append nor a running one extends the lifetime of an upload")
+    @Test("SEC-09 SEC-10: neither an empty append nor a running append extends the lifetime of an upload")
     func cannotBeKeptAlive() throws {
         try withServer("--max-age", "6s") { server in
             let location = try begin(server)

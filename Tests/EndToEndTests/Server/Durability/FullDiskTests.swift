@@ -198,7 +198,7 @@ struct FullDiskTests {
         }
     }
 
-    @Test("SEC-17: /readyz responds 503 while the disk is full, and 200 again afterwards")
+    @Test("SEC-17: /readyz responds with 503 while the disk is full, and with 200 afterwards")
     func readiness() throws {
         try withSmallDisk { server in
             #expect(try server.exchange(.get("/readyz")).status == 200)

@@ -13,14 +13,14 @@ struct StartNotesTests {
         }
     }
 
-    @Test("The start logs the number of tokens, or that without tokens no client has access")
+    @Test("At its start the server logs the number of tokens; if there are none, it logs that no client has access")
     func noToken() throws {
         for tokens in ["", "# none yet\n"] {
             _ = try log(tokens, until: "/tokens was read: 0 tokens\n", "warning: ", "no client has access\n")
         }
     }
 
-    @Test("The start logs the names of tokens that can be guessed, and never the tokens")
+    @Test("At its start the server logs the names of tokens that can be guessed, and never the tokens")
     func shortToken() throws {
         let text = try log(
             "anna token-of-anna-0001\ncarl exactly16-bytes-\nben s3cr3t\n", until: "/tokens was read: 3 tokens\n",

@@ -44,7 +44,7 @@ struct StoppingTests {
 
             try server.restart()
             let state = try server.exchange(.retrieval(.v8, location))
-            #expect(state.offset == 1_500_000, "all bytes that had arrived")
+            #expect(state.offset == 1_500_000, "the offset counts all bytes that had arrived")
             #expect(state.complete == false)
             let rest = Array(Self.content[1_500_000...])
             let response = try server.exchange(.append(.v8, location, at: 1_500_000, complete: true, .bytes(rest)))

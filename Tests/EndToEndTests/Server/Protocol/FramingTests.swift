@@ -363,7 +363,7 @@ struct FramingTests {
         }
     }
 
-    /// Requests that are refused before their content, with the start of their content.
+    /// Requests that are refused before their content is read.
     private static let refusedBeforeContent = [
         "PUT /files/f HTTP/1.1\r\nHost: localhost\r\nContent-Length: +45\r\n\r\n",
         "PATCH /files/f HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4000000000\r\n\r\n",

@@ -2,8 +2,7 @@ import ConformanceKit
 import HTTPSemantics
 import Testing
 
-/// Structured fields (RFC 9651) in requests and responses. The tests of the requests cover the handling of invalid
-/// values.
+/// Structured fields (RFC 9651) in requests and responses.
 @Suite("Structured fields", .serialized, .blocking)
 struct StructuredFieldTests {
     @Test("STF-07: parameters of Upload-Complete are ignored", arguments: ["?1;x", "?1;p=2", "?1;a=\"b, c\"", "  ?1"])

@@ -181,7 +181,9 @@ struct TusClientTests {
         }
     }
 
-    @Test("A request that has a field of the draft as well is handled by the draft", arguments: Interop.allCases)
+    @Test(
+        "A tus request that also has a field of the draft is handled as the draft requires",
+        arguments: Interop.allCases)
     func both(version: Interop) throws {
         try withServer { server in
             let both = [("Tus-Resumable", "1.0.0")]

@@ -40,7 +40,7 @@ struct VersionTests {
     }
 
     @Test(
-        "VER-03 VER-10 VER-11 CRE-01: every version announces and responds with its own fields",
+        "VER-03 VER-10 VER-11 CRE-01: in every version, announcements and responses have the fields of this version",
         arguments: Interop.allCases
     )
     func creation(version: Interop) throws {
@@ -69,7 +69,7 @@ struct VersionTests {
         }
     }
 
-    @Test("VER-04: --announce-without-version sends 104 without a version, and repeats a version of the request")
+    @Test("VER-04: with --announce-without-version 104 has the version of the request, or none if the request has none")
     func publishedProtocol() throws {
         try withServer("--announce-without-version") { server in
             let response = try server.exchange(.creation(nil, complete: true, .bytes([1])))
