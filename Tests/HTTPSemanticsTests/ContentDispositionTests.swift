@@ -4,6 +4,7 @@ import Testing
 
 @Suite struct ContentDispositionTests {
     @Test(
+        "the type and the file name are read",
         arguments: [
             ("attachment", "attachment", nil), ("INLINE; filename=a.txt", "inline", "a.txt"),
             ("attachment; filename=\"a b.txt\"", "attachment", "a b.txt"),

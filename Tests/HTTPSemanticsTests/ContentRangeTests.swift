@@ -32,7 +32,8 @@ import Testing
         #expect(ContentRange(parsing: value) == nil)
     }
 
-    @Test func impossibleRanges() {
+    @Test("a range that is empty or outside of the representation has no Content-Range")
+    func impossibleRanges() {
         #expect(ContentRange(range: 5..<5, size: 10) == nil)
         #expect(ContentRange(range: -1..<5, size: 10) == nil)
         #expect(ContentRange(range: 0..<11, size: 10) == nil)

@@ -11,7 +11,8 @@ import Testing
     ]
     private static let text = "sha-256=:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=:"
 
-    @Test func roundTrip() throws {
+    @Test("a digest is read, and written with the same value")
+    func roundTrip() throws {
         let field = try #require(DigestField(fieldLines: [DigestFieldTests.text]))
         #expect(field[.sha256] == DigestFieldTests.empty)
         #expect(field[.sha512] == nil)
@@ -51,7 +52,8 @@ import Testing
         #expect(DigestField(fieldLines: ["sha=:2jmj7l5rSw0yVb/vlWAYkK/YBwk=:, crc32c=:AAAAAA==:"]) == nil)
     }
 
-    @Test func lastDuplicateCounts() {
+    @Test("if an algorithm occurs twice, its last digest counts")
+    func lastDuplicateCounts() {
         #expect(DigestField(fieldLines: ["sha-256=:AAAA:", DigestFieldTests.text])?[.sha256] == DigestFieldTests.empty)
     }
 
@@ -70,7 +72,8 @@ import Testing
         #expect(preferences.preferred == preferred)
     }
 
-    @Test func unparsablePreferences() {
+    @Test("preferences that cannot be parsed count as absent")
+    func unparsablePreferences() {
         for lines in [[], ["sha-256="], ["SHA-256=1"], ["sha-256=1,"], ["="]] {
             #expect(DigestPreferences(fieldLines: lines) == nil)
         }

@@ -23,7 +23,8 @@ import Testing
         #expect(EntityTag(parsing: value) == nil)
     }
 
-    @Test func construction() {
+    @Test("an opaque tag with a quotation mark, a space or a line end is refused")
+    func construction() {
         #expect(EntityTag(opaque: "a\"b") == nil)
         #expect(EntityTag(opaque: "a b") == nil)
         #expect(EntityTag(opaque: "a\r\n") == nil)
@@ -43,7 +44,8 @@ import Testing
         #expect(left.weakMatches(right) == weak && right.weakMatches(left) == weak)
     }
 
-    @Test func conditions() throws {
+    @Test("a condition is an asterisk or a list of entity tags; other values are refused")
+    func conditions() throws {
         let strong = try #require(EntityTag(opaque: "a"))
         let weak = try #require(EntityTag(opaque: "b,c", isWeak: true))
         #expect(EntityTagCondition(fieldLines: [" * "]) == .any)

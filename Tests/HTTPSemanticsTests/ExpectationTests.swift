@@ -3,6 +3,7 @@ import Testing
 
 @Suite struct ExpectationTests {
     @Test(
+        "only 100-continue is a supported expectation",
         arguments: [
             ([], .none), ([""], .none), (["100-continue"], .continue100), (["100-Continue"], .continue100),
             ([" 100-continue ,"], .continue100),
@@ -16,7 +17,8 @@ import Testing
         #expect(HTTPSemantics.Expectation(fields: Fields(lines.map { ("expect", $0) })) == expected)
     }
 
-    @Test func oldVersion() {
+    @Test("HTTP/1.0 ignores 100-continue and refuses other expectations")
+    func oldVersion() {
         #expect(HTTPSemantics.Expectation(fields: ["Expect": "100-continue"], version: .http10) == .none)
         #expect(HTTPSemantics.Expectation(fields: ["Expect": "foo"], version: .http10) == .unsupported)
     }

@@ -65,7 +65,8 @@ import Testing
         #expect(Fields([(name, "")]).firstInvalid != nil)
     }
 
-    @Test func validNames() {
+    @Test("every token is a valid field name")
+    func validNames() {
         #expect(Fields.isValidName("!#$%&'*+-.^_`|~09azAZ"))
     }
 }

@@ -59,7 +59,8 @@ import Testing
         #expect(parse("Wednesday, 01-Jan-10 00:00:00 GMT", now: y2090) == 4_417_977_600)
     }
 
-    @Test func serialized() {
+    @Test("a date is written in the preferred form, within the years 0000 to 9999")
+    func serialized() {
         #expect(HTTPDate(secondsSinceEpoch: 784_111_777).serialized == "Sun, 06 Nov 1994 08:49:37 GMT")
         #expect(HTTPDate(secondsSinceEpoch: -1).serialized == "Wed, 31 Dec 1969 23:59:59 GMT")
         #expect(HTTPDate(secondsSinceEpoch: .max).serialized == "Fri, 31 Dec 9999 23:59:59 GMT")

@@ -27,7 +27,8 @@ import Testing
         #expect(MediaType(parsing: value) == nil)
     }
 
-    @Test func parameters() throws {
+    @Test("names of parameters are case-insensitive, and the first of two equal names counts")
+    func parameters() throws {
         let type = try #require(MediaType(parsing: "a/b; X=1; x=2; y=\"a, b\""))
         #expect(type.parameter("X") == "1")
         #expect(type.parameter("Y") == "a, b")

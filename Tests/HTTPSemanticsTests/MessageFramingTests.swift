@@ -16,7 +16,8 @@ import Testing
         if case .failure(let refusal) = evaluate(lines, host: host, version: version) { refusal } else { nil }
     }
 
-    @Test func acceptedFraming() {
+    @Test("valid lengths and the chunked coding are accepted")
+    func acceptedFraming() {
         #expect(evaluate([]) == .success(.none))
         #expect(evaluate([("Content-Length", "0")]) == .success(.length(0)))
         #expect(evaluate([("content-length", " 42 ")]) == .success(.length(42)))
@@ -149,7 +150,8 @@ import Testing
         #expect(refusal?.code == "invalid-transfer-encoding")
     }
 
-    @Test func otherMajorVersion() {
+    @Test("a major version other than 1 gets 505")
+    func otherMajorVersion() {
         #expect(refusal([], version: ProtocolVersion(major: 2, minor: 0))?.status == .httpVersionNotSupported)
     }
 

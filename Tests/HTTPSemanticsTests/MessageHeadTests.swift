@@ -3,7 +3,8 @@ import TestSupport
 import Testing
 
 @Suite struct MessageHeadTests {
-    @Test func statusClassesAndPhrases() {
+    @Test("every status has a class and a reason phrase, even if it is not registered")
+    func statusClassesAndPhrases() {
         #expect(Status.uploadResumptionSupported == 104)
         #expect(Status(rawValue: 104).reasonPhrase == "Upload Resumption Supported")
         #expect((507 as Status).reasonPhrase == "Insufficient Storage")
@@ -22,7 +23,8 @@ import Testing
         #expect(![Method.post, .put, .patch, .delete, .connect, Method(rawValue: "get")].contains { $0.isSafe })
     }
 
-    @Test func versions() {
+    @Test("versions are read, written and compared")
+    func versions() {
         #expect(ProtocolVersion.http10 < .http11)
         #expect(ProtocolVersion(parsing: "HTTP/1.1") == .http11)
         #expect("\(ProtocolVersion.http10)" == "HTTP/1.0")
@@ -32,6 +34,7 @@ import Testing
     }
 
     @Test(
+        "targets in origin-form and asterisk-form are read",
         arguments: [
             ("/a/b?c=d?e", RequestTarget.Form.origin, "/a/b", "c=d?e"), ("/", .origin, "/", nil),
             ("//x", .origin, "//x", nil),
@@ -66,6 +69,7 @@ import Testing
     }
 
     @Test(
+        "the host and the port of an authority are read",
         arguments: [
             ("example.com", "example.com", nil), ("EXAMPLE.com:80", "example.com", 80), ("host:", "host", nil),
             ("127.0.0.1:0", "127.0.0.1", 0), ("[2001:DB8::1]:443", "[2001:db8::1]", 443), ("[::]", "[::]", nil),

@@ -52,7 +52,8 @@ import Testing
         }
     }
 
-    @Test func encoding() throws {
+    @Test("segments are encoded, and unsafe segments are refused")
+    func encoding() throws {
         let path = try PathSegments(segments: ["a b", "é%", "x:@!$&'()*+,;=-._~", "?#[]"], hasTrailingSlash: true)
         #expect(path.percentEncoded == "/a%20b/%C3%A9%25/x:@!$&'()*+,;=-._~/%3F%23%5B%5D/")
         #expect(try PathSegments(segments: []).percentEncoded == "/")

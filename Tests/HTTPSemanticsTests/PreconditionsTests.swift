@@ -22,7 +22,8 @@ import Testing
         Preconditions(fields: ["If-Range": value], now: PreconditionsTests.now).rangeApplies(current: validators)
     }
 
-    @Test func nothingAsked() {
+    @Test("without conditions every request and its range are permitted")
+    func nothingAsked() {
         let none = Preconditions(fields: ["Range": "bytes=0-"], now: PreconditionsTests.now)
         #expect(none.isEmpty && none.evaluate(method: .get, current: nil) == .proceed)
         #expect(none.rangeApplies(current: current))
@@ -61,7 +62,8 @@ import Testing
         #expect(evaluate(["If-None-Match": "\"a\""], .get, Validators(date: PreconditionsTests.now)) == .proceed)
     }
 
-    @Test func dates() {
+    @Test("If-Unmodified-Since and If-Modified-Since compare the date; invalid dates are ignored")
+    func dates() {
         let date = PreconditionsTests.date
         #expect(evaluate(["If-Unmodified-Since": date(0)], .put, current) == .proceed)
         #expect(evaluate(["If-Unmodified-Since": date(1)], .put, current) == .proceed)
