@@ -45,7 +45,9 @@ import Testing
         #expect(try read(DataSource((Data([9]) + Data(bytes)).dropFirst()), at: 5_000) == Array(bytes[5_000..<6_000]))
     }
 
-    @Test("a file that shrinks, grows or is written to fails from then on", arguments: ["shrink", "grow", "touch"])
+    @Test(
+        "a file that was shortened, extended or written to after it was opened cannot be read as a source",
+        arguments: ["shrink", "grow", "touch"])
     func change(kind: String) throws {
         let source = try FileSource(path: path)
         let writer = try FileDescriptor.open(path, [.readWrite])
@@ -58,7 +60,8 @@ import Testing
         #expect(throws: SourceError.self) { try read(source, at: 0) }
     }
 
-    @Test("a replacement of the file does not affect an open source, and is detected when the source is opened again")
+    @Test(
+        "a file that replaces the source does not affect an open source, and is detected when the path is opened again")
     func replacement() throws {
         let source = try FileSource(path: path)
         let record = try source.record()
@@ -84,7 +87,8 @@ import Testing
     }
 
     @Test(
-        "other bytes at either end are detected although size and times are the same", arguments: [0, 150_000, 199_999])
+        "a changed byte near the start or the end is detected although size and times are the same",
+        arguments: [0, 150_000, 199_999])
     func sample(place: Int) throws {
         let record = try FileSource(path: path).record()
         let writer = try FileDescriptor.open(path, [.readWrite])
@@ -95,7 +99,7 @@ import Testing
         #expect(record.differences(from: try FileSource(path: path).record()) == ["content"])
     }
 
-    @Test("data in memory is identified by its bytes, large data by blocks spread over it")
+    @Test("data in memory is identified by all its bytes, and large data by blocks at several positions")
     func memory() throws {
         var large = Data(count: 20 << 20)
         let record = try DataSource(large).record()
@@ -109,7 +113,7 @@ import Testing
         #expect(smallRecord.differences(from: try DataSource(small).record()) == ["content"])
     }
 
-    @Test("a link is followed if the caller names it, but not if resume data names it")
+    @Test("a symbolic link is followed if the caller passes its path, but not if resume data contains its path")
     func links() throws {
         let link = directory.path + "/link"
         #expect(symlink(path, link) == 0)

@@ -43,7 +43,7 @@ struct MockFile: Sendable {
     var bytes: [UInt8]
     var fields: Fields = ["ETag": "\"one\""]
 
-    /// - Parameter cutAt: the number of bytes of content after which the connection is lost; `nil`: it is not.
+    /// - Parameter cutAt: the number of bytes of content after which the connection is lost; `nil`: it is not lost.
     func response(to request: MockRequest, cutAt: Int? = nil) -> MockResponse {
         let isSame = request.fields["If-Range"].map { $0 == self.fields["ETag"] } ?? true
         guard isSame, let range = request.fields["Range"], let start = Int(range.dropFirst(6).dropLast()) else {
@@ -60,7 +60,7 @@ final class MockUpload: Sendable {
     private let received = Monitor<[UInt8]>([])
     var bytes: [UInt8] { received.withLock { $0 } }
 
-    /// - Parameter cutAt: the number of bytes of content after which the connection is lost; `nil`: it is not.
+    /// - Parameter cutAt: the number of bytes of content after which the connection is lost; `nil`: it is not lost.
     func response(to request: MockRequest, cutAt: Int? = nil) async throws -> MockResponse {
         let version: Fields = ["Upload-Draft-Interop-Version": "8"]
         switch request.method {

@@ -25,7 +25,7 @@ import Testing
         #expect(response.status == .partialContent)
     }
 
-    @Test("a download to a file is cut at every tenth of its bytes, and is complete in the end")
+    @Test("a download to a file is completed although the connection is lost after each tenth of its bytes")
     func download() async throws {
         let file = MockFile(bytes: bytes)
         let fixture = try MockFixture { file.response(to: $0, cutAt: 30_000) }
@@ -40,7 +40,7 @@ import Testing
         #expect(download.metrics.allSatisfy { $0.method == .get && $0.httpVersion == "HTTP/1.1" })
     }
 
-    @Test("download(from:to:) takes URLs, and a URL that is not http fails")
+    @Test("download(from:to:) accepts URLs, and a download from a URL that is neither http nor https fails")
     func urls() async throws {
         let file = MockFile(bytes: bytes)
         let fixture = try MockFixture { file.response(to: $0) }
@@ -54,7 +54,7 @@ import Testing
         #expect(error?.code == .invalidRequest)
     }
 
-    @Test("an upload waits for the 104, is cut twice, and sends the remaining bytes each time")
+    @Test("an upload waits for the 104, loses its connection twice, and sends the remaining bytes each time")
     func upload() async throws {
         let server = MockUpload()
         let fixture = try MockFixture {
@@ -72,7 +72,7 @@ import Testing
         #expect(upload.metrics[1].uri == "https://files.example/(hidden)")
     }
 
-    @Test("without a 104 the content arrives after the gate's time")
+    @Test("if no 104 arrives, the content is sent after the time of the setting `gate`")
     func gate() async throws {
         let fixture = try MockFixture {
             $0.gate = .milliseconds(20)
@@ -83,7 +83,9 @@ import Testing
         #expect(try await upload.value().status == .ok)
     }
 
-    @Test("every failure has the code that the same failure of a connection has", arguments: MockFailure.allCases)
+    @Test(
+        "every failure of the mock transport causes the error code of the same failure of a real connection",
+        arguments: MockFailure.allCases)
     func failures(failure: MockFailure) async throws {
         let fixture = try MockFixture {
             $0.retry.triesWithoutProgress = 1
@@ -121,7 +123,7 @@ import Testing
         #expect(interim == [103])
     }
 
-    @Test("a pause cancels the closure, and a shut-down client starts no request")
+    @Test("a pause cancels the closure of the mock transport, and a client that was shut down starts no request")
     func cancellation() async throws {
         let (started, isStarted) = AsyncStream.makeStream(of: Void.self)
         let (canceled, isCanceled) = AsyncStream.makeStream(of: Void.self)
@@ -147,7 +149,8 @@ import Testing
         #expect(error?.code == .shutDown && fixture.requests.count == 1)
     }
 
-    @Test("the closure of the configuration receives the metrics of each request; the path of an upload is hidden")
+    @Test(
+        "the configured closure receives the metrics of each request; the path of an upload resource is hidden")
     func metrics() async throws {
         let collected = Monitor<[RequestMetrics]>([])
         let server = MockUpload()

@@ -102,7 +102,8 @@ struct PartialFileTests {
         #expect(try position(record) == 90_000)
     }
 
-    @Test("without a restart of the system all bytes that the digest covers are used, on stable storage or not")
+    @Test(
+        "without a restart of the system all bytes that the digest covers are used, even those not on stable storage")
     func unsynchronized() throws {
         for synchronized in [0, 90_000] {
             let record = try writePartialFile(synchronized: synchronized)
@@ -162,7 +163,7 @@ struct PartialFileTests {
         }
     }
 
-    @Test("a link, a FIFO, a directory, a file with two names and another file are neither used nor touched")
+    @Test("a link, a FIFO, a directory, a file with two names and a different file are neither used nor changed")
     func otherFileKinds() throws {
         for kind in 0..<5 {
             let record = try writePartialFile()
@@ -218,7 +219,7 @@ struct PartialFileTests {
 
     // MARK: Content
 
-    @Test("another representation gets a file with another name, so that an older checkpoint finds no file")
+    @Test("another representation is written to a file with another name, so that an older checkpoint matches no file")
     func otherName() throws {
         let record = try writePartialFile()
         guard case .usable(let partial) = try PartialFile.open(record, in: place) else {
@@ -233,7 +234,7 @@ struct PartialFileTests {
         #expect(try position(record) == nil)
     }
 
-    @Test("bytes beyond the end are not written")
+    @Test("bytes beyond the expected end are not written")
     func overrun() throws {
         let partial = try PartialFile.create(in: place)
         try partial.linkName()
@@ -272,7 +273,7 @@ struct PartialFileTests {
         #expect(throws: Errno.badDescriptor) { try partial.publish() }
     }
 
-    // MARK: The end
+    // MARK: Publication
 
     @Test("the download replaces a file at its destination, and gets the permissions of that file")
     func publish() throws {
@@ -316,7 +317,7 @@ struct PartialFileTests {
         #expect(!PartialFile.isName(destination, for: destination))
     }
 
-    @Test("a long name that an earlier version shortened differently is recognized, and no other name")
+    @Test("a long name that an earlier version shortened differently is recognized, and other names are not")
     func earlierNames() {
         let long = FilePath(String(repeating: "e\u{301}", count: 80))
         func name(_ stem: FilePath) -> FilePath { "." + stem + "." + FilePath(UUID().uuidString) + ".part" }

@@ -19,7 +19,8 @@ import Testing
         return outcomes
     }
 
-    @Test func interimFinalAndTrailers() throws {
+    @Test("interim and final responses are read, and trailers are ignored")
+    func interimFinalAndTrailers() throws {
         let outcomes = read(
             "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 104 \r\nUpload-Offset: 5\r\n\r\nHTTP/2 200\r\nA:  b \r\nLocation: x\r\nA: c\r\n\r\nA: d\r\n\r\n"
         )
@@ -45,7 +46,7 @@ import Testing
         #expect(head.fields["A"] == "b c d" && head.fields["B"] == "e")
     }
 
-    @Test(arguments: [
+    @Test("an invalid status line and status 101 are refused", arguments: [
         "HTTP/1.1\r\n", "HTTP/1.1 20 OK\r\n", "HTTP/1.1 abc\r\n", "ICY 200 OK\r\n", "HTTP/1.1 101 X\r\n\r\n",
     ])
     func refused(text: String) {
@@ -56,7 +57,7 @@ import Testing
         }
     }
 
-    @Test("a section of more than 256 KiB is refused, any number of smaller ones is not")
+    @Test("a header section of more than 256 KiB is refused, but any number of smaller header sections is read")
     func bound() {
         let field = "A: " + String(repeating: "a", count: 60_000) + "\r\n"
         let smaller = "HTTP/1.1 104 \r\n" + field + field + field + field + "\r\n"
@@ -68,7 +69,7 @@ import Testing
         }
     }
 
-    @Test("lengths that differ are a violation, repeated ones are not (RFC 9110 section 8.6)")
+    @Test("different values of Content-Length are a violation, repeated equal values are not (RFC 9110 section 8.6)")
     func lengths() {
         for (lines, isRefused) in [
             ("Content-Length: 5\r\nContent-Length: 6", true), ("Content-Length: 5, 6", true),

@@ -24,7 +24,7 @@ import Testing
         }
     }
 
-    @Test("a written file is read back, belongs to its owner alone, and replaces the earlier one")
+    @Test("a written file is read back unchanged, only its owner has access to it, and it replaces the earlier file")
     func roundTrip() throws {
         let first = try ResumeData(.uploadSample())
         let second = try ResumeData(.downloadSample())
@@ -38,7 +38,7 @@ import Testing
         #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path) == ["saved"])
     }
 
-    @Test("a symbolic link is replaced, and its target stays as it is")
+    @Test("a symbolic link is replaced, and its target is not changed")
     func link() throws {
         let target = try directory.file("target", [1])
         symlink(target, path.repairedText)
@@ -49,7 +49,7 @@ import Testing
     }
 
     @Test(
-        "paths of any bytes and the longest names can be used",
+        "paths with any bytes and names of the maximum length can be used",
         arguments: [FilePath([0x67, 0xF6]), FilePath(String(repeating: "n", count: 255))])
     func names(name: FilePath) throws {
         let data = try ResumeData(.uploadSample())
@@ -58,7 +58,7 @@ import Testing
         #expect(try ResumeData(contentsOf: file) == data)
     }
 
-    @Test("errors are typed, name the cause, and leave no file")
+    @Test("every failure throws an error with a code and a cause, and no file is left")
     func errors() throws {
         let data = try ResumeData(.uploadSample())
         let nowhere = FilePath(directory.path + "/nowhere/saved")
@@ -93,7 +93,7 @@ import Testing
         #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path) == ["saved"])
     }
 
-    @Test("resume data is encoded as one value, and damaged data is a decoding error with its cause")
+    @Test("resume data is encoded as one value, and damaged data causes a decoding error that contains the cause")
     func coding() throws {
         struct Job: Codable, Equatable {
             var title: String
@@ -109,7 +109,7 @@ import Testing
         }
         do {
             _ = try JSONDecoder().decode(ResumeData.self, from: Data(#""UlNNRA==""#.utf8))
-            Issue.record("it was decoded")
+            Issue.record("the damaged data was decoded")
         } catch DecodingError.dataCorrupted(let context) {
             #expect((context.underlyingError as? TransferError)?.code == .resumeDataInvalid)
         }

@@ -17,7 +17,7 @@ import Testing
         #expect(data.data.count < 2048)
     }
 
-    @Test("a slice of other data is read like complete data")
+    @Test("a slice of a longer Data value is read like a complete value")
     func slice() throws {
         let data = try ResumeData(.uploadSample())
         let longer = Data([1, 2, 3]) + data.data
@@ -35,7 +35,7 @@ import Testing
         #expect(data.request.fields["Prefer"] == "seven")
     }
 
-    @Test("CLI-31: resume data has no credentials, and its description names neither query nor upload resource")
+    @Test("CLI-31: resume data contains no credentials, and its description shows neither query nor upload resource")
     func secrets() throws {
         let request = TransferRequest(
             "https://me:pass@host.example/files/?key=private#part", method: .put,
@@ -63,7 +63,7 @@ import Testing
     }
 
     @Test(
-        "garbage gives a typed error",
+        "invalid data causes an error with the code resumeDataInvalid",
         arguments: [
             Data(), Data("RSMD".utf8), Data("RSMD\0\u{1}".utf8), Data("RSMD\0\u{1}{}".utf8),
             Data("RSMD\0\u{2}{}".utf8), Data("RSMD\0\u{1}[[[[[[".utf8), Data("bplist00".utf8),
@@ -75,7 +75,7 @@ import Testing
 
     /// Changes that make the record invalid while its text stays valid JSON.
     @Test(
-        "values that contradict each other give a typed error",
+        "values that are invalid or contradict each other cause an error with the code resumeDataInvalid",
         arguments: [
             ("\"acknowledged\":40", "\"acknowledged\":101"), ("\"acknowledged\":40", "\"acknowledged\":-1"),
             ("\"acknowledged\":40", "\"acknowledged\":4.5"), ("\"length\":100", "\"length\":99"),
@@ -103,7 +103,9 @@ import Testing
         #expect(!record.isValid)
     }
 
-    @Test("random damage gives a typed error or a value that is valid", arguments: [UInt64](1...8))
+    @Test(
+        "randomly damaged data causes an error with the code resumeDataInvalid or is read as a valid value",
+        arguments: [UInt64](1...8))
     func fuzz(seed: UInt64) throws {
         var generator = SeededGenerator(seed: seed)
         let samples = try [ResumeData(.uploadSample()), ResumeData(.downloadSample())].map { Array($0.data) }
@@ -133,7 +135,7 @@ import Testing
     private func expectInvalid(_ data: Data, sourceLocation: SourceLocation = #_sourceLocation) {
         do throws(TransferError) {
             _ = try ResumeData(data)
-            Issue.record("it was read", sourceLocation: sourceLocation)
+            Issue.record("the invalid data was read", sourceLocation: sourceLocation)
         } catch {
             #expect(error.code == .resumeDataInvalid, sourceLocation: sourceLocation)
         }

@@ -19,7 +19,7 @@ private struct ProducerError: Error, Equatable {}
     private let bytes = sampleBytes(300_000)
     private let request = TransferRequest("https://files.example/a", method: .put)
 
-    /// A sequence of chunks of these bytes.
+    /// A sequence that produces `bytes` in chunks of `size` bytes, and then throws `error`, if there is one.
     private func chunks(
         of bytes: [UInt8], size: Int, _ production: Production? = nil, error: (any Error)? = nil
     ) -> AsyncThrowingStream<[UInt8], any Error> {
@@ -37,7 +37,9 @@ private struct ProducerError: Error, Equatable {}
 
     private func directory() throws -> TemporaryDirectory { try TemporaryDirectory() }
 
-    @Test("chunks of any size are uploaded, over cuts at many positions", arguments: [1, 1000, 65_536, 300_000])
+    @Test(
+        "chunks of any size are uploaded although the connection is lost at many positions",
+        arguments: [1, 1000, 65_536, 300_000])
     func chunks(size: Int) async throws {
         let bytes = size == 1 ? Array(bytes.prefix(20_000)) : bytes
         let server = MockUpload()
@@ -48,7 +50,7 @@ private struct ProducerError: Error, Equatable {}
         let result = try await upload.value()
         #expect(result.status == .created && server.bytes == bytes)
         #expect(upload.progress.totalUnitCount == Int64(bytes.count))
-        // Nothing but the ticket directory remains.
+        // No temporary file of the sequence remains.
         #expect(fixture.storedNames.isEmpty)
     }
 
@@ -65,7 +67,9 @@ private struct ProducerError: Error, Equatable {}
         #expect(server.bytes == bytes)
     }
 
-    @Test("a byte that the sequence gives is sent although the next one does not come", arguments: [true, false])
+    @Test(
+        "a byte that the sequence has produced is sent before the sequence produces the next byte",
+        arguments: [true, false])
     func slowSequence(isOfBytes: Bool) async throws {
         let isArrived = Monitor(0)
         let fixture = try MockFixture { request in
@@ -79,7 +83,7 @@ private struct ProducerError: Error, Equatable {}
             }
             return MockResponse(content == [1, 2, 3] ? .created : .badRequest, ["Upload-Complete": "?1"])
         }
-        // Each byte is given after the previous one has arrived at the server.
+        // The sequence produces each byte after the previous byte has arrived at the server.
         let given = Monitor<UInt8>(0)
         let next: @Sendable () async throws -> UInt8? = {
             let number = given.withLock { $0 }
@@ -94,7 +98,8 @@ private struct ProducerError: Error, Equatable {}
         #expect(try await upload.value().status == .created)
     }
 
-    @Test("an error of the sequence ends the upload after the bytes before it, and the upload resource is deleted")
+    @Test(
+        "an error of the sequence ends the upload after all earlier bytes, and the upload resource is deleted")
     func error() async throws {
         let server = MockUpload()
         let fixture = try MockFixture { try await server.response(to: $0) }
@@ -106,7 +111,7 @@ private struct ProducerError: Error, Equatable {}
         #expect(fixture.storedNames.isEmpty)
     }
 
-    @Test("the sequence is not read further ahead than the window and one chunk, and starts with the upload")
+    @Test("the sequence is read ahead by at most the window and one chunk, and only after the upload was started")
     func backPressure() async throws {
         let size = 1 << 20
         let production = Production()
@@ -119,7 +124,7 @@ private struct ProducerError: Error, Equatable {}
             while case let part = try await request.readContent(atMost: 3_000_000), !part.isEmpty {
                 read += part.count
                 let end = read
-                // The iteration continues until the window is full, or to its end.
+                // The iteration continues until the window is full or the sequence ends.
                 try await onThread {
                     let isFull = pollUntil(within: .seconds(60)) {
                         production.value >= min(end + window - (64 << 10), 32 << 20) ? true : nil
@@ -139,7 +144,7 @@ private struct ProducerError: Error, Equatable {}
         #expect(largest <= window + size + (64 << 10), "\(largest)")
     }
 
-    @Test("acknowledged bytes are freed on the disk, and cannot be read again")
+    @Test("the disk space of acknowledged bytes is freed, and these bytes cannot be read again")
     func freedSpace() async throws {
         let directory = try directory()
         let buffer = SequenceBuffer(FilePath(directory.path))
@@ -161,7 +166,7 @@ private struct ProducerError: Error, Equatable {}
         #expect(rest.count == 1 << 20)
     }
 
-    @Test("a reader is called when its byte exists, and when the sequence ends or fails before it")
+    @Test("the closure of a reader is called when its byte exists, or when the sequence ends or fails before that byte")
     func readers() async throws {
         for ending in 0..<3 {
             let directory = try directory()
@@ -180,7 +185,7 @@ private struct ProducerError: Error, Equatable {}
         }
     }
 
-    @Test("after a pause the same source resumes the upload, and the sequence continues where it was")
+    @Test("after a pause the same source resumes the upload, and no byte of the sequence is produced twice")
     func pause() async throws {
         let server = MockUpload()
         let production = Production()
@@ -237,7 +242,7 @@ private struct ProducerError: Error, Equatable {}
         return result
     }
 
-    @Test("the iteration ends when the upload is released")
+    @Test("the iteration of the sequence ends when the upload or its source is released or closed")
     func release() async throws {
         let (ended, end) = AsyncStream.makeStream(of: Void.self)
         let fixture = try MockFixture { _ in MockResponse(.forbidden) }
@@ -256,7 +261,7 @@ private struct ProducerError: Error, Equatable {}
         for await _ in ended {}
     }
 
-    @Test("a directory that cannot be used ends the upload with the reason")
+    @Test("an upload fails if the storage directory cannot be used, and its error contains the reason")
     func unusableDirectory() async throws {
         let fixture = try MockFixture {
             $0.storageDirectory = "/proc/nothing"

@@ -7,7 +7,8 @@ import Testing
 struct ServerTraitsTests {
     private func uri(_ text: String) throws -> RequestURI { try #require(RequestURI(text)) }
 
-    @Test("After a creation without 104 small content to this origin does not wait, until a 104 arrives")
+    @Test(
+        "After a creation without a 104, small content to the same origin is sent without a wait, until a 104 arrives")
     func silence() throws {
         let traits = ServerTraits()
         let (here, beside, elsewhere) = (try uri("http://h/a"), try uri("http://h:80/b?x"), try uri("https://h/a"))
@@ -20,7 +21,7 @@ struct ServerTraitsTests {
         #expect(traits.awaitsInterim(here, length: 1))
     }
 
-    @Test("The answer of a target is remembered for this target only")
+    @Test("The traits of a target are stored for that target only")
     func targets() throws {
         let traits = ServerTraits()
         let (here, beside) = (try uri("http://h/a"), try uri("http://h/b"))
@@ -33,7 +34,7 @@ struct ServerTraitsTests {
         #expect(traits.maximumAppend(here) == nil)
     }
 
-    @Test("The number of remembered targets is bounded")
+    @Test("The number of stored targets is bounded")
     func bound() throws {
         let traits = ServerTraits()
         for number in 0..<5000 { traits.noteSupport(try uri("http://h/\(number)"), false) }

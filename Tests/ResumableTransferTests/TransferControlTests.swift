@@ -6,7 +6,7 @@ import Testing
 @Suite(.timeLimit(.minutes(15))) struct TransferControlTests {
     private typealias Control = TransferControl<Int>
 
-    @Test("the work runs once and every caller gets its result")
+    @Test("the closure of a transfer runs once, and every caller receives its result")
     func result() async throws {
         let control = Control()
         #expect(control.begin())
@@ -17,7 +17,7 @@ import Testing
         #expect(try await control.value() == 7)
     }
 
-    @Test("a stop request interrupts a wait of the work, whether it was made before or during the wait")
+    @Test("a stop request interrupts a wait of the transfer, whether it was made before or during the wait")
     func interruption() async {
         for isEarly in [true, false] {
             let control = Control()
@@ -28,7 +28,7 @@ import Testing
             }
             if !isEarly { control.requestStop(.pause) }
             guard case .failure(let error) = await control.awaitEnd() else {
-                Issue.record("the work was not interrupted")
+                Issue.record("the wait was not interrupted")
                 return
             }
             #expect(error.code == .paused)

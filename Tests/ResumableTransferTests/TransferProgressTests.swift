@@ -23,7 +23,7 @@ struct TransferProgressTests {
     }
 
     @Test(
-        "a total that becomes 0, unknown or smaller stops neither the progress nor its parent",
+        "a total that becomes 0, unknown or smaller finishes neither the progress nor its parent",
         arguments: [UInt64](1...20))
     func progress(seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
@@ -59,12 +59,12 @@ struct TransferProgressTests {
 
     private static let second: Int64 = 1_000_000_000
 
-    @Test("the throughput counts only what this run has moved, and the remaining time follows from it")
+    @Test("the throughput counts only bytes that this run has transferred, and determines the remaining time")
     func throughput() throws {
         let progress = TransferProgress(total: 10_000)
         let second = Self.second
         #expect(progress.throughput(at: 0) == nil && progress.estimatedTimeRemaining(at: 0) == nil)
-        // An earlier run has moved 5000 bytes.
+        // An earlier run has transferred 5000 bytes.
         progress.update(completed: 5000, total: 10_000)
         progress.note(transferred: 0, at: 0)
         for step in 1...4 {
@@ -81,7 +81,7 @@ struct TransferProgressTests {
         #expect(progress.estimatedTimeRemaining(at: 4 * second) == 0)
     }
 
-    @Test("while a transfer waits, its throughput is 0; afterwards the time of the wait does not count")
+    @Test("while a transfer waits, its throughput is 0; after the wait the throughput is measured anew")
     func waiting() {
         let progress = TransferProgress(total: 10_000)
         let second = Self.second
@@ -98,7 +98,7 @@ struct TransferProgressTests {
         #expect(progress.throughput(at: 61 * second) == 2000)
     }
 
-    @Test("the rate is that of the last seconds, and decreases to 0 if nothing moves")
+    @Test("the rate covers the last seconds, and decreases to 0 if nothing is transferred")
     func rate() {
         var meter = RateMeter()
         let tenth = Self.second / 10
@@ -111,7 +111,9 @@ struct TransferProgressTests {
         #expect(meter.rate(at: 400 * tenth) == 0)
     }
 
-    @Test("the rate is never negative and never above that of the fastest moment", arguments: [UInt64](1...20))
+    @Test(
+        "the rate is never negative and never more than 1.5 times the rate of the fastest interval",
+        arguments: [UInt64](1...20))
     func bounds(seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
         var meter = RateMeter()
@@ -120,7 +122,7 @@ struct TransferProgressTests {
         for _ in 0..<500 {
             let pause = Int64.random(in: 1...3_000_000_000, using: &generator)
             time += pause
-            // At most one byte in each microsecond.
+            // At most one byte is transferred in each microsecond.
             count += Int64.random(in: 0...(pause / 1000), using: &generator)
             meter.note(count, at: time)
             let rate = meter.rate(at: time + Int64.random(in: 0...10_000_000_000, using: &generator))

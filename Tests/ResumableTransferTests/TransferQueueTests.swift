@@ -9,14 +9,14 @@ struct TransferQueueTests {
     private final class Item: Sendable {}
 
     @Test(
-        "transfers run in order of priority, then of arrival, and never more than the limit",
+        "transfers run in order of priority, then in order of arrival, and never more than the limit at the same time",
         arguments: [UInt64](1...20))
     func order(seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
         let limit = Int.random(in: 1...4, using: &generator)
         let queue = TransferQueue(limit: limit)
         let priorities: [TaskPriority] = [.background, .low, .medium, .high]
-        /// In order of arrival.
+        /// The expected state of the queue, in order of arrival.
         var model: [(item: Item, priority: TaskPriority, isRunning: Bool)] = []
         func admit() {
             while model.filter(\.isRunning).count < limit {
@@ -51,7 +51,7 @@ struct TransferQueueTests {
         }
     }
 
-    @Test("a wait ends when the transfer runs, when it is removed, and immediately if it runs already")
+    @Test("a wait ends when the transfer starts or is removed, and immediately if the transfer runs already")
     func waits() async {
         let queue = TransferQueue(limit: 1)
         let items = (0..<3).map { _ in Item() }

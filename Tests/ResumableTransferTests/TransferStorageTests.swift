@@ -53,7 +53,7 @@ import Testing
         return try ResumeData(record)
     }
 
-    @Test("only one transfer at a time can use resume data; after its interruption another one can")
+    @Test("only one transfer at a time can use resume data; after its interruption another transfer can use the data")
     func oneAtATime() throws {
         let data = try ticketed()
         var first = try claim(data)
@@ -74,7 +74,7 @@ import Testing
         #expect(try claim(second) != nil)
         expectUsed(first)
         #expect(throws: TransferError.self) { try storage.requireUnused(first) }
-        // Data that an old process issues after that is valid.
+        // Resume data that an old process issues after the use of `second` is valid.
         let third = try next(first)
         #expect(third.record.generation >= second.record.generation)
         #expect(try claim(third) != nil)
@@ -90,7 +90,7 @@ import Testing
         #expect(throws: TransferError.self) { try storage.requireUnused(second) }
     }
 
-    @Test("if many claim a transfer at the same time, exactly one succeeds")
+    @Test("if many threads claim a transfer at the same time, exactly one claim succeeds")
     func race() throws {
         for _ in 0..<20 {
             let data = try ticketed()
@@ -108,7 +108,8 @@ import Testing
         }
     }
 
-    @Test("resume data without a ticket can be used repeatedly, but not by two transfers or beside data with a ticket")
+    @Test(
+        "resume data without a ticket is usable repeatedly, but not by two transfers or together with ticketed data")
     func withoutTicket() throws {
         let data = try ResumeData(.uploadSample())
         var claimed = try claim(data)
@@ -127,13 +128,13 @@ import Testing
         expectUsed(later)
         claimed = nil
         #expect(try claim(next(data)) != nil)
-        // Data with a ticket of the same generation was used up before.
+        // Resume data with a ticket of the same generation is invalid because that generation was used.
         var record = data.record
         record.hasTicket = true
         expectUsed(try ResumeData(record))
     }
 
-    @Test("if many claim a transfer without a ticket while others end it, exactly one succeeds")
+    @Test("if many threads claim and end a transfer without a ticket, at most one claim exists at a time")
     func raceWithoutTicket() throws {
         let data = try ResumeData(.uploadSample())
         let ticket = ResumeTicket(id: data.record.id, generation: data.record.generation)

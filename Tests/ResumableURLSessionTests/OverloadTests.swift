@@ -3,7 +3,7 @@ import FoundationNetworking
 import ResumableURLSession
 import Testing
 
-/// Calls that have to compile without ambiguity, whatever the type of the session. No request is sent.
+/// Calls that must compile without ambiguity for every type of session. No request is sent.
 @Suite("Methods with the names of those in FoundationNetworking")
 struct OverloadTests {
     private func asynchronous(

@@ -21,7 +21,7 @@ struct TaskMachineTests {
         #expect(machine.cancelKeepingData() == .nothing && machine.abort() == .nothing)
     }
 
-    @Test("a task runs after as many resumes as suspensions")
+    @Test("a suspended task runs after it was resumed as often as it was suspended")
     func nesting() {
         var machine = TaskMachine()
         #expect(machine.suspend() == .nothing)
@@ -88,7 +88,7 @@ struct TaskMachineTests {
         #expect(idle.cancelKeepingData() == .end)
     }
 
-    @Test("an interruption without a retry stops the run, and a cancellation in the meantime takes effect")
+    @Test("an aborted task stops its run, and the task ends even if it is canceled before the run has stopped")
     func givingUp() {
         var machine = TaskMachine()
         _ = machine.resume()

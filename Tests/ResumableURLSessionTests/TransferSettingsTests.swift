@@ -14,7 +14,7 @@ struct TransferSettingsTests {
         return request
     }
 
-    @Test("a request's timeout overrides the session's, and that overrides the transfers'")
+    @Test("the timeout of a request overrides the timeout of the session, which overrides the timeout of the transfers")
     func timeouts() throws {
         let configuration = URLSessionConfiguration.default
         var transfers = TransferClient.Configuration()
@@ -31,7 +31,7 @@ struct TransferSettingsTests {
         #expect(own.choice(for: try request(timeout: .infinity)).stallTimeout == nil)
     }
 
-    @Test("additional header fields are sent with every request, after those of the transfers")
+    @Test("additional header fields of the session replace fields of the transfer settings with the same name")
     func fields() {
         let configuration = URLSessionConfiguration.default
         configuration.httpAdditionalHeaders = ["X-Session": "1", "x-shared": 2]
@@ -42,7 +42,7 @@ struct TransferSettingsTests {
         #expect(fields.count == 3)
     }
 
-    @Test("the proxy of each scheme comes from CFNetwork's dictionary")
+    @Test("the proxy of each scheme is read from the dictionary with CFNetwork's keys")
     func proxies() throws {
         let configuration = URLSessionConfiguration.default
         configuration.connectionProxyDictionary = [
@@ -71,7 +71,7 @@ struct TransferSettingsTests {
         #expect(back.value(forHTTPHeaderField: "content-type") == "text/plain")
     }
 
-    @Test("a session leaves some requests to FoundationNetworking")
+    @Test("a session sends requests that it cannot resume through FoundationNetworking")
     func carried() throws {
         let session = ResumableURLSession(configuration: .default)
         #expect(session.canTransfer(try request()))
@@ -92,7 +92,7 @@ struct TransferSettingsTests {
     }
 }
 
-/// Handles the requests to one host.
+/// A protocol class of the application, which handles the requests to one host.
 private final class OwnProtocol: URLProtocol {
     override class func canInit(with request: URLRequest) -> Bool { request.url?.host == "own.example" }
 }

@@ -6,9 +6,9 @@ import Testing
 
 @testable import ResumableURLSession
 
-@Suite("Errors in Foundation's form")
+@Suite("Conversion of errors to URLError")
 struct URLErrorTests {
-    @Test("the keys of the user info are those of Apple")
+    @Test("the keys of the user info have the same values as on Apple platforms")
     func keys() {
         #expect(NSURLSessionDownloadTaskResumeData == "NSURLSessionDownloadTaskResumeData")
         #expect(NSURLSessionDownloadTaskResumeData == URLSessionDownloadTaskResumeData)
@@ -26,7 +26,7 @@ struct URLErrorTests {
         #expect(URLError(.timedOut).uploadTaskResumeData == nil)
     }
 
-    @Test("an error contains what failed, the URL and the cause")
+    @Test("a URLError contains the description, the failing URL and the underlying TransferError")
     func content() throws {
         let url = try #require(URL(string: "http://example.org/a"))
         let error: any Error = URLError(
@@ -41,7 +41,7 @@ struct URLErrorTests {
     }
 
     @Test(
-        "Table 1 of the page on URLSessionDownloadTask",
+        "a download with an error status fails with the code of Table 1 of Apple's page on URLSessionDownloadTask",
         arguments: [
             (401, NSURLErrorUserAuthenticationRequired), (403, NSURLErrorNoPermissionsToReadFile),
             (407, NSURLErrorUserAuthenticationRequired), (404, NSURLErrorFileDoesNotExist),
@@ -56,7 +56,7 @@ struct URLErrorTests {
         #expect(URLError.downloadCode(forStatus: 200) == nil && URLError.downloadCode(forStatus: 304) == nil)
     }
 
-    @Test("every code of a transfer has a URLError")
+    @Test("every error code of a transfer is converted to a code of URLError")
     func codes() {
         for code in TransferError.Code.allCases {
             let error = URLError(TransferError(code, ""), url: nil, resumeDataKey: "")
@@ -64,7 +64,7 @@ struct URLErrorTests {
         }
     }
 
-    @Test("a lost connection is bridged if the transfer can resume, but a timeout never is")
+    @Test("a lost connection is retried if the transfer can resume, but a timeout is never retried")
     func policy() {
         let lost = TransferError(.connectionLost, "")
         #expect(InterruptionPolicy.tolerates(lost, canResume: true))

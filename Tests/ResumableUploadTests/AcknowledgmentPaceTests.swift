@@ -6,7 +6,7 @@ import Testing
     private static let second: Int64 = 1_000_000_000
 
     @Test(
-        "INT-07: interim responses have a minimum interval, however fast content arrives",
+        "INT-07: a minimum interval separates interim responses, however fast content arrives",
         arguments: 0..<50 as Range<UInt64>)
     func bounded(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
@@ -44,14 +44,14 @@ import Testing
         #expect(reports == [true, false, true])
     }
 
-    @Test("INT-07: a limited number of interim responses is sent at growing intervals")
+    @Test("INT-07: the number of interim responses is limited, and the intervals between them increase")
     func few() {
         var pace = AcknowledgmentPace(start: 0, now: 0, spacing: 10, maxReports: 3)
         let reports = (1...2000 as ClosedRange<Int64>).filter { pace.shouldReport(durable: $0, now: $0) }
         #expect(reports == [1, 81, 721])
     }
 
-    @Test("Bytes are made durable after a number of bytes or an interval")
+    @Test("Received bytes are made durable after a number of bytes or after an interval")
     func durability() {
         var pace = AcknowledgmentPace(start: 1000, now: 0, step: 100, interval: 10)
         let begun = [(1000, 50), (1099, 9), (1100, 9), (1101, 18), (1101, 19), (1101, 90)].map {

@@ -5,7 +5,7 @@ import Testing
 @Suite struct AppendLengthTests {
     private let known = UploadState(offset: 40, length: 100)
 
-    @Test("LEN-02: a later Upload-Length has to be the recorded one", arguments: Dialect.allCases)
+    @Test("LEN-02: the Upload-Length of an append must be equal to the recorded length", arguments: Dialect.allCases)
     func upload(dialect: Dialect) {
         for length in [41, 99, 101] as [Int64] {
             let decision = dialect.decide(
@@ -18,7 +18,8 @@ import Testing
     }
 
     @Test(
-        "LEN-03: a completing append has to end at the recorded length, in every version", arguments: Dialect.allCases)
+        "LEN-03: an append that completes the upload must end at the recorded length, in every version",
+        arguments: Dialect.allCases)
     func completing(dialect: Dialect) {
         for content in [0, 59, 61] as [Int64] {
             let decision = dialect.decide(dialect.append(complete: true, offset: 40), .length(content), on: known)
@@ -27,14 +28,18 @@ import Testing
         #expect(dialect.decide(dialect.append(complete: true, offset: 40), .length(60), on: known).plan != nil)
     }
 
-    @Test("LEN-03: a part must not pass the recorded length", arguments: Dialect.allCases)
+    @Test(
+        "LEN-03: an append that does not complete the upload must not exceed the recorded length",
+        arguments: Dialect.allCases)
     func part(dialect: Dialect) {
         let beyond = dialect.decide(dialect.append(complete: false, offset: 40), .length(61), on: known)
         #expect(beyond.refusal?.isInconsistentLength == true)
         #expect(dialect.decide(dialect.append(complete: false, offset: 40), .length(60), on: known).plan != nil)
     }
 
-    @Test("LEN-05 LEN-07: chunked content stops at the byte that passes the length", arguments: Dialect.allCases)
+    @Test(
+        "LEN-05 LEN-07: chunked content is refused from the first byte that exceeds the length",
+        arguments: Dialect.allCases)
     func overrun(dialect: Dialect) throws {
         for complete in [true, false] {
             let state = UploadState(offset: 5, length: 10)
@@ -60,7 +65,9 @@ import Testing
         #expect(!UploadError.uploadTooLarge(limit: 1).endsUpload)
     }
 
-    @Test("LEN-08: chunked content that completes but ends early is short", arguments: Dialect.allCases)
+    @Test(
+        "LEN-08: chunked content that completes the upload but ends before its length is reported as short",
+        arguments: Dialect.allCases)
     func short(dialect: Dialect) throws {
         let plan = try #require(
             dialect.decide(
@@ -85,7 +92,9 @@ import Testing
         #expect(none.plan?.length == nil)
     }
 
-    @Test("LEN-09: the length that an append declares must agree with its own content", arguments: Dialect.allCases)
+    @Test(
+        "LEN-09: the length that an append declares must be consistent with its own content",
+        arguments: Dialect.allCases)
     func lateAndWrong(dialect: Dialect) {
         let state = UploadState(offset: 40)
         let rest = dialect.decide(dialect.append(complete: true, offset: 40, length: 50), .length(9), on: state)
@@ -112,7 +121,7 @@ import Testing
         #expect(decision.refusal?.status(in: dialect) == 409)
     }
 
-    @Test("LEN-14: an invalid Upload-Length of an append counts as absent", arguments: Dialect.allCases)
+    @Test("LEN-14: an invalid Upload-Length of an append is ignored", arguments: Dialect.allCases)
     func void(dialect: Dialect) {
         var fields = dialect.append(complete: false, offset: 40)
         fields.append("Upload-Length", "-7")

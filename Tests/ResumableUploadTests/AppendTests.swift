@@ -16,7 +16,7 @@ import Testing
         }
     }
 
-    @Test("APP-05 VER-21: another offset is 409 with the current one", arguments: Dialect.allCases)
+    @Test("APP-05 VER-21: an append at another offset is refused with the current offset", arguments: Dialect.allCases)
     func mismatch(dialect: Dialect) {
         for offset in [0, 39, 41, 999_999_999_999_999] as [Int64] {
             let decision = dialect.decide(
@@ -37,7 +37,7 @@ import Testing
         }
     }
 
-    @Test("APP-10: an empty part changes nothing", arguments: Dialect.allCases)
+    @Test("APP-10: an empty append that does not complete the upload changes nothing", arguments: Dialect.allCases)
     func emptyPart(dialect: Dialect) throws {
         let plan = try #require(
             dialect.decide(dialect.append(complete: false, offset: 40), .length(0), on: UploadState(offset: 40)).plan)
@@ -54,7 +54,7 @@ import Testing
     }
 
     @Test(
-        "APP-16 VER-06 VER-07: the version decides what an append without a completeness field means",
+        "APP-16 VER-06 VER-07: the meaning of an append without a completeness field depends on the version",
         arguments: Dialect.allCases)
     func missingCompleteness(dialect: Dialect) {
         let decision = dialect.decide(dialect.append(offset: 40), .length(1), on: UploadState(offset: 40))
@@ -117,7 +117,7 @@ import Testing
         #expect(response.fields["Accept-Encoding"] == "identity")
     }
 
-    @Test("APP-15 APP-17: the media type is checked first, then the fields, then the state")
+    @Test("APP-15 APP-17: the media type is checked first, then the required fields, then the offset")
     func orderOfHead() {
         let broken = Dialect.interop8.request(mediaType: "text/plain")
         #expect(
@@ -130,7 +130,7 @@ import Testing
     }
 
     @Test(
-        "APP-25 LEN-12: large offsets and lengths do not wrap", arguments: Dialect.allCases,
+        "APP-25 LEN-12: large offsets and lengths do not overflow", arguments: Dialect.allCases,
         [1 << 31, 1 << 32, 1 << 40, (1 << 49) - 1] as [Int64])
     func large(dialect: Dialect, offset: Int64) throws {
         let state = UploadState(offset: offset)
@@ -149,7 +149,9 @@ import Testing
         }
     }
 
-    @Test("VER-22: an upload continues in any other version", arguments: Dialect.allCases, Dialect.allCases)
+    @Test(
+        "VER-22: an upload that was created in one version can be continued in any other version",
+        arguments: Dialect.allCases, Dialect.allCases)
     func otherDialect(creator: Dialect, dialect: Dialect) throws {
         let created = try #require(
             creator.creation(complete: false, framing: .length(10)).decide(limits: UploadLimits()).createdPlan)

@@ -7,7 +7,9 @@ import Testing
     private var complete: UploadState { UploadState(offset: 40, length: 40, phase: .complete(answer)) }
     private let processing = UploadState(offset: 40, length: 40, phase: .processing)
 
-    @Test("APP-20: a valid repeat of the completing append gets the stored response", arguments: Dialect.allCases)
+    @Test(
+        "APP-20: a valid repetition of the append that completed the upload gets the stored response",
+        arguments: Dialect.allCases)
     func replay(dialect: Dialect) {
         for framing in [MessageFraming.none, .length(0)] {
             let decision = dialect.decide(dialect.append(complete: true, offset: 40), framing, on: complete)
@@ -16,7 +18,7 @@ import Testing
         }
     }
 
-    @Test("APP-20 LEN-02: a request with another length is no repeat", arguments: Dialect.allCases)
+    @Test("APP-20 LEN-02: a request with another length is not a repetition", arguments: Dialect.allCases)
     func replayOfAnotherLength(dialect: Dialect) {
         for state in [complete, processing] {
             let decision = dialect.decide(dialect.append(complete: true, offset: 40, length: 41), .length(0), on: state)
@@ -28,10 +30,12 @@ import Testing
         }
     }
 
-    @Test("APP-19 APP-21: everything else is refused, as not complete", arguments: Dialect.allCases)
+    @Test(
+        "APP-19 APP-21: every other append is refused, and the response reports incompleteness",
+        arguments: Dialect.allCases)
     func refused(dialect: Dialect) {
         for (complete, framing) in [(false, MessageFraming.length(5)), (true, .length(5)), (false, .length(0))] {
-            // If the length completed the upload, `?0` without content is a repeat, too.
+            // If the length completed the upload, `?0` without content is a repetition, too.
             if framing == .length(0), dialect.lengthCompletes { continue }
             for state in [self.complete, processing] {
                 let decision = dialect.decide(dialect.append(complete: complete, offset: 40), framing, on: state)
@@ -43,7 +47,8 @@ import Testing
         #expect(response.fields.completeness(in: dialect) == false)
     }
 
-    @Test("APP-07 VER-17: another offset is 409, except 400 in versions 6 and 7", arguments: Dialect.allCases)
+    @Test(
+        "APP-07 VER-17: another offset is refused with 409, in versions 6 and 7 with 400", arguments: Dialect.allCases)
     func mismatch(dialect: Dialect) throws {
         let decision = dialect.decide(dialect.append(complete: true, offset: 39), .length(1), on: complete)
         let error = try #require(decision.refusal)
@@ -51,7 +56,8 @@ import Testing
         #expect(dialect.responses.refused(error).fields.completeness(in: dialect) == false)
     }
 
-    @Test("APP-28 CON-09: a repeat during processing waits for the target's answer", arguments: Dialect.allCases)
+    @Test(
+        "APP-28 CON-09: a repetition during processing waits for the answer of the target", arguments: Dialect.allCases)
     func join(dialect: Dialect) {
         #expect(dialect.decide(dialect.append(complete: true, offset: 40), .none, on: processing) == .join)
         let elsewhere = dialect.decide(dialect.append(complete: true, offset: 30), .length(10), on: processing)

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 @Suite struct ContentCounterTests {
-    @Test("LEN-12 APP-25: the counter does not overflow, whatever the plan is")
+    @Test("LEN-12 APP-25: the counter does not overflow with the largest offsets and lengths")
     func overflow() {
         var counter = ContentCounter(ContentPlan(start: .max - 5, completion: .atEnd, maxSize: .max))
         #expect(counter.receive(5) == .accept)

@@ -81,7 +81,7 @@ import Testing
     }
 
     @Test(
-        "CRE-20 VER-01: complete content needs no upload resource if the client will not get its location",
+        "CRE-20 VER-01: complete content needs no upload resource if no 104 announces the resource",
         arguments: Dialect.allCases
     )
     func unannounced(dialect: Dialect) {
@@ -109,7 +109,7 @@ import Testing
         #expect(counter.end() == .complete(length: 15))
     }
 
-    @Test("LEN-01: Content-Length of complete content and Upload-Length have to agree", arguments: Dialect.allCases)
+    @Test("LEN-01: Content-Length of complete content and Upload-Length must be equal", arguments: Dialect.allCases)
     func disagreeing(dialect: Dialect) {
         for length in [9, 11] as [Int64] {
             let decision = dialect.creation(complete: true, framing: .length(10), length: length)
@@ -120,7 +120,7 @@ import Testing
         #expect(agreeing.createdPlan != nil)
     }
 
-    @Test("LEN-01: a part must not pass Upload-Length; it may reach it", arguments: Dialect.allCases)
+    @Test("LEN-01: an incomplete part must not exceed Upload-Length, but may end there", arguments: Dialect.allCases)
     func partPassesLength(dialect: Dialect) {
         let beyond = dialect.creation(complete: false, framing: .length(11), length: 10).decide(limits: unlimited)
         #expect((beyond.refusal?.isInconsistentLength == true) == (dialect >= .interop5))
@@ -128,7 +128,7 @@ import Testing
         #expect(equal.createdPlan?.completion == dialect.expectedCompletion(false))
     }
 
-    @Test("LEN-14: an invalid Upload-Length counts as absent", arguments: Dialect.allCases)
+    @Test("LEN-14: an invalid Upload-Length is ignored", arguments: Dialect.allCases)
     func voidLength(dialect: Dialect) {
         var fields = dialect.request(complete: true)
         fields.append("Upload-Length", "\"10\"")

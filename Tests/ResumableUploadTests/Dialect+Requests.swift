@@ -47,7 +47,7 @@ extension Dialect {
             dialect: self, isComplete: complete, framing: framing, fields: request(complete: complete, length: length))
     }
 
-    /// Reads an append's head and decides; an unreadable head is a refusal.
+    /// The decision about an append with these fields; a head that cannot be read results in a refusal.
     func decide(_ fields: Fields, _ framing: MessageFraming, on state: UploadState) -> Append.Decision {
         do {
             return try Append(dialect: self, fields: fields, framing: framing).decide(state: state)

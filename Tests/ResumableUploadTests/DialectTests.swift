@@ -4,7 +4,7 @@ import Testing
 
 @Suite struct DialectTests {
     @Test(
-        "STF-10: the version is an Integer Item",
+        "STF-10: the value of the version field must be an Integer Item",
         arguments: [
             ("3", .interop3), ("8", .interop8), ("08", .interop8), ("8;x", .interop8), ("\"8\"", nil), ("8.0", nil),
             ("8,8", nil), ("8, 8", nil), ("2", nil), ("9", nil), ("0", nil), ("-8", nil), ("+8", nil), ("99", nil),
@@ -14,14 +14,14 @@ import Testing
         #expect(Dialect(announcedBy: ["Upload-Draft-Interop-Version": value]) == expected)
     }
 
-    @Test("STF-10: two lines name no version")
+    @Test("STF-10: a version field with two lines is ignored")
     func announcedTwice() {
         let fields = Fields([("Upload-Draft-Interop-Version", "8"), ("Upload-Draft-Interop-Version", "8")])
         #expect(Dialect(announcedBy: fields) == nil)
     }
 
     @Test(
-        "VER-03: the response to a request that names a version uses that version, with its number and 104",
+        "VER-03: responses to a request with a version use that version, contain its number, and include 104",
         arguments: Dialect.drafts)
     func named(dialect: Dialect) {
         for announcesWithoutVersion in [false, true] {
@@ -38,7 +38,7 @@ import Testing
         }
     }
 
-    @Test("VER-01: a request without a version gets no 104, and the newest dialect or that of the creation applies")
+    @Test("VER-01: a request without a version gets no 104, and uses the dialect of the creation or the newest dialect")
     func unnamed() {
         let plain = UploadResponses(answering: [:])
         #expect(plain.dialect == .rfc)
@@ -49,7 +49,9 @@ import Testing
         #expect(!stored.fields.contains("Upload-Draft-Interop-Version"))
     }
 
-    @Test("VER-02: an unsupported version gets no 104, in any mode", arguments: ["99", "2", "abc", "9", "8.0", "100"])
+    @Test(
+        "VER-02: a request with an unsupported version gets no 104 in any configuration",
+        arguments: ["99", "2", "abc", "9", "8.0", "100"])
     func unsupported(version: String) {
         for announcesWithoutVersion in [false, true] {
             let responses = UploadResponses(
@@ -59,7 +61,7 @@ import Testing
         }
     }
 
-    @Test("VER-04: the published protocol sends 104 without a version")
+    @Test("VER-04: in the version of the RFC a 104 contains no version")
     func published() {
         let responses = UploadResponses(answering: [:], storedDialect: .interop5, announcesWithoutVersion: true)
         #expect(responses.dialect == .rfc)
@@ -69,14 +71,14 @@ import Testing
         #expect(!head.fields.contains("Upload-Draft-Interop-Version"))
     }
 
-    @Test("INT-02: HTTP/1.0 gets no interim response", arguments: Dialect.allCases)
+    @Test("INT-02: a request with HTTP/1.0 gets no interim response", arguments: Dialect.allCases)
     func http10(dialect: Dialect) {
         let responses = UploadResponses(
             answering: dialect.request(), version: .http10, announcesWithoutVersion: true)
         #expect(!responses.allowsInterimResponses)
     }
 
-    @Test("VER-05: version 3 uses only the inverse field")
+    @Test("VER-05: version 3 uses only Upload-Incomplete, and version 4 does not use it")
     func inverse() {
         #expect(Dialect.interop3.completeness(of: ["Upload-Incomplete": "?1"]) == false)
         #expect(Dialect.interop3.completeness(of: ["Upload-Incomplete": "?0"]) == true)
@@ -85,7 +87,7 @@ import Testing
     }
 
     @Test(
-        "VER-14: up to version 6 retrieval and cancellation must not carry the upload's fields",
+        "VER-14: up to version 6 requests for retrieval and cancellation must not contain fields of the upload",
         arguments: Dialect.allCases, ["Upload-Offset", "Upload-Complete", "Upload-Incomplete", "Upload-Length"])
     func stateFieldsOnRetrieval(dialect: Dialect, name: String) {
         var fields = dialect.request()
@@ -98,7 +100,7 @@ import Testing
     }
 
     @Test(
-        "VER-15 APP-24 CAN-05: an upload that is gone is 404 up to version 6; later a deactivated one is 410",
+        "VER-15 APP-24 CAN-05: a missing upload gets 404; a deactivated upload gets 404 up to version 6, then 410",
         arguments: Dialect.allCases)
     func gone(dialect: Dialect) {
         #expect(UploadError.notFound.status(in: dialect) == 404)

@@ -31,7 +31,7 @@ struct InterimPermissionTests {
         #expect(permission(named, version: .http10, withholding: .turnedOff) == .withheld(.oldHTTP))
     }
 
-    @Test("The decision names the reason why a request gets no upload resource", arguments: Dialect.allCases)
+    @Test("The decision contains the reason why a request gets no upload resource", arguments: Dialect.allCases)
     func plain(dialect: Dialect) {
         func decide(
             _ isComplete: Bool?, _ fields: Fields = [:], announces: Bool = true

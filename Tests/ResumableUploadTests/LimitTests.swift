@@ -19,7 +19,7 @@ import Testing
         #expect(dialect.creation(complete: true, framing: .length(100)).decide(limits: limits).createdPlan != nil)
     }
 
-    @Test("LIM-02: 413 carries the limits", arguments: Dialect.allCases)
+    @Test("LIM-02: a 413 contains the limits", arguments: Dialect.allCases)
     func announcedWithRefusal(dialect: Dialect) {
         for error in [UploadError.uploadTooLarge(limit: 100), .appendTooLarge(limit: 10)] {
             let response = dialect.responses.refused(error, limits: UploadLimits(maxSize: 100, maxAppendSize: 10))
@@ -28,7 +28,7 @@ import Testing
         }
     }
 
-    @Test("LIM-03 SEC-11: content of unknown length stops at max-size", arguments: Dialect.allCases)
+    @Test("LIM-03 SEC-11: content of unknown length is refused when it exceeds max-size", arguments: Dialect.allCases)
     func maxSizeWhileStreaming(dialect: Dialect) throws {
         let plan = try #require(
             dialect.creation(complete: true, framing: .chunked).decide(limits: UploadLimits(maxSize: 100)).createdPlan)
@@ -81,7 +81,7 @@ import Testing
         #expect(UploadError.appendTooSmall(limit: 10).status(in: dialect) == 400)
     }
 
-    @Test("LIM-07: a completing part may be below min-append-size", arguments: Dialect.allCases)
+    @Test("LIM-07: a part that completes the upload may be below min-append-size", arguments: Dialect.allCases)
     func minAppendSizeExemption(dialect: Dialect) {
         let state = UploadState(offset: 5, limits: UploadLimits(minAppendSize: 10))
         for framing in [MessageFraming.none, .length(0), .length(1), .chunked] {
@@ -117,12 +117,12 @@ import Testing
         #expect(response.fields["Upload-Limit"] == created.fields["Upload-Limit"])
     }
 
-    @Test("LIM-14: without limits the value is min-size=0", arguments: Dialect.allCases)
+    @Test("LIM-14: without limits the value of Upload-Limit is min-size=0", arguments: Dialect.allCases)
     func noLimits(dialect: Dialect) {
         #expect(UploadLimits().fieldValue(for: dialect) == "min-size=0")
     }
 
-    @Test("LIM-20 STF-08: every value is a Dictionary of Integers of at most 15 digits", arguments: Dialect.allCases)
+    @Test("LIM-20 STF-08: Upload-Limit is a Dictionary of Integers of at most 15 digits", arguments: Dialect.allCases)
     func canonical(dialect: Dialect) throws {
         var random = SeededGenerator(seed: 20)
         func number() -> Int64? {
@@ -147,13 +147,15 @@ import Testing
         }
     }
 
-    @Test("VER-19: the lifetime is expires and max-age in version 6, max-age in others", arguments: Dialect.allCases)
+    @Test(
+        "VER-19: the keys of the lifetime are expires and max-age in version 6, and max-age in others",
+        arguments: Dialect.allCases)
     func lifetime(dialect: Dialect) {
         let value = UploadLimits(maxAge: 60).fieldValue(for: dialect)
         #expect(value == (dialect == .interop6 ? "expires=60, max-age=60" : "max-age=60"))
     }
 
-    @Test("OFF-16: the remaining lifetime counts down to zero")
+    @Test("OFF-16: the announced lifetime is the remaining lifetime, and is never negative")
     func remaining() {
         let limits = UploadLimits(maxSize: 1, maxAge: 60)
         #expect(limits.remaining(58).fieldValue(for: .interop8) == "max-size=1, max-age=58")
@@ -161,7 +163,7 @@ import Testing
         #expect(limits.remaining(nil).maxAge == nil)
     }
 
-    @Test("APP-25 LIM-01: no representation is larger than the largest offset", arguments: Dialect.allCases)
+    @Test("APP-25 LIM-01: a representation larger than the largest offset is refused", arguments: Dialect.allCases)
     func largestSize(dialect: Dialect) {
         for limits in [UploadLimits(), UploadLimits(maxSize: .max)] {
             let largest = 999_999_999_999_999 as Int64

@@ -3,7 +3,7 @@ import ResumableUpload
 import TestSupport
 import Testing
 
-/// A client that sends random requests, and the rules that hold for all of them.
+/// A client that sends random requests, and the rules that the server must follow for all of them.
 struct ModelRun {
     let seed: UInt64
     private var random: SeededGenerator
@@ -36,7 +36,7 @@ struct ModelRun {
     mutating func create() {
         let request = request(offset: nil)
         check(request, isCreation: true) { $0.create(request) }
-        // If the creation made no upload, a careful creation follows.
+        // If the creation created no upload resource, a creation without content follows.
         guard !server.exists else { return }
         let dialect = Dialect.interop8
         let careful = ModelServer.Request(
@@ -107,8 +107,8 @@ struct ModelRun {
             #expect(request.fields["Upload-Offset"] == "\(before.stored.count)", comment)
         }
 
-        // An upload completes if the request says so, in versions 5 and 6 also at the declared length, and in no other
-        // case.
+        // An upload completes only if the request declares it complete, or, in versions 5 and 6, if the content reaches
+        // the declared length.
         if server.isProcessing, !before.isProcessing {
             #expect(completes(request, isCreation: isCreation), comment)
             #expect(!request.isInterrupted, comment)

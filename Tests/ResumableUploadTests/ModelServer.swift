@@ -1,7 +1,7 @@
 import HTTPSemantics
 import ResumableUpload
 
-/// A server with one upload and without sockets and disk. It does exactly what the tested decisions demand.
+/// A server with one upload and without sockets and disk. The tested decisions determine its complete behavior.
 struct ModelServer {
     /// A request with the content that actually arrives.
     struct Request {
@@ -75,7 +75,7 @@ struct ModelServer {
         return dialect.responses.retrieved(state: state)
     }
 
-    /// Ends the processing, if there is one, with the target's answer.
+    /// Ends the processing with the target's answer, if the target is processing the upload.
     mutating func process() {
         guard isProcessing else { return }
         timesProcessed += 1
@@ -83,7 +83,7 @@ struct ModelServer {
         answer = Response(status: 201, content: stored)
     }
 
-    /// Receives the content and returns the response; nil if the client has disconnected or the target processes.
+    /// Receives the content and returns the response; nil if the client has disconnected or processing has begun.
     private mutating func receiveContent(
         _ request: Request, _ plan: ContentPlan, _ responses: UploadResponses, isCreation: Bool
     ) -> Response? {
@@ -109,7 +109,7 @@ struct ModelServer {
         case .part:
             return isCreation ? responses.created(location: "/u/1", state: state) : responses.appended(state: state)
         case .short:
-            return responses.refused(.inconsistentLength(detail: "It differs."), offset: state.offset, limits: limits)
+            return responses.refused(.inconsistentLength(detail: "The lengths differ."), offset: state.offset, limits: limits)
         case .complete(let whole):
             length = whole
             isProcessing = true

@@ -14,7 +14,7 @@ import Testing
     }
 
     @Test(
-        "APP-01 APP-09 OFF-11 VER-22: a correct client completes its upload despite breaks",
+        "APP-01 APP-09 OFF-11 VER-22: a correct client completes its upload despite broken connections",
         arguments: 0..<500 as Range<UInt64>)
     func honest(seed: UInt64) {
         var run = ModelRun(seed: seed)

@@ -5,7 +5,9 @@ import Testing
 @Suite struct ProblemTests {
     private let registry = "https://iana.org/assignments/http-problem-types#"
 
-    @Test("PRB-01 PRB-02 APP-06 APP-07: a mismatching offset is a 409 with both offsets", arguments: Dialect.allCases)
+    @Test(
+        "PRB-01 PRB-02 APP-06 APP-07: a mismatching offset is refused with 409 and both offsets",
+        arguments: Dialect.allCases)
     func mismatchingOffset(dialect: Dialect) {
         let error = UploadError.mismatchingOffset(expected: 40, provided: 41)
         let response = dialect.responses.refused(error, offset: 7)
@@ -17,15 +19,19 @@ import Testing
         #expect(json.contains("\"expected-offset\":40,\"provided-offset\":41"))
     }
 
-    @Test("LEN-04: an inconsistent length is a 400 with the draft's problem type", arguments: Dialect.allCases)
+    @Test(
+        "LEN-04: an inconsistent length is refused with 400 and the problem type of the draft",
+        arguments: Dialect.allCases)
     func inconsistentLength(dialect: Dialect) {
-        let response = dialect.responses.refused(.inconsistentLength(detail: "It differs."), offset: 40)
+        let response = dialect.responses.refused(.inconsistentLength(detail: "The lengths differ."), offset: 40)
         #expect(response.status == 400)
         let json = String(decoding: response.content.bytes ?? [], as: UTF8.self)
         #expect(json.contains("\"type\":\"\(registry)inconsistent-upload-length\""))
     }
 
-    @Test("PRB-04 VER-17: a completed upload has its type in the versions that define it", arguments: Dialect.allCases)
+    @Test(
+        "PRB-04 VER-17: the error for a completed upload has a problem type in versions 6 to 8 only",
+        arguments: Dialect.allCases)
     func completed(dialect: Dialect) {
         let problem = UploadError.completed.problem(in: dialect)
         #expect(problem.status == 400)
@@ -33,7 +39,9 @@ import Testing
         #expect(problem.type == (isDefined ? registry + "completed-upload" : "about:blank"))
     }
 
-    @Test("PRB-03 PRB-05: every refusal is a problem document of its own status", arguments: Dialect.allCases)
+    @Test(
+        "PRB-03 PRB-05: every refusal contains a problem document with the status of the response",
+        arguments: Dialect.allCases)
     func documents(dialect: Dialect) {
         for error in UploadError.samples {
             let response = dialect.responses.refused(error)
@@ -47,7 +55,7 @@ import Testing
         }
     }
 
-    @Test("PRB-03: all codes are distinct, of lowercase letters and hyphens")
+    @Test("PRB-03: all codes are distinct and consist of lowercase letters and hyphens")
     func codes() {
         let codes = UploadError.samples.map(\.code)
         #expect(Set(codes).count == codes.count)

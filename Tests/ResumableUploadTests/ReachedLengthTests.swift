@@ -2,11 +2,11 @@ import HTTPSemantics
 import ResumableUpload
 import Testing
 
-/// Content that reaches the declared length although the request says `Upload-Complete: ?0`.
+/// Content that reaches the declared length although the request has `Upload-Complete: ?0`.
 @Suite struct ReachedLengthTests {
     private let answer = Response(status: 201, fields: ["Location": "/doc/1"], content: Array("made".utf8))
 
-    /// Sends `count` bytes in pieces through the plan.
+    /// The result at the end of content of `count` bytes that arrives in pieces.
     private func end(_ plan: ContentPlan, after count: Int, pieces: Int = 7) -> ContentCounter.End {
         var counter = ContentCounter(plan)
         var rest = count
@@ -18,7 +18,7 @@ import Testing
     }
 
     @Test(
-        "VER-24 CMP-01: a creation with ?0 completes at its length in versions 5 and 6 only",
+        "VER-24 CMP-01: a creation with ?0 that reaches its length completes the upload in versions 5 and 6 only",
         arguments: Dialect.allCases)
     func creation(dialect: Dialect) throws {
         for length in 0...20 {
@@ -34,13 +34,13 @@ import Testing
     }
 
     @Test(
-        "VER-24 CMP-01 CMP-02: an append with ?0 completes at the length in versions 5 and 6 only",
+        "VER-24 CMP-01 CMP-02: an append with ?0 that reaches the length completes the upload in versions 5 and 6 only",
         arguments: Dialect.allCases)
     func append(dialect: Dialect) throws {
         for offset in 0...8 {
             for count in 0...8 - offset {
                 for framing in [MessageFraming.length(Int64(count)), .chunked] {
-                    // The length was declared before, by this append only, or by both.
+                    // The length was declared earlier, by this append, by both, or not at all.
                     for (known, declared) in [(8, nil), (nil, 8), (8, 8), (nil, nil)] as [(Int64?, Int64?)] {
                         let fields = dialect.append(complete: false, offset: Int64(offset), length: declared)
                         let state = UploadState(offset: Int64(offset), length: known)
@@ -53,7 +53,7 @@ import Testing
         }
     }
 
-    @Test("VER-24: an append of versions 5 and 6 without the field counts as ?0, and completes at the length")
+    @Test("VER-24: in versions 5 and 6 an append without the field that reaches the length completes the upload")
     func withoutField() throws {
         for dialect in [Dialect.interop4, .interop5, .interop6] {
             let state = UploadState(offset: 40, length: 50)
@@ -62,7 +62,7 @@ import Testing
         }
     }
 
-    @Test("VER-22 VER-24: the version of the request decides, not that of the creation")
+    @Test("VER-22 VER-24: the version of the append decides whether the length completes the upload")
     func mixedVersions() throws {
         let state = UploadState(offset: 40, length: 50)
         for dialect in Dialect.allCases {
@@ -72,7 +72,9 @@ import Testing
         }
     }
 
-    @Test("CMP-01 CMP-02: in the other versions only ?1 completes, also at the length", arguments: Dialect.allCases)
+    @Test(
+        "CMP-01 CMP-02: in the other versions only ?1 completes the upload, even at its length",
+        arguments: Dialect.allCases)
     func explicitCompletion(dialect: Dialect) throws {
         let full = UploadState(offset: 100, length: 100)
         #expect(!full.isComplete)
@@ -84,7 +86,7 @@ import Testing
     }
 
     @Test(
-        "LEN-03 LEN-05: content beyond the length is an error, with Content-Length and with chunked framing",
+        "LEN-03 LEN-05: content beyond the length is refused, with Content-Length and with chunked framing",
         arguments: Dialect.allCases)
     func pastLength(dialect: Dialect) throws {
         let state = UploadState(offset: 5, length: 10)
@@ -99,7 +101,7 @@ import Testing
         #expect(creation.decide(limits: UploadLimits()).refusal?.isInconsistentLength == true)
     }
 
-    @Test("LEN-03: ?1 before the length is an error", arguments: Dialect.allCases)
+    @Test("LEN-03: an append with ?1 that ends before the length is reported as short", arguments: Dialect.allCases)
     func shortEnd(dialect: Dialect) throws {
         let state = UploadState(offset: 5, length: 10)
         let plan = try #require(dialect.decide(dialect.append(complete: true, offset: 5), .chunked, on: state).plan)
@@ -142,7 +144,7 @@ import Testing
     }
 
     @Test(
-        "VER-17: versions 6 and 7 refuse all other appends as completed, before the offset is checked",
+        "VER-17: versions 6 and 7 refuse all other appends to a completed upload before they check the offset",
         arguments: Dialect.allCases)
     func refusals(dialect: Dialect) {
         let state = UploadState(offset: 40, length: 40, phase: .complete(answer))
@@ -158,7 +160,7 @@ import Testing
     }
 
     @Test(
-        "VER-24: retrieval in versions 5 and 6 completes an upload at its length, and no other",
+        "VER-24: a retrieval completes an upload in versions 5 and 6 only, and only at the declared length",
         arguments: Dialect.allCases)
     func retrieval(dialect: Dialect) {
         #expect(dialect.completesOnRetrieval(UploadState(offset: 40, length: 40)) == dialect.lengthCompletes)

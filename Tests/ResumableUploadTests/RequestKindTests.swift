@@ -26,7 +26,7 @@ import Testing
     }
 
     @Test(
-        "CRE-09: requests of methods without a representation are plain, whatever fields they have",
+        "CRE-09: requests of methods without a representation are plain, even with the fields of an upload",
         arguments: Dialect.allCases)
     func withoutContent(dialect: Dialect) {
         for method in [Method.get, .head, .delete, .connect, .trace] {
@@ -34,7 +34,7 @@ import Testing
         }
     }
 
-    @Test("CRE-10: an invalid completeness field counts as absent", arguments: ["1", "true", "?2", "", "?1, ?1"])
+    @Test("CRE-10: an invalid completeness field is ignored", arguments: ["1", "true", "?2", "", "?1, ?1"])
     func void(value: String) {
         for dialect in Dialect.allCases {
             let fields: Fields = ["Upload-Complete": value, "Upload-Incomplete": value]
@@ -68,7 +68,7 @@ import Testing
         #expect(refusal.fields["Allow"] == "HEAD, GET, PATCH, DELETE, OPTIONS")
     }
 
-    @Test("LIM-13: OPTIONS is discovery", arguments: Dialect.allCases)
+    @Test("LIM-13: an OPTIONS request is a discovery", arguments: Dialect.allCases)
     func discovery(dialect: Dialect) {
         #expect(kind(.options, [:], dialect) == .discovery)
         #expect(kind(.options, dialect.request(complete: true), dialect) == .discovery)

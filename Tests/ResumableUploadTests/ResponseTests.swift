@@ -39,7 +39,9 @@ import Testing
         }
     }
 
-    @Test("CRE-04 CRE-05 CRE-06 CRE-07 VER-10 VER-23: the answer to a created part", arguments: Dialect.allCases)
+    @Test(
+        "CRE-04 CRE-05 CRE-06 CRE-07 VER-10 VER-23: the response to a created part has location, limits and offset",
+        arguments: Dialect.allCases)
     func created(dialect: Dialect) {
         let response = dialect.responses.created(location: "/u/1", state: state)
         #expect(response.status == 201)
@@ -56,7 +58,9 @@ import Testing
         #expect(announced.fields["Location"] == created.fields["Location"])
     }
 
-    @Test("APP-02 VER-12 VER-23: the answer to an appended part", arguments: Dialect.allCases)
+    @Test(
+        "APP-02 VER-12 VER-23: the response to an appended part has the offset, but no location",
+        arguments: Dialect.allCases)
     func appended(dialect: Dialect) {
         let response = dialect.responses.appended(state: state)
         #expect(response.status == (dialect < .interop7 ? 201 : 204))
@@ -66,7 +70,7 @@ import Testing
     }
 
     @Test(
-        "CRE-12 VER-11 VER-23: the version decides which Location a complete creation returns",
+        "CRE-12 VER-11 VER-23: the Location of the response to a complete creation depends on the version",
         arguments: Dialect.allCases)
     func location(dialect: Dialect) {
         let answer = Response(status: 201, fields: ["location": "/doc/1"], content: [1])
@@ -89,7 +93,9 @@ import Testing
         #expect(redirected.fields["Location"] == "/doc/1")
     }
 
-    @Test("APP-03 APP-04: a completing append returns the target's answer unchanged", arguments: Dialect.allCases)
+    @Test(
+        "APP-03 APP-04: an append that completes the upload returns the answer of the target",
+        arguments: Dialect.allCases)
     func finishedAppend(dialect: Dialect) {
         let answer = Response(
             status: 200, fields: ["Location": "/doc/1", "ETag": "\"a\"", "Upload-Offset": "3"], content: [7, 8])
@@ -103,7 +109,7 @@ import Testing
     }
 
     @Test(
-        "OFF-01 OFF-02 OFF-03 OFF-05 OFF-06 OFF-08 CCH-01 CMP-04 VER-13 VER-26: the fields of retrieval",
+        "OFF-01 OFF-02 OFF-03 OFF-05 OFF-06 OFF-08 CCH-01 CMP-04 VER-13 VER-26: a retrieval returns the state",
         arguments: Dialect.allCases)
     func retrieved(dialect: Dialect) {
         let response = dialect.responses.retrieved(state: state)
@@ -119,18 +125,18 @@ import Testing
         #expect(dialect.responses.retrieved(state: whole).fields.completeness(in: dialect) == true)
     }
 
-    @Test("OFF-04: a response has no length if none was declared", arguments: Dialect.allCases)
+    @Test("OFF-04: the response to a retrieval has no length if no length was declared", arguments: Dialect.allCases)
     func retrievedWithoutLength(dialect: Dialect) {
         #expect(!dialect.responses.retrieved(state: UploadState(offset: 5)).fields.contains("Upload-Length"))
     }
 
-    @Test("CAN-01 CAN-04 VER-16: cancellation is 204", arguments: Dialect.allCases)
+    @Test("CAN-01 CAN-04 VER-16: the response to a cancellation has the status 204", arguments: Dialect.allCases)
     func cancelled(dialect: Dialect) {
         #expect(dialect.responses.cancelled().status == 204)
         #expect(dialect.responses.cancelled().content.bytes == [])
     }
 
-    @Test("OFF-12: an unknown upload has no offset", arguments: Dialect.allCases)
+    @Test("OFF-12: the response for an unknown upload has no offset", arguments: Dialect.allCases)
     func unknown(dialect: Dialect) {
         let response = dialect.responses.refused(.notFound)
         #expect(response.status == 404)
@@ -138,7 +144,7 @@ import Testing
     }
 
     @Test(
-        "CRE-23: the response to a failure is never complete, and has the offset at which to resume",
+        "CRE-23: the response to a failure reports the upload as incomplete, and has the offset at which to resume",
         arguments: Dialect.allCases)
     func failed(dialect: Dialect) {
         let response = dialect.responses.failed(ProblemDetails(status: 507), offset: 50)
@@ -150,7 +156,8 @@ import Testing
     }
 
     @Test(
-        "VER-05 STF-08: each version has its own completeness field, and canonical values", arguments: Dialect.allCases)
+        "VER-05 STF-08: each response uses the completeness field of its version, and canonical values",
+        arguments: Dialect.allCases)
     func canonical(dialect: Dialect) throws {
         for response in Self.finalResponses(dialect, state) {
             let fields = response.fields
@@ -168,7 +175,8 @@ import Testing
     }
 
     @Test(
-        "VER-03: every response echoes the version that was named, and none that was not", arguments: Dialect.allCases)
+        "VER-03: every response contains the version of the request, or no version if the request had none",
+        arguments: Dialect.allCases)
     func echo(dialect: Dialect) {
         for response in Self.finalResponses(dialect, state) {
             let expected = dialect == .rfc ? [] : ["\(dialect.rawValue)"]
@@ -181,7 +189,7 @@ import Testing
         for response in Self.finalResponses(dialect, state) { #expect(!response.status.isRedirection) }
     }
 
-    @Test("VER-20: every response that does not complete the upload says so", arguments: Dialect.allCases)
+    @Test("VER-20: every refusal reports the upload as incomplete", arguments: Dialect.allCases)
     func marked(dialect: Dialect) {
         for error in UploadError.samples {
             #expect(dialect.responses.refused(error, offset: 1).fields.completeness(in: dialect) == false)

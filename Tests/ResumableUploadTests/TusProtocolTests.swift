@@ -3,7 +3,7 @@ import ResumableUpload
 import Testing
 
 @Suite struct TusProtocolTests {
-    @Test("A request speaks tus 1.0 if it has Tus-Resumable and no field that only the draft defines")
+    @Test("A request uses tus 1.0 if it has Tus-Resumable and no field that only the draft defines")
     func spoken() {
         #expect(TusProtocol.isUsed(by: ["Tus-Resumable": "1.0.0"]))
         #expect(TusProtocol.isUsed(by: ["tus-resumable": "0.2.2", "Upload-Length": "5", "Upload-Metadata": "a"]))

@@ -15,7 +15,7 @@ import Testing
     }
 
     @Test(
-        "STF-02 STF-03 STF-04 STF-05: a value other than a non-negative Integer of 15 digits counts as absent",
+        "STF-02 STF-03 STF-04 STF-05: a value other than a non-negative Integer of 15 digits is ignored",
         arguments: [
             "+5", "5.0", "\"5\"", "?1", "five", ":NQ==:", "@5", "%\"5\"", "-5", "-1", "1000000000000000", "5 5", "5,5",
             "5;", "5;A=1", "0x5", "", "5abc", "(5)", "99999999999999999999",
@@ -33,7 +33,7 @@ import Testing
         }
     }
 
-    @Test("STF-06: an Item on two lines or with a comma counts as absent, even twice the same")
+    @Test("STF-06: an Item on two lines or with a comma is ignored, even if both values are equal")
     func repeatedLines() {
         #expect(Fields([("Upload-Offset", "5"), ("Upload-Offset", "5")]).uploadInteger("Upload-Offset") == nil)
         #expect(Fields([("Upload-Complete", "?1"), ("upload-complete", "?1")]).uploadBoolean("Upload-Complete") == nil)
@@ -61,7 +61,7 @@ import Testing
         #expect(Dialect(announcedBy: ["UPLOAD-draft-interop-VERSION": "6"]) == .interop6)
     }
 
-    @Test("XCO-01 XCO-02 VER-27: browsers may send the fields of requests and read those of responses")
+    @Test("XCO-01 XCO-02 VER-27: browsers may send the request fields and read the response fields")
     func crossOrigin() {
         #expect(
             Set(UploadFieldName.requestFields).isSuperset(of: [

@@ -45,7 +45,7 @@ struct ContainerTests {
         #expect(throws: ParseFailure.self) { try OrderedDictionary(parsing: text) }
     }
 
-    @Test("STF-16: if a key is given twice, the last member counts, at the position of the first")
+    @Test("STF-16: if a key occurs twice, the last member is used, at the position of the first member")
     func repeatedKeys() throws {
         let parsed = try OrderedDictionary(parsing: ["max-size=1, max-age=9;x=1", "max-size=20"])
         #expect(parsed.keys == ["max-size", "max-age"])
@@ -67,7 +67,7 @@ struct ContainerTests {
         #expect(try List(parsing: Array("a, b".utf8)[1...].dropFirst(2)).members == [.item(Item(.token("b")))])
     }
 
-    @Test("Keys are found, replaced and removed, however many there are", arguments: [1, 15, 16, 17, 18, 40])
+    @Test("Keys are found, replaced and removed in containers of any size", arguments: [1, 15, 16, 17, 18, 40])
     func manyKeys(count: Int) throws {
         let keys = (0..<count).map { "k\($0)" }
         var dictionary = OrderedDictionary()
@@ -98,7 +98,7 @@ struct ContainerTests {
         #expect(dictionary == [:])
     }
 
-    @Test("Equality depends on the order of members, not on how the value was made")
+    @Test("Equality depends on the order of members, not on how the container was built")
     func equality() throws {
         let parameters: Parameters = ["a": .integer(1), "b": .integer(2)]
         var grown = Parameters()
@@ -112,7 +112,7 @@ struct ContainerTests {
         #expect(["a": .integer(3), "b": .integer(2), "a": .integer(1)] == parameters)
     }
 
-    @Test("A dictionary of very many keys keeps them all")
+    @Test("A dictionary with 20,000 keys contains all of them")
     func veryManyKeys() throws {
         let text = (0..<20_000).map { "k\($0)=\($0)" }.joined(separator: ",") + ",k7=0"
         let parsed = try OrderedDictionary(parsing: text)

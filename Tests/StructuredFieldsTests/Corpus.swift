@@ -5,7 +5,7 @@ import Foundation
 /// The corpus is searched at `ONWARD_FIXTURES` (the corpus or its parent directory), then as
 /// `shared/fixtures/structured-field-tests` in every directory above this file.
 enum Corpus {
-    static let absence = "structured-field-tests is not here: point ONWARD_FIXTURES at a copy to run its cases"
+    static let absence = "structured-field-tests was not found: set ONWARD_FIXTURES to the path of a copy to run its cases"
 
     static let directory: String? = {
         if let given = ProcessInfo.processInfo.environment["ONWARD_FIXTURES"] {
@@ -20,10 +20,10 @@ enum Corpus {
         return nil
     }()
 
-    /// The names of the files whose cases begin with parsing.
+    /// The names of the files whose cases are parsed and then serialized.
     static let parsingFiles: [String] = files(in: "")
 
-    /// The names of the files whose cases only serialize.
+    /// The names of the files whose cases are only serialized.
     static let serializingFiles: [String] = files(in: "serialization-tests/")
 
     static func cases(in file: String) throws -> [CorpusCase] {

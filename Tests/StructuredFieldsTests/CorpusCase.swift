@@ -12,10 +12,10 @@ struct CorpusCase {
 
     var name: String
     var type: FieldType
-    /// Absent in cases that only serialize.
+    /// `nil` in cases that are only serialized.
     var raw: [String]?
     var expected: JSONValue?
-    /// The serialized value, one line.
+    /// The expected serialized value, on one line.
     var canonical: String
     var mustFail: Bool
     var canFail: Bool

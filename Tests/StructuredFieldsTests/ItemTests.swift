@@ -48,7 +48,7 @@ struct ItemTests {
         #expect(try Item(parsing: text).value == .integer(value))
     }
 
-    @Test("STF-05: 15 digits parse, 16 do not")
+    @Test("STF-05: an Integer with 15 digits is parsed, an Integer with 16 digits fails")
     func fifteenDigits() throws {
         #expect(try Item(parsing: "999999999999999").value == .integer(999_999_999_999_999))
         for text in ["1000000000000000", "0000000000000005", "-1000000000000000", "9999999999999999999999999"] {
@@ -59,7 +59,7 @@ struct ItemTests {
         #expect(throws: ParseFailure.self) { try Item(parsing: "1;a=1000000000000000") }
     }
 
-    @Test("STF-05: 12 digits before the point of a Decimal, three after it")
+    @Test("STF-05: a Decimal has at most 12 digits before the point and three digits after it")
     func decimalDigits() throws {
         let largest = try Item(parsing: "999999999999.999").value
         #expect(largest == Decimal(thousandths: 999_999_999_999_999).map(BareItem.decimal))
@@ -92,7 +92,7 @@ struct ItemTests {
         #expect(throws: ParseFailure.self) { try Item(parsing: text) }
     }
 
-    @Test("STF-07: words and numbers are of other types", arguments: ["true", "1", "\"?1\""])
+    @Test("STF-07: words, numbers and strings are not Booleans", arguments: ["true", "1", "\"?1\""])
     func otherThanBooleans(text: String) throws {
         let value = try Item(parsing: text).value
         #expect(value != .boolean(true))
@@ -136,7 +136,7 @@ struct ItemTests {
     }
 
     @Test(
-        "Base64 is read with exactly the tolerance of RFC 9651 §4.2.7",
+        "Base64 is accepted with exactly the deviations that RFC 9651 §4.2.7 allows",
         arguments: [
             (":aGVsbG8=:", Array("hello".utf8)), (":aGVsbG8:", Array("hello".utf8)), (":iQ==:", [0x89]),
             (":iZ==:", [0x89]),
@@ -147,7 +147,7 @@ struct ItemTests {
         #expect((try? Item(parsing: text).value) == bytes.map(BareItem.byteSequence))
     }
 
-    @Test("If a parameter is given twice, the last value counts, at the position of the first")
+    @Test("If a parameter occurs twice, the last value is used, at the position of the first value")
     func repeatedParameters() throws {
         let item = try Item(parsing: "1;a=1;b=2;a=3")
         #expect(item.parameters.map(\.key) == ["a", "b"])

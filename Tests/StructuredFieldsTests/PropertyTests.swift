@@ -1,7 +1,7 @@
 import StructuredFields
 import Testing
 
-@Suite("Properties over generated values")
+@Suite("Properties of generated values")
 struct PropertyTests {
     static let seeds: [UInt64] = [1, 2, 0xDEAD_BEEF, 0x9651]
 
@@ -71,8 +71,8 @@ struct PropertyTests {
         parse(OrderedDictionary.self, bytes, seed)
     }
 
-    /// Parses and checks: the position of a failure is within the input, and a value round-trips through its canonical
-    /// form.
+    /// Parses the bytes. Checks that the position of a failure is within the input, or that the parsed value equals the
+    /// value that is parsed from its canonical form.
     private func parse<Value: FieldValue>(_: Value.Type, _ bytes: [UInt8], _ seed: UInt64) {
         do {
             let value = try Value(parsing: bytes)

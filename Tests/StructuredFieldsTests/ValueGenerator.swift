@@ -1,7 +1,7 @@
 import StructuredFields
 import TestSupport
 
-/// Values that the format can express, drawn at random.
+/// Generates random values that the format can express.
 struct ValueGenerator {
     var random: SeededGenerator
 

@@ -30,7 +30,8 @@ import Testing
         #expect(throws: StateError.self) { try directory.read("fifo") }
     }
 
-    @Test("a missing directory is created for its owner alone, and one that others can write to is refused")
+    @Test(
+        "a missing directory is created for its owner only, and a directory that others can write to is refused")
     func creation() throws {
         let path = FilePath(place.path + "/a/b")
         #expect(try PrivateDirectory.create(path).path == path)
@@ -43,7 +44,7 @@ import Testing
         }
     }
 
-    @Test("a lock has one holder at a time, names it, and its file is removed after the release")
+    @Test("a lock has one holder at a time, reports its process ID, and its file is removed after the release")
     func locks() throws {
         do {
             let lock = try StateLock.acquire("a.lock", in: directory)
@@ -61,9 +62,9 @@ import Testing
         _ = try StateLock.acquire("a.lock", in: directory)
     }
 
-    @Test("a process that checks a lock for a moment does not keep another from acquiring it")
+    @Test("a process that checks a lock for a moment does not prevent another process from acquiring it")
     func lookedAt() throws {
-        // The lock was left by a killed process, and another process checks it when the next one begins.
+        // A killed process left the lock file, and another process checks the lock while this process acquires it.
         var looking: FileDescriptor? = try directory.openLock("a.lock")
         #expect(try looking?.tryLock() == true)
         _ = try StateLock.acquire("a.lock", in: directory, pause: { looking = nil })

@@ -39,7 +39,7 @@ import Testing
         return (record, part)
     }
 
-    @Test("entries of that age are removed with their partial files, and younger ones are kept")
+    @Test("entries older than the given age are removed with their partial files, and younger entries are kept")
     func entries() async throws {
         let old = try download(to: place.directory.path + "/old.bin")
         let young = try download(to: place.directory.path + "/young.bin")
@@ -111,7 +111,7 @@ import Testing
         withExtendedLifetime(writer) {}
     }
 
-    @Test("a store whose client has no storage directory yet is swept, and none is created")
+    @Test("a store whose client has no storage directory yet is swept, and no storage directory is created")
     func noStorage() async throws {
         let place = try StorePlace()
         try place.save("x")

@@ -26,7 +26,7 @@ import Testing
     }
 
     @Test(
-        "names of any characters are read back, and different names have different files",
+        "names with any characters are read back, and different names have different files",
         arguments: [
             "film", "größer.bin", "a/b", "..", ".", ".hidden", "100%", "a%2Fb", "http://h/files/x?y#z", "\n", "-x",
             "x.state",
@@ -99,7 +99,7 @@ import Testing
         #expect(place.names().isEmpty)
     }
 
-    @Test("one transfer at a time locks an entry, until its object is released")
+    @Test("one transfer at a time locks an entry, until the object of the transfer is released")
     func lock() throws {
         let destination = DownloadDestination.file(place.path + "/d")
         let request = TransferRequest("http://127.0.0.1:9/x")
@@ -118,7 +118,7 @@ import Testing
         #expect(place.names().isEmpty)
     }
 
-    @Test("a name cannot be used for another transfer while the store has an entry with it")
+    @Test("a name cannot be used for another transfer while the store has an entry with that name")
     func otherTransfer() throws {
         func code(_ body: () throws(TransferError) -> Void) -> TransferError.Code? {
             do throws(TransferError) {
@@ -161,7 +161,7 @@ import Testing
         #expect(store.entries().count == 2)
     }
 
-    @Test("a save keeps the members that the store does not know, and replaces only what has changed")
+    @Test("saving an entry keeps members that the store does not define, and replaces only what has changed")
     func unknownMembers() async throws {
         var stored = StoredTransfer(try ResumeData(.uploadSample()), sent: 1, savedAt: 1, userInfo: ["a": "b"])
         struct Options: Codable, Equatable { var sizes: [Int64?], rate: Double, isOn: Bool, nested: [String: [String]] }
@@ -180,7 +180,7 @@ import Testing
         #expect(place.names() == ["x.state"])
     }
 
-    @Test("the states of commands are entries", arguments: [1, 2])
+    @Test("the state files of the command `onward` are read as entries", arguments: [1, 2])
     func commandStates(version: Int) throws {
         let data = try ResumeData(.uploadSample())
         let transfer = String(decoding: try JSONEncoder().encode(EmbeddedResumeData(data)), as: UTF8.self)
@@ -196,7 +196,7 @@ import Testing
         #expect(entry.name == "source.bin-3bf2acf1" && entry.resumeData == data && entry.damage == nil)
     }
 
-    @Test("ten thousand entries are listed and swept in the time of a few")
+    @Test("ten thousand entries are listed in less than a minute, and all of them are swept")
     func manyEntries() async throws {
         let bytes = try StoredTransfer(ResumeData(.uploadSample()), sent: 1, savedAt: 1).encoded()
         for index in 0..<10_000 { _ = try place.file("entry \(index).state", bytes) }

@@ -2,7 +2,7 @@ import HTTPSemantics
 import ResumableUpload
 import Testing
 
-/// Uploads that choose the style of the creation by themselves.
+/// Uploads with the style `automatic`, for which the client selects the kind of creation.
 @Suite struct ClientAutomaticTests {
     private static let large: Int64 = 5 << 20
     private static let versions: [Dialect] = [.interop5, .interop6, .interop7, .interop8, .rfc]
@@ -46,7 +46,7 @@ import Testing
     }
 
     @Test(
-        "a target that does not announce support gets all content in one request, because it could store an empty one")
+        "a target that does not announce support receives all content in one request, not an empty creation first")
     func unsupported() throws {
         let answers: [(Status, Fields)] = [
             (204, [:]), (405, [:]), (404, support(.interop8)), (200, support(.interop7)),
@@ -70,7 +70,7 @@ import Testing
         #expect(try upload.request().content == .range(from: 0, count: Self.large))
     }
 
-    @Test("CLI-17: content above max-size is rejected before anything is sent; parts are at most max-append-size")
+    @Test("CLI-17: content above max-size is rejected before content is sent; parts have at most max-append-size bytes")
     func limits() throws {
         var upload = try asked()
         upload.answer(204, support(.interop8, limits: "max-size=1000"))

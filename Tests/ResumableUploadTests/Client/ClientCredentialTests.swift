@@ -6,7 +6,7 @@ import Testing
 struct ClientCredentialTests {
     private let v8 = Dialect.interop8
 
-    /// Whether the next step is a refresh.
+    /// Whether the next step is a refresh of the credentials.
     private func refreshes(_ upload: ClientUpload) -> Bool {
         var ahead = upload
         if case .refreshCredentials = ahead.next(now: 0) { return true }
@@ -19,7 +19,7 @@ struct ClientCredentialTests {
         return upload
     }
 
-    @Test("an append and a retrieval that get 401 are followed by a refresh and a retrieval")
+    @Test("after a 401 to an append or to a retrieval, credentials are refreshed and the offset is retrieved")
     func uploadResource() throws {
         for start in [try ClientUpload.appending(), ClientUpload.resumed()] {
             var upload = renewable(start)
@@ -33,7 +33,7 @@ struct ClientCredentialTests {
         }
     }
 
-    @Test("a creation that gets 401 is repeated; if an upload resource was announced, its offset is retrieved")
+    @Test("after a 401 a creation is repeated; if an upload resource was announced, its offset is retrieved instead")
     func creation() throws {
         for isAnnounced in [false, true] {
             var upload = renewable(.fresh())
@@ -63,7 +63,7 @@ struct ClientCredentialTests {
 
     }
 
-    @Test("a second 401 after a refresh ends the upload, also with a successful retrieval in between")
+    @Test("a second 401 after a refresh ends the upload, even if a retrieval succeeded in between")
     func second() throws {
         for isRetrieved in [false, true] {
             var upload = renewable(try .appending())

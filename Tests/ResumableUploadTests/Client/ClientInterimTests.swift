@@ -14,7 +14,7 @@ import Testing
     }
 
     @Test(
-        "CLI-02: a 104 of another version or of none is ignored by a draft's client",
+        "CLI-02: a client of a draft version ignores a 104 with another version or without a version",
         arguments: [nil, "7", "8.0", "\"8\"", "-8", "8, 8"])
     func version(value: String?) throws {
         var upload = ClientUpload.fresh()
@@ -24,7 +24,7 @@ import Testing
         #expect(upload.resumption == nil)
     }
 
-    @Test("CLI-02: the published protocol's client does not look at the version", arguments: [nil, "7"])
+    @Test("CLI-02: a client of the RFC accepts a 104 with any version or without a version", arguments: [nil, "7"])
     func published(value: String?) throws {
         var upload = ClientUpload.fresh(.rfc)
         _ = try upload.request()
@@ -32,7 +32,7 @@ import Testing
         #expect(upload.announce("/u/1", .sameOrigin, fields) == .openGate)
     }
 
-    @Test("CLI-22: other interim responses are ignored, however many there are")
+    @Test("CLI-22: other interim responses are ignored, and a 104 may be repeated any number of times")
     func others() throws {
         var upload = ClientUpload.fresh()
         _ = try upload.request()
@@ -61,7 +61,7 @@ import Testing
         #expect(upload.resumption == nil)
     }
 
-    @Test("CLI-17: a max-size below the length ends the upload, and it is deleted")
+    @Test("CLI-17: a max-size below the length ends the upload, and the upload resource is deleted")
     func maxSize() throws {
         var upload = ClientUpload.fresh()
         _ = try upload.request()
@@ -142,7 +142,7 @@ import Testing
         #expect(upload.outcome()?.response.status == 200)
     }
 
-    @Test("RED-03: an upload resource of another origin is used if that is allowed, without credentials")
+    @Test("RED-03: if another origin is allowed, an upload resource there is used without credentials")
     func otherOrigin() throws {
         var upload = ClientUpload.fresh(allowsOtherOrigin: true)
         #expect(try upload.request().carriesCredentials)

@@ -3,10 +3,10 @@ import ResumableUpload
 import TestSupport
 import Testing
 
-/// Runs clients against a model of the server, over connections that break anywhere.
+/// Runs clients against a model of the server, over connections that break at random.
 @Suite struct ClientModelTests {
     @Test(
-        "CLI-05 CLI-06 CLI-08 CLI-10 CLI-12 CLI-16 OFF-11: all bytes arrive exactly once, whatever breaks",
+        "CLI-05 CLI-06 CLI-08 CLI-10 CLI-12 CLI-16 OFF-11: all bytes arrive exactly once over any broken connections",
         arguments: 0..<3000 as Range<UInt64>)
     func gets(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)

@@ -20,7 +20,7 @@ import Testing
         #expect(try upload.request().content == .range(from: 10, count: 90))
     }
 
-    @Test("a 409 with another offset is a conflict of offsets, even if it says that the upload is complete")
+    @Test("a 409 with another offset is a conflict of offsets, even if it reports the upload as complete")
     func flagged() throws {
         var upload = try ClientUpload.appending()
         _ = try upload.request()
@@ -29,7 +29,8 @@ import Testing
         #expect(try upload.request().content == .empty)
     }
 
-    @Test("CLI-32: after a 409 without an offset the client retrieves it; if the conflict persists, the upload ends")
+    @Test(
+        "CLI-32: after a 409 without an offset the client retrieves the offset; a persistent conflict ends the upload")
     func endless() throws {
         var upload = try ClientUpload.appending()
         var kinds: [ClientRequest.Kind] = []
@@ -47,7 +48,7 @@ import Testing
         #expect(upload.failed() == .exhausted(lastReason: .offsetConflict))
     }
 
-    @Test("an upload that no longer exists after a 409 fails as gone")
+    @Test("an upload whose resource no longer exists after a 409 fails with `gone`")
     func destroyed() throws {
         var upload = try ClientUpload.appending(.interop6)
         _ = try upload.request()
@@ -57,7 +58,7 @@ import Testing
         #expect(upload.failed() == .gone(404))
     }
 
-    @Test("CLI-33: a 409 with an offset below one reported before ends the upload")
+    @Test("CLI-33: a 409 with an offset below a previously reported offset ends the upload")
     func goingBack() throws {
         var upload = ClientUpload.resumed(acknowledged: 20)
         _ = try upload.request()
@@ -79,7 +80,8 @@ import Testing
 
     // MARK: 413
 
-    @Test("CLI-15 CLI-14: after a 413 the client requests the limits and never sends the same amount again")
+    @Test(
+        "CLI-15 CLI-14: after a 413 the client requests the limits, and each further 413 reduces the size of the parts")
     func tooLarge() throws {
         var upload = ClientUpload.fresh(length: 1000)
         #expect(try upload.request().content == .range(from: 0, count: 1000))
@@ -115,7 +117,7 @@ import Testing
         #expect(try upload.request().content == .range(from: 0, count: 30))
     }
 
-    @Test("CLI-14: a 413 for a part of the minimum size, or for no content, ends the upload")
+    @Test("CLI-14: a 413 to a part of the minimum size, or to a request without content, ends the upload")
     func smallest() throws {
         var upload = try ClientUpload.appending(limit: "min-append-size=60")
         _ = try upload.request()
@@ -143,7 +145,7 @@ import Testing
 
     // MARK: Digests
 
-    @Test("CLI-30: a digest that the server found wrong ends the upload, and it is deleted")
+    @Test("CLI-30: a digest mismatch that the server reports ends the upload, and the upload resource is deleted")
     func digest() throws {
         var upload = try ClientUpload.appending()
         _ = try upload.request()
@@ -157,7 +159,9 @@ import Testing
 
     // MARK: Redirections
 
-    @Test("RED-02: 307 and 308 repeat the request elsewhere with its method", arguments: [Status(rawValue: 307), 308])
+    @Test(
+        "RED-02: after 307 and 308 the request is repeated at the new location with the same method",
+        arguments: [Status(rawValue: 307), 308])
     func redirected(status: Status) throws {
         var creation = ClientUpload.fresh(method: .put)
         _ = try creation.request()
@@ -171,7 +175,7 @@ import Testing
         retrieval.answer(status, location: "/u/2")
         let head = try retrieval.request()
         #expect(head.resource == .upload("/u/2") && head.method == .head)
-        // Only a permanent redirection is remembered.
+        // Resume data contains the new location only after a permanent redirection.
         #expect(retrieval.resumption?.uri == (status == 308 ? "/u/2" : "/u/1"))
 
         var append = try ClientUpload.appending()
@@ -182,7 +186,7 @@ import Testing
         #expect(patch.content == .range(from: 0, count: 100))
     }
 
-    @Test("RED-03: another origin gets no credentials")
+    @Test("RED-03: no credentials are sent to another origin")
     func credentials() throws {
         var upload = ClientUpload.fresh()
         _ = try upload.request()

@@ -5,7 +5,7 @@ import Testing
 /// The requests that a client sends for an upload.
 @Suite struct ClientRequestTests {
     @Test(
-        "CLI-01: every request of a draft's client names the version, those of the published protocol name none",
+        "CLI-01: every request of a draft version contains the version number, and requests of the RFC contain none",
         arguments: Dialect.allCases)
     func version(dialect: Dialect) throws {
         var upload = ClientUpload.fresh(dialect, style: .careful)
@@ -26,7 +26,7 @@ import Testing
         }
     }
 
-    @Test("a plain upload has the caller's fields and nothing else")
+    @Test("the request of a plain upload has only the fields of the caller")
     func plain() throws {
         var upload = ClientUpload.fresh(style: .plain, fields: ["Content-Type": "text/plain"])
         let request = try upload.request()
@@ -50,7 +50,7 @@ import Testing
     }
 
     @Test(
-        "CLI-03 CLI-28: an append has its media type, offset and completeness, and nothing of the representation",
+        "CLI-03 CLI-28: an append has a media type, an offset and completeness, but no fields of the representation",
         arguments: Dialect.allCases)
     func append(dialect: Dialect) throws {
         var upload = ClientUpload.fresh(
@@ -70,7 +70,7 @@ import Testing
         #expect(request.fields.contains("Upload-Incomplete") == (dialect == .interop3))
     }
 
-    @Test("CLI-26: an empty representation is one request that completes", arguments: CreationStyle.allCases)
+    @Test("CLI-26: an empty representation is uploaded in one request", arguments: CreationStyle.allCases)
     func empty(style: CreationStyle) throws {
         var upload = ClientUpload.fresh(style: style, length: 0)
         let request = try upload.request()
@@ -128,11 +128,12 @@ import Testing
         #expect(upload.outcome()?.response.status == 204)
     }
 
-    @Test("CLI-16: parts keep the server's limits, and only the last one may be below the minimum")
+    @Test(
+        "CLI-16: the sizes of parts are within the server's limits, and only the last part may be below the minimum")
     func bounds() throws {
         var upload = try ClientUpload.appending(
             length: 33, maximumContent: 2, limit: "min-append-size=5, max-append-size=10")
-        // The server's minimum is a requirement, the caller's bound a preference.
+        // The minimum of the server has precedence over the maximum of the caller.
         for start in stride(from: Int64(0), to: 30, by: 5) {
             #expect(try upload.request().content == .range(from: start, count: 5))
             upload.answer(204, Dialect.interop8.head(complete: false), sent: 5)
@@ -148,7 +149,7 @@ import Testing
         #expect(try upload.request().content == .range(from: 7, count: 10))
     }
 
-    @Test("a maximum size of parts that the caller sets makes the creation careful")
+    @Test("if the caller sets a maximum size of parts, the creation has no content")
     func ownBound() throws {
         var upload = ClientUpload.fresh(maximumContent: 99)
         let request = try upload.request()

@@ -9,7 +9,7 @@ import Testing
     // MARK: The target's answer
 
     @Test(
-        "CLI-11: a final response that says complete ends the upload, whatever its status",
+        "CLI-11: a final response that reports the upload as complete ends the upload, with any status",
         arguments: [200, 400, 409, 500, 503])
     func final(status: Int) throws {
         var upload = ClientUpload.fresh()
@@ -30,7 +30,8 @@ import Testing
     }
 
     @Test(
-        "CLI-34 CLI-23: a success without the completeness field of the version completes", arguments: Dialect.allCases)
+        "CLI-34 CLI-23: a success without the completeness field of the version completes the upload",
+        arguments: Dialect.allCases)
     func bare(dialect: Dialect) throws {
         for fields: Fields in [
             [:], dialect == .interop3 ? ["Upload-Complete": "?1"] : ["Upload-Incomplete": "?0"],
@@ -47,7 +48,7 @@ import Testing
         }
     }
 
-    @Test("a successful response that says ?0, or has an earlier offset, does not complete the upload")
+    @Test("a successful response with ?0 or with an earlier offset does not complete the upload")
     func incomplete() throws {
         for fields in [v8.head(complete: false), v8.head(complete: false, offset: 40), v8.head(offset: 40)] {
             var upload = try ClientUpload.appending()
@@ -75,7 +76,7 @@ import Testing
         #expect(upload.failed() == .resumptionUnsupported(201))
     }
 
-    @Test("a success without fields of the protocol ends an upload in parts, because the server does not support them")
+    @Test("a success without fields of the protocol ends an upload in parts, because the server does not support parts")
     func withoutResumption() throws {
         for (style, most) in [(CreationStyle.careful, nil), (.optimistic, 40 as Int64?)] {
             var upload = ClientUpload.fresh(style: style, maximumContent: most)
@@ -94,7 +95,7 @@ import Testing
         #expect(upload.failed() == .locationUnusable(relation))
     }
 
-    @Test("CLI-19: another Location in an incomplete final response ends the upload, and the first is deleted")
+    @Test("CLI-19: another Location in an incomplete final response ends the upload, and the first resource is deleted")
     func changed() throws {
         var upload = ClientUpload.fresh()
         _ = try upload.request()
@@ -136,7 +137,9 @@ import Testing
         #expect(try upload.request().content == .range(from: reported, count: 100 - reported))
     }
 
-    @Test("CLI-13: other refusals are not tried again", arguments: [400, 402, 405, 412, 415, 422, 501, 505])
+    @Test(
+        "CLI-13: a request that is refused with another status is not repeated",
+        arguments: [400, 402, 405, 412, 415, 422, 501, 505])
     func refused(status: Int) throws {
         var upload = try ClientUpload.appending()
         _ = try upload.request()
@@ -239,7 +242,7 @@ import Testing
         #expect(upload.resumption != nil)
     }
 
-    @Test("CLI-33: an offset below one reported before ends the upload, and the upload is deleted")
+    @Test("CLI-33: an offset below a previously reported offset ends the upload, and the upload resource is deleted")
     func lost() throws {
         var upload = ClientUpload.resumed(acknowledged: 60)
         _ = try upload.request()
@@ -250,7 +253,7 @@ import Testing
         #expect(upload.resumption == nil)
     }
 
-    @Test("CLI-05: an upload whose length differs from the source's fails as a changed source")
+    @Test("CLI-05: an upload whose length differs from the length of the source fails with `sourceChanged`")
     func otherLength() throws {
         var upload = ClientUpload.resumed()
         _ = try upload.request()
@@ -258,7 +261,7 @@ import Testing
         #expect(upload.failed() == .sourceChanged)
     }
 
-    @Test("CLI-38: a lost final response is requested once, by a completing append without content")
+    @Test("CLI-38: a lost final response is requested once, by an append without content that completes the upload")
     func replay() throws {
         for dialect in [Dialect.interop8, .rfc] {
             var upload = ClientUpload.resumed(dialect)
@@ -284,7 +287,7 @@ import Testing
         #expect(upload.outcome()?.isResponseLost == true)
     }
 
-    @Test("an upload that the server ended before its last byte, with a lost response, fails")
+    @Test("an upload fails if the server ended it before its last byte and the response is lost")
     func endedEarly() throws {
         var upload = ClientUpload.resumed()
         _ = try upload.request()
@@ -298,7 +301,7 @@ import Testing
         #expect(upload.failed() == .answerLost)
     }
 
-    @Test("CLI-09: bytes that the source can no longer read end the upload, and it is deleted")
+    @Test("CLI-09: if the source can no longer read the next bytes, the upload ends and its resource is deleted")
     func sourceFailed() throws {
         var upload = ClientUpload.resumed()
         _ = try upload.request()

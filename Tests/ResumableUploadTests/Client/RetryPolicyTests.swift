@@ -3,7 +3,7 @@ import ResumableUpload
 import Testing
 
 @Suite struct RetryPolicyTests {
-    @Test("CLI-35: delays grow up to the last one, and each is multiplied by a random factor")
+    @Test("CLI-35: delays increase to the last value of the list, and each delay is multiplied by a random factor")
     func delays() {
         let policy = RetryPolicy()
         #expect(

@@ -4,7 +4,7 @@ import Testing
 
 @Suite struct UploadLimitParsingTests {
     @Test(
-        "STF-14 STF-15 STF-16: unknown keys are ignored, a wrong type invalidates all keys, the last one counts",
+        "STF-14 STF-15 STF-16: unknown keys are ignored, a wrong type invalidates all keys, a key's last value applies",
         arguments: [
             ("max-size=10, foo=(1 2)", UploadLimits(maxSize: 10)),
             ("max-size=10, max-age=1.5", nil),
@@ -23,7 +23,7 @@ import Testing
         #expect(UploadLimits(parsing: ["Upload-Limit": value], dialect: .interop8) == expected)
     }
 
-    @Test("lines are combined; without any there are no limits")
+    @Test("the lines of the field are combined; without the field there are no limits")
     func lines() {
         let fields: Fields = ["Upload-Limit": "max-size=1", "upload-limit": "max-age=2"]
         #expect(UploadLimits(parsing: fields, dialect: .interop8) == UploadLimits(maxSize: 1, maxAge: 2))
