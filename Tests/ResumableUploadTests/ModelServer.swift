@@ -109,7 +109,7 @@ struct ModelServer {
         case .part:
             return isCreation ? responses.created(location: "/u/1", state: state) : responses.appended(state: state)
         case .short:
-            return responses.refused(.inconsistentLength(detail: "The lengths differ."), offset: state.offset, limits: limits)
+            return responses.refused(.inconsistentLength(detail: "They differ."), offset: state.offset, limits: limits)
         case .complete(let whole):
             length = whole
             isProcessing = true

@@ -23,7 +23,7 @@ import Testing
         "LEN-04: an inconsistent length is refused with 400 and the problem type of the draft",
         arguments: Dialect.allCases)
     func inconsistentLength(dialect: Dialect) {
-        let response = dialect.responses.refused(.inconsistentLength(detail: "The lengths differ."), offset: 40)
+        let response = dialect.responses.refused(.inconsistentLength(detail: "They differ."), offset: 40)
         #expect(response.status == 400)
         let json = String(decoding: response.content.bytes ?? [], as: UTF8.self)
         #expect(json.contains("\"type\":\"\(registry)inconsistent-upload-length\""))

@@ -5,7 +5,7 @@ import Foundation
 /// The corpus is searched at `ONWARD_FIXTURES` (the corpus or its parent directory), then as
 /// `shared/fixtures/structured-field-tests` in every directory above this file.
 enum Corpus {
-    static let absence = "structured-field-tests was not found: set ONWARD_FIXTURES to the path of a copy to run its cases"
+    static let absence = "structured-field-tests was not found: set ONWARD_FIXTURES to its path to run its cases"
 
     static let directory: String? = {
         if let given = ProcessInfo.processInfo.environment["ONWARD_FIXTURES"] {

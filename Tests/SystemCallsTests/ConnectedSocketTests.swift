@@ -52,7 +52,7 @@ struct ConnectedSocketTests {
         withExtendedLifetime(peer) {}
     }
 
-    @Test("The peer sees a reset of the connection")
+    @Test("The peer receives a reset of the connection")
     func reset() throws {
         let peer: FileDescriptor
         do {

@@ -96,7 +96,7 @@ import Testing
         try withDirectory { directory, _ in
             var file: FileDescriptor? = try directory.open(at: "lock", [.readWrite, .create])
             #expect(try file?.tryLock() == true)
-            // The copy is like that of a forked child that has not executed its program yet.
+            // A forked child that has not executed its program yet has such a copy.
             let copy = FileDescriptor(owning: dup(file?.rawValue ?? -1))
             file = nil
             #expect(try directory.open(at: "lock", [.readWrite]).tryLock())

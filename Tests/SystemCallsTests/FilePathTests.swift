@@ -8,7 +8,7 @@ import Testing
 struct FilePathTests {
     private static let latin = FilePath("/a/gr".utf8 + [0xF6, 0xDF] + "er".utf8)
 
-    @Test("Paths are equal if their bytes are")
+    @Test("Paths are equal if their bytes are equal")
     func equality() {
         #expect(FilePath("\u{E9}") != FilePath("e\u{301}"))
         #expect(Set<FilePath>(["\u{E9}", "e\u{301}", FilePath([0xE9]), FilePath([0xEF, 0xBF, 0xBD])]).count == 4)
@@ -16,7 +16,7 @@ struct FilePathTests {
     }
 
     @Test(
-        "A slash separates components, whatever follows it",
+        "A slash separates components, even if a combining character follows",
         arguments: [
             ("/a/b", "b", "/a"), ("/a/\u{301}b", "\u{301}b", "/a"), ("\u{301}b", "\u{301}b", "."),
             ("/\u{301}b", "\u{301}b", "/"), ("/a/\r\n", "\r\n", "/a"), ("/a/b/", "", "/a/b"), ("/", "", "/"),
@@ -41,7 +41,7 @@ struct FilePathTests {
         #expect(Self.latin.escaped { _ in "?" } == "/a/gr??er")
     }
 
-    @Test("JSON keeps all bytes: UTF-8 as a string, anything else as an object")
+    @Test("A path in JSON keeps all bytes: UTF-8 as a string, other bytes as an object")
     func json() throws {
         for path in [Self.latin, "/a/e\u{301}", "/a/\u{E9}", "/a/\u{301}", "a\n\u{1B}\"\\", ""] {
             let data = try JSONEncoder().encode([path])
@@ -50,7 +50,7 @@ struct FilePathTests {
         }
     }
 
-    @Test("The system gets the unchanged bytes")
+    @Test("System calls receive the unchanged bytes of a path")
     func system() throws {
         let temporary = try TemporaryDirectory()
         let base = FilePath(temporary.path)

@@ -4,7 +4,7 @@ import Testing
 
 @testable import SystemCalls
 
-@Suite("Sockets of other processes", .timeLimit(.minutes(15)))
+@Suite("Sockets that are shared with other processes", .timeLimit(.minutes(15)))
 struct InheritedSocketTests {
     private static func soon() -> Int64 { SystemClock.monotonicNanoseconds() + 10_000_000_000 }
 
@@ -44,7 +44,8 @@ struct InheritedSocketTests {
         #expect(throws: Errno.badDescriptor) { try ListeningSocket(inherited: 1_000_000) }
     }
 
-    @Test("Messages reach a manager's socket, in the file system or abstract", arguments: [false, true])
+    @Test(
+        "Messages reach the socket of a service manager with a path or with an abstract name", arguments: [false, true])
     func notifications(isAbstract: Bool) throws {
         let directory = try TemporaryDirectory()
         let name = isAbstract ? "@" + directory.path : directory.path + "/socket"
@@ -66,7 +67,7 @@ struct InheritedSocketTests {
         #expect(String(decoding: buffer.prefix(max(count, 0)), as: UTF8.self) == "READY=1\nSTATUS=ä")
     }
 
-    @Test("Sending fails for an invalid address and without a manager")
+    @Test("Sending fails for an invalid address and without a service manager")
     func nobody() throws {
         for address in ["", "/", "relative", "vsock:2:1"] {
             #expect(throws: Errno.invalidArgument) { try NotificationSocket(address: address) }

@@ -20,7 +20,7 @@ struct LogQueueTests {
             func check(_ batch: LogQueue<Int>.Batch?) {
                 guard let batch else { return }
                 #expect(batch.entries.count <= queue.maxEntries, "seed \(seed)")
-                // No entry is missing within a batch; the dropped entries came after it.
+                // No entry is missing within a batch; the dropped entries came after the batch.
                 #expect(batch.entries == Array(expected..<expected + batch.entries.count), "seed \(seed)")
                 expected += batch.entries.count + batch.dropped
                 dropped += batch.dropped
@@ -40,7 +40,7 @@ struct LogQueueTests {
         }
     }
 
-    @Test("An entry can replace the last one within the same bounds")
+    @Test("An entry can replace the last entry, and the bounds still apply")
     func replaced() {
         var queue = LogQueue<Int>(maxBytes: 100)
         for number in 1...50 { queue.append(number, size: 60) { $0 > 0 } }
@@ -50,7 +50,7 @@ struct LogQueueTests {
         queue.append(2, size: 30) { $0 > 0 }
         let batch = queue.removeAll()
         #expect(batch?.entries == [-1, 2] && batch?.dropped == 0)
-        // An entry after dropped ones does not replace an entry before them.
+        // An entry after dropped entries does not replace an entry before them.
         queue.append(1, size: 60)
         queue.append(-2, size: 60)
         queue.append(3, size: 10) { $0 > 0 }
@@ -59,7 +59,7 @@ struct LogQueueTests {
         #expect(queue.isEmpty && queue.droppedTotal == 2)
     }
 
-    @Test("An entry that is larger than the queue is dropped, and the next batch has room again")
+    @Test("An entry larger than the queue is dropped, and the queue accepts entries again after the batch is removed")
     func tooLarge() {
         var queue = LogQueue<String>(maxEntries: 10, maxBytes: 100)
         queue.append("large", size: 101)

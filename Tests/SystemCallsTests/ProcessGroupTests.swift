@@ -11,7 +11,7 @@ struct ProcessGroupTests {
         return group.currentEnding
     }
 
-    @Test("A command ends with its status, and its output is in the file")
+    @Test("The ending of a command contains its status, and its output is written to the file")
     func status() throws {
         let directory = try TemporaryDirectory()
         let path = directory.path + "/output"

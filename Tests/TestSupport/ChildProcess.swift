@@ -2,7 +2,7 @@ import FoundationEssentials
 import Glibc
 import SystemCalls
 
-/// A child process with its standard error and its exit. It is killed when this object is released.
+/// A child process whose standard error and ending are recorded. It is killed when this object is released.
 package final class ChildProcess: Sendable {
     /// How a process ended.
     package enum Ending: Sendable, Equatable {
@@ -19,7 +19,7 @@ package final class ChildProcess: Sendable {
     private let state = Monitor(State())
 
     /// Starts `executable` with empty standard input; its standard output is discarded.
-    /// - Parameter descriptors: the descriptors that the process gets, numbered from 3.
+    /// - Parameter descriptors: the descriptors that the process inherits, numbered from 3.
     package init(
         _ executable: String, _ arguments: [String], environment: [String: String] = [:], descriptors: [Int32] = []
     ) throws {
@@ -55,7 +55,7 @@ package final class ChildProcess: Sendable {
 
     /// Sends a signal, unless the process has ended.
     package func kill(_ signal: Int32) {
-        // While the lock is held and the end is not recorded, the number belongs to this process.
+        // While the lock is held and no ending is recorded, the identifier is not reused for another process.
         state.withLock { if $0.ending == nil { Glibc.kill(identifier, signal) } }
     }
 
@@ -67,7 +67,7 @@ package final class ChildProcess: Sendable {
         return ending
     }
 
-    /// Waits until `search` finds something in standard error. An ended process writes no more.
+    /// Waits until `search` returns a value for the text of standard error. Throws an error if the process ends before.
     package func awaitErrorOutput<Found>(
         within limit: Duration = .seconds(60), _ search: (String) -> Found?
     ) throws -> Found {
@@ -101,7 +101,7 @@ package final class ChildProcess: Sendable {
         _ executable: String, _ arguments: [String], _ environment: [String: String], standardError: Int32,
         descriptors: [Int32]
     ) throws -> pid_t {
-        // No copy has a number that another descriptor is moved to.
+        // The numbers of all copies are above the numbers that the process inherits.
         let sources = try descriptors.map { descriptor in
             let copy = fcntl(descriptor, F_DUPFD_CLOEXEC, 3 + Int32(descriptors.count))
             guard copy >= 0 else { throw Errno.current }

@@ -1,9 +1,10 @@
 import FoundationEssentials
 import Glibc
 
-/// The paths of the built executables. They are beside the test bundle, unless the environment names another one.
+/// The paths of the built executables. They are in the directory of the test bundle, unless the environment variable
+/// `ONWARD_EXECUTABLE` contains another path.
 package enum ExecutableLocation {
-    /// `ONWARD_EXECUTABLE`, or `onward` beside the running test bundle, or that of a debug build of this package.
+    /// `ONWARD_EXECUTABLE`, or `onward` beside the running test bundle, or `onward` of a debug build of this package.
     package static func onward() throws -> String {
         var candidates: [String] = []
         if let named = ProcessInfo.processInfo.environment["ONWARD_EXECUTABLE"] {
@@ -19,7 +20,7 @@ package enum ExecutableLocation {
         return found
     }
 
-    /// A program of the tests, beside `onward`.
+    /// The path of a program of the tests in the directory of `onward`.
     package static func beside(_ name: String) throws -> String {
         let path = directory(of: try onward()) + "/" + name
         guard access(path, X_OK) == 0 else { throw TestFailure("no executable at \(path); build it") }

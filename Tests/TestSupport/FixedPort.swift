@@ -1,16 +1,16 @@
 import Glibc
 import SystemCalls
 
-/// Ports for programs that need to know their port before they start, or that listen on it again after a restart.
+/// Ports for programs whose port must be fixed before they start, or that listen on the same port after a restart.
 ///
-/// They are outside the range from which the system chooses the ports of outgoing connections and of `bind` with port 0:
+/// These ports are outside the range from which the system chooses the ports of outgoing connections and of `bind` with port 0:
 /// another program could get such a port between two binds.
 package enum FixedPort {
-    /// Unix sockets whose abstract names (unix(7)) contain the ports that were given out. They keep other test processes of
-    /// this machine from choosing these ports, for as long as this process runs.
+    /// Unix sockets whose abstract names (unix(7)) contain the ports that `next()` has returned. They prevent other test
+    /// processes on this machine from choosing these ports while this process runs.
     private static let reserved = Monitor<[FileDescriptor]>([])
 
-    /// A port without a listener. Each call returns another one.
+    /// A port without a listener. Each call returns another port.
     package static func next() throws -> UInt16 {
         for _ in 0..<1000 {
             let port = UInt16.random(in: 12_000...19_999)
@@ -24,7 +24,7 @@ package enum FixedPort {
         throw TestFailure("no free port")
     }
 
-    /// Nil if the port is reserved already.
+    /// Reserves a port; returns `nil` if the port is reserved already.
     private static func reserve(_ port: UInt16) throws(Errno) -> FileDescriptor? {
         let number = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
         guard number >= 0 else { throw Errno.current }

@@ -1,9 +1,9 @@
 import Glibc
 import SystemCalls
 
-/// Repeats `attempt` until it returns a value; returns `nil` if it does not within the limit.
+/// Repeats `attempt` until it returns a value; returns `nil` if it returns no value within the limit.
 ///
-/// For conditions of other processes that nothing announces. It tries a hundred times a second.
+/// Use it for conditions of other processes that send no notification. `attempt` is called every 10 milliseconds.
 package func pollUntil<Found>(within limit: Duration, _ attempt: () throws -> Found?) rethrows -> Found? {
     let deadline = ContinuousClock.now + limit
     while true {

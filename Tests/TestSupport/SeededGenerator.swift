@@ -1,6 +1,6 @@
 import Glibc
 
-/// SplitMix64: the same numbers for the same seed, on every system.
+/// A SplitMix64 generator. It returns the same numbers for the same seed on every system.
 package struct SeededGenerator: RandomNumberGenerator, Sendable {
     package let seed: UInt64
     private var state: UInt64
@@ -28,13 +28,13 @@ package struct SeededGenerator: RandomNumberGenerator, Sendable {
 
     // MARK: - The seed of a test run
 
-    /// `ONWARD_SEED`; a random seed if that is not set.
+    /// The value of `ONWARD_SEED`; a random seed if that variable is not set.
     package static let runSeed: UInt64 =
         getenv("ONWARD_SEED").flatMap { UInt64(String(cString: $0)) } ?? UInt64.random(in: 1...999_999_999)
 
-    /// A generator for one part of the run. Other numbers give other generators.
+    /// A generator for one part of the run. Different numbers result in different generators.
     ///
-    /// The moments at which processes run are random too, so a seed narrows a failure down but need not repeat it.
+    /// The scheduling of processes is random too, so a second run with the same seed does not always repeat a failure.
     package static func part(_ number: Int) -> SeededGenerator {
         SeededGenerator(seed: runSeed &+ UInt64(number) &* 1_000_000_007)
     }

@@ -22,7 +22,7 @@ package struct SettingsTable {
     /// Compares the table with the properties of a value that has all defaults.
     /// - Parameters:
     ///   - value: the value, whose stored properties are compared.
-    ///   - names: the public names of properties that have another one; `nil`: the property is not public.
+    ///   - names: the public names of properties whose public name differs; `nil`: the property is not public.
     ///   - texts: the settings whose defaults the table describes in words, for the caller to compare.
     /// - Returns: a sentence for each difference.
     package func differences(

@@ -2,7 +2,7 @@ import FoundationEssentials
 import Glibc
 import SystemCalls
 
-/// A new directory below the system's temporary one. It is removed with everything in it when this object is released.
+/// A new directory in the system's temporary directory. It is removed with its content when this object is released.
 package final class TemporaryDirectory: Sendable {
     package let path: String
 

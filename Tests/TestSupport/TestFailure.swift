@@ -1,4 +1,4 @@
-/// Something that a test needs did not work.
+/// An operation that a test needs has failed.
 package struct TestFailure: Error, CustomStringConvertible {
     package let description: String
 

@@ -35,7 +35,7 @@ struct Transfers {
         }
     }
 
-    /// Prepares the end of the program.
+    /// Shuts down the client before the program ends.
     func quit() async {
         await store.client.shutDown()
     }
@@ -52,7 +52,7 @@ struct Transfers {
         }
     }
 
-    /// Removes a transfer, with its upload on the server or its partial file.
+    /// Removes a transfer, and also its upload on the server or its partial file.
     func remove(_ name: String) async throws {
         guard let entry = store.entry(name) else { return }
         try await store.discard(entry)

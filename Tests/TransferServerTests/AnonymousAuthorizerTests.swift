@@ -48,7 +48,7 @@ struct AnonymousAuthorizerTests {
         #expect(try code(.get, fields) == "forwarded-request")
     }
 
-    @Test("Pages of foreign origins may only read, pages of the own and of named origins may do everything")
+    @Test("Pages of foreign origins may only read; pages of the server's own and of allowed origins may also write")
     func origins() throws {
         let foreign: Fields = ["Host": "localhost:8080", "Origin": "https://evil.example"]
         #expect(try code(.post, foreign) == "foreign-origin")

@@ -33,7 +33,7 @@ struct ConnectionTableTests {
         return table.makeRoom(for: newcomer, at: now) { id in connections.first { $0.id == id }?.bytes ?? 0 }
     }
 
-    @Test("the slowest connection of the client with the most is closed, however slow others are")
+    @Test("the slowest connection of the client with the most connections is closed, even if others are slower")
     func largest() {
         let connections = [
             Connection(id: 1, client: client(1), since: 0, bytes: 0),
@@ -45,11 +45,11 @@ struct ConnectionTableTests {
         #expect(decide(connections, client(1), at: now) == .close(4))
         #expect(decide(connections, client(3), at: now) == .close(4))
         #expect(decide(connections, client(3, isExempt: true), at: now) == .close(4))
-        // The client with the most gets no further one: all of its connections are faster than a new one.
+        // The client with the most connections gets no further one: all of its connections are faster than a new one.
         #expect(decide(connections, client(2), at: now) == .refuse)
     }
 
-    @Test("a new connection of the client with the most replaces one of its own that is slower than a new one")
+    @Test("a new connection of the client with the most connections can replace only a slower one of that client")
     func ownClient() {
         func connections(bytes: Int64) -> [Connection] {
             [
@@ -61,7 +61,7 @@ struct ConnectionTableTests {
         let now = 10 * Self.second
         #expect(decide(connections(bytes: 10 * 1024 - 1), client(2), at: now) == .close(2))
         #expect(decide(connections(bytes: 10 * 1024), client(2), at: now) == .refuse)
-        // A connection that has just been opened keeps its place against one that arrives at the same time.
+        // A connection that was just opened is not closed for a connection that arrives at the same time.
         #expect(decide(connections(bytes: 0), client(2), at: 0) == .refuse)
     }
 
@@ -72,7 +72,8 @@ struct ConnectionTableTests {
             Connection(id: $0, client: client($0), since: 0, bytes: $0 == 3 ? 10 : 100_000)
         }
         #expect(decide(each, client(9), at: now) == .close(3))
-        // With a second connection a client has the most, and the new connection is compared only with its first.
+        // With a second connection a client has the most connections, and its new connection is compared only with its
+        // first connection.
         #expect(decide(each, client(3), at: now) == .close(3))
         #expect(decide(each, client(1), at: now) == .refuse)
         let fast = (1...4).map { Connection(id: $0, client: client($0), since: 0, bytes: 100_000) }
@@ -90,22 +91,22 @@ struct ConnectionTableTests {
         let slow = Connection(id: 9, client: client(2), since: 0, bytes: 0)
         #expect(decide(idle + [slow], client(3), at: now) == .close(9))
         guard case .close = decide(idle, client(3), at: now) else {
-            Issue.record("nothing else is open")
+            Issue.record("no exempt connection was closed")
             return
         }
         guard case .close = decide(idle, proxy, at: now) else {
-            Issue.record("nothing else is open")
+            Issue.record("no exempt connection was closed")
             return
         }
     }
 
-    @Test("a connection that carries another client's request counts for that client from then on")
+    @Test("a connection that transfers a request of another client is counted for that client from that request on")
     func moved() {
         var table = ConnectionTable<Int>()
         let proxy = client(1, isExempt: true)
         for id in 1...4 { table.insert(id, of: proxy, at: 0) }
         let (slow, other) = (client(2), client(3))
-        // The connection moved many bytes for earlier requests, and none for this one.
+        // Connection 1 transferred many bytes for earlier requests; they do not count for this client.
         table.move(1, to: slow, at: 100 * Self.second, bytes: 5_000_000)
         table.move(2, to: slow, at: 100 * Self.second, bytes: 0)
         table.move(3, to: other, at: 100 * Self.second, bytes: 0)
@@ -121,7 +122,9 @@ struct ConnectionTableTests {
         #expect(table.makeRoom(for: other, at: 0) { _ in 0 } == .refuse)
     }
 
-    @Test("the decision equals that of a comparison of all connections", arguments: [1, 2, 3, 20_261_122] as [UInt64])
+    @Test(
+        "the decision equals the result of a comparison of all connections",
+        arguments: [1, 2, 3, 20_261_122] as [UInt64])
     func generated(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         for _ in 0..<2000 {
@@ -145,7 +148,7 @@ struct ConnectionTableTests {
         }
     }
 
-    /// The documented rule, without shortcuts.
+    /// The decision according to the documented rule, computed from all connections.
     private func expected(
         _ connections: [Connection], _ newcomer: ConnectionClient, at now: Int64
     ) -> ConnectionTable<Int>.Decision {
@@ -156,7 +159,7 @@ struct ConnectionTableTests {
         let counts = Dictionary(all.map { ($0.client, 1) }, uniquingKeysWith: +)
         let largest = counts.values.max()
         let slowest = all.filter { counts[$0.client] == largest }.min {
-            // If several are equally slow, the new one is refused.
+            // If the new connection is as slow as another one, the new connection is refused.
             ($0.rate(at: now), $0.id) < ($1.rate(at: now), $1.id)
         }
         return slowest.map { $0.id == -1 ? .refuse : .close($0.id) } ?? .refuse
@@ -179,7 +182,7 @@ struct ConnectionTableTests {
                     return bytes[$0] ?? 0
                 }
                 guard case .close(let id) = decision else { return nil }
-                #expect(bytes[id] != nil, "it was open")
+                #expect(bytes[id] != nil, "the closed connection was open")
                 bytes[id] = nil
             }
             table.insert(next, of: client, at: now)
@@ -198,7 +201,7 @@ struct ConnectionTableTests {
             if step % 100 == 99 {
                 decisions += 1
                 let id = open(client(10 + step / 100 % 90))
-                #expect(id != nil, "another client gets in")
+                #expect(id != nil, "the connection of another client is accepted")
                 if let id {
                     table.remove(id)
                     bytes[id] = nil

@@ -64,7 +64,7 @@ struct CrossOriginTests {
         #expect(added("tus-resumable,x-request-id") == ["tus-resumable", "x-request-id"])
     }
 
-    @Test("forbidden names and forwarding fields are not allowed, all others of the list are")
+    @Test("forbidden names and forwarding fields are not allowed, and all other names of the list are allowed")
     func forbidden() {
         for name in [
             "Cookie", "host", "Origin", "Content-Length", "transfer-encoding", "TE", "Upgrade", "Connection", "Via",

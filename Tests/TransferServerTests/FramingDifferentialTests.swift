@@ -2,7 +2,7 @@ import Testing
 
 @testable import FramingDifferential
 
-/// Runs some seeds of `.build/debug/FramingDifferential`, the same ones in every run.
+/// Runs some seeds of `.build/debug/FramingDifferential`. The seeds are the same in every run.
 @Suite("Generated connections", .timeLimit(.minutes(15)))
 struct FramingDifferentialTests {
     @Test(
@@ -13,7 +13,7 @@ struct FramingDifferentialTests {
         for difference in differences { Issue.record("\(difference)") }
     }
 
-    @Test("libmicrohttpd delivers content in one-byte chunks with few calls")
+    @Test("libmicrohttpd combines one-byte chunks, and delivers their content with few calls")
     func smallChunks() throws {
         let daemon = try RecordingDaemon()
         defer { daemon.stop() }

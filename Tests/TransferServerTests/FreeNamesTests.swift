@@ -14,7 +14,7 @@ struct FreeNamesTests {
     }
 
     @Test(
-        "the name is random if none was proposed or nothing of it is usable",
+        "the name is random if no name was proposed or if no part of the proposed name is usable",
         arguments: [nil, "inline", #"inline; filename="..""#])
     func random(disposition: String?) {
         let first = FreeNames(directory: [], disposition: disposition).name(0)

@@ -5,7 +5,7 @@ import Testing
 @Suite("Inert types")
 struct InertTypesTests {
     @Test(
-        "are shown",
+        "text, images, audio, video, fonts, data and archives are inert types",
         arguments: [
             "text/plain", "TEXT/Plain; charset=utf-8", "text/csv", "text/css", "image/png", "image/webp", "audio/mpeg",
             "video/mp4", "font/woff2", "application/json", "application/octet-stream", "application/zip",

@@ -4,7 +4,7 @@ import Testing
 
 @testable import TransferServer
 
-/// The part of the log that runs on its thread, with real pipes.
+/// Tests the part of the log that runs on the log's own thread, with real pipes.
 @Suite("The log's writer")
 struct LogWriterTests {
     private struct Pipe {
@@ -51,7 +51,7 @@ struct LogWriterTests {
         #expect(writer.lost == 0)
     }
 
-    @Test("After the timeout a full pipe ends the wait, and the unwritten lines count as lost")
+    @Test("After the timeout the wait for a full pipe ends, and the unwritten lines are counted as lost")
     func fullPipe() throws {
         let pipe = try Pipe()
         pipe.fill()
@@ -62,14 +62,14 @@ struct LogWriterTests {
         writer.append("b")
         writer.flush()
         #expect(writer.lost == 2 && writer.takeFailedLines() == 2 && writer.takeFailedLines() == 0)
-        // The reader reads again: the count is reported and reset.
+        // After the reader has read, the count is reported and reset.
         _ = pipe.readAvailable()
         writer.reportLost("2 lost")
         #expect(writer.lost == 0)
         #expect(String(decoding: pipe.readAvailable(), as: UTF8.self) == "2 lost\n")
     }
 
-    @Test("A pipe without a reader and a closed descriptor only lose lines")
+    @Test("A write to a pipe without a reader or to a closed descriptor only loses lines")
     func brokenPipe() throws {
         signal(SIGPIPE, SIG_IGN)
         var pipe: Pipe? = try Pipe()

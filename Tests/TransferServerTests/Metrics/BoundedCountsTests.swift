@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Bounded counts")
 struct BoundedCountsTests {
-    @Test("Beyond the capacity new keys count as other, existing keys under their names")
+    @Test("Beyond the capacity new keys are counted as `other`, and existing keys under their own names")
     func capacity() {
         var counts = BoundedCounts<String>(capacity: 2, others: "other")
         for key in ["a", "b", "c", "d", "a"] { counts.add(to: key) }

@@ -22,7 +22,7 @@ struct ExpositionTests {
                 """)
     }
 
-    @Test("Backslash, quote and line feed are escaped in labels; in help the quote is not")
+    @Test("Backslash, quote and line feed are escaped in labels; in help texts the quote is not escaped")
     func escaped() {
         var exposition = Exposition()
         exposition.add("a", .gauge, "one\\two\n\"three\"", [.init([("l", "\\ \" \n")], 1)])
