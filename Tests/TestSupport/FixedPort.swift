@@ -3,11 +3,11 @@ import SystemCalls
 
 /// Ports for programs whose port must be fixed before they start, or that listen on the same port after a restart.
 ///
-/// These ports are outside the range from which the system chooses the ports of outgoing connections and of `bind` with port 0:
-/// another program could get such a port between two binds.
+/// These ports are outside the range from which the system chooses the ports of outgoing connections and of `bind` with
+/// port 0, because another program could get a port of that range between two binds.
 package enum FixedPort {
-    /// Unix sockets whose abstract names (unix(7)) contain the ports that `next()` has returned. They prevent other test
-    /// processes on this machine from choosing these ports while this process runs.
+    /// Unix sockets whose abstract names (unix(7)) contain the ports that `next()` has returned. While this process
+    /// runs, these sockets prevent other test processes on this machine from choosing the same ports.
     private static let reserved = Monitor<[FileDescriptor]>([])
 
     /// A port without a listener. Each call returns another port.

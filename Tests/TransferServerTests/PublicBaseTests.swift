@@ -37,7 +37,7 @@ struct PublicBaseTests {
     }
 
     @Test(
-        "Prefixes that lead to another place are refused",
+        "Malformed prefixes and prefixes that could lead to another host are refused",
         arguments: [
             "", "a", "//evil.example", "//evil.example/", "/a//b", "/..", "/a/%2e%2e", "/%2F%2Fevil.example", "/\\evil",
             "/a?b",

@@ -6,7 +6,7 @@ import Testing
 struct RateWindowTests {
     private static let second: Int64 = 1_000_000_000
 
-    /// The second in which a peer that moves `bytes` in each second is detected as too slow.
+    /// The second in which a peer that transfers `bytes` in each second is detected as too slow.
     private func secondsUntilTooSlow(_ bytes: (Int64) -> Int64, minimum: Int64) -> Int64? {
         var window = RateWindow()
         var total: Int64 = 0
@@ -26,7 +26,7 @@ struct RateWindowTests {
         #expect(secondsUntilTooSlow({ $0 % 10 == 5 ? 1000 : 0 }, minimum: 100) == nil)
     }
 
-    @Test("time in which the peer could not move bytes does not count")
+    @Test("time in which the peer could not transfer bytes is not counted")
     func waiting() {
         var window = RateWindow()
         for _ in 0..<100 {

@@ -115,7 +115,8 @@ extension String {
     ]
 
     @Test(
-        "H11-11 H11-16: the division of well-formed requests does not affect the result", arguments: wellFormedTexts,
+        "H11-11 H11-16: the division of well-formed requests into pieces does not affect the result",
+        arguments: wellFormedTexts,
         [true, false])
     func wellFormed(item: (text: String, contents: [String]), isRecordwise: Bool) {
         for cuts in [Array(0..<item.text.utf8.count)] + (0...item.text.utf8.count).map({ [$0] }) {
@@ -161,7 +162,7 @@ extension String {
     ]
 
     @Test(
-        "H11-03 H11-05 H11-07 H11-08 H11-18 H11-22: a refused head gives one request, and nothing after it is read",
+        "H11-03 H11-05 H11-07 H11-08 H11-18 H11-22: a refused head is the last request, and later input is not read",
         arguments: malformedHeads, ["", start + "Content-Length: 1\r\n\r\n1", chunks + "0\r\n\r\n"])
     func malformedHead(item: (text: String, code: String), before: String) {
         let text = before + item.text + Self.start + "\r\n"
@@ -191,21 +192,21 @@ extension String {
     ]
 
     @Test(
-        "H11-10 H11-11 H11-17 H11-22 H11-23: content before a fault in chunks is delivered, but none after it",
+        "H11-10 H11-11 H11-17 H11-22 H11-23: only the content before a syntax error in chunks is delivered",
         arguments: malformedChunks)
     func malformedChunk(text: String, content: String, code: String) {
         let bytes = Self.chunks + text + Self.start + "\r\n"
         for cuts in bytes.utf8.count < 1000 ? (0...bytes.utf8.count).map({ [$0] }) : [[]] {
             let input = ReadInput(bytes, cuts: cuts)
             #expect(input.refusal == code && input.requests.count == 1, "\(cuts)")
-            // The last chunk makes libmicrohttpd call the handler, which ignores its content.
+            // The last chunk makes libmicrohttpd call the handler, which ignores the content of this chunk.
             #expect(input.text.hasSuffix("\r\n1\r\n?\r\n"))
             #expect(input.contents == [content + "?…"], "\(cuts)")
         }
     }
 
     @Test(
-        "Content that arrives together is returned in few reads, however small its chunks are",
+        "Content that arrives together is returned in few reads, even if its chunks are small",
         arguments: [true, false])
     func gathering(isRecordwise: Bool) {
         let content = String(repeating: "1\r\nx\r\n", count: 10_000)
@@ -246,7 +247,7 @@ extension String {
         #expect(source.count < 257 << 20)
     }
 
-    @Test("H11-16: an HTTP/1.0 request, a HEAD and connection options keep their meaning")
+    @Test("H11-16: the text for libmicrohttpd keeps HTTP/1.0, HEAD and the connection options of a request")
     func meaning() {
         #expect(
             ReadInput("GET / HTTP/1.0\r\nConnection: a, Keep-Alive\r\n\r\n").text

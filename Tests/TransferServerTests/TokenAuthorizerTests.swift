@@ -69,7 +69,7 @@ struct TokenAuthorizerTests {
     }
 
     @Test(
-        "A token with a prefix is valid only below it",
+        "A token with a prefix is valid only below that prefix",
         arguments: [
             ("/files/box/x", true), ("/files/box/", true), ("/files/box/a/b", true), ("/files/box", false),
             ("/files/boxes/x", false), ("/files/x", false), ("/files/", false), ("/files/%62ox/x", true),
@@ -103,7 +103,7 @@ struct TokenAuthorizerTests {
         #expect(try allowed(authorizer, "token-of-box", at: "/files/x") == [.read])
     }
 
-    @Test("SEC-05: a revoked token allows nothing, not even to an identity that it authorized before")
+    @Test("SEC-05: a revoked token allows no operation, even for an identity that was established before")
     func replacement() throws {
         let authorizer = try authorizer()
         let identity = try identify(authorizer, ["Bearer token-of-all"])

@@ -42,7 +42,7 @@ struct TokenListTests {
     }
 
     @Test(
-        "A file with an unknown word is refused; the error has the line, never the token",
+        "A file with an unknown word is refused; the error contains the line number, but never the token",
         arguments: [
             "anna", "anna tok en:x", "an/na token", "anonymous token", "anna tökén", "anna to=ken", "anna ===",
             "anna sha256:abc", "anna sha256:\(String(repeating: "g", count: 64))", "anna token delete",

@@ -34,14 +34,14 @@ struct TrustedProxiesTests {
         #expect(origin.base.description == "/evil")
     }
 
-    @Test("Without forwarding fields the peer is the client and no proxy")
+    @Test("Without forwarding fields the peer is the client, not a proxy")
     func silent() {
         #expect(origin("127.0.0.1", [:]) == RequestOrigin(client: "127.0.0.1"))
         #expect(origin(nil, [:]) == RequestOrigin(client: nil))
     }
 
     @Test(
-        "The chain is read from its end, as far as its addresses are trusted",
+        "The chain of addresses is read from its end, up to the first address that is not trusted",
         arguments: [
             ("1.1.1.1, 198.51.100.1", "198.51.100.1"), ("1.1.1.1, 198.51.100.1, 10.0.0.5", "198.51.100.1"),
             ("1.1.1.1, 198.51.100.1, 2001:db8::1, 127.0.0.1", "198.51.100.1"), ("10.0.0.4, 10.0.0.5", "10.0.0.4"),
@@ -58,14 +58,14 @@ struct TrustedProxiesTests {
         #expect(origin("10.0.0.1", Fields(standard.map { ("Forwarded", $0) })).client == client, "Forwarded")
     }
 
-    @Test("Host and scheme are those of the client's element, not those of an earlier one")
+    @Test("Host and scheme are read from the element of the client, not from an earlier element")
     func schemeOfTheLastHop() {
         let line = "for=1.1.1.1;host=evil.example;proto=http, for=198.51.100.1;host=files.example;proto=https"
         let origin = origin("10.0.0.1", ["Forwarded": line])
         #expect(origin.host?.serialized == "files.example" && origin.scheme == "https")
     }
 
-    @Test("If both forms name different clients, both are ignored, because one may come from the client")
+    @Test("Forwarded and X-Forwarded-… that contradict each other are ignored, because the client may have sent one")
     func contradiction() {
         let fields: Fields = ["Forwarded": "for=1.1.1.1", "X-Forwarded-For": "198.51.100.1"]
         #expect(origin("10.0.0.1", fields) == RequestOrigin(client: "10.0.0.1"))
@@ -76,7 +76,7 @@ struct TrustedProxiesTests {
         #expect(origin("10.0.0.1", hosts).host == nil && origin("10.0.0.1", hosts).scheme == nil)
     }
 
-    @Test("A malformed field, or two lines of a field that may have one, counts as absent")
+    @Test("A malformed field is ignored, and also a field with two lines that may have only one")
     func doubtful() {
         for name in ["X-Forwarded-Prefix", "X-Forwarded-Host", "X-Forwarded-Proto"] {
             let value = ["X-Forwarded-Prefix": "/a", "X-Forwarded-Proto": "https"][name] ?? "a.example"
@@ -91,7 +91,7 @@ struct TrustedProxiesTests {
     }
 
     @Test(
-        "Fields of an untrusted peer never change the client, whatever their form",
+        "Fields of an untrusted peer never change the client, even if they are malformed",
         arguments: [1, 2, 3, 20_261_121] as [UInt64])
     func property(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
@@ -99,8 +99,8 @@ struct TrustedProxiesTests {
             "\(first)." + (0..<3).map { _ in "\(Int.random(in: 0...255, using: &random))" }.joined(separator: ".")
         }
         for _ in 0..<500 {
-            // First the elements that the client sent, then its address as added by the first trusted proxy, then
-            // trusted proxies.
+            // The value begins with the elements that the client sent. The address of the client follows, which the
+            // first trusted proxy has added, and then the addresses of trusted proxies.
             let sent = (0..<Int.random(in: 0...3, using: &random)).map { _ in
                 Bool.random(using: &random)
                     ? address(10) : ["evil", "\"", "unknown", "for=1.1.1.1", ";"].randomElement(using: &random) ?? ""

@@ -7,7 +7,7 @@ import Testing
 struct UploadExplanationTests {
     private typealias Explanation = UploadExplanation
 
-    @Test("The explanation names the decision")
+    @Test("The explanation has the word and the sentence of the decision")
     func reasons() {
         let cases: [(Explanation, String?, String)] = [
             (Explanation(), "undecided", "no 104: the request ended before the server decided how to handle it"),

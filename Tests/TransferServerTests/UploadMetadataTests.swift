@@ -59,7 +59,7 @@ struct UploadMetadataTests {
         #expect(try #require(metadata("token c2VjcmV0")).value == nil)
     }
 
-    @Test("Only the used pairs of the field are stored, none if it is malformed, and other fields are unchanged")
+    @Test("Only the used pairs of a well-formed field are stored, and other fields are unchanged")
     func stored() throws {
         let store = try UploadStore(
             catalog: MemoryCatalog(), area: MemoryBlobArea(), configuration: StoreConfiguration())

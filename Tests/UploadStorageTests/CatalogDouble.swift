@@ -2,7 +2,8 @@ import SystemCalls
 
 @testable import UploadStorage
 
-/// A catalog in memory. The test decides when its count ends, and is called after every removal.
+/// A catalog in memory. Its count ends when the test calls ``endCount(_:)``, and it calls a closure of the test after
+/// every removal.
 final class CatalogDouble: UploadCatalog {
     private struct State {
         var outcomes: [Result<Void, StoreError>] = []
@@ -17,7 +18,7 @@ final class CatalogDouble: UploadCatalog {
     private let countsAtOpening: Bool
     private let state = Monitor(State())
 
-    /// - Parameter countsAtOpening: whether the store has to count what the catalog holds, as after a crash.
+    /// - Parameter countsAtOpening: whether the store must count the rows of the catalog, as after a crash.
     init(_ base: MemoryCatalog = MemoryCatalog(), countsAtOpening: Bool = false) {
         self.base = base
         self.countsAtOpening = countsAtOpening
@@ -40,7 +41,7 @@ final class CatalogDouble: UploadCatalog {
     /// The number of counts that were begun.
     var counts: Int { state.withLock { $0.counts } }
 
-    /// Ends the waiting count, or the next one if none waits.
+    /// Ends the count that waits, or the next count if no count waits.
     func endCount(_ error: StoreError? = nil) {
         state.withLock { $0.outcomes.append(error.map { .failure($0) } ?? .success(())) }
         state.notifyAll()

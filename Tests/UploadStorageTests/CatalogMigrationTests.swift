@@ -111,7 +111,8 @@ import Testing
         #expect(try old.filesWithSecrets() == [])
     }
 
-    @Test("without space for the migration the start fails with both numbers, changes nothing, and succeeds later")
+    @Test(
+        "without space for the migration the start fails with the needed and the free size, and a later start succeeds")
     func noSpace() throws {
         let old = try OldCatalog(rows: 60)
         do {

@@ -4,7 +4,7 @@ import Testing
 
 @testable import UploadStorage
 
-/// The store while it counts the uploads after an unclean stop.
+/// Tests the store while it counts the uploads after an unclean stop.
 @Suite struct CountingTests {
     private struct Fixture {
         let catalog: CatalogDouble
@@ -76,7 +76,7 @@ import Testing
         try known.append("defg")
         known.release()
         let reader = try WorkerThread(name: "reader") {
-            // This is long enough for the writer to begin to wait.
+            // During this loop the writer begins to wait.
             for _ in 0..<200 {
                 _ = try? fixture.store.record(fixture.ids[1])
                 SystemClock.pause(nanoseconds: 1_000_000)

@@ -12,7 +12,7 @@ struct CrashHistory {
         case create, append, acknowledge, takeOver, release, publish, complete, cancel, stage, startAcknowledging
     }
 
-    /// The state of one upload as the client knows it.
+    /// The state of one upload according to the responses that the client received.
     private struct Known {
         var id: UploadID
         var content: [UInt8]
@@ -32,7 +32,7 @@ struct CrashHistory {
     private let withFaults: Bool
     private var uploads: [Known] = []
     private(set) var problems: [String] = []
-    /// The steps of the store before the first crash, with the error of each failed one.
+    /// The steps of the store before the first crash, with the error of each failed step.
     private(set) var steps: [String] = []
 
     init(seed: UInt64, crashStep: Int? = nil, withFaults: Bool = false, script: [Action]? = nil) {
@@ -72,7 +72,7 @@ struct CrashHistory {
         steps = plan.history.enumerated().map { index, operation in
             failures[index + 1].map { "\(operation) (\($0))" } ?? "\(operation)"
         }
-        // Recovery may crash, too, more than once.
+        // The recovery may crash, too, and more than once.
         for attempt in 0..<3 {
             let last = attempt == 2
             let plan = FaultPlan(crashStep: last ? nil : Int.random(in: 1...30, using: &generator))

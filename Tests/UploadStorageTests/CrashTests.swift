@@ -3,11 +3,11 @@ import Testing
 
 @testable import UploadStorage
 
-/// Seeded histories over the in-memory implementation. Each crashes at some step, is recovered with further crashes,
-/// and is checked.
+/// Seeded histories over the in-memory implementation. Each history crashes at one step, is recovered with further
+/// crashes, and is checked.
 @Suite struct CrashTests {
-    /// Ranges of ten seeds each. `ONWARD_CRASH_HISTORIES` sets the number of histories (default: 400), `ONWARD_SEED` selects
-    /// a single one.
+    /// Ranges of ten seeds each. `ONWARD_CRASH_HISTORIES` sets the number of histories (default: 400), `ONWARD_SEED`
+    /// selects a single history.
     private static let blocks: [ClosedRange<UInt64>] = {
         let environment = ProcessInfo.processInfo.environment
         if let seed = environment["ONWARD_SEED"].flatMap({ UInt64($0) }) { return [seed...seed] }

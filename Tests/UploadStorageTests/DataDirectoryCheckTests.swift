@@ -123,7 +123,7 @@ import Testing
         }
     }
 
-    @Test("each kind of damage is found and named, and a check changes nothing", arguments: Harm.allCases)
+    @Test("a check reports the kind of each change or damage, and changes nothing", arguments: Harm.allCases)
     func harms(_ harm: Harm) throws {
         let fixture = try Fixture()
         try inflict(harm, on: fixture)
@@ -147,7 +147,7 @@ import Testing
         let names = try FileManager.default.contentsOfDirectory(atPath: copy + "/uploads")
         truncate(copy + "/uploads/" + (try #require(names.first { $0 != fixture.blob })), 5)
         let before = try snapshot(copy)
-        // Copies by FileManager have other times.
+        // The files of a copy that FileManager makes have other times.
         let found = try findings(copy).filter { $0.kind != .fileChanged }
         #expect(found.map(\.kind) == [.bytesShort], "\(found)")
         #expect(try snapshot(copy) == before)
@@ -179,10 +179,10 @@ import Testing
         }
     }
 
-    @Test("digests are those of the published files, at any depth")
+    @Test("a digest is reported for each published file at any depth")
     func digests() throws {
         let fixture = try Fixture()
-        // No URL can name this file.
+        // No URL can contain the name of this file.
         try Data("abc".utf8).write(to: URL(filePath: fixture.path + "/files/B\\c"))
         var found: [String] = []
         try Data("abc".utf8).write(to: URL(filePath: fixture.path + "/files/a"))

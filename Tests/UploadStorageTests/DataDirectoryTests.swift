@@ -41,7 +41,7 @@ import Testing
         }
     }
 
-    @Test("an empty directory is accepted, also the root of a new file system")
+    @Test("an empty directory is accepted, even if it is the root of a new file system")
     func empty() throws {
         try withPath { path in
             try FileManager.default.createDirectory(
@@ -118,7 +118,7 @@ import Testing
         }
     }
 
-    @Test("a part that is not a directory is refused with its name")
+    @Test("a missing subdirectory, or one that is not a directory, is refused with its name")
     func refusingParts() throws {
         try withPath { path in
             try UploadStore.open(root: path).close()
@@ -131,7 +131,7 @@ import Testing
         }
     }
 
-    @Test("symbolic links and special files are never followed, at any place")
+    @Test("symbolic links are never followed and special files are never opened, at any depth")
     func links() throws {
         try withPath { path in
             let store = try UploadStore.open(root: path)
@@ -171,7 +171,7 @@ import Testing
             #expect(try lease.acknowledge() == 4)
             try lease.append("ef")
             _ = try store.area.create("orphan")
-            // This is what another process would find without a close.
+            // The copy contains the data that another process finds after this process was killed.
             let copy = path + "-copy"
             defer { try? FileManager.default.removeItem(atPath: copy) }
             try FileManager.default.copyItem(atPath: path, toPath: copy)
@@ -188,7 +188,7 @@ import Testing
         }
     }
 
-    @Test("bodies larger than the write-back window are stored completely")
+    @Test("content larger than the write-back window is stored completely")
     func writeBack() throws {
         try withPath { path in
             var configuration = StoreConfiguration(minFree: 0)

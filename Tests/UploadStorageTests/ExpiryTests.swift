@@ -7,11 +7,11 @@ import Testing
 
 @testable import UploadStorage
 
-/// Removal of expired uploads: in batches, with exact counts, and as fast as uploads arrive.
+/// Tests that expired uploads are removed in batches, with exact counts, and as fast as uploads arrive.
 @Suite struct ExpiryTests {
     private func transactions(_ store: UploadStore) -> Int { store.catalog.statistics.transactions }
 
-    @Test("expired rows are removed in batches, one transaction each", arguments: [true, false])
+    @Test("expired rows are removed in batches, with one transaction for each batch", arguments: [true, false])
     func batches(_ areFinished: Bool) throws {
         let fixture = try StoreFixture(.files) { $0.keepCompleted = .seconds(50) }
         let count = 5 * UploadStore.removalBatch + 7
@@ -39,7 +39,7 @@ import Testing
         #expect(fixture.store.usage(of: "alice") == Usage(uploads: 1, reservedBytes: 3))
     }
 
-    @Test("under steady load with a short lifetime of answers the catalog does not grow", arguments: [7])
+    @Test("under steady load with a short lifetime of finished uploads the catalog does not grow", arguments: [7])
     func bounded(_ seed: UInt64) throws {
         let fixture = try StoreFixture(.files) { $0.keepCompleted = .seconds(2) }
         var largest: [Int64] = []
@@ -56,11 +56,11 @@ import Testing
             #expect(try #require(statistics.complete) <= 300, "round \(round)")
             largest.append(statistics.catalogBytes)
         }
-        // Later rounds reuse the pages of the first ones.
+        // Later rounds reuse the pages of the first rounds.
         #expect((largest.last ?? 0) <= (largest.dropFirst(3).first ?? 0) * 5 / 4, "\(largest)")
     }
 
-    @Test("the count of answers stays exact while they expire and are canceled", arguments: StoreKind.allCases, [1, 2])
+    @Test("the count of uploads stays exact while they expire and are canceled", arguments: StoreKind.allCases, [1, 2])
     func exactCounts(_ kind: StoreKind, _ seed: UInt64) throws {
         let fixture = try StoreFixture(kind) { $0.keepCompleted = .seconds(0) }
         let store = fixture.store
@@ -88,7 +88,7 @@ import Testing
         #expect(statistics.receiving == (try store.catalog.unfinishedRows()).count)
     }
 
-    @Test("expired uploads are removed faster than new ones are created, finished or not", arguments: [true, false])
+    @Test("expired uploads, finished or not, are removed faster than new uploads are created", arguments: [true, false])
     func keepsUp(_ areFinished: Bool) throws {
         let catalog = CatalogDouble()
         var configuration = StoreConfiguration(minFree: 0)
@@ -122,7 +122,7 @@ import Testing
         #expect(largest.withLock { $0 } <= 4 * rate)
     }
 
-    @Test("an upload in use expires with the others, but one that is being processed does not")
+    @Test("an upload in use expires like other uploads, but an upload that is being processed does not")
     func inUse() throws {
         let fixture = try StoreFixture(.files)
         let leases = try (0..<10).map { _ in try fixture.store.create(.testing(expiresAt: 1_000_010)) }

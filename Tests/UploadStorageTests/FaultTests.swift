@@ -20,7 +20,7 @@ import Testing
         fixture.plan.fail(.synchronize, with: nil)
         #expect(throws: StoreError.superseded) { try lease.acknowledge() }
         #expect(throws: StoreError.superseded) { try lease.append("ghi") }
-        // The holder got the error, so it is not notified.
+        // The owner of the lease has received the error, so the revocation is not reported.
         #expect(revocations.value == 0 && !lease.isCurrent)
         let next = try fixture.store.lease(id)
         #expect(next.received == 3)
@@ -32,7 +32,7 @@ import Testing
         #expect(try fixture.store.lease(id).readAll() == Array("abcDEF".utf8))
     }
 
-    @Test("a failure in the background revokes the lease of a request that continues to send")
+    @Test("a failed background synchronization revokes the lease of a request that continues to send")
     func failedBackgroundSynchronization() async throws {
         let fixture = try StoreFixture(.memory)
         let lease = try fixture.store.create(.testing())
@@ -98,7 +98,7 @@ import Testing
         lease.release()
         try fixture.reopen()
         #expect(!fixture.store.sweepPart().failures.isEmpty)
-        // The publication that was decided first has to be completed first.
+        // The publication that was recorded first must be completed first.
         let other = try fixture.store.create(.testing())
         try other.append("other")
         #expect(throws: StoreError.self) { try other.publish(.testing(name("x"))) }
@@ -127,7 +127,7 @@ import Testing
         #expect(try await happens { fixture.store.sweepPart().settled == 1 })
     }
 
-    @Test("a sweep ends when the store is closed, and reports no interrupted upload because of that")
+    @Test("a sweep ends when the store is closed, and does not report the remaining uploads as failures")
     func closingSweep() throws {
         let catalog = CatalogDouble()
         let plan = FaultPlan()
@@ -145,7 +145,7 @@ import Testing
         store.close()
     }
 
-    @Test("the totals saved by a stop during a creation do not count that upload")
+    @Test("the totals that a stop during a creation saves do not include the new upload")
     func closingCreation() throws {
         for isTransient in [false, true] {
             let catalog = CatalogDouble()
@@ -182,7 +182,7 @@ import Testing
     }
 
     @Test(
-        "OFF-18: a publication that could not be synchronized fails for good, and the old file is kept",
+        "OFF-18: a publication that could not be synchronized fails permanently, and the old file is kept",
         arguments: LostPublication.all)
     func failedPublication(_ lost: LostPublication) throws {
         let fixture = try StoreFixture(.memory)
@@ -222,7 +222,8 @@ import Testing
         let report = fixture.store.sweep()
         #expect(report.settled == 0)
         if lost.operation == .synchronizeNames {
-            // The restored names could not be made durable either: a later success in this process is not trusted.
+            // The restored names could not be made durable either. A later success in this process does not prove that
+            // they are durable.
             #expect(report.failures.isEmpty == (lost.isPlain && !lost.replaces))
             try check()
         } else {
@@ -325,7 +326,7 @@ import Testing
         }
     }
 
-    @Test("no bytes are lost if their row could not be written")
+    @Test("no bytes are lost if the row of their upload could not be written")
     func failedCommit() throws {
         let fixture = try StoreFixture(.memory)
         let lease = try fixture.store.create(.testing())
@@ -339,7 +340,7 @@ import Testing
         #expect(try lease.acknowledge() == 3)
     }
 
-    @Test("SEC-17: on a full disk the stored bytes count, and the offset stays correct")
+    @Test("SEC-17: on a full disk the bytes that were stored are counted, and the offset stays correct")
     func fullDisk() throws {
         let fixture = try StoreFixture(.memory)
         let lease = try fixture.store.create(.testing())
@@ -407,7 +408,7 @@ import Testing
         #expect(fixture.store.health() == Health(ready: false, reasons: ["bytes-cannot-be-written"]))
     }
 
-    @Test("a sweep removes bytes without an upload, but not those of new uploads")
+    @Test("a sweep removes bytes without an upload, but not the bytes of new uploads")
     func orphans() throws {
         let fixture = try StoreFixture(.memory)
         _ = try fixture.store.area.create("orphan")

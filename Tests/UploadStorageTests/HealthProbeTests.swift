@@ -3,10 +3,10 @@ import Testing
 
 @testable import UploadStorage
 
-/// Generated sequences of calls, checked against the rules: which call checks, which gets the last result, and which
-/// waits.
+/// Checks generated sequences of calls against the rules for which call runs a check, which call gets the last result,
+/// and which call waits.
 @Suite struct HealthProbeTests {
-    @Test("one check runs at a time; other calls get the last result immediately; a stuck check has a separate reason")
+    @Test("one check runs at a time; other calls get the last result immediately; a stuck check is reported separately")
     func generatedSequences() {
         for seed in UInt64(1)...300 {
             var generator = SeededGenerator(seed: seed)

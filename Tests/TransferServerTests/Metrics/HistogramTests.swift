@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Histograms")
 struct HistogramTests {
-    @Test("A value counts in the first bucket whose bound it does not exceed, and in the sum")
+    @Test("A value is counted in the first bucket whose bound is not exceeded, and is added to the sum")
     func bounds() {
         var histogram = Histogram(bounds: [1, 2.5, 10])
         for value in [0, 1, 1.5, 2.5, 3, 10, 11] { histogram.observe(value) }

@@ -45,7 +45,7 @@ struct MetricsReportTests {
         }
     }
 
-    @Test("The gauges of uploads are omitted while the store counts them")
+    @Test("The gauges of uploads are omitted until the store has counted its uploads")
     func counting() {
         var store = StoreStatistics()
         store.processing = 2
@@ -63,7 +63,7 @@ struct MetricsReportTests {
         }
     }
 
-    @Test("Exactly the metrics that the store cannot report are omitted")
+    @Test("Without statistics of the store only the metrics of the store are omitted")
     func withoutStore() {
         let text = report(store: nil).text
         #expect(!text.contains("onward_store_"))

@@ -9,7 +9,7 @@ struct ServerCountsTests {
         .init(route: route, method: method, status: status)
     }
 
-    @Test("Requests are counted by route, method and status; the status of unanswered ones is none")
+    @Test("Requests are counted by route, method and status; the status of unanswered requests is `none`")
     func requests() {
         var counts = ServerCounts()
         counts.record(.testing())
@@ -36,7 +36,9 @@ struct ServerCountsTests {
         #expect(counts.errors.counts.values.reduce(0, +) == 5000)
     }
 
-    @Test("A target's code with invalid characters counts as other", arguments: ["", "Has Spaces", "a\"b", "ü"])
+    @Test(
+        "An error code of a target with invalid characters is counted as `other`",
+        arguments: ["", "Has Spaces", "a\"b", "ü"])
     func foreignCodes(code: String) {
         var counts = ServerCounts()
         counts.record(.testing("PUT", status: 422, code: code))
@@ -65,7 +67,8 @@ struct ServerCountsTests {
         #expect(counts.interruptions["taken-over"] == 1)
     }
 
-    @Test("A request without 104 is counted by its reason, one with 104 by its announcements and offsets")
+    @Test(
+        "A request without 104 is counted by its reason; for other requests announcements and offsets are counted")
     func interim() {
         var counts = ServerCounts()
         counts.record(.testing())

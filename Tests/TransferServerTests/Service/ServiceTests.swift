@@ -7,7 +7,7 @@ import UploadStorage
 
 @testable import TransferServer
 
-/// The service, once in this process without a socket and once over a socket.
+/// Tests the service in this process without a socket, and over a socket.
 @Suite("The service", .timeLimit(.minutes(15)))
 struct ServiceTests {
     private static let draft: Fields = ["Upload-Draft-Interop-Version": "8"]
@@ -56,7 +56,7 @@ struct ServiceTests {
         #expect(try service.exchange(.get, "/files/f").content == pieces.flatMap { $0 })
     }
 
-    @Test("An append at another offset is 409 with the offset", arguments: Transport.allCases)
+    @Test("An append at another offset is refused with 409 and the current offset", arguments: Transport.allCases)
     func otherOffset(_ transport: Transport) throws {
         let service = try transport.start()
         let location = try create(service, "f", [1, 2])
@@ -67,7 +67,7 @@ struct ServiceTests {
         #expect(try service.exchange(.head, location, Self.draft).fields["Upload-Offset"] == "2")
     }
 
-    @Test("A canceled upload is gone", arguments: Transport.allCases)
+    @Test("A canceled upload no longer exists", arguments: Transport.allCases)
     func canceled(_ transport: Transport) throws {
         let service = try transport.start()
         let location = try create(service, "f", [1, 2])
@@ -76,7 +76,7 @@ struct ServiceTests {
         #expect([404, 410].contains(try service.exchange(.patch, location, append(at: 2, complete: true), []).status))
     }
 
-    @Test("Content beyond the limits is 413", arguments: Transport.allCases)
+    @Test("Content beyond the limits is refused with 413", arguments: Transport.allCases)
     func limits(_ transport: Transport) throws {
         let service = try transport.start(UploadLimits(maxSize: 10, maxAge: 604_800))
         let response = try service.exchange(
@@ -97,7 +97,7 @@ struct ServiceTests {
         #expect(response.status == place.status)
     }
 
-    @Test("An interim response announces the upload before its content, and others report offsets, in process")
+    @Test("In process, the first interim response announces the upload, and later interim responses report offsets")
     func interimResponses() throws {
         let service = try InProcessService(UploadLimits(maxAge: 604_800))
         let running = try service.begin(.put, "/files/f", Self.draft + ["Upload-Complete": "?1"], .length(40_000_000))
@@ -114,7 +114,7 @@ struct ServiceTests {
         running.interrupt()
     }
 
-    @Test("An interrupted append keeps what arrived, in process")
+    @Test("In process, an interrupted append keeps the bytes that have arrived")
     func interrupted() throws {
         let service = try InProcessService(UploadLimits(maxAge: 604_800))
         let location = try create(service, "f", [1, 2])
@@ -127,7 +127,7 @@ struct ServiceTests {
     }
 
     @Test(
-        "A request without content gets the durable offset if bytes of an earlier request cannot be synchronized, in process",
+        "In process, a request without content gets the durable offset if the synchronization of earlier bytes fails",
         arguments: [HTTPSemantics.Method.head, .patch])
     func failedSynchronization(_ method: HTTPSemantics.Method) throws {
         let plan = FaultPlan()
@@ -142,7 +142,7 @@ struct ServiceTests {
             return
         }
         try [3, 4 as UInt8].withUnsafeBytes { try earlier.append($0) }
-        // The synchronization fails while the next request holds the upload.
+        // The synchronization fails after the next request has taken over the upload.
         let isRunning = Monitor(false)
         plan.run(before: .synchronize) {
             isRunning.withLock { $0 = true }
@@ -159,7 +159,7 @@ struct ServiceTests {
         #expect(response.status == 204 && response.fields["Upload-Offset"] == "2", "\(response)")
     }
 
-    @Test("A connection entry records who ended it, and only the first time")
+    @Test("A connection entry records the reason of the first close, and ignores later ones")
     func entry() throws {
         let entry = ConnectionEntry(
             output: SocketOutput(descriptor: -1), peer: nil, client: ConnectionClient(nil, isExempt: true),

@@ -8,7 +8,7 @@ import UploadStorage
 
 @testable import TransferServer
 
-/// A final response of either service.
+/// A final response of a service in this process or behind a socket.
 struct ServiceResponse: Sendable {
     let status: Int
     let fields: Fields
@@ -42,7 +42,7 @@ extension TestedService {
     }
 }
 
-/// The store and directory that both services have.
+/// The store, the directory and the configuration of a tested service.
 private struct ServiceStore {
     let directory: TemporaryDirectory
     let store: UploadStore
@@ -129,7 +129,7 @@ final class InProcessService: TestedService {
         func interrupt() { exchange?.end(.interrupted) }
     }
 
-    /// Hands a head to the service.
+    /// Begins a request with this head.
     func begin(
         _ method: HTTPSemantics.Method, _ target: String, _ fields: Fields, _ framing: MessageFraming
     ) throws -> Running {
@@ -161,7 +161,7 @@ final class InProcessService: TestedService {
     }
 }
 
-/// A server on its own port, and the client of the harness.
+/// A server with its own port. The requests are sent with the client of the conformance harness.
 final class SocketService: TestedService {
     private final class Unobserved: WireObserver {
         func observe(_ response: ConformanceKit.Response, to request: ConformanceKit.Request, at endpoint: Endpoint) {}

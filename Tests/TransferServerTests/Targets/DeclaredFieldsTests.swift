@@ -7,7 +7,7 @@ import UploadStorage
 
 @testable import TransferServer
 
-/// `ReceivedUpload.fields` has what its documentation promises, however the representation arrived.
+/// Tests that `ReceivedUpload.fields` has the documented fields for every kind of request and after a crash.
 @Suite("The fields that a handler gets", .timeLimit(.minutes(5)))
 struct DeclaredFieldsTests {
     /// How the representation arrives.
@@ -38,8 +38,8 @@ struct DeclaredFieldsTests {
                 "Content-Type: text/x", "Content-Encoding: gzip", "Content-Language: de",
                 "Content-Disposition: attachment; filename=\"ä\"",
             ]),
-        Case(testDescription: "none", declared: [], sent: ["Content-Type": "text/x"], expected: []),
-        Case(testDescription: "declared but not sent", declared: ["X-A"], sent: ["X-B": "1"], expected: []),
+        Case(testDescription: "no declared fields", declared: [], sent: ["Content-Type": "text/x"], expected: []),
+        Case(testDescription: "a declared field that was not sent", declared: ["X-A"], sent: ["X-B": "1"], expected: []),
         Case(
             testDescription: "repeated fields, in their order, and empty values", declared: ["X-Tag", "X-Empty"],
             sent: ["x-tag": "b", "X-Empty": "", "X-Tag": "a", "X-TAG": "b, c"],
@@ -48,7 +48,7 @@ struct DeclaredFieldsTests {
             testDescription: "a name that is declared twice", declared: ["X-A", "x-a"], sent: ["X-A": "1", "X-A": "2"],
             expected: ["X-A: 1", "X-A: 2"]),
         Case(
-            testDescription: "no credentials", declared: ["Authorization", "Cookie", "X-A"],
+            testDescription: "no credentials, even if they are declared", declared: ["Authorization", "Cookie", "X-A"],
             sent: ["Authorization": "Basic eA==", "Cookie": "a=b", "X-A": "1"], expected: ["X-A: 1"]),
         Case(
             testDescription: "no digest fields unless they are declared", declared: ["X-A"],
@@ -58,7 +58,8 @@ struct DeclaredFieldsTests {
             sent: ["X-A": "1", "Repr-Digest": digest, "Want-Repr-Digest": "sha-256=1"],
             expected: ["X-A: 1", "Repr-Digest: \(digest)"]),
         Case(
-            testDescription: "the stored part of them", declared: ["X-A", "X-B", "Repr-Digest"],
+            testDescription: "the part of the declared fields that the handler stores",
+            declared: ["X-A", "X-B", "Repr-Digest"],
             reduce: { fields in
                 var part = Fields()
                 for value in fields.values("X-A") { part.append("X-A", String(value.prefix(1))) }
@@ -71,7 +72,7 @@ struct DeclaredFieldsTests {
             expected: []),
     ]
 
-    @Test("The fields are the stored part of the declared ones", arguments: cases, Way.allCases)
+    @Test("The fields are the stored part of the declared fields", arguments: cases, Way.allCases)
     func fields(_ example: Case, _ way: Way) async throws {
         let received = Monitor<[String]?>(nil)
         var handler = FunctionHandler { upload in
@@ -98,7 +99,7 @@ struct DeclaredFieldsTests {
                 .post, "/a/x", fields: draft + ["Upload-Complete": "?0"] + example.sent, content: [1])
             let location = try #require(creation.fields["Location"])
             if way == .crash {
-                // The copy is what the next process finds after a crash of this one.
+                // The copy contains the data that the next process finds after a crash of this process.
                 try FileManager.default.copyItem(atPath: directory.path + "/data", toPath: directory.path + "/copy")
                 store.close()
                 store = try UploadStore.open(root: directory.path + "/copy", configuration: configuration)

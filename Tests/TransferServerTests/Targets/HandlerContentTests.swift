@@ -21,7 +21,7 @@ struct FunctionHandler: TargetHandler {
     func respond(to request: TargetRequest) -> Response { .text("hello") }
 }
 
-/// What a handler does with the content of its upload, in a server in this process.
+/// Tests how handlers read and publish the content of an upload, in a server in this process.
 @Suite("The content of an upload", .timeLimit(.minutes(5)))
 struct HandlerContentTests {
     private struct Order: Codable, Equatable {
@@ -48,7 +48,9 @@ struct HandlerContentTests {
 
     private func text(_ response: Response) -> String { String(decoding: response.content.bytes ?? [], as: UTF8.self) }
 
-    @Test("The entire content with a bound; larger content is 413", arguments: [0, 1, 100_000, 3_000_000])
+    @Test(
+        "A handler can read the entire content up to a maximum; larger content is refused with 413",
+        arguments: [0, 1, 100_000, 3_000_000])
     func content(size: Int) async throws {
         let bytes = (0..<size).map { UInt8(truncatingIfNeeded: $0 / 7) }
         let response = try await send(bytes) { Response(status: 200, content: try await $0.content(atMost: size)) }
@@ -58,7 +60,7 @@ struct HandlerContentTests {
         #expect(refused.status == 413 && text(refused).contains("content-too-large"))
     }
 
-    @Test("The chunks are the content in order", arguments: [0, 1, 65_536, 65_537, 1_000_000])
+    @Test("The chunks of an upload have its content in order", arguments: [0, 1, 65_536, 65_537, 1_000_000])
     func chunks(size: Int) async throws {
         let bytes = (0..<size).map { UInt8(truncatingIfNeeded: $0 / 7) }
         let response = try await send(bytes) { upload in
@@ -82,7 +84,7 @@ struct HandlerContentTests {
     }
 
     @Test(
-        "JSON that is malformed, of another type, too large or deep is the client's error",
+        "JSON that is malformed, of another type, too large or too deep is refused with a 4xx status",
         arguments: [
             ("", 400, "it is not JSON"), ("{", 400, "it is not JSON"), ("[]", 400, "wrong type"),
             ("{}", 400, "missing at items"), (#"{"items": [{"name": "a"}]}"#, 400, "missing at items[0].count"),
@@ -97,17 +99,17 @@ struct HandlerContentTests {
         }
         #expect(response.status.rawValue == status)
         #expect(text(response).contains(detail), "\(text(response))")
-        #expect(!text(response).contains("Order"), "nothing about the program")
+        #expect(!text(response).contains("Order"), "the response must not contain a type name of the program")
     }
 
-    @Test("A text has its type")
+    @Test("A text response has the media type text/plain")
     func textResponse() async throws {
         let response = try await send([]) { _ in .text("Grüße", status: .accepted) }
         #expect(response.status == 202 && response.fields["Content-Type"] == "text/plain; charset=utf-8")
         #expect(text(response) == "Grüße")
     }
 
-    @Test("An upload must not be used after the call of its handler")
+    @Test("An upload cannot be used after its handler has returned")
     func late() async throws {
         let kept = Monitor<ReceivedUpload?>(nil)
         _ = try await send([1]) { upload in
@@ -174,7 +176,7 @@ struct HandlerContentTests {
     }
 
     @Test(
-        "A form that cannot be used is the client's error",
+        "A form that cannot be read is refused with a 4xx status",
         arguments: [
             ("multipart/form-data; boundary=AB", "--AB\r\n", 400, "malformed-form"),
             ("multipart/form-data", "--AB--", 415, "unsupported-media-type"),
@@ -198,7 +200,7 @@ struct HandlerContentTests {
         #expect(response.status.rawValue == status && text(response).contains(code), "\(text(response))")
     }
 
-    @Test("A part larger than its bound, or a text that is not UTF-8, is the client's error")
+    @Test("A part larger than its maximum, or a text that is not UTF-8, is refused with a 4xx status")
     func refusedPart() async throws {
         let content = Array((part("name=a", "12345") + "--AB--").utf8)
         let large = try await send(content, Self.form) { .text(try await $0.formParts()[0].text(atMost: 4)) }
@@ -210,7 +212,7 @@ struct HandlerContentTests {
         #expect(text.status == 400)
     }
 
-    @Test("A part that cannot be published gives 409 or 507 if the handler throws the error")
+    @Test("If a part cannot be published and the handler throws the error, the status is 409 or 507")
     func unpublishedPart() async throws {
         let content = Array((part("name=a; filename=f", String(repeating: "x", count: 1000)) + "--AB--").utf8)
         let body: @Sendable (ReceivedUpload) async throws -> Response = { upload in
@@ -228,7 +230,7 @@ struct HandlerContentTests {
 
     // MARK: The server in this process
 
-    @Test("A resumable upload, a file with a range, a listing and a refusal, all without a socket")
+    @Test("A server without a socket handles uploads, files with ranges, listings and refusals")
     func inProcess() async throws {
         let store = try UploadStore.inMemory()
         defer { store.close() }

@@ -63,7 +63,7 @@ struct ThreadExecutorTests {
         let results = try await call(Self.count) { _ in
             arrived.withLock { $0 += 1 }
             arrived.notifyAll()
-            // Blocks until all others are here, too.
+            // Blocks until all functions have been called.
             return arrived.wait(until: SystemClock.deadline(in: .seconds(60))) { $0 == Self.count ? true : nil }
         }
         #expect(results.allSatisfy { $0 == true })
@@ -103,7 +103,7 @@ struct ThreadExecutorTests {
         #expect(try await onThread { executor.run { Task.isCancelled } } == true)
     }
 
-    @Test("A function that ignores its cancellation is abandoned, and continues elsewhere")
+    @Test("The wait for a function that ignores its cancellation ends, and the function continues on another thread")
     func abandoned() async throws {
         let executor = ThreadExecutor()
         let gate = Barrier(2)
@@ -128,7 +128,7 @@ struct ThreadExecutorTests {
     }
 }
 
-/// The identity of a thread that exists.
+/// The identity of the current thread.
 private enum ThreadIdentity {
     static var current: UInt { UInt(pthread_self()) }
 }
