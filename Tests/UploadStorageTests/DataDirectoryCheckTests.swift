@@ -187,7 +187,7 @@ import Testing
         var found: [String] = []
         try Data("abc".utf8).write(to: URL(filePath: fixture.path + "/files/a"))
         let check = try DataDirectoryCheck(root: fixture.path)
-        // Each row fills a page.
+        // Each page of names has one name.
         check.maxNamesInMemory = 1
         let summary = try check.forEachDigest(
             { name, digest in found.append(name.path + " " + digest.hexadecimal) },

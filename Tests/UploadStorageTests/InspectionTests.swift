@@ -5,7 +5,7 @@ import Testing
 
 @testable import UploadStorage
 
-/// The inspection of uploads and files that runs beside requests after a start.
+/// Tests the inspection of uploads and files that runs in parallel with requests after a start.
 @Suite struct InspectionTests {
     /// Copies the data directory, as a killed process leaves it.
     private func killed(_ fixture: StoreFixture) throws -> String {
@@ -15,7 +15,7 @@ import Testing
     }
 
     @Test(
-        "OFF-15: lost bytes are detected even if the upload is not used, and before it is used",
+        "OFF-15: lost bytes are detected by the inspection, or at the first use of the upload",
         arguments: [true, false])
     func losses(_ isUsed: Bool) throws {
         let fixture = try StoreFixture(.files)
@@ -43,7 +43,7 @@ import Testing
         #expect(try fixture.store.record(ids[76]).offset == 3)
     }
 
-    @Test("the inspection of published files opens none of them")
+    @Test("the inspection of published files opens no file")
     func unopened() throws {
         let fixture = try StoreFixture(.memory)
         for number in 0..<3 {
@@ -58,7 +58,7 @@ import Testing
         #expect(!fixture.plan.history.dropFirst(before).contains(.open))
     }
 
-    @Test("the parts of a sweep cover all entries, whatever is added and removed meanwhile")
+    @Test("the parts of a sweep cover all entries, even if entries are removed meanwhile")
     func parts() throws {
         let fixture = try StoreFixture(.files)
         for number in 0..<450 { _ = try fixture.store.area.create("orphan\(number)") }
@@ -99,7 +99,7 @@ import Testing
         next.close()
     }
 
-    @Test("the totals saved by a stop with a held lease equal those of the rows")
+    @Test("the totals that are saved by a stop while a lease exists equal the totals of the rows")
     func heldLease() throws {
         let fixture = try StoreFixture(.files)
         let lease = try fixture.store.create(.testing())

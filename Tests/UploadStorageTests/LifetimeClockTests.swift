@@ -13,7 +13,7 @@ import Testing
     private static let start: Int64 = 1_700_000_000 * second
 
     @Test(
-        "with generated steps of the wall clock the time is that of the running system, plus the downtime since a mark")
+        "steps of the wall clock do not change the time, which includes the running time and the downtime since a mark")
     func generatedSteps() {
         for seed in UInt64(1)...500 {
             var generator = SeededGenerator(seed: seed)
@@ -28,7 +28,7 @@ import Testing
                 #expect(before == time / Self.second, "seed \(seed)")
                 switch Int.random(in: 0..<4, using: &generator) {
                 case 0:
-                    // The clock is set, and a mark is saved then.
+                    // The wall clock is set, and then a mark is saved.
                     let last = reading
                     reading.wall += Int64.random(in: -400 * Self.day...400 * Self.day, using: &generator)
                     #expect(clock.time(at: reading) == before, "seed \(seed)")
@@ -74,12 +74,12 @@ import Testing
         let end: Int64 = 1_700_000_101 + 3600
         #expect(clock.expiryTime(at: later) == end)
         #expect(clock.remaining(until: expiresAt, at: later) == 0)
-        // A downtime of exactly one lifetime is not longer.
+        // A downtime of exactly one lifetime is not longer than a lifetime.
         let exact = ClockReading(wall: Self.start + 100 * Self.second, boot: 5)
         #expect(LifetimeClock(after: mark, at: exact, lifetime: 100).doubtfulDowntime == nil)
     }
 
-    @Test("if the wall clock was set back while the store was closed, no time passes and none is lost")
+    @Test("if the wall clock was set back while the store was closed, the time continues from the mark")
     func backward() {
         let mark = LifetimeClock.Mark(time: Self.start, wall: Self.start)
         let reading = ClockReading(wall: 0, boot: 0)
@@ -89,7 +89,8 @@ import Testing
     }
 
     @Test(
-        "a clock jump while the store is open makes no upload expire early or never", arguments: StoreKind.allCases
+        "a clock jump while the store is open expires no upload early, and prevents no expiry",
+        arguments: StoreKind.allCases
     )
     func store(_ kind: StoreKind) throws {
         for step: Int64 in [2_592_000, -2_592_000] {
@@ -139,7 +140,7 @@ import Testing
             try fixture.store.lease(id).release()
             fixture.advance(800)
             #expect(fixture.store.sweepPart().expired == 1)
-            // Uploads that were created with the wrong time live no longer than others.
+            // Uploads that were created with the wrong time expire no later than others.
             try fixture.store.lease(later).release()
             if !restarts {
                 fixture.advance(200)
@@ -149,7 +150,8 @@ import Testing
     }
 
     @Test(
-        "after a wrong clock lifetimes are limited in batches, and again if that fails", arguments: StoreKind.allCases)
+        "after a wrong clock lifetimes are limited in batches, and a failed batch is repeated",
+        arguments: StoreKind.allCases)
     func limits(_ kind: StoreKind) throws {
         let fixture = try StoreFixture(kind) { ($0.lifetime, $0.keepCompleted) = (Self.life, Self.life) }
         try fixture.reopen(
@@ -184,13 +186,13 @@ import Testing
     }
 
     @Test(
-        "downtime counts, but after one that seems longer than a lifetime an hour is left",
+        "downtime is counted, but after a downtime that seems longer than a lifetime, uploads remain for an hour",
         arguments: StoreKind.allCases)
     func downtime(_ kind: StoreKind) throws {
         let fixture = try StoreFixture(kind) { $0.lifetime = .seconds(1000) }
         let expiresAt = fixture.store.time + 1000
         let id = try #require(try fixture.store.create(.testing(expiresAt: expiresAt)).id)
-        // The clock is set while the store is closed.
+        // Time passes while the store is closed.
         try fixture.reopen(after: { fixture.advance(600) }, { $0.lifetime = .seconds(1000) })
         #expect(fixture.store.remaining(until: expiresAt) == 400)
         try fixture.reopen(after: { fixture.step(1001) }, { $0.lifetime = .seconds(1000) })

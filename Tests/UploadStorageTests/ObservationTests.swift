@@ -36,7 +36,7 @@ struct ObservationTests {
         try lease.setLength(5)
         _ = try lease.publish(.testing(try name("a")))
         #expect(recorder.count(.publication) == 1)
-        #expect(recorder.count(.content) == 1, "no bytes had come since")
+        #expect(recorder.count(.content) == 1, "no bytes were appended since then")
         #expect(recorder.count(.offset) == 2, "the length is new")
         for step in DurableStep.allCases { #expect(recorder.count(step, isDone: false) == 0) }
     }

@@ -6,7 +6,8 @@ import Testing
 
 @testable import UploadStorage
 
-/// One publication with every pair of failures and with every failure and crash, over the in-memory implementation.
+/// Tests one publication with every pair of failures, and with every pair of a failure and a crash, over the in-memory
+/// implementation.
 @Suite struct PublicationFaultTests {
     struct Kind: Sendable, CustomTestStringConvertible {
         var replaces: Bool
@@ -80,7 +81,7 @@ import Testing
     }
 
     @Test(
-        "OFF-18: a failed publication stays failed whatever fails after it, and the old file is kept",
+        "OFF-18: a failed publication stays failed, even if later steps fail too, and the old file is kept",
         arguments: [
             [.synchronizeNames, .commit], [.synchronizeNames, .rename], [.synchronizeNames, .rename, .commit],
             [.synchronize, .commit], [.synchronize, .rename], [.synchronize, .rename, .remove],
@@ -201,7 +202,7 @@ import Testing
     }
 
     @Test(
-        "OFF-18: if the process ends before a failed synchronization is recorded, the next one synchronizes again",
+        "OFF-18: if a process ends before a failed synchronization is recorded, the next process synchronizes again",
         arguments: [FaultPlan.Operation.synchronize, .synchronizeNames], [false, true])
     func endedAfterFailure(_ operation: FaultPlan.Operation, _ replaces: Bool) throws {
         for seed in 0..<12 as Range<UInt64> {
@@ -229,7 +230,7 @@ import Testing
         }
     }
 
-    @Test("OFF-18: a withdrawal that one process failed to synchronize is repeated by the next one")
+    @Test("OFF-18: a withdrawal that one process failed to synchronize is repeated by the next process")
     func endedAfterFailedWithdrawal() throws {
         for seed in 0..<24 as Range<UInt64> {
             let fixture = try StoreFixture(.memory)
@@ -270,7 +271,7 @@ import Testing
     }
 
     @Test(
-        "OFF-18: a plain upload whose publication cannot be withdrawn is withdrawn later, also by the next start",
+        "OFF-18: a plain publication that could not be withdrawn is withdrawn later, after a restart only if recorded",
         arguments: [
             [.synchronizeNames, .rename], [.synchronizeNames, .rename, .commit], [.synchronize, .rename, .commit],
         ] as [[FaultPlan.Operation]], [false, true])

@@ -90,12 +90,12 @@ import Testing
         #expect(try fixture.store.publishedFile(third).readAll() == Array("new".utf8))
         let late = try lease(fixture, "late")
         #expect(throws: StoreError.noFreeName) { try late.publish(publication) }
-        // No publication was decided, so the caller may send any answer.
+        // No publication was recorded, so the caller may send any answer.
         try late.complete(with: Response(status: 409))
     }
 
     @Test(
-        "a directory or a file in the path has an error of its own, and the caller completes the upload",
+        "a directory at the target and a file above it cause separate errors, and the caller completes the upload",
         arguments: StoreKind.allCases)
     func obstacles(_ kind: StoreKind) throws {
         let fixture = try StoreFixture(kind)
@@ -143,7 +143,7 @@ import Testing
     }
 
     @Test(
-        "a publication that failed after its decision is completed by the next sweep",
+        "a publication that failed after it was recorded is completed by the next sweep",
         arguments: [FaultPlan.Operation.rename, .setTime])
     func unsettled(_ operation: FaultPlan.Operation) throws {
         let fixture = try StoreFixture(.memory)
@@ -169,7 +169,7 @@ import Testing
         #expect(fixture.store.usage(of: "alice") == Usage(publishedBytes: 7))
     }
 
-    @Test("publications of a name are completed in the order of their decisions, even after an error")
+    @Test("publications of a name are completed in the order in which they were recorded, even after an error")
     func decidedFirst() throws {
         let fixture = try StoreFixture(.memory)
         let upload = try lease(fixture, "content")

@@ -5,14 +5,14 @@ import Testing
 
 @testable import UploadStorage
 
-/// Listings of published directories, one entry at a time and in pages.
+/// Tests listings of published directories, entry by entry and in pages.
 @Suite struct PublishedListingTests {
     private func offer(_ names: [String], to selection: inout NameSelection) {
         for name in names { Array(name.utf8).withUnsafeBytes { selection.offer($0) } }
     }
 
     @Test(
-        "the pages of a directory contain all names, sorted and once each, whatever their order on disk is",
+        "the pages of a directory contain each name once, in sorted order, for any order on disk",
         arguments: [1, 2, 3, 20_261_122] as [UInt64])
     func selection(_ seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
@@ -43,7 +43,7 @@ import Testing
         }
     }
 
-    @Test("names are sorted by their bytes, and names that no URL can have are omitted")
+    @Test("names are sorted by their bytes, and names that no URL can contain are omitted")
     func order() {
         var selection = NameSelection(after: nil, limit: 10)
         // U+E000 is before U+10000 in UTF-8 and after it in UTF-16.
@@ -65,7 +65,7 @@ import Testing
     }
 
     @Test(
-        "a name that exists all the time is on exactly one page, whatever is added and removed",
+        "a name that exists all the time is on exactly one page, even if other names are added and removed",
         arguments: StoreKind.allCases
     )
     func changes(_ kind: StoreKind) throws {
@@ -95,7 +95,7 @@ import Testing
         }
     }
 
-    @Test("a read error in a directory is reported, never a shorter listing", arguments: [1, 2, 3])
+    @Test("a read error in a directory is reported, and the listing does not seem complete", arguments: [1, 2, 3])
     func failures(_ reads: Int) throws {
         let fixture = try StoreFixture(.memory)
         try publish(["a", "b", "c", "d"], in: fixture)

@@ -25,7 +25,7 @@ import Testing
             CatalogChange.Advance(id: row.id, epoch: epoch, offset: offset, length: nil, digestStates: []))
     }
 
-    @Test("rows are read as they were written, and the SQL statement checks the fence")
+    @Test("rows are read as they were written, and changes with an older epoch are refused")
     func rows() throws {
         try withDirectory { directory in
             let catalog = try SQLiteCatalog(path: directory + "/c", durability: .acknowledged)
@@ -113,7 +113,7 @@ import Testing
         try connection.execute(sql)
     }
 
-    @Test("databases of others, of newer versions and damaged ones are refused and left alone")
+    @Test("databases of other applications or newer versions and files of other formats are refused and not changed")
     func refusals() throws {
         try withDirectory { directory in
             let foreign = directory + "/foreign"
@@ -138,7 +138,7 @@ import Testing
 
     /// - Parameter page: the number of the page, counted from the end of the file, beginning with 1.
     private func damage(_ path: String, page: Int = 1) throws {
-        // The file is left as after a killed process and a defect of the disk.
+        // The process seems to have been killed, and the disk to be defective.
         try database(path, "UPDATE marks SET value = 0 WHERE name = 'clean-stop'; PRAGMA wal_checkpoint(TRUNCATE)")
         let file = try FileDescriptor.open(path, .readWrite)
         let size = try file.status().size
@@ -172,7 +172,8 @@ import Testing
         }
     }
 
-    @Test("after an unclean stop the database is checked beside other work; damage stops every change")
+    @Test(
+        "after an unclean stop the database is checked in parallel with other work; damage prevents every later change")
     func uncleanStop() throws {
         try withDirectory { directory in
             let path = directory + "/c"
@@ -190,7 +191,7 @@ import Testing
             #expect(error?.code == "damaged-catalogue")
             #expect(throws: try #require(error)) { try damaged.commit(.probe) }
             damaged.close()
-            // The database does not count as verified.
+            // The database is not marked as verified.
             let again = try SQLiteCatalog(path: path, durability: .acknowledged)
             #expect(again.needsVerification)
             again.close()
@@ -198,7 +199,8 @@ import Testing
     }
 
     @Test(
-        "damage that the count detects stops every change, and the log can still be emptied", arguments: [true, false])
+        "damage that the count detects prevents every later change, and the log can still be emptied",
+        arguments: [true, false])
     func damageInCount(_ wasClean: Bool) throws {
         try withDirectory { directory in
             let path = directory + "/c"
@@ -214,7 +216,7 @@ import Testing
             let error = #expect(throws: StoreError.self) { try damaged.countTotals() }
             #expect(error?.code == "damaged-catalogue")
             #expect(throws: try #require(error)) { try damaged.commit(.probe) }
-            // No reader prevents that the log is emptied.
+            // No open reader prevents a complete checkpoint of the log.
             let other = try SQLiteConnection(path: path)
             #expect(try other.rows(CatalogSQL.checkpoint).first?[0].integer == 0)
             #expect(!damaged.queue.isVerified)
@@ -222,7 +224,7 @@ import Testing
         }
     }
 
-    /// Makes every leaf of the rows unreadable (sqlite.org/fileformat.html, "B-tree Pages").
+    /// Makes every leaf page that contains rows unreadable (sqlite.org/fileformat.html, "B-tree Pages").
     private func damageLeaves(_ path: String, sparing spared: [Int64] = []) throws {
         let file = try FileDescriptor.open(path, .readWrite)
         var kind: UInt8 = 0
@@ -248,7 +250,8 @@ import Testing
         let path = root + "/" + DataDirectory.catalogName
         let intact = try Data(contentsOf: URL(fileURLWithPath: path))
         var opened: UploadStore?
-        // The start reads some pages, and refuses the directory if one of these is damaged: which ones depends on the ids.
+        // The start reads some pages, and refuses the directory if one of these pages is damaged. The ids determine
+        // which pages are read.
         for page in 1...3 where opened == nil {
             try intact.write(to: URL(fileURLWithPath: path))
             try damage(path, page: page)
@@ -266,7 +269,7 @@ import Testing
     }
 
     @Test(
-        "damage that is detected after a clean stop stops every change, and the store is not ready",
+        "damage that is detected after a clean stop prevents every later change, and the store is not ready",
         arguments: [true, false])
     func damageInUse(_ isRead: Bool) throws {
         let directory = try TemporaryDirectory()
@@ -347,7 +350,7 @@ import Testing
 
     // MARK: Changes that fail
 
-    /// Whether the condition comes true within 4 s, before SQLite gives up waiting for a lock.
+    /// Whether the condition becomes true within 4 s. This is shorter than the time that SQLite waits for a lock.
     private func wait(_ condition: () -> Bool) -> Bool {
         let deadline = SystemClock.monotonicNanoseconds() + 4_000_000_000
         while !condition() {
@@ -373,7 +376,7 @@ import Testing
             let catalog = try SQLiteCatalog(path: path, durability: .acknowledged)
             let rows = (0..<12).map { _ in row(3) }
             for row in rows { try catalog.commit(.insert(row)) }
-            // While `blocker` holds the lock, the writer waits with the first change, and all others are collected in
+            // While `blocker` has the lock, the writer waits with the first change, and all others are collected in
             // one batch.
             let blocker = try SQLiteConnection(path: path)
             try blocker.execute("BEGIN IMMEDIATE")
@@ -409,7 +412,7 @@ import Testing
         }
     }
 
-    @Test("a value that SQLite refuses fails only its own change", arguments: [1, 2, 3])
+    @Test("a value that SQLite refuses causes only its own change to fail", arguments: [1, 2, 3])
     func refusedValues(_ seed: UInt64) throws {
         try withDirectory { directory in
             let catalog = try SQLiteCatalog(path: directory + "/c", durability: .acknowledged)

@@ -63,14 +63,14 @@ final class StoreFixture: Sendable {
     /// Closes the store and opens another one with its data.
     ///
     /// - Parameters:
-    ///   - losingPower: whether what was not synchronized may be lost; `seed` decides what is.
+    ///   - losingPower: whether data that was not synchronized may be lost; `seed` selects the lost data.
     func reopen(
         losingPower: Bool = true, seed: UInt64 = 7, _ adjust: (inout StoreConfiguration) -> Void = { _ in }
     ) throws {
         try reopen(after: {}, losingPower: losingPower, seed: seed, adjust)
     }
 
-    /// Reopens the store as the other form does; `happens` runs while no store is open.
+    /// Closes the store, calls `happens`, and opens another store with the same data.
     func reopen(
         after happens: () -> Void, losingPower: Bool = true, seed: UInt64 = 7,
         _ adjust: (inout StoreConfiguration) -> Void
@@ -201,7 +201,7 @@ extension UploadStore {
         return entries.sorted { $0.name.utf8.lexicographicallyPrecedes($1.name.utf8) }
     }
 
-    /// The names on one page, and the cursor of the next one.
+    /// The names on one page, and the cursor of the next page.
     func page(
         _ directory: PublishedName.Directory = .root, after cursor: String? = nil, limit: Int
     ) throws -> (names: [String], next: String?) {

@@ -36,7 +36,7 @@ import Testing
                         }
                         for _ in 0..<Int.random(in: 1...20, using: &generator) {
                             let offset = Int(lease.received)
-                            // Another thread may take over between the check and the append; the fence has to detect
+                            // Another thread may take over between the check and the append. The append must detect
                             // that.
                             let piece = Array(content[offset...].prefix(Int.random(in: 1...900, using: &generator)))
                             guard lease.isCurrent else { break }
@@ -68,7 +68,9 @@ import Testing
         creation.release()
     }
 
-    @Test("CON-02: waiting requests get an upload in the order of their arrival", arguments: StoreKind.allCases)
+    @Test(
+        "CON-02: waiting requests get the lease of an upload in the order of their arrival",
+        arguments: StoreKind.allCases)
     func order(_ kind: StoreKind) throws {
         let fixture = try StoreFixture(kind)
         let store = fixture.store

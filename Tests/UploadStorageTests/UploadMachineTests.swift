@@ -53,7 +53,7 @@ import Testing
     private static func next(_ world: World, _ event: LeaseEvent, as lease: Int64) throws -> World? {
         var next = world
         let isProcessing = world.machine.activity == .processing
-        // The code acknowledges everything before it continues to the target resource.
+        // The store acknowledges all bytes before the target resource processes the upload.
         let isDurable =
             world.machine.durable == world.machine.received && world.machine.isRowCurrent && world.advance == nil
         switch event {
@@ -98,7 +98,7 @@ import Testing
         case .allowTakeOver: next.machine.allowTakeOver(of: lease)
         case .release:
             if lease == world.machine.epoch {
-                // A holder that publishes reports the result before it releases its lease.
+                // A thread that publishes an upload reports the result before it releases the lease.
                 guard !(isProcessing && (world.machine.isProcessingRecorded || world.machine.isDecided)) else {
                     return nil
                 }
@@ -159,10 +159,10 @@ import Testing
         return next == world ? nil : next
     }
 
-    /// The rule that a step breaks; nil: none.
+    /// A description of the rule that a step breaks; nil if it breaks no rule.
     private static func violation(_ world: World, _ next: World, _ isStale: Bool) -> String? {
         let (last, machine) = (world.machine, next.machine)
-        if isStale { return "an ended lease changes the state" }
+        if isStale { return "a lease that has ended changes the state" }
         if machine.epoch < last.epoch { return "the epoch decreases" }
         guard machine.durable <= machine.received, machine.received <= machine.written else {
             return "durable, received and written bytes are not in order"
@@ -179,9 +179,9 @@ import Testing
         {
             return "received bytes disappear under the same lease"
         }
-        if last.isExclusive && next.leases.count > world.leases.count { return "an exclusive lease is taken away" }
+        if last.isExclusive && next.leases.count > world.leases.count { return "an exclusive lease is taken over" }
         if (machine.acknowledgment == .running) != (next.advance != nil) { return "two acknowledgments run, or none" }
-        if last.activity != .idle && next.leases.count > world.leases.count { return "two threads decide" }
+        if last.activity != .idle && next.leases.count > world.leases.count { return "two threads work on the same upload" }
         return nil
     }
 
@@ -210,7 +210,7 @@ import Testing
         return true
     }
 
-    @Test("no sequence of events decreases an offset, lets two threads decide, or lets a request wait forever")
+    @Test("no sequence of events decreases an offset, makes two threads work on an upload, or a request wait forever")
     func exploration() throws {
         let depth = ProcessInfo.processInfo.environment["ONWARD_DEPTH"].flatMap { Int($0) } ?? 11
         var seen: Set<World> = [Self.start]

@@ -218,7 +218,7 @@ import Testing
         }
     }
 
-    @Test("DIG-07: staged bytes count only after they are committed", arguments: StoreKind.allCases)
+    @Test("DIG-07: staged bytes are added to the offset only after they are committed", arguments: StoreKind.allCases)
     func staging(_ kind: StoreKind) throws {
         let fixture = try StoreFixture(kind)
         let lease = try fixture.store.create(.testing(digests: [.sha256]))
@@ -275,7 +275,7 @@ import Testing
         #expect(try next.representationDigest(.sha256) == digest(bytes + Array("end".utf8)))
     }
 
-    @Test("LIM-19: expired uploads are refused, then swept with their bytes", arguments: StoreKind.allCases)
+    @Test("LIM-19: expired uploads are refused, and then removed with their bytes", arguments: StoreKind.allCases)
     func expiry(_ kind: StoreKind) throws {
         let fixture = try StoreFixture(kind) { $0.keepCompleted = .seconds(50) }
         let expiring = try fixture.store.create(.testing(expiresAt: 1_000_100))
@@ -385,7 +385,7 @@ import Testing
         #expect(try fixture.blobCount() == 0)
     }
 
-    @Test("a closed store supersedes its leases and accepts no content", arguments: StoreKind.allCases)
+    @Test("closing a store revokes its leases, and a closed store accepts no content", arguments: StoreKind.allCases)
     func closing(_ kind: StoreKind) throws {
         let fixture = try StoreFixture(kind)
         let lease = try fixture.store.create(.testing())
@@ -398,7 +398,7 @@ import Testing
         lease.release()
     }
 
-    @Test("acknowledging in the background increases the offset", arguments: StoreKind.allCases)
+    @Test("an acknowledgment in the background increases the offset", arguments: StoreKind.allCases)
     func background(_ kind: StoreKind) async throws {
         let fixture = try StoreFixture(kind)
         let lease = try fixture.store.create(.testing())

@@ -43,7 +43,7 @@ struct ClientOptionTests {
     }
 
     @Test(
-        "The error names the invalid argument",
+        "The error message contains the invalid argument",
         arguments: [
             (["--nonsense"], "--nonsense"), (["-x"], "-x"), (["--header", "no colon"], "no colon"),
             (["--header", "Bad Name: x"], "Bad Name"), (["--header", "X: a\r\nY: b"], "X"),
@@ -83,7 +83,7 @@ struct ClientOptionTests {
         #expect(Set(ClientSettings.getOptions.map(\.name)) == Set(both + ["output"]))
     }
 
-    @Test("Options in a state apply if the command line does not set them")
+    @Test("Options in a state file apply if the command line does not set them")
     func completion() throws {
         let saved = SavedTransfer.Options(tokenFile: "/t", caFile: "/c", appendSize: 5)
         var settings = ClientSettings().completed(by: saved)
@@ -96,7 +96,7 @@ struct ClientOptionTests {
 @Suite("URLs of the command line")
 struct TransferURLTests {
     @Test(
-        "Anything but an absolute http or https URL is refused",
+        "Every text that is not an absolute http or https URL is refused",
         arguments: [
             "", "x", "/files/x", "localhost:8080/files/x", "ftp://h/x", "http://", "http:///x", "file:///etc/passwd",
             "http:x",
@@ -126,7 +126,7 @@ struct TransferURLTests {
     }
 
     @Test(
-        "A name from a URL stays within the directory",
+        "A file name from a URL does not lead out of the directory",
         arguments: ["http://h/a/..%2Fx", "http://h/%2e%2e", "http://h/a%00b"])
     func names(text: String) throws {
         let name = try TransferURL(text).fileName

@@ -53,7 +53,7 @@ struct AmountTests {
 
 @Suite("JSON lines")
 struct JSONLineTests {
-    @Test("Members keep their order, and the object is one line, whatever the values are")
+    @Test("Members keep their order, and the object is written on one line, for all values")
     func text() {
         var line = JSONLine([("event", .text("a\"b\\c\n\r\t\u{1}\u{7F}\u{85}é👍"))])
         line.append("total", nil as Int64?)

@@ -22,7 +22,7 @@ struct ExitStatusTests {
             .authorizationFailed: 74, .invalidRequest: 64, .inUse: 75, .resumeDataUsed: 70, .internalFailure: 70,
         ]
         #expect(onward.ExitStatus(code).rawValue == expected[code])
-        // The status of every interruption says that the command can be run again.
+        // Every interruption has the status for "run the same command again".
         if TransferError(code, "").canRetry { #expect(onward.ExitStatus(code) == .tryAgain) }
     }
 
@@ -45,7 +45,7 @@ struct ExitStatusTests {
         #expect(onward.ExitStatus.worse(left, right) == result)
     }
 
-    @Test("The message of a failure has the server's reason and no control characters of terminals")
+    @Test("The message of a failure contains the server's reason, but no control characters of terminals")
     func reasons() {
         let content = Array(#"{"type":"about:blank","title":"No","detail":"Too \u001b[1mbig\nby far"}"#.utf8)
         let response = TransferResponse(
@@ -56,7 +56,7 @@ struct ExitStatusTests {
         #expect(failure.status == .unavailable && failure.code == "too-large" && failure.response == 413)
     }
 
-    @Test("A system error has its description without its name")
+    @Test("The message of a system error contains its description, but not its name")
     func systemReasons() {
         let failure = CommandFailure(TransferError(.noSuchSource, "No.", underlying: Errno.noSpace))
         #expect(failure.message == "No. (No space left on device)")
@@ -72,7 +72,7 @@ struct ExitStatusTests {
         #expect(row?.contains("`\(code.rawValue)`") == true)
     }
 
-    @Test("An interruption has the server's reason")
+    @Test("The message of an interruption contains the server's reason")
     func interruption() {
         let content = Array(#"{"title":"No","detail":"The disk is full."}"#.utf8)
         let response = TransferResponse(

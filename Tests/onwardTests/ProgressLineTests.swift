@@ -11,13 +11,13 @@ struct ProgressLineTests {
         ProgressLine(name: name, done: done, total: total, rate: rate, note: note)
     }
 
-    @Test("80 columns have percentage, bytes, rate and remaining time")
+    @Test("A line of 80 columns shows percentage, bytes, rate and remaining time")
     func usual() {
         #expect(
             line().text(columns: 79) == "big.bin   42 %  1.26 GB of 3.00 GB  11.2 MB/s  2 min 36 s left")
     }
 
-    @Test("200 columns have an additional bar")
+    @Test("A line of 200 columns also shows a bar")
     func wide() {
         let text = line().text(columns: 199)
         #expect(text.hasPrefix("big.bin  [#########################...................................]   42 %"))
@@ -47,7 +47,7 @@ struct ProgressLineTests {
         #expect(DisplayText.width(text) <= 79)
     }
 
-    @Test("The line is never wider than the terminal, whatever the name is", arguments: 0...250)
+    @Test("The line is never wider than the terminal, even with long names", arguments: 0...250)
     func bounded(columns: Int) {
         let names = [
             "x", "big.bin", String(repeating: "long-", count: 60), String(repeating: "日本語", count: 40),
@@ -86,7 +86,7 @@ struct ProgressLineTests {
 
 @Suite("Line of a terminal")
 struct TerminalLineTests {
-    @Test("A line replaces the one before")
+    @Test("A line replaces the previous line")
     func replacing() {
         var line = TerminalLine()
         #expect(line.replace(with: "one", columns: 80) == "one")

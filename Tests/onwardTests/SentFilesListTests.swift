@@ -52,7 +52,7 @@ struct SentFilesListTests {
             costs.append(threadTime() - start)
         }
         #expect(list.isComplete && list.sent.count == 10_000)
-        // The minimum of several is used, because the machine may be busy at times.
+        // The minimum of several measurements is used, because the machine may be busy at times.
         let last = try #require(costs[7...].min())
         #expect(last < 4 * costs[0], "\(costs)")
         let again = try #require(SentFilesList(list.fileName, in: try place.directory()))
@@ -82,7 +82,7 @@ struct SentFilesListTests {
         }
     }
 
-    @Test("A changed byte in the list affects only its record")
+    @Test("A changed byte in the list affects only the record that contains the byte")
     func altered() throws {
         let place = try TemporaryDirectory()
         let members = members(20)
@@ -104,7 +104,7 @@ struct SentFilesListTests {
         #expect(try found(list.fileName, place)?.text.count == 20)
     }
 
-    @Test("A list in the old format is read, whatever its size is, and continued in the new format")
+    @Test("A list of any size in the old format is read, and is continued in the new format")
     func oldForm() throws {
         let place = try TemporaryDirectory()
         let members = members(6000, in: "/" + String(repeating: "d", count: 100))
@@ -124,7 +124,7 @@ struct SentFilesListTests {
         #expect(try place.bytes(name).first != UInt8(ascii: "{"))
     }
 
-    @Test("A file that has changed since it was sent does not count as sent")
+    @Test("A file that has changed since it was sent is not treated as sent")
     func changed() throws {
         let place = try TemporaryDirectory()
         let path = FilePath(place.path + "/file")

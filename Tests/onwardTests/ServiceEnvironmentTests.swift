@@ -16,7 +16,7 @@ struct ServiceEnvironmentTests {
         #expect(try read(["NOTIFY_SOCKET": ""]) == ServiceEnvironment())
     }
 
-    @Test("Sockets and their names are used only by the process that they are meant for")
+    @Test("Sockets and their names are used only by the process that LISTEN_PID identifies")
     func sockets() throws {
         #expect(try read(["LISTEN_PID": "42", "LISTEN_FDS": "2"]).socketNames == ["", ""])
         let named = ["LISTEN_PID": "42", "LISTEN_FDS": "3", "LISTEN_FDNAMES": "onward.socket:admin"]
@@ -30,7 +30,7 @@ struct ServiceEnvironmentTests {
         }
     }
 
-    @Test("The interval of the watchdog is used only by the watched process")
+    @Test("The interval of the watchdog is used only by the process that WATCHDOG_PID identifies")
     func watchdog() throws {
         #expect(try read(["WATCHDOG_USEC": "180000000"]).watchdogInterval == 180_000_000)
         #expect(try read(["WATCHDOG_USEC": "1", "WATCHDOG_PID": "42"]).watchdogInterval == 1)
@@ -72,7 +72,7 @@ struct ServiceEnvironmentTests {
             }, alarm: {})
         #expect(seen.wait(until: Self.soon()) { $0.messages >= 3 ? true : nil } == true)
         seen.withLock { $0.isStuck = true }
-        // A check is running that cannot return, and the message for the one before was sent.
+        // A check is running that cannot return, and the message for the previous check was sent.
         let isStuck = seen.wait(until: Self.soon()) {
             $0.checks > $0.returned && $0.messages == $0.returned ? true : nil
         }

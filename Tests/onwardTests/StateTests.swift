@@ -27,7 +27,8 @@ struct StateTests {
         return try JSONDecoder().decode(EmbeddedResumeData.self, from: text).data
     }
 
-    @Test("Commands with the same source, method and URL have the same state; its name contains the file's name")
+    @Test(
+        "Commands with the same source, method and URL have the same state; the state's name contains the file's name")
     func identity() throws {
         let one = Self.identity
         #expect(one.name == "big_file.bin-" + one.name.suffix(8))
@@ -73,7 +74,7 @@ struct StateTests {
         #expect(throws: StateError.self) { _ = try SavedTransfer.decode(Data(#"{"version":2}"#.utf8), from: "x") }
     }
 
-    @Test("Decoding damaged states never traps, whichever byte is wrong")
+    @Test("Decoding a damaged state never traps")
     func damaged() throws {
         let saved = SavedTransfer(
             identity: Self.identity, options: .init(), savedAt: 5, resumeData: try Self.resumeData())
@@ -87,7 +88,7 @@ struct StateTests {
         }
     }
 
-    @Test("Paths are stored as absolute paths, whatever the working directory is")
+    @Test("Paths are converted to absolute paths without links in the directories")
     func paths() throws {
         let place = try TemporaryDirectory()
         let given = FilePath(place.path)
@@ -126,7 +127,7 @@ struct StateTests {
         #expect(again.contains(#""path" : "/a/größer.bin""#) && again.contains(#""tokenFile" : "/t""#), "\(again)")
     }
 
-    @Test("A state has version 2 and its kind, and is refused if its parts contradict each other")
+    @Test("A state contains version 2 and the kind, and is refused if its parts contradict each other")
     func secondVersion() throws {
         let saved = SavedTransfer(
             identity: Self.identity, options: .init(), sent: 8, savedAt: 5, resumeData: try Self.resumeData())

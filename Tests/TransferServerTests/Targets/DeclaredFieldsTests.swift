@@ -39,7 +39,8 @@ struct DeclaredFieldsTests {
                 "Content-Disposition: attachment; filename=\"ä\"",
             ]),
         Case(testDescription: "no declared fields", declared: [], sent: ["Content-Type": "text/x"], expected: []),
-        Case(testDescription: "a declared field that was not sent", declared: ["X-A"], sent: ["X-B": "1"], expected: []),
+        Case(
+            testDescription: "a declared field that is not sent", declared: ["X-A"], sent: ["X-B": "1"], expected: []),
         Case(
             testDescription: "repeated fields, in their order, and empty values", declared: ["X-Tag", "X-Empty"],
             sent: ["x-tag": "b", "X-Empty": "", "X-Tag": "a", "X-TAG": "b, c"],

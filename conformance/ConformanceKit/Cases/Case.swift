@@ -1,8 +1,8 @@
 /// The strength of the requirement that a case tests.
 package enum Level: String, Sendable, CaseIterable {
-    /// The draft or an RFC that it refers to requires this behavior. If it is missing, the run fails.
+    /// The draft, or an RFC to which the draft refers, requires this behavior. If the behavior is missing, the run fails.
     case must
-    /// The behavior is recommended. If it is missing, the case is a warning, and a failure with `--strict`.
+    /// The behavior is recommended. If the behavior is missing, the case is a warning, and with `--strict` a failure.
     case should
     /// The behavior is optional. A subject that has it must implement it correctly.
     case may
@@ -21,7 +21,7 @@ package struct CaseInfo: Sendable {
     package let requirement: String
     /// The IDs of the rows in the table of requirements that the case covers.
     package let covers: [String]
-    /// The IDs of cases that have to pass before this one is meaningful.
+    /// The IDs of cases that must pass, because otherwise the result of this case has no meaning.
     package let needs: [String]
     /// The part of the ID before the slash.
     package var group: String { String(id.prefix { $0 != "/" }) }
