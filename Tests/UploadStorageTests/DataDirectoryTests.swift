@@ -131,7 +131,7 @@ import Testing
         }
     }
 
-    @Test("symbolic links are never followed and special files are never opened, at any depth")
+    @Test("symbolic links and special files are refused at any depth, and links are never followed")
     func links() throws {
         try withPath { path in
             let store = try UploadStore.open(root: path)

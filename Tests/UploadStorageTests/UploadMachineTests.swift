@@ -181,7 +181,7 @@ import Testing
         }
         if last.isExclusive && next.leases.count > world.leases.count { return "an exclusive lease is taken over" }
         if (machine.acknowledgment == .running) != (next.advance != nil) { return "two acknowledgments run, or none" }
-        if last.activity != .idle && next.leases.count > world.leases.count { return "two threads work on the same upload" }
+        if last.activity != .idle && next.leases.count > world.leases.count { return "two threads work on one upload" }
         return nil
     }
 

@@ -44,7 +44,7 @@ import Testing
         }
     }
 
-    @Test("a lock has one holder at a time, reports its process ID, and its file is removed after the release")
+    @Test("a lock has one holder at a time and reports the holder's process ID; its file is removed after the release")
     func locks() throws {
         do {
             let lock = try StateLock.acquire("a.lock", in: directory)

@@ -1,6 +1,7 @@
 /// The strength of the requirement that a case tests.
 package enum Level: String, Sendable, CaseIterable {
-    /// The draft, or an RFC to which the draft refers, requires this behavior. If the behavior is missing, the run fails.
+    /// The draft, or an RFC to which the draft refers, requires this behavior. If the behavior is missing, the run
+    /// fails.
     case must
     /// The behavior is recommended. If the behavior is missing, the case is a warning, and with `--strict` a failure.
     case should

@@ -119,7 +119,7 @@ extension CaseContext {
         let upload = try newUpload(count)
         try setup {
             let response = try appending(upload, at: Int64(count), complete: true, .bytes([]))
-            try expectSuccess(response, "to a finishing append")
+            try expectSuccess(response, "to an append that completes the upload")
         }
         return upload
     }

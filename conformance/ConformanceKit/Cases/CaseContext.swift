@@ -70,7 +70,7 @@ final class CaseContext {
         try expect(response.isRefusal, "4xx \(what)", response.summary)
     }
 
-    /// Returns the error that ends a case because the subject does not offer the feature that it tests.
+    /// Returns the error that ends a case because the subject does not offer the feature that the case tests.
     func skip(_ reason: String) -> NotOffered { NotOffered(reason) }
 
     /// Adds a note to the report of the case.

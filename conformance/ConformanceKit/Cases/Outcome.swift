@@ -13,7 +13,7 @@ package enum Outcome: Sendable, Hashable {
     case warn(Finding)
     /// The subject does not offer the feature that the case tests.
     case skipped(String)
-    /// A case on which this one depends did not pass.
+    /// A case on which this case depends did not pass.
     case blocked(by: String)
     /// The preparation of the case failed.
     case setup(Finding)
@@ -35,7 +35,7 @@ package enum Outcome: Sendable, Hashable {
 
     package static let words = ["pass", "fail", "warn", "skipped", "blocked", "setup", "harness"]
 
-    /// Whether cases that depend on this one are not run.
+    /// Whether cases that depend on a case with this outcome are not run.
     var blocks: Bool {
         switch self {
         case .fail, .setup, .blocked, .harness: true

@@ -167,7 +167,7 @@ struct ClientRules {
         if request.kind == .append {
             let type = request.fields["Content-Type"]?.lowercased()
             let lacksType = request.profile.hasMediaType && type != "application/partial-upload"
-            // Before version 7 Upload-Complete may be absent: the append then completes nothing, or in version 3 the upload.
+            // Before version 7 Upload-Complete may be absent. Such an append completes the upload only in version 3.
             let lacksCompleteness = request.isComplete == nil && request.profile.rank >= 7
             if lacksType || request.offset == nil || lacksCompleteness {
                 note(.appendFields, request.summary, record)
@@ -192,7 +192,7 @@ struct ClientRules {
             guard let length = request.contentLength else { continue }
             let end = request.start + length
             let isComplete = request.isComplete == true
-            // A client that requests the response of a complete upload sends no length.
+            // A client that requests the stored response of a complete upload sends an append without content.
             let isRepeat = record.requests.contains {
                 $0.number < request.number && $0.upload == request.upload && $0.reportedCompleteness == true
             }
@@ -230,7 +230,7 @@ struct ClientRules {
             }
         }
         if !record.succeeded, let file = record.file, record.edition == nil {
-            note(.noHalfFile, "\(file.count) of \(record.size) bytes under the name", record)
+            note(.noHalfFile, "\(file.count) of \(record.size) bytes under the final name", record)
         }
     }
 

@@ -80,8 +80,8 @@ package final class ClientRun {
             traffic: traffic, failure: failure)
     }
 
-    /// Runs the scenarios on several threads. The calling thread passes the results in order to `receive`, until it returns
-    /// false.
+    /// Runs the scenarios on several threads. The calling thread passes the results in order to `receive`, until
+    /// `receive` returns false.
     private func runScenarios(_ scenarios: [Scenario], _ receive: (ScenarioRun.Result) -> Bool) throws {
         let queue = Monitor(Queue())
         let workers = try (0..<max(1, settings.jobs)).map { _ in

@@ -160,7 +160,7 @@ enum CreationScenarios {
 
     @Sendable private static func verifyDecoy(_ record: ScenarioRecord) throws {
         if record.of(.creation).allSatisfy({ $0.profile == .rfc }) {
-            throw record.skip("the client names no version of the draft")
+            throw record.skip("the client sends no version of the draft")
         }
         try record.expectTruthfulStatus()
         try record.expectNone(

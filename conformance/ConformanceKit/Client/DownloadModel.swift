@@ -5,15 +5,15 @@ struct DownloadModel: Sendable {
     let size: Int64
     /// The current representation, 0 or 1.
     var edition = 0
-    /// The entity tags of the two representations; nil for none.
+    /// The entity tags of the two representations; nil for a representation without an entity tag.
     var tags: [String?] = ["\"first\"", "\"second\""]
 
-    /// The values of Last-Modified of the two representations; nil for none.
+    /// The values of Last-Modified of the two representations; nil for a representation without this field.
     var dates: [String?] = [nil, nil]
 
     static let target = "/file"
 
-    /// Returns the bytes of a representation. The two have the same size and differ throughout.
+    /// Returns the bytes of a representation. Both representations have the same size and differ in every part.
     static func content(_ edition: Int, _ size: Int64) -> [UInt8] {
         TestContent.bytes(Int(size), from: edition * 50_000_000)
     }

@@ -142,7 +142,8 @@ enum DownloadScenarios {
             })
     }
 
-    /// Replaces entity tags by dates a day before the response. The second representation is an hour newer than the first.
+    /// Replaces entity tags by dates that are a day before the response. The second representation is an hour newer
+    /// than the first.
     @Sendable private static func date(_ request: ScriptedRequest, _ stage: inout Stage, _ reaction: inout Reaction) {
         stage.downloads.tags = [nil, nil]
         stage.downloads.dates = ["Fri, 02 Jan 2026 10:00:00 GMT", "Fri, 02 Jan 2026 11:00:00 GMT"]
@@ -208,7 +209,7 @@ enum DownloadScenarios {
                 if stage.step == 1, request.fields.contains("Range") {
                     stage.step = 2
                     reaction.set("Content-Range", nil)
-                    // The content is the beginning of the file, which the client cannot know.
+                    // The content is the beginning of the file. The client has no information about its position.
                     let count = reaction.answer?.content.count ?? 0
                     reaction.answer?.content = Array(DownloadModel.content(0, stage.size).prefix(count))
                 }
@@ -229,7 +230,7 @@ enum DownloadScenarios {
             "416 with the size of the bytes that have arrived means that the file is complete.",
             covers: "RNG-30",
             script: { request, stage, reaction in
-                // The server sends all bytes without the last chunk: the client cannot know that the file is complete.
+                // The server sends all bytes, but not the last chunk, so the file does not seem complete to the client.
                 guard stage.step == 0, reaction.answer?.status == 200 else { return }
                 stage.step = 1
                 reaction.answer?.isChunked = true
@@ -257,7 +258,8 @@ enum DownloadScenarios {
         cut(request, &stage, &reaction, at: [100_000])
     }
 
-    /// A scenario in which the first request with Range gets a 206 that does not match it; later requests get correct responses.
+    /// A scenario in which the first request with Range gets a 206 that does not match the request. Later requests get
+    /// correct responses.
     private static func mismatchedPart(
         _ id: String, _ requirement: String, edition: Int = 0,
         _ place: @escaping @Sendable (Int64, Int64) -> (Int64, Int64, Int64)

@@ -30,7 +30,7 @@ enum OffsetScenarios {
                         reaction.interim.append(.init(status: 104, fields: fields, at: 80_000 - request.start))
                     }
                     stage.cut(request, &reaction, at: 100_000)
-                    // A reset could destroy the 104 before the client has read it; an orderly end comes after it.
+                    // A reset could discard the 104 before the client has read it. A normal close does not discard it.
                     if case .reset = reaction.ending { reaction.ending = .end }
                     if request.kind == .retrieval {
                         stage.setFirstOffset(40_000)
@@ -124,7 +124,7 @@ enum OffsetScenarios {
                         stage.uploads.completeFirst()
                         reaction.set(complete.0, complete.1)
                     }
-                    // A client that requests the response of the target gets it.
+                    // A client that requests the response of the target gets this response.
                     if request.kind == .append, request.start > 0, !request.bearsContent {
                         reaction.refuse(422, [complete])
                     }
@@ -154,7 +154,7 @@ enum OffsetScenarios {
                 "9651/length", .must, "4.1", "Upload-Length of a type other than Integer counts as absent.",
                 covers: "STF-13",
                 script: { request, stage, reaction in
-                    // A client that continued the first time would do so again.
+                    // A client that resumes after the first cut also resumes after the second cut.
                     stage.cut(request, &reaction, at: 50_000, 150_000)
                     if request.kind == .retrieval, stage.step == 2 { reaction.set("Upload-Length", "\"200000\"") }
                 },
@@ -166,7 +166,7 @@ enum OffsetScenarios {
                     let isRetrieved = resumed.map { last in
                         record.after(last, .retrieval).contains { $0.upload == last.upload }
                     }
-                    if isRetrieved != true { throw record.skip("the client does not continue twice") }
+                    if isRetrieved != true { throw record.skip("the client does not resume after both cuts") }
                     try record.expectSuccess()
                 }),
             .upload(

@@ -22,7 +22,7 @@ struct Reaction: Sendable {
     enum Ending: Sendable {
         case answer(Answer)
         case reset
-        /// The server closes its side of the connection without a response. Bytes that it sent before arrive.
+        /// The server closes its side of the connection without a response. Bytes that it sent before are delivered.
         case end
         /// The server reads and sends nothing more.
         case stall
@@ -39,7 +39,7 @@ struct Reaction: Sendable {
     var completes = false
     var ending: Ending
 
-    /// The response of the ending; nil if the ending is none.
+    /// The response of the ending; nil if the ending is not a response.
     var answer: Answer? {
         get { if case .answer(let answer) = ending { answer } else { nil } }
         set { if let newValue { ending = .answer(newValue) } }
@@ -56,7 +56,7 @@ struct Reaction: Sendable {
         ending = .stall
     }
 
-    /// Answers before the content, none of which becomes part of the upload.
+    /// Answers before the content is read. No content becomes part of the upload.
     mutating func refuse(_ status: Int, _ fields: [(String, String)] = [], content: [UInt8] = []) {
         readLimit = 0
         stores = false

@@ -142,7 +142,7 @@ enum RefusalScenarios {
     @Sendable private static func verifyFinal(_ record: ScenarioRecord) throws {
         try record.expectFailure("the target refused")
         let answered = record.requests.first { ($0.status ?? 0) >= 400 && $0.bearsContent }
-        guard let answered else { throw Unmet("content up to 50000", seen: "none") }
+        guard let answered else { throw Unmet("content up to offset 50000", seen: "none") }
         try record.expectNone(record.after(answered, .append, .creation, .plain), "no content after the final response")
     }
 
@@ -228,7 +228,7 @@ enum RefusalScenarios {
                 for request in record.of(.creation, .append) where request.bearsContent {
                     let size = request.contentLength ?? .max - 1
                     try record.expect(
-                        size < smallest, "less than the \(smallest) bytes that were too many", request.summary)
+                        size < smallest, "fewer than the \(smallest) bytes that were refused", request.summary)
                     if request.status == 413 { smallest = min(smallest, size) }
                 }
             }),

@@ -2,7 +2,7 @@
 enum ResumptionScenarios {
     static func all(seed: UInt64) -> [Scenario] { cuts(seed: seed) + losses + restarts }
 
-    /// Connections that are cut at random offsets, which depend on the seed.
+    /// Scenarios in which connections are cut at random offsets. The offsets depend on the seed.
     private static func cuts(seed: UInt64) -> [Scenario] {
         var random = SplitMix(state: seed)
         var all: [Scenario] = [
@@ -94,7 +94,7 @@ enum ResumptionScenarios {
                 }
                 guard let reported else { throw record.skip("the client does not retrieve the offset") }
                 let more = record.after(reported, .append).filter { $0.upload == reported.upload && $0.bearsContent }
-                try record.expectNone(more, "no content to an upload that has all of it")
+                try record.expectNone(more, "no content to an upload that has all content")
             }),
         .upload(
             "4.4/finish-empty", .should, "4.4.1",
@@ -180,9 +180,9 @@ enum ResumptionScenarios {
             },
             verify: { record in
                 let mixed = record.of(.append).filter { $0.run > 1 && $0.start > 0 && $0.received > 0 }
-                try record.expectNone(mixed, "no bytes of the changed file after those of the old one")
+                try record.expectNone(mixed, "no bytes of the changed file after bytes of the old file")
                 try record.expect(
-                    record.endings.last != .timedOut, "the command ends within the time limit", "it does not")
+                    record.endings.last != .timedOut, "the command ends within the time limit", "it was killed")
             }),
     ]
 }

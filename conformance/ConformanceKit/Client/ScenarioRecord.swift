@@ -20,7 +20,7 @@ struct ScenarioRecord: Sendable {
     /// The number of bytes of content that the server sent.
     var contentSent: Int64 = 0
 
-    // MARK: - What happened
+    // MARK: - Results
 
     func of(_ kinds: ScriptedRequest.Kind...) -> [ScriptedRequest] { requests.filter { kinds.contains($0.kind) } }
 
@@ -56,7 +56,7 @@ struct ScenarioRecord: Sendable {
             || stage.uploads.uploads.contains { $0.isComplete && $0.isIntact && $0.offset == size }
     }
 
-    /// The representation that the downloaded file equals; nil if it equals none.
+    /// The representation that is equal to the downloaded file; nil if there is none.
     var edition: Int? {
         guard let file else { return nil }
         return [0, 1].first { DownloadModel.content($0, size) == file }
@@ -96,7 +96,7 @@ struct ScenarioRecord: Sendable {
         if !condition { throw Unmet(expected(), seen: seen()) }
     }
 
-    /// Expects that the command ended without being killed, and that it succeeded if its exit status says so.
+    /// Expects that the command ended without being killed, and that the file is complete if the exit status is 0.
     func expectTruthfulStatus() throws {
         switch endings.last {
         case .timedOut:
@@ -152,7 +152,7 @@ struct ScenarioRecord: Sendable {
         if let first = requests.first { throw Unmet(expected(), seen: first.summary) }
     }
 
-    /// Expects that no append to the upload of this request follows it.
+    /// Expects that no append to the same upload follows this request.
     func expectNoAppend(after request: ScriptedRequest, _ expected: @autoclosure () -> String) throws {
         try expectNone(after(request, .append).filter { $0.upload == request.upload }, expected())
     }

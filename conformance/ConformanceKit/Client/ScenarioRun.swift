@@ -61,7 +61,8 @@ struct ScenarioRun {
         }
     }
 
-    /// Runs the command, repeatedly if its exit status requests it or it was killed, and returns the record.
+    /// Runs the command, and returns the record. The command runs again if its exit status requests another run or if
+    /// the scenario has killed it.
     private func perform(_ shared: ScenarioState) throws -> ScenarioRecord {
         let scratch = try ScratchDirectory()
         defer { withExtendedLifetime(scratch) {} }

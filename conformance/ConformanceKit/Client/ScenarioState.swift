@@ -33,9 +33,9 @@ final class ScenarioState: Sendable {
 
     /// The number of consecutive requests without content after which the client is killed.
     static let maxFruitless = 60
-    /// The multiple of the size of the file, in bytes of content, after which the client is killed ...
+    /// The client is killed after this multiple of the size of the file, plus ``minWaste``, in bytes of content.
     static let maxRepetitions: Int64 = 20
-    /// ... plus this number of bytes, which matters for small files.
+    /// The number of bytes that is added to the multiple of the size, so that small files have a sufficient limit.
     static let minWaste: Int64 = 4 << 20
 
     let scenario: Scenario
@@ -189,7 +189,7 @@ final class ScenarioState: Sendable {
         }
     }
 
-    /// Records that a response was sent, or that the connection is about to end without one.
+    /// Records that a response was sent, or that the connection is about to end without a response.
     func conclude(
         _ number: Int, status: Int?, reported: AnswerFields? = nil, discarded: Int64 = 0, sent: Int64 = 0,
         isInterruption: Bool

@@ -129,7 +129,7 @@ final class ScriptedConnection {
 
     /// The bytes that follow the content of a request, if no request begins with them; nil if there are none.
     ///
-    /// A byte that was sent with the content has usually arrived with it, so the wait for one is short.
+    /// Bytes that were sent after the content have usually arrived together with it, so the wait for them is short.
     func surplus() -> String? {
         if position == input.count { try? receive(within: Deadline(in: .milliseconds(20)), mayBeOver: true) }
         // Empty lines before a request are ignored (RFC 9112 section 2.2).
@@ -151,7 +151,7 @@ final class ScriptedConnection {
         var count = Int64(input.count - position)
         position = input.count
         while !deadline.isOver {
-            // The socket may contain bytes even if the client has ended.
+            // The socket may contain bytes even if the scenario is over.
             do throws(Failure) { try receive(within: deadline, mayBeOver: true) } catch { break }
             count += Int64(input.count - position)
             position = input.count
@@ -179,7 +179,8 @@ final class ScriptedConnection {
             if ending == .timedOut { continue }
             if input.count > known { return shared.received(input[known...], on: number) }
             shared.note(
-                ending.map { "the client reset the connection: \($0)" } ?? "the client ended its side", on: number)
+                ending.map { "the client reset the connection: \($0)" }
+                    ?? "the client closed its side of the connection", on: number)
             throw .ended
         }
         throw .ended

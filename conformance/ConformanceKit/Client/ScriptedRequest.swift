@@ -11,7 +11,7 @@ struct ScriptedRequest: FieldSection, Sendable {
         case cancellation
         case discovery
         case download
-        /// A request that has none of the other kinds.
+        /// A request that is of none of the other kinds.
         case stray
     }
 
@@ -20,7 +20,7 @@ struct ScriptedRequest: FieldSection, Sendable {
     let connection: Int
     /// The number of the run of the command, from 1.
     let run: Int
-    /// The index of the origin: 0 for that of the command's URL, 1 for the other one.
+    /// The index of the origin: 0 for the origin of the command's URL, 1 for the other origin.
     let origin: Int
     let method: String
     let target: String
@@ -46,7 +46,7 @@ struct ScriptedRequest: FieldSection, Sendable {
     var lastReadAt: Int64 = 0
     /// The offset at which the content differs from the file; nil if it does not differ.
     var differsAt: Int64?
-    /// The status of the final response; nil if none was sent.
+    /// The status of the final response; nil if no final response was sent.
     var status: Int?
     /// The offset that the final response reported.
     var reportedOffset: Int64?
@@ -60,7 +60,8 @@ struct ScriptedRequest: FieldSection, Sendable {
     /// The completeness that the request states, according to its version.
     var isComplete: Bool? { boolean(profile.completenessName).map { $0 != profile.isInverse } }
     var contentLength: Int64? { single("Content-Length").flatMap { Int64($0) } }
-    /// Whether the request contains credentials. Cookies do not count: they belong to a host, not to a port (RFC 6265 8.5).
+    /// Whether the request contains credentials. Cookies are ignored, because they belong to a host, not to a port
+    /// (RFC 6265 8.5).
     var carriesCredentials: Bool { fields.contains("Authorization") || fields.contains("Proxy-Authorization") }
     /// Whether the request is a CORS preflight, to which a page cannot add fields.
     var isPreflight: Bool { method == "OPTIONS" && fields.contains("Access-Control-Request-Method") }

@@ -99,7 +99,7 @@ final class UpstreamConnection {
             let bytes = try Self.receive(socket, until: deadline)
             if bytes.isEmpty {
                 ending = .closed
-                transcript.note("the proxy ended its side", on: number)
+                transcript.note("the proxy closed its side of the connection", on: number)
             } else {
                 transcript.received(bytes, on: number)
                 content.receive(bytes)

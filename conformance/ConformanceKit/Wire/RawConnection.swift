@@ -206,7 +206,7 @@ package final class RawConnection {
             transcript.note("the peer reset the connection: \(failure)", on: number)
         } else if input.count == known {
             ending = .closed
-            transcript.note("the peer ended its side", on: number)
+            transcript.note("the peer closed its side of the connection", on: number)
         } else {
             transcript.received(input[known...], on: number)
             if keepsInput { received += input[known...] }
