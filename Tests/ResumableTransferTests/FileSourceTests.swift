@@ -75,7 +75,7 @@ import Testing
         #expect(record.differences(from: try FileSource(path: path).record()) == ["inode"])
     }
 
-    @Test("the error names the property that has changed", arguments: ["grow", "touch"])
+    @Test("the differences contain the property of the file that has changed", arguments: ["grow", "touch"])
     func differences(kind: String) throws {
         let record = try FileSource(path: path).record()
         let writer = try FileDescriptor.open(path, [.readWrite])

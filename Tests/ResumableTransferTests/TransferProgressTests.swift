@@ -8,7 +8,7 @@ import Testing
 struct TransferProgressTests {
     private static let numbers: [Int64] = [.min, -2, -1, 0, 1, 2, 40, 99, 100, 1 << 30, 1 << 62, .max - 1, .max]
 
-    @Test("the counts stay consistent, whatever values they are updated with", arguments: [UInt64](1...20))
+    @Test("the counts stay consistent after updates with any values", arguments: [UInt64](1...20))
     func counts(seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
         var counts = ByteCounts(total: nil)

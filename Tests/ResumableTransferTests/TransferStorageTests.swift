@@ -22,7 +22,7 @@ import Testing
         return try ResumeData(record)
     }
 
-    @Test("only the owner can access the created directory, whatever the umask")
+    @Test("only the owner can access the created directory, for every umask")
     func mode() throws {
         let opened = try storage.open()
         #expect(try opened.status().permissions == 0o700)

@@ -6,7 +6,7 @@ import Testing
     private static let second: Int64 = 1_000_000_000
 
     @Test(
-        "INT-07: a minimum interval separates interim responses, however fast content arrives",
+        "INT-07: a minimum interval separates interim responses, even if content arrives fast",
         arguments: 0..<50 as Range<UInt64>)
     func bounded(seed: UInt64) {
         var random = SeededGenerator(seed: seed)

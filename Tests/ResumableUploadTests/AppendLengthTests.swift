@@ -52,7 +52,9 @@ import Testing
         }
     }
 
-    @Test("LEN-06: the response to an overrun has no offset, because the upload is gone", arguments: Dialect.allCases)
+    @Test(
+        "LEN-06: the response to an overrun has no offset, because the upload no longer exists",
+        arguments: Dialect.allCases)
     func invalid(dialect: Dialect) {
         for error in [UploadError.lengthExceeded(length: 10), .deactivated(reason: "overrun"), .notFound] {
             #expect(error.endsUpload)

@@ -53,7 +53,7 @@ import Testing
         }
     }
 
-    @Test("CRE-14 LIM-08: empty content can be a part, whatever min-append-size is", arguments: Dialect.allCases)
+    @Test("CRE-14 LIM-08: empty content can be a part, even below min-append-size", arguments: Dialect.allCases)
     func emptyPart(dialect: Dialect) throws {
         let decision = dialect.creation(complete: false, framing: .length(0))
             .decide(limits: UploadLimits(minSize: 10, minAppendSize: 10))
@@ -86,7 +86,7 @@ import Testing
     )
     func unannounced(dialect: Dialect) {
         let whole = dialect.creation(complete: true, framing: .length(10)).decide(limits: unlimited, announces: false)
-        // Up to version 6 the final response must name the upload resource.
+        // Up to version 6 the final response must contain the URL of the upload resource.
         #expect((whole.createdPlan != nil) == (dialect < .interop7))
         #expect(whole.plan?.completion == .atEnd)
         let part = dialect.creation(complete: false, framing: .length(10)).decide(limits: unlimited, announces: false)

@@ -100,7 +100,7 @@ import Testing
     }
 
     @Test(
-        "VER-15 APP-24 CAN-05: a missing upload gets 404; a deactivated upload gets 404 up to version 6, then 410",
+        "VER-15 APP-24 CAN-05: the status is 404, and for deactivated uploads 410 from version 7 on",
         arguments: Dialect.allCases)
     func gone(dialect: Dialect) {
         #expect(UploadError.notFound.status(in: dialect) == 404)

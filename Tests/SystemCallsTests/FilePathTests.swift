@@ -26,7 +26,7 @@ struct FilePathTests {
         if !last.isEmpty, path != last { #expect(directory.appending(last) == path) }
     }
 
-    @Test("Trailing slashes are removed, except that of the root")
+    @Test("Trailing slashes are removed, except the slash of the root")
     func slashes() {
         #expect(FilePath("/a//").withoutTrailingSlashes == "/a" && FilePath("//").withoutTrailingSlashes == "/")
         #expect(FilePath("/\u{301}/").withoutTrailingSlashes == "/\u{301}")

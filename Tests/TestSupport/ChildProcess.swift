@@ -55,7 +55,7 @@ package final class ChildProcess: Sendable {
 
     /// Sends a signal, unless the process has ended.
     package func kill(_ signal: Int32) {
-        // While the lock is held and no ending is recorded, the identifier is not reused for another process.
+        // While this thread has the lock and no ending is recorded, the identifier is not reused for another process.
         state.withLock { if $0.ending == nil { Glibc.kill(identifier, signal) } }
     }
 

@@ -1,6 +1,6 @@
 import SystemCalls
 
-/// Runs work that blocks on a thread of its own, because all tests share a few threads.
+/// Runs a function that may block on a separate thread, because all tests share a few threads.
 package func onThread<Result: Sendable>(_ body: @escaping @Sendable () throws -> Result) async throws -> Result {
     try await withCheckedThrowingContinuation { continuation in
         do throws(Errno) {

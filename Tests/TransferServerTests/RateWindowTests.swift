@@ -21,7 +21,7 @@ struct RateWindowTests {
         #expect(secondsUntilTooSlow({ _ in 100 }, minimum: 100) == nil)
         #expect(secondsUntilTooSlow({ _ in 99 }, minimum: 100) == 10)
         #expect(secondsUntilTooSlow({ _ in 0 }, minimum: 1) == 10)
-        // A burst counts only in its window.
+        // The bytes of a burst are counted only in the window in which they were transferred.
         #expect(secondsUntilTooSlow({ $0 == 9 ? 1000 : 0 }, minimum: 100) == 20)
         #expect(secondsUntilTooSlow({ $0 % 10 == 5 ? 1000 : 0 }, minimum: 100) == nil)
     }

@@ -84,7 +84,7 @@ struct UploadMetadataTests {
         #expect(UploadMetadata([:]) == nil)
     }
 
-    @Test("A name is used only if Content-Disposition has none, and is sanitized in the same way")
+    @Test("A name is used only if Content-Disposition has no name, and is sanitized in the same way")
     func names() {
         func name(_ disposition: String?, _ value: String) -> String? {
             FreeNames(directory: ["d"], disposition: disposition, metadata: metadata(value)).name(0)?.segments.last

@@ -9,7 +9,7 @@ import Testing
     private struct Fixture {
         let catalog: CatalogDouble
         let store: UploadStore
-        /// One upload of known and one of unknown length.
+        /// The IDs of an upload of known length and of an upload of unknown length.
         let ids: [UploadID]
 
         init(quota: Int64?) throws {
@@ -71,7 +71,7 @@ import Testing
             appended.add()
         }
         #expect(try await happens { hasBegun.value == 1 })
-        // Appends to an upload of known length need not wait.
+        // Appends to an upload of known length do not wait for the count.
         let known = try fixture.store.lease(fixture.ids[0])
         try known.append("defg")
         known.release()

@@ -55,7 +55,7 @@ struct ObservationTests {
         #expect(recorder.count(.offset) == 0)
     }
 
-    @Test("A step for an upload that was removed meanwhile is not reported as failed")
+    @Test("A step for an upload that was removed during the step is not reported as failed")
     func superseded() throws {
         let fixture = try StoreFixture(.memory)
         let recorder = Recorder()
@@ -126,7 +126,7 @@ struct ObservationTests {
         #expect(statistics.invalid == 0)
     }
 
-    @Test("An upload whose acknowledged bytes are gone is reported as lost")
+    @Test("An upload whose acknowledged bytes are missing is reported as lost")
     func lost() throws {
         let fixture = try StoreFixture(.files)
         let lease = try fixture.store.create(.testing())

@@ -4,7 +4,7 @@ import Testing
 /// Runs fewer histories than `make test-power-loss` does: see Tests/PowerLoss.
 @Suite(.timeLimit(.minutes(15)))
 struct PowerLossTests {
-    @Test("OFF-09 OFF-10 OFF-18: no power loss destroys acknowledged state, whatever unsynchronized data is lost")
+    @Test("OFF-09 OFF-10 OFF-18: no power loss destroys acknowledged state, even if any unsynchronized data is lost")
     func histories() throws {
         let process = Process()
         process.executableURL = try program()
@@ -21,7 +21,7 @@ struct PowerLossTests {
         #expect(process.terminationStatus == 0, "\(text)")
     }
 
-    /// The executable `PowerLoss`, which the build puts beside the tests.
+    /// The executable `PowerLoss`, which the build creates in the directory of the tests.
     private func program() throws -> URL {
         let tests = URL(fileURLWithPath: ProcessInfo.processInfo.arguments[0]).deletingLastPathComponent()
         let candidates = [tests, Bundle.main.bundleURL, Bundle.main.bundleURL.deletingLastPathComponent()]

@@ -190,7 +190,7 @@ import Testing
         #expect(fixture.store.usage(of: "alice") == Usage(publishedBytes: 5))
     }
 
-    @Test("a publication is refused if another program has used its name meanwhile")
+    @Test("a publication is refused if another program has created a file with its name in the meantime")
     func occupiedMeanwhile() throws {
         let fixture = try StoreFixture(.files)
         let upload = try lease(fixture, "content")
@@ -210,7 +210,7 @@ import Testing
         upload.release()
     }
 
-    @Test("files removed by hand are not counted after the next sweep", arguments: StoreKind.allCases)
+    @Test("files that a person has removed are not counted after the next sweep", arguments: StoreKind.allCases)
     func vanishedFiles(_ kind: StoreKind) throws {
         let fixture = try StoreFixture(kind)
         for index in 0..<3 { _ = try lease(fixture, "abc").publish(.testing(name("d/\(index)"))) }

@@ -30,7 +30,7 @@ import Testing
             var cursor: String?
             repeat {
                 var selection = NameSelection(after: cursor, limit: limit)
-                // Some file systems return a name twice if its file was replaced meanwhile.
+                // Some file systems return a name twice if its file was replaced during the listing.
                 offer(names.shuffled(using: &generator), to: &selection)
                 offer(Array(names.shuffled(using: &generator).prefix(50)), to: &selection)
                 let page = selection.page()

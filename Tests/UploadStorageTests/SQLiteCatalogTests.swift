@@ -309,7 +309,7 @@ import Testing
         for mark in ["clean-stop", "totals-saved"] { #expect(try connection.mark(mark) == 0) }
     }
 
-    @Test("saved totals and counted totals equal those of all rows")
+    @Test("saved totals and counted totals equal the totals of all rows")
     func totals() throws {
         try withDirectory { directory in
             let path = directory + "/c"

@@ -9,7 +9,7 @@ import Testing
 
 @Suite struct TakeOverRaceTests {
     @Test(
-        "CON-02 CON-06: every byte is stored at its offset, however many requests take over an upload",
+        "CON-02 CON-06: every byte is stored at its offset while several requests take over an upload",
         arguments: StoreKind.allCases)
     func racing(_ kind: StoreKind) throws {
         let fixture = try StoreFixture(kind)
@@ -36,8 +36,8 @@ import Testing
                         }
                         for _ in 0..<Int.random(in: 1...20, using: &generator) {
                             let offset = Int(lease.received)
-                            // Another thread may take over between the check and the append. The append must detect
-                            // that.
+                            // Another thread may take over the upload between the check of `isCurrent` and the append.
+                            // The append must detect this take-over.
                             let piece = Array(content[offset...].prefix(Int.random(in: 1...900, using: &generator)))
                             guard lease.isCurrent else { break }
                             if piece.isEmpty { break }
@@ -95,7 +95,7 @@ import Testing
                 if (try? lease?.acknowledge()) != Int64(number + 1) { order.withLock { $0.append(-1) } }
                 lease?.release()
             }
-            // The next thread starts after this one waits.
+            // The next thread starts after this thread has begun to wait.
             let upload = try #require(store.registry.current(id))
             let isWaiting: Bool? = pollUntil(within: .seconds(60)) {
                 upload.monitor.withLock { $0.machine.waiting.count } == number + 1 ? true : nil

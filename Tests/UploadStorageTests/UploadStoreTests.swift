@@ -34,7 +34,7 @@ import Testing
     }
 
     @Test(
-        "CON-02: a take-over ends the lease, keeps its bytes and notifies its holder once",
+        "CON-02: a take-over ends the lease, keeps its bytes and calls its revocation handler once",
         arguments: StoreKind.allCases)
     func takingOver(_ kind: StoreKind) throws {
         let fixture = try StoreFixture(kind)
@@ -75,7 +75,7 @@ import Testing
     }
 
     @Test(
-        "CAN-02: cancellation removes an upload with its bytes and quota, and its writer is notified",
+        "CAN-02: cancellation removes an upload with its bytes and quota, and the revocation handler is called",
         arguments: StoreKind.allCases)
     func cancelling(_ kind: StoreKind) throws {
         let fixture = try StoreFixture(kind) { $0.quotaPerPrincipal = 100 }

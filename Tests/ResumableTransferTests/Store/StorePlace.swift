@@ -4,7 +4,7 @@ import TestSupport
 
 @testable import ResumableTransfer
 
-/// A store in a temporary directory, whose client has a storage directory beside it.
+/// A store in a temporary directory. The storage directory of its client is in the same temporary directory.
 struct StorePlace {
     let directory: TemporaryDirectory
     let store: TransferStore

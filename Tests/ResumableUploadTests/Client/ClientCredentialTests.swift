@@ -114,7 +114,7 @@ struct ClientCredentialTests {
         #expect(!refreshes(upload))
     }
 
-    @Test("a server that answers every request with 401 ends the upload, whatever happened before")
+    @Test("an upload ends after one refresh if the server answers every request with 401")
     func endless() {
         for style in CreationStyle.allCases {
             var upload = renewable(.fresh(style: style, length: 100 << 20))

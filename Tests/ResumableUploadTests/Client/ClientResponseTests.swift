@@ -158,7 +158,7 @@ import Testing
         }
     }
 
-    @Test("an upload that is gone has no resume data", arguments: [404, 410])
+    @Test("an upload that no longer exists has no resume data", arguments: [404, 410])
     func gone(status: Int) throws {
         for kind in [ClientRequest.Kind.append, .retrieve] {
             var upload = kind == .append ? try ClientUpload.appending() : ClientUpload.resumed()

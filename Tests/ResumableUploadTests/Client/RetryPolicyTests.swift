@@ -12,7 +12,7 @@ import Testing
         #expect(policy.delay(before: 4, random: 0) == .zero)
     }
 
-    @Test("a retry after a refusal waits for at least half of a delay")
+    @Test("a retry after a refusal waits for at least half of its delay, or of the first positive delay")
     func refused() {
         let policy = RetryPolicy()
         let all = (1...8).map { policy.delay(before: $0, random: 1, isRefused: true) }

@@ -16,7 +16,7 @@ struct HistogramTests {
         #expect(histogram.cumulative.map(\.bound) == [1, 2.5, 10])
     }
 
-    @Test("Cumulative counts never decrease and never exceed the count, whatever the values are")
+    @Test("Cumulative counts never decrease and never exceed the count, for random values")
     func property() {
         let seed = UInt64.random(in: .min ... .max)
         var generator = SeededGenerator(seed: seed)

@@ -3,7 +3,7 @@ import HTTPSemantics
 @testable import TransferServer
 
 extension RequestSummary {
-    /// The summary of a request with these values; the defaults are those of a successful request.
+    /// The summary of a request with these values; by default the request is successful.
     static func testing(
         _ method: String = "GET", route: String = "/files", status: Status? = 200, code: String? = nil,
         received: Int64 = 0, sent: Int64 = 0, interruption: String? = nil, progress: UploadProgress = UploadProgress(),

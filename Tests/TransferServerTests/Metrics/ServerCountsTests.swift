@@ -23,7 +23,7 @@ struct ServerCountsTests {
         #expect(counts.received == 14)
     }
 
-    @Test("The number of series is bounded, whatever methods and codes occur")
+    @Test("The number of series is bounded, even with any number of methods, routes and codes")
     func bounded() {
         var counts = ServerCounts()
         for number in 0..<5000 {

@@ -31,7 +31,7 @@ final class CaseContext {
             endpoint ?? subject.endpoint, timeout: subject.timeout, transcript: transcript, observer: observations)
     }
 
-    /// Sends one request on a connection of its own and reads the final response.
+    /// Sends one request on a new connection and reads the final response.
     func exchange(_ request: Request, at endpoint: Endpoint? = nil) throws -> Response {
         let connection = try connect(to: endpoint)
         remember(request, endpoint ?? subject.endpoint)

@@ -56,7 +56,7 @@ struct ScenarioRecord: Sendable {
             || stage.uploads.uploads.contains { $0.isComplete && $0.isIntact && $0.offset == size }
     }
 
-    /// The representation that is equal to the downloaded file; nil if there is none.
+    /// The representation that is equal to the downloaded file; nil if no representation is.
     var edition: Int? {
         guard let file else { return nil }
         return [0, 1].first { DownloadModel.content($0, size) == file }
