@@ -1,13 +1,13 @@
 import HTTPSemantics
 import SystemCalls
 
-/// Serves a scenario on two ports of this machine, which are two origins, with a thread for each connection.
+/// Serves a scenario on two ports of this machine, so that clients see two origins. Each connection has its own thread.
 final class ScriptedServer: Sendable {
     private static let ports = 2
 
     private let shared: ScenarioState
     private let workers = Monitor<[WorkerThread]>([])
-    /// `http://127.0.0.1:port` of both.
+    /// The URLs of both origins, such as `http://127.0.0.1:8080`.
     let origins: [String]
 
     init(_ shared: ScenarioState) throws {
@@ -17,7 +17,7 @@ final class ScriptedServer: Sendable {
         for _ in 0..<Self.ports {
             let socket = try ListeningSocket(.tcp(host: "127.0.0.1", port: 0))
             let listener = FileDescriptor(owning: socket.release())
-            // With small buffers a client whose content is not read is blocked after few bytes.
+            // With small buffers, a client is blocked soon after the server stops reading its content.
             ConnectedSocket.limitReceiveBuffers(of: listener, to: 64 << 10)
             listeners.append(listener)
             guard case .tcp(_, let port) = socket.address else { throw RunFailure("no free port") }

@@ -75,7 +75,7 @@ struct ScriptedSession {
             return false
         case .stall:
             shared.conclude(number, status: nil, isInterruption: true)
-            shared.note("silence from here on", on: connection.number)
+            shared.note("the server sends nothing from here on", on: connection.number)
             while !shared.isOver { Deadline.pause(.milliseconds(20)) }
             return false
         case .answer(let answer):
@@ -105,7 +105,7 @@ struct ScriptedSession {
         let content = hasContent ? Array(answer.content.prefix(answer.cutAt ?? .max)) : []
         let isCut = hasContent && answer.cutAt != nil
         let isInterruption = isCut || answer.status >= 500 || (!isRead && answer.status >= 400)
-        // Recorded first, so that a reaction to the response finds it in the record.
+        // The response is recorded before it is sent, so that the reaction to the next request finds it in the record.
         let reported = AnswerFields(fields: Fields(answer.fields))
         shared.conclude(
             number, status: answer.status, reported: reported, sent: Int64(content.count),
@@ -125,7 +125,7 @@ struct ScriptedSession {
         }
         let isSent = connection.send(bytes)
         guard isSent, !isCut else {
-            // An orderly close: after a reset the client might not receive the bytes that were sent.
+            // The connection is not reset: after a reset, the client might not receive the bytes that were sent.
             connection.endOutput()
             _ = connection.discard(for: .milliseconds(500))
             return false
@@ -151,7 +151,7 @@ struct ScriptedSession {
     }
 
     private static func head(_ status: Int, _ fields: [(String, String)]) -> [UInt8] {
-        var text = "HTTP/1.1 \(status) Played\r\n"
+        var text = "HTTP/1.1 \(status) Scripted\r\n"
         for (name, value) in fields { text += "\(name): \(value)\r\n" }
         return Array((text + "\r\n").utf8)
     }

@@ -5,7 +5,7 @@ struct Stage: Sendable {
     var downloads: DownloadModel
     /// The number of the step that the script has reached.
     var step = 0
-    /// The URLs of both servers, without a path.
+    /// The URLs of both origins of the scripted server, without a path.
     var origins: [String] = []
 
     init(size: Int64) {

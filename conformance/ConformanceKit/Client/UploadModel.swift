@@ -1,4 +1,4 @@
-/// A correct server of uploads. A scenario changes its reactions.
+/// A model of a server that handles uploads correctly. A scenario changes the reactions of the model.
 struct UploadModel: Sendable {
     /// The size of the file in bytes.
     let size: Int64
@@ -14,7 +14,7 @@ struct UploadModel: Sendable {
     /// The part of upload URIs that clients must keep secret.
     static let secret = "zk3v9q7w5t1x8m2c"
 
-    /// Returns the number of the upload with this path, or with a path to which a redirection leads.
+    /// Returns the number of the upload with this path. A path that begins with `/moved` is the target of a redirection.
     func upload(at target: String) -> Int? {
         let path = String(target.prefix { $0 != "?" }).replacing("/moved", with: "")
         return uploads.first { $0.path == path }?.number

@@ -40,7 +40,7 @@ package final class DeploymentRun {
             check("body", "Body with a length", progress) { try self.body($0, isChunked: false) }
             check("body-chunked", "Body without a length", progress) { try self.body($0, isChunked: true) }
             check("abort", "Client closes the connection", progress) { try self.abort($0, isChunked: false) }
-            check("abort-chunked", "… without a length", progress) { try self.abort($0, isChunked: true) }
+            check("abort-chunked", "Client closes; no body length", progress) { try self.abort($0, isChunked: true) }
             check("take-over", "Time of a takeover", progress, takeOver)
             check("early-answer", "Response during a body", progress, earlyAnswer)
             check("range", "Range and If-Range", progress, ranges)
@@ -193,7 +193,7 @@ package final class DeploymentRun {
             let (connection, upload) = try openAppend(t, isChunked: isChunked, complete: true)
             Deadline.pause(pause)
             connection.close()
-            // A retrieval ends the append, so a proxy that completes the body wrongly needs time to do so before.
+            // A proxy that wrongly completes the body needs time to do so before the offset retrieval ends the append.
             if isChunked { Deadline.pause(.milliseconds(500)) }
             let start = SystemClock.monotonicNanoseconds()
             reported = try awaitOffset(t, upload)
@@ -208,7 +208,7 @@ package final class DeploymentRun {
         if isChunked { behavior.chunkedAbort = abort } else { behavior.abort = abort }
         if reported.isComplete { return (.bad, "the upload is complete with \(reported.offset) of \(Self.size) bytes") }
         return reported.offset >= Self.part
-            ? (.good, "the offset includes all bytes that were sent after \(time) ms")
+            ? (.good, "after \(time) ms the offset includes all bytes that were sent")
             : (.poor, "the offset is \(reported.offset), but \(Self.part) bytes were sent")
     }
 
@@ -246,7 +246,7 @@ package final class DeploymentRun {
                 ? (.good, "\(response.status) arrives after \(time) ms")
                 : (.poor, "a refusal arrived as \(response.summary)")
         }
-        // Proxies that are written in Go forward it as soon as they have read more of the body.
+        // Proxies that are written in Go forward the response as soon as they have read more of the body.
         try connection.send(t.bytes(Self.part), stoppingAtResponse: true)
         if try connection.awaitHead(within: timeout) {
             let response = try connection.readResponse()

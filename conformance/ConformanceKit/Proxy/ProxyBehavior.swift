@@ -3,16 +3,16 @@ package struct ProxyBehavior: Sendable, Equatable {
     enum Interim: Sendable, Equatable {
         /// All interim responses arrive while the content is being sent.
         case live
-        /// Only the first one arrives while the content is being sent.
+        /// Only the first interim response arrives while the content is being sent.
         case firstOnly
         /// This number of interim responses arrives for a request; the next one ends the request.
         case limited(Int)
-        /// All arrive only with the final response.
+        /// All interim responses arrive only with the final response.
         case late
         case dropped
-        /// The first one is handled as the final response.
+        /// The proxy handles the first interim response as the final response.
         case treatedAsFinal
-        /// The client gets a different final response, or none.
+        /// After an interim response, the client gets a different final response, or none.
         case fatal(String)
     }
 
@@ -24,7 +24,7 @@ package struct ProxyBehavior: Sendable, Equatable {
 
     enum Abort: Sendable, Equatable {
         case seen(milliseconds: Int64, bytesMissing: Int64)
-        /// The upstream does not learn that the client has closed the connection.
+        /// The connection to the upstream stays open after the client has closed its connection.
         case hidden
         /// The upstream receives content that ends as if it were complete.
         case looksComplete

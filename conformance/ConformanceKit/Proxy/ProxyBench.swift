@@ -65,7 +65,7 @@ final class ProxyBench {
         return Request(method, target, [(Self.probeField, name)] + settings.fields + fields, content)
     }
 
-    /// Returns a creation with `?1`.
+    /// Returns a request with `Upload-Complete: ?1` that creates an upload.
     func creation(_ content: Request.Content) -> Request {
         request(
             settings.method, [("Upload-Draft-Interop-Version", "8"), ("Upload-Complete", "?1")], content)
@@ -87,7 +87,7 @@ final class ProxyBench {
                 if connection.head.fields[Self.probeField] == name || connection.head.target.contains(name) {
                     return connection
                 }
-                // A health check, or a request of another probe.
+                // The request is a health check, or belongs to another probe.
                 connection.answer(200)
             } catch {
                 continue

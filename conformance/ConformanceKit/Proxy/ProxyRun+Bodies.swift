@@ -222,7 +222,7 @@ extension ProxyRun {
             // The upstream reads the body, so that sending is not blocked.
             for start in stride(from: Self.part, to: total, by: Self.part) {
                 try client.send(piece(start..<(start + Self.part), isChunked: false), stoppingAtResponse: true)
-                // Proxies that are written in Go forward it as soon as they have read more of the body.
+                // Proxies that are written in Go forward the response as soon as they have read more of the body.
                 if start == Self.part, try client.awaitHead(within: bench.timeout), client.finalHead?.status == 409 {
                     _ = try client.readResponse()
                     behavior.earlyAnswer = .passed(milliseconds: 0)
@@ -241,7 +241,7 @@ extension ProxyRun {
         }
     }
 
-    /// Determines the longest body that the proxy forwards. Only the first bytes of each are sent.
+    /// Determines the longest body that the proxy forwards. Only the first bytes of each body are sent.
     func bodyLimit() throws -> Answer {
         if behavior.body == .withheld { return (.neutral, "not checked: the proxy holds bodies back") }
         for length: Int64 in [1 << 20, (1 << 20) + 1, 16 << 20, 1 << 28, 1 << 31, 1 << 34, 1 << 40] {

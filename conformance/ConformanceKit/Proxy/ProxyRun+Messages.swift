@@ -2,7 +2,7 @@ import HTTPSemantics
 import SystemCalls
 
 extension ProxyRun {
-    /// Checks whether a request reaches the upstream and its response the client.
+    /// Checks whether a request reaches the upstream, and whether the response reaches the client.
     func reach() throws -> Answer {
         let client = try bench.connect()
         try client.send(bench.request("GET"))

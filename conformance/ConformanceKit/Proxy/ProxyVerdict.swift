@@ -8,7 +8,7 @@ package struct ProxyVerdict: Sendable, Equatable {
     }
 
     package private(set) var usability = Usability.usable
-    /// The recommended settings of the server and the proxy with their reasons, the most important first. Never empty.
+    /// The recommended settings of the server and the proxy with their reasons, the most important first.
     package private(set) var settings: [String] = []
 
     init(_ behavior: ProxyBehavior) {
@@ -73,7 +73,7 @@ package struct ProxyVerdict: Sendable, Equatable {
     }
 
     private mutating func verifyAborts(_ seen: ProxyBehavior) {
-        if seen.abort == .looksComplete { refuse("unusable: to the server an interrupted body looks complete") }
+        if seen.abort == .looksComplete { refuse("unusable: an interrupted body looks complete to the server") }
         if seen.chunkedAbort == .looksComplete {
             limit(
                 "require lengths in the server (Onward: --require-length), because an interrupted body without a length looks complete"

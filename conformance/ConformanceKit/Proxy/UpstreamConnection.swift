@@ -13,7 +13,7 @@ final class UpstreamConnection {
     private var socket: ConnectedSocket?
 
     /// Reads the head of a request.
-    /// - Throws: ``WireFailure`` if none arrives, or if it is malformed.
+    /// - Throws: ``WireFailure`` if no head arrives, or if the head is malformed.
     init(_ socket: ConnectedSocket, transcript: Transcript, until deadline: Deadline) throws(WireFailure) {
         var bytes: [UInt8] = []
         var end: Int?

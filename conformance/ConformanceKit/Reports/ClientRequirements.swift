@@ -1,4 +1,4 @@
-/// The rows of the table of requirements whose role is the client: ID, level, section, requirement, one a line.
+/// The rows of the table of requirements whose role is the client. Each line has an ID, a level, a section and a text.
 enum ClientRequirements {
     static let table = #"""
         STF-13|MUST|4.1|Invalid Upload-Offset/Upload-Complete/Upload-Length in responses is treated as absent

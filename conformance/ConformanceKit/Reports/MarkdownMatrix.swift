@@ -3,7 +3,7 @@
 package struct MarkdownMatrix: Sendable {
     package let text: String
 
-    /// - Throws: ``RunFailure`` if the reports are of servers and of clients.
+    /// - Throws: ``RunFailure`` if some reports are of servers and others are of clients.
     package init(_ subjects: [MatrixSubject]) throws {
         guard let mode = subjects.first?.mode, subjects.allSatisfy({ $0.mode == mode }) else {
             throw RunFailure("reports of servers and of clients cannot be in the same matrix")
@@ -30,7 +30,8 @@ package struct MarkdownMatrix: Sendable {
     }
 
     private static func groups(of subjects: [MatrixSubject]) -> [String] {
-        // The order is that of the runs. A group that only a later report has follows the group that precedes it there.
+        // Groups have the order of the first report. A group that is only in a later report is inserted after the group
+        // that precedes it in that report.
         var groups: [String] = []
         for subject in subjects {
             var place = groups.startIndex
@@ -74,7 +75,7 @@ package struct MarkdownMatrix: Sendable {
         return lines
     }
 
-    /// Returns text that is valid in a cell of a table and on a line.
+    /// Returns text that is valid in a cell of a table and in an item of a list.
     private static func cell(_ text: String) -> String {
         var result = ""
         for character in VisibleText.of(String(text.prefix(160))) {

@@ -1,4 +1,4 @@
-/// Text in XML and HTML.
+/// Escapes text for XML and HTML.
 enum Markup {
     /// Escapes the characters that are markup, and replaces those that XML 1.0 does not allow.
     static func escaped(_ text: String) -> String {

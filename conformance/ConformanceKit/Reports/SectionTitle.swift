@@ -1,4 +1,4 @@
-/// The headings of the groups of cases, by the part of their IDs before the slash.
+/// The headings of the groups of cases. The group of a case is the part of its ID before the slash.
 enum SectionTitle {
     static func title(of group: String) -> String {
         if group.hasPrefix("v"), let version = Int(group.dropFirst()) { return "Interop \(version)" }

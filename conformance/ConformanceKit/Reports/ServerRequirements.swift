@@ -1,4 +1,4 @@
-/// The rows of the table of requirements whose role is the server: ID, level, section, requirement, one a line.
+/// The rows of the table of requirements whose role is the server. Each line has an ID, a level, a section and a text.
 enum ServerRequirements {
     static let table = #"""
         CRE-01|SHOULD|4.2.2|A request with a valid Upload-Complete on a supporting target creates an upload resource and announces it with 104

@@ -9,7 +9,7 @@ package struct TerminalReport {
         self.width = max(60, width)
     }
 
-    /// Returns the line of a case, after the heading of its section if it is the first case in it.
+    /// Returns the line of a case. The heading of the section precedes the line of its first case.
     package mutating func line(of result: CaseResult) -> String {
         let group = result.info.group
         var text = ""

@@ -42,7 +42,7 @@ enum TranscriptText {
         return pieces
     }
 
-    /// Returns ASCII characters unchanged, and all other bytes escaped as in C.
+    /// Returns printable ASCII characters unchanged except the backslash, and all other bytes escaped as in C.
     static func escaped(_ bytes: some Sequence<UInt8>) -> String {
         var text = ""
         for byte in bytes {

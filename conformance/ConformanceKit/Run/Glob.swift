@@ -8,7 +8,7 @@ struct Glob: Sendable {
         let text = Array(text)
         var position = 0
         var next = 0
-        // Where to continue if the text after the last star does not match.
+        // The positions at which to continue if the text after the last star does not match.
         var star: (pattern: Int, text: Int)?
         while position < text.count {
             if next < pattern.count, pattern[next] == "*" {

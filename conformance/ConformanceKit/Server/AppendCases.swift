@@ -159,7 +159,7 @@ enum AppendCases {
             covers: "APP-13", needs: ["4.4/interrupted-not-complete"]
         ) { t in
             let (connection, upload) = try t.interruptedAppend(sending: t.part * 2, of: t.part * 3)
-            // A retrieval may end the append before it has read all that arrived.
+            // An offset retrieval may end the append before the server has read all bytes that arrived.
             _ = try? connection.awaitEnding()
             let offset = try t.state(of: upload).offset
             try t.expect(
@@ -285,7 +285,7 @@ extension CaseContext {
         return (upload, responses)
     }
 
-    /// Sends appends below and above the offset of an upload, which is ``part``.
+    /// Creates an upload at offset ``part``, and sends appends at lower and higher offsets.
     func mismatches() throws -> [Response] {
         let upload = try newUpload(part)
         let offsets = [(Int64(part) - 1, false), (Int64(part) + 1, true), (0, false), (999_999_999_999_999, true)]

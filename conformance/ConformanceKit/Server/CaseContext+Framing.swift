@@ -1,5 +1,5 @@
 extension CaseContext {
-    /// Sends a creation with these lines and content, without changes.
+    /// Sends a creation with these field lines and this content, exactly as they are.
     /// - Returns: nil if the connection ends without a response.
     func answer(_ lines: [String], _ content: [UInt8]) throws -> Response? {
         let (connection, request) = try send(lines, content, version: "HTTP/1.1", hasHost: true)
@@ -8,7 +8,7 @@ extension CaseContext {
         return response
     }
 
-    /// Sends a creation with these lines and content, and another request after it.
+    /// Sends a creation with these field lines and this content, and another request after it.
     func answers(
         to lines: [String], _ content: [UInt8], version: String, hasHost: Bool, allowing leniency: Leniency
     ) throws -> RawAnswers {

@@ -22,7 +22,7 @@ enum CompletionCases {
             let upload = try t.newUpload(t.part, length: t.part)
             try t.expectState(of: upload, offset: Int64(t.part))
             let response = try t.appending(upload, at: Int64(t.part), complete: true, .bytes([]))
-            try t.expectSuccess(response, "to the append that finishes it")
+            try t.expectSuccess(response, "to the append that finishes the upload")
         },
         Case(
             "4.1.3/length-reached", .must, "compat",
@@ -59,7 +59,7 @@ enum CompletionCases {
         },
         Case(
             "4.1.2/refusal-is-not-completion", .must, "4.1.2",
-            "A refused append to a complete upload does not get ?1, which would mark the target's response.",
+            "The refusal of an append to a complete upload does not have ?1, because ?1 marks the target's response.",
             covers: "APP-21 APP-07",
             needs: ["4.1.2/completed-refuses-content"], ranks: Profile.explicitRanks
         ) { t in
@@ -92,7 +92,8 @@ enum CompletionCases {
 }
 
 extension CaseContext {
-    /// Expects that the upload, which has all content after `response`, is complete or is completed by an empty append.
+    /// Expects that the upload is complete, or that an empty append completes it. `response` is the answer to the request
+    /// with the last part of the content.
     fileprivate func expectEitherEnd(
         of upload: Upload, _ response: Response, to request: Request, length: Int
     ) throws {
@@ -110,7 +111,7 @@ extension CaseContext {
             try expect(finish.isSuccessful || finish.isRefusal, "the final response or a refusal", finish.summary)
             try expectFile(of: response, to: request, bytes(length))
         } else {
-            try expectSuccess(finish, "to the append that finishes it")
+            try expectSuccess(finish, "to the append that finishes the upload")
             try expectFile(of: finish, to: request, bytes(length))
         }
     }

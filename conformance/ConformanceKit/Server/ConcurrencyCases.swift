@@ -79,7 +79,7 @@ enum ConcurrencyCases {
             }
             for (index, racer) in racers.enumerated() {
                 let append = t.append(upload, at: 0, complete: false, .declared(Int64(count)))
-                // Three appends are running for certain, the others begin at the same time.
+                // The first three appends are running before the others begin. The others begin at the same time.
                 if index < 3 { try t.begin(append, on: racer.0) } else { try racer.0.send(append) }
             }
             for start in stride(from: 0, to: count, by: t.part) {

@@ -34,7 +34,7 @@ enum ConnectionCases {
             let request = t.append(upload, at: 7, complete: false, .bytes(content))
             t.remember(request, upload.endpoint)
             try connection.send(request)
-            // The connection may end before the response arrives: 9112/early-refusal tests that.
+            // The connection may end before the response arrives. The case 9112/early-refusal tests whether it arrives.
             if let answer = try connection.readResponseUnlessEnded() {
                 try t.expect(!answer.isSuccessful, "409 to an append at a wrong offset", answer.summary)
                 _ = connection.hasInput(within: .milliseconds(200))

@@ -140,7 +140,7 @@ enum CreationCases {
         ) { t in
             let (connection, upload, _) = try t.announcedUpload(sending: t.part * 2, of: t.part * 3)
             connection.endOutput()
-            // A retrieval may end the creation before it has read all that arrived.
+            // An offset retrieval may end the creation before the server has read all bytes that arrived.
             _ = try? connection.awaitEnding()
             let offset = try t.state(of: upload).offset
             try t.expect(offset > 0 && offset <= t.part * 2, "an offset in 1…\(t.part * 2)", "\(offset)")
@@ -214,7 +214,7 @@ enum CreationCases {
                 upload.location)
         },
         Case(
-            "4.2/other-method", .info, "4.2.1", "The responses to creations with other methods.",
+            "4.2/other-method", .info, "4.2.1", "The responses to creations with other methods are noted.",
             covers: "CRE-08", needs: ["4.2/create-empty"]
         ) { t in
             for method in ["POST", "PUT", "PATCH"] where method != t.subject.method {
@@ -234,7 +234,7 @@ extension CaseContext {
         if subject.limits.allSatisfy({ $0.key == "min-size" && $0.value == 0 }) { throw skip("there are no limits") }
     }
 
-    /// Expects that the finished file has this content, if it can be read.
+    /// Expects that the finished file has this content, if the file can be read.
     func expectFile(of response: Response, to request: Request, _ content: [UInt8]) throws {
         guard subject.allows(content.count), let fileURL = subject.fileURL(of: response, to: request, in: profile)
         else { return }

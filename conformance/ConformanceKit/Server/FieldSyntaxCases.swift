@@ -160,7 +160,7 @@ enum FieldSyntaxCases {
             let trailers = "\(name): \(value)\r\nUpload-Offset: 7\r\nUpload-Length: \(t.part)\r\n"
             try connection.send(Array("0\r\n\(trailers)\r\n".utf8))
             let response = try connection.readResponse()
-            try t.expect(t.profile.isComplete(response) != true, "not complete", response.summary)
+            try t.expect(t.profile.isComplete(response) != true, "not ?1 in the response", response.summary)
             let head = try t.exchange(t.retrieval(upload), with: upload)
             try t.expect(t.profile.isComplete(head) != true, "the upload not complete", head.summary)
             try t.expect(!head.fields.contains("Upload-Length"), "no Upload-Length", head.summary)

@@ -154,7 +154,8 @@ enum FramingCases {
     /// A case in which a creation with these field lines and this content is refused: with a status in `refusal` (nil for any
     /// status), or by closing the connection without a response.
     ///
-    /// Because the end of the content is unknown, the connection has to be closed, unless `leniency` allows otherwise.
+    /// Because the end of the content is unknown, the connection has to be closed, unless `leniency` contains
+    /// ``Leniency/openConnection``.
     private static func refusing(
         _ name: String, _ level: Level, _ section: String, _ requirement: String, covers: String, _ lines: [String],
         _ content: String, version: String = "HTTP/1.1", hasHost: Bool = true,
@@ -174,7 +175,8 @@ enum FramingCases {
                     answers.isEnded, "the end of the connection after \(first.status)",
                     "an open connection, or another response")
             }
-            // The request after the content may be answered, unless the content has no end and contains it.
+            // The server may answer the request after the content. If the content has no end, this request is part of the
+            // content and gets no response.
             let maximum = leniency.contains(.waiting) ? 1 : 2
             try t.expect(answers.count <= maximum, "no response to content", "\(answers.count) responses")
             if first.isSuccessful, let second = answers.second {

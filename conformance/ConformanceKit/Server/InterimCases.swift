@@ -141,7 +141,7 @@ enum InterimCases {
             }
         },
         Case(
-            "5/unknown-expectation", .info, "RFC 9110 10.1.1", "The response to an unknown expectation.",
+            "5/unknown-expectation", .info, "RFC 9110 10.1.1", "The response to an unknown expectation is noted.",
             covers: "INT-09", needs: ["4.2/complete"]
         ) { t in
             let request = t.creation(complete: true, .bytes(t.bytes(t.part))).with("Expect", "the-unexpected")
@@ -166,7 +166,7 @@ enum InterimCases {
             let (connection, _) = try t.slowAppend()
             let interim = try t.awaitProgress(on: connection)
             _ = try t.require(
-                interim, "104 with Upload-Offset among \(CaseContext.slowContent) bytes in 2.4 s", "none")
+                interim, "a 104 with Upload-Offset while \(CaseContext.slowContent) bytes are sent in 2.4 s", "none")
         },
         Case(
             "4.4/progress-kept", .must, "4.1.1",
@@ -198,7 +198,7 @@ enum InterimCases {
             if t.profile.rank <= 7 {
                 try t.expect(
                     announcements.dropFirst().allSatisfy { !$0.fields.contains("Location") },
-                    "Location in the first 104 alone",
+                    "Location only in the first 104",
                     announcements.last?.summary ?? "")
             }
             connection.reset()
@@ -219,7 +219,7 @@ enum InterimCases {
 }
 
 extension CaseContext {
-    /// The number of bytes during which a server is expected to report progress.
+    /// The size of content that is sent slowly. A server is expected to report progress while it receives the content.
     static let slowContent = 6 << 20
 
     /// Sends the head of a creation and returns the first 104.
@@ -240,7 +240,7 @@ extension CaseContext {
         try expect(response.isSuccessful, "2xx of the target \(why)", response.summary)
     }
 
-    /// Sends the head of an append of ``slowContent`` bytes and one more.
+    /// Sends the head of an append whose content has one byte more than ``slowContent``.
     func slowAppend() throws -> (connection: RawConnection, upload: Upload) {
         guard subject.allows(Self.slowContent + 1) else {
             throw skip("the limits of the server are too low for this case")

@@ -1,4 +1,4 @@
-/// Behavior that is correct besides a refusal after which the connection is closed.
+/// Behavior that is also correct, in addition to a refusal after which the server closes the connection.
 struct Leniency: OptionSet {
     let rawValue: Int
 

@@ -20,7 +20,7 @@ enum LimitCases {
                 "Accept-Patch: application/partial-upload", response.fields["Accept-Patch"] ?? "none")
         },
         Case(
-            "4.1.4/options-asterisk", .info, "4.1.4", "The limits in the response to OPTIONS *.", covers: "LIM-15"
+            "4.1.4/options-asterisk", .info, "4.1.4", "The limits in the response to OPTIONS * are noted.", covers: "LIM-15"
         ) { t in
             let response = try t.exchange(Request("OPTIONS", "*", t.profile.versionFields + t.subject.extraFields))
             t.note(response.summary)
@@ -42,8 +42,8 @@ enum LimitCases {
             }
         },
         Case(
-            "4.1.4/other-resource", .info, "4.1.4", "The response to OPTIONS on a resource that accepts no uploads.",
-            covers: "LIM-17"
+            "4.1.4/other-resource", .info, "4.1.4",
+            "The response to OPTIONS on a resource that accepts no uploads is noted.", covers: "LIM-17"
         ) { t in
             let target = "/.well-known/no-such-resource"
             let response = try t.exchange(Request("OPTIONS", target, t.profile.versionFields + t.subject.extraFields))

@@ -140,7 +140,7 @@ extension CaseContext {
         if subject.control == nil { throw skip("the harness did not start the server: see --start") }
     }
 
-    /// The size of the subject's disk.
+    /// Returns the size of the subject's disk. Skips the case if the subject has no disk of its own.
     func requireSmallDisk() throws -> Int64 {
         try requireControl()
         guard let size = subject.control?.diskSize else {

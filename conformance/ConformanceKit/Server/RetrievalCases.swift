@@ -68,7 +68,7 @@ enum RetrievalCases {
             let response = try t.exchange(t.retrieval(upload, "GET"), with: upload)
             try t.expect(
                 response.content.firstRange(of: t.bytes(t.part)) == nil, "none of the upload's bytes",
-                "\(response.contentSize) bytes with them")
+                "\(response.contentSize) bytes, which include them")
         },
         Case(
             "4.3/unknown", .must, "4.3.2", "A retrieval for an unknown upload is refused.", covers: "OFF-12 PRB-06",
@@ -143,7 +143,7 @@ enum RetrievalCases {
 }
 
 extension CaseContext {
-    /// Returns a URI of the same form as that of an upload, which does not exist.
+    /// Returns an upload whose URI has the same form as the URI of an existing upload. It does not exist on the server.
     func unknownUpload() throws -> Upload {
         let known = try newUpload()
         let target = known.endpoint.target

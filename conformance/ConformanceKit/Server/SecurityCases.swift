@@ -8,9 +8,10 @@ enum SecurityCases {
             var names: [[UInt8]] = []
             for _ in 0..<32 { names.append(Array(try t.newUpload().endpoint.target.utf8)) }
             try t.expect(Set(names).count == names.count, "32 different URIs", "\(Set(names).count)")
-            // Characters that all URIs share are not random. Each other position counts by the number of its characters.
+            // A position at which all URIs have the same character is not random. Random positions count by the size of
+            // their alphabet.
             let bits = Self.bits(of: names)
-            try t.expect(bits >= 100, "128 random bits", "some \(bits): \(String(decoding: names[0], as: UTF8.self))")
+            try t.expect(bits >= 100, "128 random bits", "about \(bits) in \(String(decoding: names[0], as: UTF8.self))")
         },
         Case(
             "13/no-information", .must, "13", "The URI of an upload does not contain the name of its target or file.",
@@ -53,7 +54,7 @@ enum SecurityCases {
                     .with("Content-Disposition", "inline; \(name)")
                 let response = try t.exchange(request)
                 try t.expect(response.status < 500, "a file with a safe name, or a refusal", response.summary)
-                try t.expect(!response.fields.contains("X-Test"), "one header section", "X-Test of \(name)")
+                try t.expect(!response.fields.contains("X-Test"), "no field X-Test", "X-Test from \(name)")
                 for field in ["Location", "Content-Location"] {
                     let place = (response.fields[field] ?? "").lowercased()
                     try t.expect(
@@ -109,7 +110,7 @@ enum SecurityCases {
         let alphabet = places.filter { $0.count > 1 }.reduce(into: Set<UInt8>()) { $0.formUnion($1) }
         let size = max(2, alphabet.count)
         let bitsEach = size <= 10 ? 3 : size <= 16 ? 4 : size <= 36 ? 5 : 6
-        // A counter or a clock has few different values at each position.
+        // The positions of a counter or a clock have few different values and do not count.
         return places.count { $0.count >= min(8, size / 2) } * bitsEach
     }
 }

@@ -13,7 +13,7 @@ enum VersionCases {
                 ranks: next.ranks, profile: profile, next.body)
         }
             + own(isBase ? "base" : name, profile).map { next in
-                // The cases on which the base depends have other IDs.
+                // In `needs`, the prefix `base/` matches no case: the needed cases have IDs such as 4.2/create-part.
                 isBase ? next.renamed("\(name)/" + next.id.dropFirst(5)) : next
             }
     }
@@ -114,7 +114,7 @@ enum VersionCases {
             },
             Case(
                 "\(name)/location-of-upload", .must, "-01 to -05",
-                "Up to version 6 Location in the final response to a creation is that of the upload, even if it is complete.",
+                "Up to version 6 the final response to a creation has the Location of the upload, even if the upload is complete.",
                 covers: "VER-11 VER-23", needs: ["\(name)/announcement", "\(name)/complete"], ranks: 3...6,
                 profile: profile
             ) { t in

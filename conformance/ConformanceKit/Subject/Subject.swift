@@ -5,7 +5,7 @@ import SystemCalls
 final class Subject {
     let settings: ServerSettings
     let endpoint: Endpoint
-    /// The profile of cases that name no profile.
+    /// The profile of the cases that do not specify a profile.
     var defaultProfile: Profile = .interop(8)
     /// The versions that the subject supports.
     var supportedProfiles: [Profile] = []
@@ -31,7 +31,7 @@ final class Subject {
     var timeout: Duration { settings.timeout }
     var extraFields: [(String, String)] { settings.fields }
 
-    /// Returns the request with the credentials of the second principal; nil if there is none.
+    /// Returns the request with the credentials of the second principal; nil if there is no second principal.
     func byOther(_ request: Request) -> Request? {
         guard !settings.otherFields.isEmpty else { return nil }
         var request = request
@@ -52,7 +52,7 @@ final class Subject {
 
     /// Returns the URL at which the file of a finished upload can be read; nil if it is unknown.
     func fileURL(of response: Response, to request: Request, in profile: Profile) -> Endpoint? {
-        // Up to version 6 Location is that of the upload; only Content-Location may be that of the file.
+        // Up to version 6 Location is the URL of the upload, and only Content-Location can be the URL of the file.
         let isUpload = download == .location && defaultProfile.rank > 6 && profile.rank <= 6
         return (isUpload ? .contentLocation : download)?.fileURL(in: response, to: request, at: endpoint)
     }
@@ -69,6 +69,6 @@ protocol SubjectControl: AnyObject {
     func start() throws
     /// Kills the server with SIGKILL.
     func kill() throws
-    /// The size in bytes of the file system that the server stores to, if it is small enough to be filled up.
+    /// The size in bytes of the file system in which the server stores uploads; nil if a case must not fill it up.
     var diskSize: Int64? { get }
 }

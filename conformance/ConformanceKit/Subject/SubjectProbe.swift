@@ -15,7 +15,7 @@ struct SubjectProbe {
         subject.announces = !subject.supportedProfiles.isEmpty
         if !subject.settings.profiles.isEmpty { subject.supportedProfiles = subject.settings.profiles }
         if subject.supportedProfiles.isEmpty {
-            // A server that never sends 104 may accept uploads.
+            // A server that never sends 104 can still accept uploads.
             var answer = "got no response"
             guard let accepted = try candidates.first(where: { try isAccepted(in: $0, &answer) }) else {
                 throw SetupFailure(
@@ -85,8 +85,7 @@ struct SubjectProbe {
         }
     }
 
-    /// Determines which part of a response gives the URL at which the uploaded file can be read, or whether it is the
-    /// request target.
+    /// Determines the URL at which the uploaded file can be read: the value of a response field, or the request target.
     private func findFileURLSource() throws {
         let context = CaseContext(subject: subject, profile: subject.defaultProfile, observations: observations)
         let content = context.bytes(subject.smallestContentSize)

@@ -16,7 +16,7 @@ package struct Deadline: Sendable, Comparable {
         Int32(clamping: max(0, (nanoseconds - SystemClock.monotonicNanoseconds() + 999_999) / 1_000_000))
     }
 
-    /// Waits for a time.
+    /// Waits for the given duration.
     package static func pause(_ time: Duration) {
         // The wait for a condition that is never true ends at the deadline.
         _ = Monitor(()).wait(until: Deadline(in: time).nanoseconds) { _ -> Void? in nil }

@@ -51,7 +51,7 @@ package struct Endpoint: Sendable, Hashable {
         if case .tcp(let host, _) = address { host } else { "localhost" }
     }
 
-    /// Resolves a reference such as the value of Location against this request's URL (RFC 3986 section 5.2).
+    /// Resolves a reference, such as the value of Location, against the URL of this endpoint (RFC 3986 section 5.2).
     ///
     /// - Returns: nil for a scheme other than `http` and `https`.
     func resolving(_ reference: String) -> Endpoint? {

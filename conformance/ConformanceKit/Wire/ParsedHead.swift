@@ -8,7 +8,7 @@ struct ParsedHead: Sendable {
     /// Deviations from RFC 9112 in spite of which the head could be parsed.
     var anomalies: [String] = []
 
-    /// Returns the position after the empty line that ends the header section; nil if `bytes` does not contain it yet.
+    /// Returns the position after the empty line that ends the header section; nil if this line has not arrived yet.
     static func end(of bytes: [UInt8], from start: Int) -> Int? {
         var index = start
         var lineIsEmpty = true

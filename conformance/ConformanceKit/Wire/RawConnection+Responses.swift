@@ -43,7 +43,7 @@ extension RawConnection {
         while finalHead == nil { try readHead(until: deadline) }
         guard let head = finalHead else { throw .malformed("no head") }
         let (request, sentAt) = awaited.isEmpty ? (nil, 0) : awaited.removeFirst()
-        if request == nil { observer.observe(unrequested: "a response to no request", in: transcript) }
+        if request == nil { observer.observe(unrequested: "a response without a request", in: transcript) }
         let body = try readContent(of: head, to: request?.method ?? "GET", until: deadline)
         finalHead = nil
         let response = Response(
@@ -71,7 +71,7 @@ extension RawConnection {
         }
     }
 
-    /// Parses the heads that have arrived, and returns whether that of the final response is one of them.
+    /// Parses the heads that have arrived, and returns whether the head of the final response is one of them.
     func responseHasBegun() throws(Errno) -> Bool {
         while finalHead == nil, ParsedHead.end(of: input, from: position) != nil {
             do throws(WireFailure) { try readHead(until: Deadline(in: .zero)) } catch { return true }

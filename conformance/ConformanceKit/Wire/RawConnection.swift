@@ -24,7 +24,7 @@ package final class RawConnection {
     package let timeout: Duration
     let transcript: Transcript
     let number: Int
-    /// How the peer ended the connection; nil if it has not ended it.
+    /// How the peer ended the connection; nil if the connection has not ended.
     package private(set) var ending: Ending?
     /// Whether sending failed because the peer accepts no more bytes.
     package private(set) var outputIsBroken = false
@@ -47,7 +47,7 @@ package final class RawConnection {
     private(set) var input: [UInt8] = []
     private(set) var position = 0
 
-    /// - Parameter stream: a stream that is connected to the endpoint already; nil opens one.
+    /// - Parameter stream: a stream that is connected to the endpoint already; nil to open a new stream.
     package init(
         _ endpoint: Endpoint, over stream: (any ByteStream)? = nil, timeout: Duration, transcript: Transcript,
         observer: any WireObserver
@@ -83,7 +83,7 @@ package final class RawConnection {
         return try send(content, stoppingAtResponse: stops, within: limit)
     }
 
-    /// Sets the requests that the bytes sent next contain.
+    /// Sets the requests that are in the bytes to send next.
     func expectResponses(to requests: Request...) {
         awaited = requests.map { ($0, SystemClock.monotonicNanoseconds()) }
     }
@@ -166,7 +166,7 @@ package final class RawConnection {
     }
 
     /// Waits until the peer has ended the connection, and discards the bytes that arrive before.
-    /// - Returns: nil if it has not ended the connection within `limit`.
+    /// - Returns: nil if the peer has not ended the connection within `limit`.
     func awaitEnding(within limit: Duration? = nil) throws(WireFailure) -> Ending? {
         let deadline = Deadline(in: limit ?? timeout)
         var discarded: Int64 = 0
@@ -225,7 +225,7 @@ package protocol WireObserver: AnyObject {
     func observe(_ response: Response, to request: Request, at endpoint: Endpoint)
     func observe(_ interim: InterimResponse, to request: Request, at endpoint: Endpoint)
     func observe(anomaly: String, in transcript: Transcript)
-    /// A response, or bytes, without a request to which they belong.
+    /// Receives a description of a response, or of bytes, that belong to no request.
     func observe(unrequested: String, in transcript: Transcript)
     func observe(sending request: Request, at endpoint: Endpoint)
 }
@@ -238,7 +238,7 @@ extension WireObserver {
 }
 
 extension RawConnection {
-    // MARK: - All or nothing
+    // MARK: - Sending completely
 
     /// Sends all of `bytes`.
     /// - Throws: ``WireFailure/reset(_:)`` if the peer accepts no more.
