@@ -16,7 +16,7 @@ extension OnwardConformance {
 
     static let list = ManualPage(
         "list", "list all cases and the requirements that each covers", usage: ["list"],
-        "Lists all cases with the requirements that each covers, and the requirements that none covers.")
+        "Lists all cases with the requirements that each covers, and the requirements that no case covers.")
 
     static let exitStatus = ManualSection(
         "Exit status",
@@ -83,9 +83,9 @@ extension ProxyCommand {
         "proxy", "test how the proxy at URL handles uploads", usage: ["proxy [OPTIONS] URL"],
         """
         Tests the proxy at URL. With --upstream-port this command is also the server behind the
-        proxy; otherwise it uses the server that is deployed there. The report shows how the
-        proxy handles interim responses, bodies, interruptions and early responses, and ends
-        with the recommended settings.
+        proxy; otherwise it uses the server that is deployed behind the proxy. The report shows
+        how the proxy handles interim responses, bodies, interruptions and early responses, and
+        ends with the recommended settings.
         """,
         options: ProxyOptions.table.map(\.manual),
         sections: [

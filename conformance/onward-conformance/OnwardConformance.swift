@@ -19,8 +19,9 @@ enum OnwardConformance {
     /// While this lock is held, the process is ending.
     private static let ending = Monitor(())
 
-    /// Starts a thread that waits for SIGINT or SIGTERM. Then it ends the programs that this process has started, removes
-    /// its temporary directories, and ends the process. Call it before any other thread is started.
+    /// Starts a thread that waits for SIGINT or SIGTERM. After a signal, this thread ends the programs that this
+    /// process has started, removes the temporary directories, and ends the process. Call this method before any other
+    /// thread is started.
     private static func handleEndSignals() throws(Errno) {
         let signals = ProcessControl.blockSignals(ProcessControl.endSignals)
         guard !signals.isEmpty else { return }

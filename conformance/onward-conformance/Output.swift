@@ -2,7 +2,7 @@ import SystemCalls
 
 /// Standard output. After the first error, or after ``stop()``, nothing more is written to it.
 enum Output {
-    /// The exit status EX_IOERR of sysexits.h, which differs from those of a verdict.
+    /// The exit status EX_IOERR of sysexits.h. It differs from the statuses that report a verdict.
     private static let inputOutput: Int32 = 74
 
     private static let failure = Monitor<Errno?>(nil)

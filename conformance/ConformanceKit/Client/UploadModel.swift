@@ -14,7 +14,7 @@ struct UploadModel: Sendable {
     /// The part of upload URIs that clients must keep secret.
     static let secret = "zk3v9q7w5t1x8m2c"
 
-    /// Returns the number of the upload with this path. A path that begins with `/moved` is the target of a redirection.
+    /// Returns the number of the upload with this path. The prefix `/moved`, which redirections add, is ignored.
     func upload(at target: String) -> Int? {
         let path = String(target.prefix { $0 != "?" }).replacing("/moved", with: "")
         return uploads.first { $0.path == path }?.number

@@ -1,7 +1,7 @@
 import FoundationEssentials
 
-/// The JSON report of a run of the server mode. `version` is the version of its schema. New members can be added without
-/// a new version.
+/// The JSON report of a run of the server mode. `version` is the version of its schema. New members can be added to the
+/// schema without a new version.
 package struct JSONReport: JSONDocument {
     private let version = 1
     private let harness = "onward-conformance"

@@ -1,6 +1,6 @@
 /// Makes text from a peer safe to print on a terminal and to write to a file.
 enum VisibleText {
-    /// Escapes control characters, and characters that change the direction of text, as in C and Swift. Newlines are kept.
+    /// Escapes control characters, and characters that change the direction of text, as in C and Swift. Keeps newlines.
     static func of(_ text: String) -> String {
         var result = String.UnicodeScalarView()
         for scalar in text.unicodeScalars {

@@ -103,8 +103,8 @@ final class Observations: WireObserver {
             else { return }
             upload = found
         }
-        // A server can answer concurrent requests in any order, so only offsets that arrived before this request was sent
-        // set the minimum.
+        // A server can answer concurrent requests in any order, so only offsets that arrived before this request was
+        // sent set the minimum.
         var reported = offsets[upload] ?? []
         var floor = reported.last { $0.arrivedAt < response.requestedAt }?.value ?? 0
         func look(at offset: Int64, in carrier: String, arrivedAt: Int64) {

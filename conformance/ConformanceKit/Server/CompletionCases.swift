@@ -92,8 +92,8 @@ enum CompletionCases {
 }
 
 extension CaseContext {
-    /// Expects that the upload is complete, or that an empty append completes it. `response` is the answer to the request
-    /// with the last part of the content.
+    /// Expects that the upload is complete, or that an empty append completes it. `response` is the answer to the
+    /// request with the last part of the content.
     fileprivate func expectEitherEnd(
         of upload: Upload, _ response: Response, to request: Request, length: Int
     ) throws {

@@ -175,8 +175,8 @@ enum FramingCases {
                     answers.isEnded, "the end of the connection after \(first.status)",
                     "an open connection, or another response")
             }
-            // The server may answer the request after the content. If the content has no end, this request is part of the
-            // content and gets no response.
+            // The server may answer the request after the content. If the content has no end, this request is part of
+            // the content and gets no response.
             let maximum = leniency.contains(.waiting) ? 1 : 2
             try t.expect(answers.count <= maximum, "no response to content", "\(answers.count) responses")
             if first.isSuccessful, let second = answers.second {

@@ -20,7 +20,8 @@ enum LimitCases {
                 "Accept-Patch: application/partial-upload", response.fields["Accept-Patch"] ?? "none")
         },
         Case(
-            "4.1.4/options-asterisk", .info, "4.1.4", "The limits in the response to OPTIONS * are noted.", covers: "LIM-15"
+            "4.1.4/options-asterisk", .info, "4.1.4", "The limits in the response to OPTIONS * are noted.",
+            covers: "LIM-15"
         ) { t in
             let response = try t.exchange(Request("OPTIONS", "*", t.profile.versionFields + t.subject.extraFields))
             t.note(response.summary)

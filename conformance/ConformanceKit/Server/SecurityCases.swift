@@ -11,7 +11,7 @@ enum SecurityCases {
             // A position at which all URIs have the same character is not random. Random positions count by the size of
             // their alphabet.
             let bits = Self.bits(of: names)
-            try t.expect(bits >= 100, "128 random bits", "about \(bits) in \(String(decoding: names[0], as: UTF8.self))")
+            try t.expect(bits >= 100, "128 random bits", "\(bits) bits in \(String(decoding: names[0], as: UTF8.self))")
         },
         Case(
             "13/no-information", .must, "13", "The URI of an upload does not contain the name of its target or file.",

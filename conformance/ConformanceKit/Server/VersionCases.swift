@@ -13,7 +13,7 @@ enum VersionCases {
                 ranks: next.ranks, profile: profile, next.body)
         }
             + own(isBase ? "base" : name, profile).map { next in
-                // In `needs`, the prefix `base/` matches no case: the needed cases have IDs such as 4.2/create-part.
+                // In the base profile the needed cases have other IDs, such as 4.2/create-part. `renamed` removes `needs`.
                 isBase ? next.renamed("\(name)/" + next.id.dropFirst(5)) : next
             }
     }
@@ -114,7 +114,7 @@ enum VersionCases {
             },
             Case(
                 "\(name)/location-of-upload", .must, "-01 to -05",
-                "Up to version 6 the final response to a creation has the Location of the upload, even if the upload is complete.",
+                "Up to version 6 the final response to a creation has the upload's Location, even after completion.",
                 covers: "VER-11 VER-23", needs: ["\(name)/announcement", "\(name)/complete"], ranks: 3...6,
                 profile: profile
             ) { t in

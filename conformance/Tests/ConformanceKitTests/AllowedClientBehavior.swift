@@ -1,4 +1,4 @@
-/// Behavior of the reference client that differs and that the draft allows: no scenario may report it as wrong.
+/// Unusual behavior of the reference client that the draft allows: no scenario may report it as wrong.
 enum AllowedClientBehavior: CaseIterable, Sendable {
     /// An interrupted transfer fails.
     case neverResumes
@@ -20,6 +20,6 @@ enum AllowedClientBehavior: CaseIterable, Sendable {
     case asksLikeBrowser
     /// Responses are read after all content was sent, and not at all if sending fails.
     case readsLate
-    /// A file has its size before it has its bytes, and a download that is cut has failed.
+    /// An interrupted download fails and leaves a file of the final size, in which the missing bytes are zero.
     case preallocates
 }

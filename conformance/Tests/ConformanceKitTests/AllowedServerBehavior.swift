@@ -1,4 +1,4 @@
-/// Behavior of the reference server that differs and that HTTP and the draft allow: no case may report it as wrong.
+/// Unusual behavior of the reference server that HTTP and the draft allow: no case may report it as wrong.
 enum AllowedServerBehavior: CaseIterable, Sendable {
     /// NUL and CR in a field value are replaced by spaces.
     case replacesControls
@@ -6,7 +6,7 @@ enum AllowedServerBehavior: CaseIterable, Sendable {
     case keepsConnectionWithoutHost
     /// The server waits for content of any length, even beyond 64 bits.
     case countsBeyondNumbers
-    /// The connection stays open after the refusal of transfer codings of which the last is chunked.
+    /// The connection stays open after the refusal of an unknown transfer coding, or of a repeated chunked coding.
     case skipsCodings
     /// A repeated chunked coding is handled as one.
     case normalizesCodings

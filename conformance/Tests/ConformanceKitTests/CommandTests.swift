@@ -5,7 +5,7 @@ import Testing
 
 @testable import ConformanceKit
 
-/// The executable: its output and its exit status.
+/// Tests of the output and the exit status of the executable.
 @Suite("onward-conformance", .timeLimit(.minutes(15)))
 struct CommandTests {
     @Test("list prints the cases with their requirements, and the uncovered requirements")
@@ -106,7 +106,7 @@ struct CommandTests {
     }
 
     @Test(
-        "SIGINT and SIGTERM end the program after its programs, and it removes its temporary directories",
+        "After SIGINT or SIGTERM the program ends the programs that it started, and removes its temporary directories",
         arguments: [SIGINT, SIGTERM],
         ["server --start", "client --command"])
     func signals(_ signal: Int32, _ mode: String) async throws {
@@ -183,7 +183,7 @@ struct CommandTests {
         #expect(traffic["4.2/no-104"]?["transferred"] as? Int == 300_000)
     }
 
-    @Test("Only the exit status of a client without the draft is verified")
+    @Test("If a client does not use the draft, only its exit status is verified")
     func plainClient() async throws {
         for (command, status) in [("curl -sS -f -T {file} {url}", Int32(0)), ("curl -s -T {file} {url}; true", 1)] {
             let (ending, output) = try await Self.run(

@@ -4,7 +4,7 @@ import SystemCalls
 
 @testable import ConformanceKit
 
-/// A small reverse proxy, correct unless it is given a fault. A connection carries one request.
+/// A small reverse proxy, which is correct unless it has a fault. Each connection carries one request.
 final class FaultProxy: Sendable {
     private let server: HostileServer
     var url: String { "http://127.0.0.1:\(server.port)/files/" }
@@ -32,7 +32,7 @@ private final class Relay: Sendable {
     }
 
     func run() throws {
-        // This thread reads until the other thread starts; then only the other thread does.
+        // This thread reads from `input` until the other thread starts. After that, only the other thread reads.
         nonisolated(unsafe) let input = PeerInput(client)
         guard let lines = try input.head(), let first = lines.first else { return }
         let words = first.split(separator: " ").map(String.init)
@@ -66,7 +66,8 @@ private final class Relay: Sendable {
         responseIsOver.withLock { $0 = true }
         responseIsOver.notifyAll()
         shutdown(client.rawValue, Int32(SHUT_WR))
-        // Bytes that the client still sends are read, because a reset would destroy the response.
+        // The thread still reads the bytes of the client: unread bytes would cause a reset, which would destroy the
+        // response.
         thread.join()
     }
 
@@ -139,7 +140,7 @@ private final class Relay: Sendable {
         } catch {
             if fault == .endsChunksCleanly, isChunked { send(Request.lastChunk, to: upstream) }
             if fault == .hidesAbort {
-                // The timeout of the upstream is shorter.
+                // This wait is longer than the timeout of the upstream.
                 _ = responseIsOver.wait(until: Deadline(in: .seconds(60)).nanoseconds) { $0 ? () : nil }
             } else {
                 shutdown(upstream.rawValue, Int32(SHUT_WR))

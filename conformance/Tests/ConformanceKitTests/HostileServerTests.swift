@@ -56,7 +56,7 @@ struct HostileServerTests {
     func bounds() async throws {
         let kept = try await onThread { () -> (Int, Int, Int64) in
             let server = try HostileServer { connection in
-                // If the request were not read, closing the connection would reset it.
+                // If the request were not read, the close would reset the connection.
                 _ = try? PeerInput(connection).head()
                 HostileServerTests.write(connection, "HTTP/1.1 200 OK\r\nContent-Length: 20971520\r\n\r\n")
                 let block = [UInt8](repeating: 0x61, count: 1 << 20)

@@ -3,7 +3,7 @@ import Testing
 
 @testable import ConformanceKit
 
-/// The Markdown matrix of reports.
+/// Tests of the Markdown matrix of reports.
 @Suite("Matrix")
 struct MatrixTests {
     private func report(_ url: String, _ outcomes: [(String, Outcome)]) throws -> Data {

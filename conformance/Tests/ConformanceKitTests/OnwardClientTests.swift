@@ -4,7 +4,7 @@ import Testing
 
 @testable import ConformanceKit
 
-/// The protocol suite: all scenarios of the harness, against the client of this package as an executable.
+/// The protocol suite: runs all scenarios of the harness with the client executable of this package.
 @Suite("onward put and get", .timeLimit(.minutes(15)))
 struct OnwardClientTests {
     /// Options of the client, and the scenarios that run against a client with these options.
@@ -46,7 +46,7 @@ struct OnwardClientTests {
         let report = try await Configuration.reports.report(of: Self.configurations[id] ?? .standard)
         let result = try #require(report.results.first { $0.info.id == id }, "\(report.failure ?? "did not run")")
         if let reason = Self.skipped[id] {
-            #expect(result.outcome.word == "skipped", "it is listed as skipped: \(reason)")
+            #expect(result.outcome.word == "skipped", "the scenario has to be skipped: \(reason)")
         } else {
             expectPass(result)
         }

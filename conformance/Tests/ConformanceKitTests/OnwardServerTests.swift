@@ -6,7 +6,7 @@ import Testing
 
 @testable import ConformanceKit
 
-/// The protocol suite: all cases of the harness, against the server of this package as an executable.
+/// The protocol suite: runs all cases of the harness with the server executable of this package.
 @Suite("onward serve", .timeLimit(.minutes(15)))
 struct OnwardServerTests {
     /// Cases that the standard configuration skips, and the configuration in which each of them has to pass.
@@ -48,7 +48,7 @@ struct OnwardServerTests {
         let report = try await ServerConfiguration.reports.report(of: configuration)
         let result = try #require(report.results.first { $0.info.id == id }, "\(report.failure ?? "did not run")")
         if let reason = Self.skipped[id] {
-            #expect(result.outcome.word == "skipped", "it is listed as skipped: \(reason)")
+            #expect(result.outcome.word == "skipped", "the case has to be skipped: \(reason)")
         } else {
             expectPass(result)
         }
@@ -89,7 +89,7 @@ struct OnwardServerTests {
         }
     }
 
-    @Test("A server that leaves the process group of its command cannot be killed, which is an error")
+    @Test("If a server leaves the process group of its command, the attempt to kill it reports an error")
     func escaped() async throws {
         let directory = try TemporaryDirectory()
         let pidFile = directory.path + "/pid"

@@ -4,10 +4,10 @@ import SystemCalls
 
 @testable import ConformanceKit
 
-/// A response as the wire kit received it. HTTPSemantics has another type of this name.
+/// The response type of ConformanceKit. HTTPSemantics has another type with the same name.
 typealias Response = ConformanceKit.Response
 
-/// A small client of the draft, correct unless it is given a defect.
+/// A small client of the draft, which is correct unless it has a defect.
 final class ReferenceClient: Candidate {
     private let defect: ClientDefect?
     let habit: AllowedClientBehavior?
@@ -75,7 +75,7 @@ class ReferenceTransfer {
         return isOwn || client.has(leak) ? [("Authorization", "Bearer reference")] : []
     }
 
-    /// Records a failed attempt.
+    /// Records a failed attempt, and waits before the next attempt.
     func fail(after seconds: Int64? = nil) throws {
         failures += 1
         try checkTime()

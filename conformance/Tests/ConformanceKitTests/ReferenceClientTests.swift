@@ -6,7 +6,7 @@ import Testing
 /// Tests of the client mode, with a client without defects and with a client for each defect.
 @Suite("Reference client", .timeLimit(.minutes(15)), .serialized)
 struct ReferenceClientTests {
-    @Test("A client without a defect passes all scenarios, in each run")
+    @Test("A client without a defect passes all scenarios, and two runs have the same outcomes")
     func unbroken() async throws {
         async let another = Self.run(nil)
         let report = try await Self.run(nil)
@@ -23,7 +23,7 @@ struct ReferenceClientTests {
         }
         #expect(report.exitStatus(strict: true) == 0)
         #expect(report.count("pass") > 110)
-        // Scenarios that a client that resumes must not skip.
+        // A client that resumes transfers must not skip these scenarios.
         let required = [
             "4.1.1/lower", "4.1.1/lower-progress", "4.3/impossible", "4.4/conflict-lower", "4.4/conflict-beyond",
             "4.4/finish", "9651/length", "9651/offset-plus",
@@ -35,7 +35,7 @@ struct ReferenceClientTests {
 
     @Test("Each defect is detected")
     func broken() async throws {
-        // Six runs at the same time, because they mostly wait. More would exceed the timeouts.
+        // Six runs are active at the same time, because a run mostly waits. With more runs, timeouts would expire.
         var remaining = ClientDefect.allCases[...]
         try await withThrowingTaskGroup(of: (ClientDefect, ClientReport).self) { group in
             func next() {
@@ -75,7 +75,7 @@ struct ReferenceClientTests {
         #expect(!result.transcript.isEmpty, "\(defect)")
     }
 
-    @Test("Behavior that the draft allows a client fails no MUST", arguments: AllowedClientBehavior.allCases)
+    @Test("A client with behavior that the draft allows fails no MUST", arguments: AllowedClientBehavior.allCases)
     func legal(_ habit: AllowedClientBehavior) async throws {
         let musts = ClientSuite.cases.filter { $0.level == .must }.map(\.id)
         let direction = habit == .preallocates ? "14/" : ""

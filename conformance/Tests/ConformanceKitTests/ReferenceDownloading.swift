@@ -79,7 +79,7 @@ final class ReferenceDownloading: ReferenceTransfer {
         return Partial(status: head.status, fields: head.fields, bytes: bytes, isComplete: isComplete)
     }
 
-    /// Waits until more bytes arrive.
+    /// Waits for more bytes, and returns whether the wait succeeded.
     private func receives(on connection: RawConnection) -> Bool {
         let deadline = Deadline(in: Self.timeout)
         while !deadline.isOver, !task.shouldKill() {

@@ -3,7 +3,8 @@ import SystemCalls
 
 @testable import ConformanceKit
 
-/// A small server of the draft, in all its versions, correct unless it is given a defect.
+/// A small server that implements all versions of the draft, and is correct unless it has a defect.
+///
 /// Creations are sent to `/files/`; Location is the URL of a finished file. The state in memory survives ``kill()``.
 final class ReferenceServer: SubjectControl, Sendable {
     struct State {

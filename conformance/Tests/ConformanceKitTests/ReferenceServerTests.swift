@@ -45,7 +45,7 @@ struct ReferenceServerTests {
         #expect(report.results.map(\.outcome) == [.pass, .pass])
     }
 
-    @Test("Behavior that HTTP allows a server fails no MUST", arguments: AllowedServerBehavior.allCases)
+    @Test("A server with behavior that HTTP allows fails no MUST", arguments: AllowedServerBehavior.allCases)
     func legal(_ liberty: AllowedServerBehavior) async throws {
         let needed = ["4.2/complete", "4.2/chunked-complete", "4.2/create-empty", "4.4/append", "4.4/offset-mismatch"]
         let affected = liberty == .completesAtLength ? ["4.*", "v5/*", "v6/*", "10/*"] : ["9112/*"]
@@ -59,7 +59,7 @@ struct ReferenceServerTests {
         }
     }
 
-    @Test("Cases with two principals are skipped if there is only one")
+    @Test("Cases with two principals are skipped if there is only one principal")
     func onePrincipal() async throws {
         let report = try await Self.run(nil, only: ["13/*other*", "13/foreign-hidden"], others: [])
         #expect(report.results.count == 3)

@@ -65,7 +65,7 @@ extension ReferenceSession {
         return isRead ? request.integer("Upload-Length") : nil
     }
 
-    /// Whether the upload is complete without `?1`.
+    /// Whether the upload is complete because its content has reached the declared length.
     private func completesAtLength(_ id: String, _ request: ReferenceRequest) -> Bool {
         guard server.takes(.completesAtLength), (5...6).contains(request.rules) else { return false }
         return server.state.withLock { state in

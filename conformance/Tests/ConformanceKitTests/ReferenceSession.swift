@@ -78,7 +78,7 @@ final class ReferenceSession {
         try finish(answer(request), to: request)
     }
 
-    /// Returns field lines without invalid characters, or unchanged if the defect is that the server accepts them.
+    /// Returns the field lines as the server parses them. A defect or an allowed behavior changes lines with CR or NUL.
     private func readable(_ lines: ArraySlice<String>) -> [String] {
         lines.flatMap { line -> [String] in
             if has(.splitsLinesAtCR) { return line.split(separator: "\r").map(String.init) }
@@ -88,7 +88,7 @@ final class ReferenceSession {
         }
     }
 
-    /// Returns the framing of a request that has to be refused, if it can be determined.
+    /// Returns the framing of a request that has to be refused; nil unless the allowed behavior needs this framing.
     private static func framing(
         of head: RequestHead, despite refusal: FramingRefusal, _ liberty: AllowedServerBehavior?
     ) -> MessageFraming? {
@@ -224,7 +224,7 @@ final class ReferenceSession {
         ("Upload-Offset", has(.paddedOffsets) ? "0\(offset)" : "\(offset)")
     }
 
-    /// A refusal by the upload protocol.
+    /// Returns a response that refuses a request as the draft requires.
     func refusal(
         _ status: Int, _ request: ReferenceRequest, type: String? = nil, offset: Int? = nil,
         members: [(String, Int64)] = [], fields: [(String, String)] = []

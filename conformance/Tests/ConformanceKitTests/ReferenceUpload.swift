@@ -8,7 +8,7 @@ struct ReferenceUpload {
     var isComplete = false
     var isGone = false
     let created = SystemClock.monotonicNanoseconds()
-    /// A number that every request that takes over the upload increases.
+    /// A number that increases whenever a request takes over the upload.
     var epoch = 0
     /// The connection of the running creation or append.
     var holder: FileDescriptor?

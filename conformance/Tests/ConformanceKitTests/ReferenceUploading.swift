@@ -167,7 +167,7 @@ final class ReferenceUploading: ReferenceTransfer {
         return try handleResponse(response, isLast: isComplete, count: isComplete ? size : 0, isCreation: true)
     }
 
-    /// Sends the content, and another request during it.
+    /// Sends the content of a creation, and sends another request before the content is complete.
     private func create(during connection: RawConnection) throws -> Bool {
         guard let upload else { throw ReferenceFailure.failed }
         try connection.send(Array(content.prefix(100_000)))
@@ -254,7 +254,7 @@ final class ReferenceUploading: ReferenceTransfer {
         note(response.fields)
         var offset = response.integer("Upload-Offset")
         if profile.isComplete(response) == true {
-            // The final response is lost. It was no success if content is missing.
+            // The final response was lost. If content is missing, this response cannot have been a success.
             guard offset == size || client.has(.treatsEarlyEndAsSuccess) else { throw ReferenceFailure.failed }
             return true
         }

@@ -72,7 +72,7 @@ struct ReportTests {
         #expect(try Counter.count(JUnitReport(report([], failure: Self.hostile), strict: true).text)["error"] == 1)
     }
 
-    @Test("The reports of a server are also made for a client")
+    @Test("JUnit, HTML and terminal reports can also be made for a client")
     func client() throws {
         let report = clientReport(Self.outcomes)
         #expect(report.exitStatus(strict: false) == 1)

@@ -55,7 +55,7 @@ enum ServerConfiguration: String, Sendable, CaseIterable {
     }
 
     /// Runs cases over TLS for two principals.
-    /// - Parameter trust: which certificates the client trusts; `nil` is the server's own.
+    /// - Parameter trust: the certificates that the client trusts; `nil` for the certificate of the server.
     func run(trusting trust: TLSTrust?, only: [String]) async throws -> RunReport {
         let identity = try SelfSignedCertificate(.ecdsa)
         let directory = try TemporaryDirectory()
@@ -91,7 +91,8 @@ enum ServerConfiguration: String, Sendable, CaseIterable {
     }
 }
 
-/// Reports by configuration. Each is made once, when a test first needs it, and no two are made at the same time.
+/// Reports by configuration. A configuration runs once, when a test first needs its report. Only one configuration runs
+/// at a time.
 actor Reports<Configuration: Hashable & Sendable, Report: Sendable> {
     private let run: @Sendable (Configuration) async throws -> Report
     private var tasks: [Configuration: Task<Report, any Error>] = [:]

@@ -18,7 +18,7 @@ struct SuiteTests {
         #expect(cases.count > 200)
     }
 
-    @Test("Every section of an ID is in the list of sections")
+    @Test("The group of every case ID is in the list of sections, or is a version or a rule for every exchange")
     func sections() {
         let groups = Set(cases.map(\.group)).subtracting(ServerSuite.sections)
         #expect(groups.isSubset(of: ["v3", "v4", "v5", "v6", "v7", "v8", "4.1", "4.1.1", "9110", "9457"]))
@@ -126,7 +126,7 @@ struct SuiteTests {
     }
 
     @Test(
-        "An unsupported URL is an error", arguments: ["", "files", "https://", "http://", "http://a:0/", "ftp://a/"])
+        "An unsupported URL is rejected", arguments: ["", "files", "https://", "http://", "http://a:0/", "ftp://a/"])
     func noURL(_ text: String) {
         #expect(Endpoint(text) == nil)
     }
