@@ -188,10 +188,10 @@ extension ProxyRun {
         }
         let how = upstream?.ending == .reset ? "as a reset" : "as a close"
         switch abort {
-        case .seen(let time, 0): return (.good, "the server sees it after \(time) ms \(how); no bytes are lost")
+        case .seen(let time, 0): return (.good, "the server detects it after \(time) ms \(how); no bytes are lost")
         case .seen(let time, let missing):
-            return (.poor, "the server sees it after \(time) ms \(how); \(missing) of \(Self.part) bytes are lost")
-        case .hidden: return (.poor, "the server does not see it within \(bench.timeout.milliseconds) ms")
+            return (.poor, "the server detects it after \(time) ms \(how); \(missing) of \(Self.part) bytes are lost")
+        case .hidden: return (.poor, "the server does not detect it within \(bench.timeout.milliseconds) ms")
         case .looksComplete: return (.bad, "the server receives a body that ends as if it were complete")
         case .neverReceived: return (.bad, "the server never receives the request")
         }

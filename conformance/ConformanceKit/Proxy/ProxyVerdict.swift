@@ -59,12 +59,12 @@ package struct ProxyVerdict: Sendable, Equatable {
                 "interim responses: on, but no more than \(maximum) for one request (Onward limits them for requests from proxies); "
                     + "otherwise `Onward-Interim: off`")
         case .firstOnly?:
-            limit("interim responses: on; only the first one is forwarded, so clients see no progress")
+            limit("interim responses: on; only the first one is forwarded, so clients get no progress")
         case .late?:
             limit("interim responses: on or off; they arrive only with the final response, too late to be used")
         case .dropped?:
             limit(
-                "interim responses: on or off; none is forwarded, so clients learn the upload's URL only from the final response"
+                "interim responses: on or off; none is forwarded, so clients get the upload's URL only in the final response"
             )
         case .treatedAsFinal?: limit(off + "the proxy handles the first 104 as the final response")
         case .fatal(let what)?: limit(off + "after a 104 the upload ends with \(what)")
@@ -81,7 +81,7 @@ package struct ProxyVerdict: Sendable, Equatable {
         }
         if seen.abort == .hidden || (seen.chunkedAbort == .hidden && seen.abort != .hidden) {
             limit(
-                "the server does not see that a client closed its connection: set an idle timeout in the server")
+                "the server does not detect that a client closed its connection: set an idle timeout in the server")
         }
         if case .seen(_, let missing)? = seen.abort, missing > 0 {
             limit("\(missing) bytes were lost when the client closed its connection: clients have to send them again")

@@ -22,8 +22,8 @@ package struct MarkdownMatrix: Sendable {
         lines.append("| **all** | " + subjects.map { "**\(Self.count($0.cases))**" }.joined(separator: " | ") + " |")
         lines += [
             "",
-            "A cell has the numbers of passed/tested cases, and of problems: ✗ a MUST is not met, ! a SHOULD is not met, "
-                + "? not verified. Cases about features that a subject does not offer are not counted.",
+            "A cell has the numbers of passed/tested cases, and of problems: ✗ a MUST is not met, ! a SHOULD is not "
+                + "met, ? not verified. Cases about features that a subject does not offer are not counted.",
         ]
         for subject in subjects { lines += Self.details(of: subject) }
         text = lines.joined(separator: "\n") + "\n"

@@ -111,7 +111,7 @@ enum ConcurrencyCases {
             let other = try t.newUpload(t.part)
             try t.expectState(of: other, offset: Int64(t.part))
             try connection.send(t.bytes(t.part, from: t.part))
-            try t.expectSuccess(connection.readResponse(), "to the append that was under way")
+            try t.expectSuccess(connection.readResponse(), "to the append that was running")
         },
         Case(
             "4.6/finish-race", .must, "4.4.2", "Two concurrent completing appends complete the upload once.",

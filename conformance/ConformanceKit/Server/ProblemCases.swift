@@ -27,7 +27,7 @@ enum ProblemCases {
         },
         Case(
             "7/inconsistent-length", .may, "7.2",
-            "A problem document about inconsistent lengths comes with 400 and has the type inconsistent-upload-length.",
+            "A problem document about inconsistent lengths has status 400 and the type inconsistent-upload-length.",
             covers: "LEN-04", needs: ["4.1.3/changed"], ranks: Profile.explicitRanks
         ) { t in
             let upload = try t.newUpload(t.part, length: t.part * 3)

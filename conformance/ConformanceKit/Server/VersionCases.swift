@@ -13,7 +13,7 @@ enum VersionCases {
                 ranks: next.ranks, profile: profile, next.body)
         }
             + own(isBase ? "base" : name, profile).map { next in
-                // In the base profile the needed cases have other IDs, such as 4.2/create-part. `renamed` removes `needs`.
+                // In the base profile the needed cases have other IDs, so the renamed copy has no `needs`.
                 isBase ? next.renamed("\(name)/" + next.id.dropFirst(5)) : next
             }
     }
