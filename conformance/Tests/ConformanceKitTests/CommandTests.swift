@@ -18,7 +18,7 @@ struct CommandTests {
     }
 
     @Test(
-        "An invalid command line ends with status 2, one line and a reference to the help",
+        "For an invalid command line the program prints one line and a reference to the help, and ends with status 2",
         arguments: [
             "", "verify", "server", "server --profile 9 http://127.0.0.1:1/", "server --timeout 0 http://127.0.0.1:1/",
             "server --header nonsense http://127.0.0.1:1/", "server --json", "server --nonsense http://127.0.0.1:1/",

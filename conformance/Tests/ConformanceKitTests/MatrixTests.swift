@@ -45,7 +45,7 @@ struct MatrixTests {
         #expect(places == places.sorted() && places[0] > 0)
     }
 
-    @Test("A file that is not a report is an error")
+    @Test("A file that is not a report causes an error")
     func others() throws {
         let report = try #require(String(data: report("http://a/", [("4.2/x", .pass)]), encoding: .utf8))
         for (text, reason) in [

@@ -107,7 +107,7 @@ struct ProxyTests {
     }
 
     @Test(
-        "A fault of a proxy is detected together with the server behind it",
+        "A fault of a proxy in front of a deployed server is detected",
         arguments: [(ProxyFault.losesRange, "range", "poor"), (ProxyFault.endsChunksCleanly, "abort-chunked", "bad")])
     func changed(_ fault: ProxyFault, _ id: String, _ grade: String) async throws {
         let report = try await Self.deploy(fault, timeout: .seconds(20))
@@ -116,7 +116,7 @@ struct ProxyTests {
     }
 
     @Test(
-        "A fault that holds a message back is detected together with the server behind the proxy",
+        "A fault that holds a message back in front of a deployed server is detected",
         .enabled(if: mayWait, "make test-proxies"),
         arguments: [
             (ProxyFault.buffersBodies, "body", "bad"), (ProxyFault.buffersChunkedBodies, "body-chunked", "poor"),

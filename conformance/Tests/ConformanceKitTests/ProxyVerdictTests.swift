@@ -35,7 +35,7 @@ struct ProxyVerdictTests {
         #expect(behavior { $0.refusedMethods = ["PATCH"] }.usability == .unusable)
     }
 
-    @Test("A proxy with a fault for which there is a setting is usable")
+    @Test("A proxy with a fault for which there is a setting is usable with this setting")
     func limited() {
         for verdict in [
             behavior { $0.interim = .treatedAsFinal }, behavior { $0.interim = .fatal("503") },

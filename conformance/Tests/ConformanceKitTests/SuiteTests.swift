@@ -93,7 +93,7 @@ struct SuiteTests {
         #expect(Glob(pattern).matches(text) == matches)
     }
 
-    @Test("SHA-2 equals the examples of FIPS 180-4")
+    @Test("SHA-256 and SHA-512 return the digests of the examples in FIPS 180-4")
     func hashes() {
         func hexadecimal(_ bytes: [UInt8]) -> String {
             bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
