@@ -8,7 +8,7 @@ extension FuzzTarget {
     static let server = FuzzTarget(
         name: "server", maximumLength: 8192, dictionary: RequestText.dictionary,
         seeds: { generator in serverSeeds(&generator, tokens: [nil]) },
-        check: { input throws(Violation) in try open.take(Array(input)) })
+        check: { input throws(Violation) in try open.process(Array(input)) })
 
     /// Bytes on a connection to a server with tokens. The seeds contain only one of them, which allows reading.
     static let guardedServer = FuzzTarget(
@@ -16,7 +16,7 @@ extension FuzzTarget {
         seeds: { generator in
             serverSeeds(&generator, tokens: [nil, "no-token-of-this-server", ServerUnderTest.readerToken])
         },
-        check: { input throws(Violation) in try guarded.take(Array(input)) })
+        check: { input throws(Violation) in try guarded.process(Array(input)) })
 
     private static let open = ServerSeries(isGuarded: false)
     private static let guarded = ServerSeries(isGuarded: true)

@@ -8,7 +8,7 @@ final class ServerSeries: Sendable {
 
     init(isGuarded: Bool) { self.isGuarded = isGuarded }
 
-    func take(_ input: [UInt8]) throws(Violation) {
+    func process(_ input: [UInt8]) throws(Violation) {
         try current.withLock { server throws(Violation) in
             if let used = server, used.count >= Self.inputsPerServer {
                 server = nil
@@ -19,7 +19,7 @@ final class ServerSeries: Sendable {
                     throw Violation("no server can be started: \(error)")
                 }
             }
-            try server?.take(input)
+            try server?.process(input)
         }
     }
 

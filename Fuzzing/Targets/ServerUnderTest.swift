@@ -75,7 +75,7 @@ final class ServerUnderTest {
     }
 
     /// Sends one input and checks the responses and the files.
-    func take(_ input: [UInt8]) throws(Violation) {
+    func process(_ input: [UInt8]) throws(Violation) {
         count += 1
         let (sent, hasUpload) = try filledIn(input)
         let plain = sent.filter { $0 != WireConversation.separator }

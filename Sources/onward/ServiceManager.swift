@@ -50,7 +50,7 @@ final class ServiceManager: Sendable {
     /// Reports that the store is being opened. Recovery can take long. After a start timeout the manager would restart
     /// the server, and the recovery would begin again. So the start timeout is extended until the returned object is
     /// released.
-    func notifyOpening(_ root: String, sign interval: Int64 = 10_000_000_000) throws(Errno) -> OpeningNotifier? {
+    func notifyOpening(_ root: String, every interval: Int64 = 10_000_000_000) throws(Errno) -> OpeningNotifier? {
         guard let notifications else { return nil }
         send("STATUS=Opening \(Self.line(root))")
         return try OpeningNotifier(every: interval) {

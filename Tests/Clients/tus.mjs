@@ -2,7 +2,7 @@
 //
 //     node --import=./tus-dependencies.mjs tus.mjs CHECKOUT ENDPOINT SOURCE PROTOCOL
 //
-// Each object has the name of the way, and either `url` (the client reported success) or `error`.
+// Each object has the name of the variant, and either `url` (the client reported success) or `error`.
 import { createReadStream, existsSync, readFileSync } from 'node:fs'
 import { resolve as resolvePath } from 'node:path'
 import { Readable } from 'node:stream'
@@ -71,13 +71,13 @@ const ways = {
   parallel: () => send(content, { parallelUploads: 2 }),
 }
 
-for (const [way, run] of Object.entries(ways)) {
+for (const [variant, run] of Object.entries(ways)) {
   let timer
   const late = new Promise((done) => {
     timer = setTimeout(() => done({ error: 'no end in 30 s' }), 30_000)
   })
   const outcome = await Promise.race([run().catch((error) => ({ error: String(error) })), late])
   clearTimeout(timer)
-  console.error(JSON.stringify({ way, ...outcome }))
+  console.error(JSON.stringify({ variant, ...outcome }))
 }
 process.exit(0)

@@ -35,7 +35,7 @@ import Testing
         #expect(!fields.isEmpty && Fields().isEmpty)
     }
 
-    @Test func setReplacesInPlaceOfTheFirst() {
+    @Test func setKeepsThePositionOfTheFirstLine() {
         var fields = Fields([("x", "0"), ("A", "1"), ("y", "2"), ("a", "3"), ("z", "4")])
         fields.set("a", "new")
         #expect(fields.map(\.value) == ["0", "new", "2", "4"])

@@ -81,9 +81,9 @@ import Testing
                 // January and February, 1 March and 31 December.
                 for day in 1...length {
                     defer { count += 1 }
-                    let isTurn =
+                    let isBoundaryDay =
                         (day == 1 && [0, 1, 2].contains(month)) || (day == length && [0, 1, 11].contains(month))
-                    guard year % 100 == 0 || isTurn else { continue }
+                    guard year % 100 == 0 || isBoundaryDay else { continue }
                     let seconds = -62_167_219_200 + Int64(count) * 86_400 + Int64(count % 86_400)
                     let date = HTTPDate(secondsSinceEpoch: seconds)
                     let prefix = "\(days[count % 7]), \(day < 10 ? "0" : "")\(day) \(names[month]) "

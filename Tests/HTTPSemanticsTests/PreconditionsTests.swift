@@ -23,7 +23,7 @@ import Testing
     }
 
     @Test("without conditions every request and its range are permitted")
-    func nothingAsked() {
+    func withoutConditions() {
         let none = Preconditions(fields: ["Range": "bytes=0-"], now: PreconditionsTests.now)
         #expect(none.isEmpty && none.evaluate(method: .get, current: nil) == .proceed)
         #expect(none.rangeApplies(current: current))

@@ -240,8 +240,8 @@ struct Disk {
             Self.resize(&file.content, to: offset + bytes.count)
             if Bool.random(using: &generator) {
                 let start = max(oldSize, offset)
-                let refuse = [UInt8](repeating: 0xDB, count: offset + bytes.count - start)
-                Self.write(refuse[...], at: start, to: &file.content)
+                let staleBytes = [UInt8](repeating: 0xDB, count: offset + bytes.count - start)
+                Self.write(staleBytes[...], at: start, to: &file.content)
             }
         }
         // A write is torn between pages or between single sectors.

@@ -24,10 +24,10 @@ struct Expectation {
         uploads = Array(repeating: Upload(), count: history.uploads.count)
         contents = Array(repeating: [nil], count: History.names.count)
         underWay = Array(repeating: [], count: History.names.count)
-        for (index, note) in history.notes where index <= position { take(note, history) }
+        for (index, note) in history.notes where index <= position { apply(note, history) }
     }
 
-    private mutating func take(_ note: HistoryEntry, _ history: History) {
+    private mutating func apply(_ note: HistoryEntry, _ history: History) {
         switch note {
         case .created(let upload): uploads[upload].isKnown = true
         case .acknowledged(let upload, let offset): uploads[upload].offset = max(uploads[upload].offset, offset)

@@ -10,7 +10,7 @@ import UploadStorage
 /// acknowledged state was lost.
 @main
 enum PowerLoss {
-    private static let crashesOfOne = 12
+    private static let crashesPerHistory = 12
 
     static func main() {
         let count = environment("ONWARD_HISTORIES").flatMap { Int($0) } ?? 100
@@ -23,7 +23,7 @@ enum PowerLoss {
             defer { try? Directory.remove(place) }
             for seed in first..<first + UInt64(count) {
                 var trial = CrashSimulation(seed: seed, place: place)
-                let failure = try trial.run(script(seed), crashes: crashesOfOne)
+                let failure = try trial.run(script(seed), crashes: crashesPerHistory)
                 crashes += trial.crashes
                 guard let failure else { continue }
                 report(try shrink(failure, seed, place), seed)

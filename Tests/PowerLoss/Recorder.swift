@@ -185,7 +185,7 @@ final class Recorder: Sendable {
 
     /// Replaces the inode number by the file's number, which is the same in every image, and the change time, which no
     /// program can set, by the modification time.
-    func disguise(_ descriptor: CInt, _ path: UnsafePointer<CChar>?, _ status: inout stat) {
+    func normalizeStatus(_ descriptor: CInt, _ path: UnsafePointer<CChar>?, _ status: inout stat) {
         state.withLock { state in
             guard state.root != nil else { return }
             var file: Int?

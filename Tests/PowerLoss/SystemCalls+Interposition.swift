@@ -123,7 +123,7 @@ public func interposedFutimens(_ descriptor: CInt, _ times: UnsafePointer<timesp
 @_cdecl("fstat")
 public func interposedFstat(_ descriptor: CInt, _ status: UnsafeMutablePointer<stat>) -> CInt {
     let result = Real.fstat(descriptor, status)
-    if result == 0 { recorder.disguise(descriptor, nil, &status.pointee) }
+    if result == 0 { recorder.normalizeStatus(descriptor, nil, &status.pointee) }
     return result
 }
 
@@ -133,6 +133,6 @@ public func interposedFstatat(
     _ directory: CInt, _ path: UnsafePointer<CChar>, _ status: UnsafeMutablePointer<stat>, _ flags: CInt
 ) -> CInt {
     let result = Real.fstatat(directory, path, status, flags)
-    if result == 0 { recorder.disguise(directory, path, &status.pointee) }
+    if result == 0 { recorder.normalizeStatus(directory, path, &status.pointee) }
     return result
 }

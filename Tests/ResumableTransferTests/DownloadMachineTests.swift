@@ -327,7 +327,7 @@ struct DownloadMachineTests {
     }
 
     @Test("a server that alternates between two representations ends the download")
-    func flapping() {
+    func alternatingRepresentations() {
         var machine = DownloadMachine.sample()
         for number in 0..<100 {
             guard machine.failure == nil else {

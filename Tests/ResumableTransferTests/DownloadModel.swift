@@ -105,8 +105,8 @@ struct DownloadModel {
         var content = answer.content
         if chance(40), !content.isEmpty, !answer.isUncut {
             // Without a length the end may be missing although all bytes are there.
-            let least = answer.fields.contains("Content-Length") ? 1 : 0
-            content.removeLast(chance(30) ? least : Int.random(in: least...content.count, using: &generator))
+            let minimum = answer.fields.contains("Content-Length") ? 1 : 0
+            content.removeLast(chance(30) ? minimum : Int.random(in: minimum...content.count, using: &generator))
             ending = .cut(.connection)
         }
         switch machine.reception(of: head) {
@@ -143,7 +143,7 @@ struct DownloadModel {
         }
         guard start > 0, isSame == true || chance(30), !chance(10) else { return whole }
         if start >= version.bytes.count { return unsatisfied(version, current) }
-        return lie(part(version, from: start, current), version, start)
+        return withFault(part(version, from: start, current), version, start)
     }
 
     private mutating func unsatisfied(_ version: Version, _ number: Int) -> Answer {
@@ -163,8 +163,8 @@ struct DownloadModel {
             version: number)
     }
 
-    private mutating func lie(_ honest: Answer, _ version: Version, _ start: Int) -> Answer {
-        var answer = honest
+    private mutating func withFault(_ correct: Answer, _ version: Version, _ start: Int) -> Answer {
+        var answer = correct
         let size = version.bytes.count
         switch Int.random(in: 0..<16, using: &generator) {
         case 0:

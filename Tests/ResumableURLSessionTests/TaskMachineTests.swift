@@ -89,7 +89,7 @@ struct TaskMachineTests {
     }
 
     @Test("an aborted task stops its run, and the task ends even if it is canceled before the run has stopped")
-    func givingUp() {
+    func aborting() {
         var machine = TaskMachine()
         _ = machine.resume()
         #expect(machine.abort() == .pause)

@@ -55,9 +55,9 @@ import Testing
         let end = start + content
         #expect((verdict == .accept) == (end <= min(length ?? maxSize, maxSize)), "seed \(seed)")
         guard verdict == .accept else { return }
-        let isWhole = length == nil || length == end
+        let isComplete = length == nil || length == end
         #expect(
-            counter.end() == (isWhole ? .complete(length: end) : .short(length: length ?? 0, received: end)),
+            counter.end() == (isComplete ? .complete(length: end) : .short(length: length ?? 0, received: end)),
             "seed \(seed)")
     }
 }

@@ -42,7 +42,7 @@ import Testing
     }
 
     @Test("CRE-13 LEN-11: empty content can be a complete representation", arguments: Dialect.allCases)
-    func emptyWhole(dialect: Dialect) throws {
+    func emptyRepresentation(dialect: Dialect) throws {
         for length in [nil, 0] as [Int64?] {
             for framing in [MessageFraming.none, .length(0), .chunked] {
                 let decision = dialect.creation(complete: true, framing: framing, length: length)
@@ -85,10 +85,10 @@ import Testing
         arguments: Dialect.allCases
     )
     func unannounced(dialect: Dialect) {
-        let whole = dialect.creation(complete: true, framing: .length(10)).decide(limits: unlimited, announces: false)
+        let completeDecision = dialect.creation(complete: true, framing: .length(10)).decide(limits: unlimited, announces: false)
         // Up to version 6 the final response must contain the URL of the upload resource.
-        #expect((whole.createdPlan != nil) == (dialect < .interop7))
-        #expect(whole.plan?.completion == .atEnd)
+        #expect((completeDecision.createdPlan != nil) == (dialect < .interop7))
+        #expect(completeDecision.plan?.completion == .atEnd)
         let part = dialect.creation(complete: false, framing: .length(10)).decide(limits: unlimited, announces: false)
         #expect(part.createdPlan != nil)
     }
@@ -101,7 +101,7 @@ import Testing
     }
 
     @Test("CRE-29: chunked content of unknown length is complete at its end", arguments: Dialect.allCases)
-    func chunkedWhole(dialect: Dialect) throws {
+    func chunkedRepresentation(dialect: Dialect) throws {
         let plan = try #require(
             dialect.creation(complete: true, framing: .chunked).decide(limits: unlimited).createdPlan)
         var counter = ContentCounter(plan)

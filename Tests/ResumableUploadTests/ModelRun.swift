@@ -11,7 +11,7 @@ struct ModelRun {
     let source: [UInt8]
     private(set) var server: ModelServer
     /// Whether the client sends only correct offsets, lengths and content; connections break even then.
-    var isHonest = false
+    var isCorrect = false
     /// The largest offset that a response has reported.
     private var published: Int64 = 0
 
@@ -49,7 +49,7 @@ struct ModelRun {
         if chance(25) { retrieve() }
         if chance(40) { server.process() }
         let offset = Int64(server.stored.count)
-        let isRight = isHonest || chance(75)
+        let isRight = isCorrect || chance(75)
         let request = request(offset: isRight ? offset : Int64.random(in: 0...70, using: &random))
         check(request, isCreation: false) { $0.append(request) }
     }
@@ -62,7 +62,7 @@ struct ModelRun {
         let rest = source.count - start
         var completes = chance(30)
         var size = completes && chance(80) ? rest : Int.random(in: 0...rest, using: &random)
-        if isHonest {
+        if isCorrect {
             if let limit = server.limits.maxAppendSize { size = min(size, Int(limit)) }
             completes = completes && size == rest
         } else if chance(15) {
@@ -72,11 +72,11 @@ struct ModelRun {
         while content.count < size { content.append(.random(in: 0...255, using: &random)) }
         let framing: MessageFraming = chance(40) ? .chunked : .length(Int64(size))
         var declared: Bool? = completes
-        if !isHonest, chance(10) { declared = nil }
+        if !isCorrect, chance(10) { declared = nil }
         var length: Int64?
-        if chance(40) { length = isHonest || chance(80) ? Int64(source.count) : .random(in: 0...70, using: &random) }
+        if chance(40) { length = isCorrect || chance(80) ? Int64(source.count) : .random(in: 0...70, using: &random) }
         var fields = dialect.append(complete: declared, offset: offset, length: length)
-        if !isHonest, chance(4) { fields.remove("Content-Type") }
+        if !isCorrect, chance(4) { fields.remove("Content-Type") }
         var request = ModelServer.Request(dialect: dialect, fields: fields, framing: framing, content: content)
         request.piece = Int.random(in: 1...30, using: &random)
         if chance(25) {
@@ -128,7 +128,7 @@ struct ModelRun {
         }
 
         if let response { verify(response, to: request) }
-        if isHonest, !isDone, !before.isProcessing, server.exists, !request.isInterrupted {
+        if isCorrect, !isDone, !before.isProcessing, server.exists, !request.isInterrupted {
             #expect(response?.status.isSuccessful ?? true, comment)
             #expect(grown == Int64(request.content.count), comment)
         }

@@ -110,8 +110,8 @@ struct ModelServer {
             return isCreation ? responses.created(location: "/u/1", state: state) : responses.appended(state: state)
         case .short:
             return responses.refused(.inconsistentLength(detail: "They differ."), offset: state.offset, limits: limits)
-        case .complete(let whole):
-            length = whole
+        case .complete(let finalLength):
+            length = finalLength
             isProcessing = true
             return nil
         }

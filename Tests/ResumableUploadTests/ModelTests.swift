@@ -16,9 +16,9 @@ import Testing
     @Test(
         "APP-01 APP-09 OFF-11 VER-22: a correct client completes its upload despite broken connections",
         arguments: 0..<500 as Range<UInt64>)
-    func honest(seed: UInt64) {
+    func correctClient(seed: UInt64) {
         var run = ModelRun(seed: seed)
-        run.isHonest = true
+        run.isCorrect = true
         run.create()
         for _ in 0..<200 where !run.isDone { run.step() }
         #expect(run.isDone, "seed \(seed)")

@@ -121,8 +121,8 @@ import Testing
         #expect(response.fields["Cache-Control"] == "no-store")
         #expect(!response.fields.contains("ETag"))
         #expect(response.fields.completeness(in: dialect) == false)
-        let whole = UploadState(offset: 100, length: 100, phase: .complete(Response(status: 201)))
-        #expect(dialect.responses.retrieved(state: whole).fields.completeness(in: dialect) == true)
+        let completedState = UploadState(offset: 100, length: 100, phase: .complete(Response(status: 201)))
+        #expect(dialect.responses.retrieved(state: completedState).fields.completeness(in: dialect) == true)
     }
 
     @Test("OFF-04: the response to a retrieval has no length if no length was declared", arguments: Dialect.allCases)

@@ -4,7 +4,7 @@ import Testing
 
 @Suite struct TusProtocolTests {
     @Test("A request uses tus 1.0 if it has Tus-Resumable and no field that only the draft defines")
-    func spoken() {
+    func detection() {
         #expect(TusProtocol.isUsed(by: ["Tus-Resumable": "1.0.0"]))
         #expect(TusProtocol.isUsed(by: ["tus-resumable": "0.2.2", "Upload-Length": "5", "Upload-Metadata": "a"]))
         #expect(TusProtocol.isUsed(by: ["Tus-Resumable": "1.0.0", "Upload-Offset": "0", "Upload-Concat": "partial"]))

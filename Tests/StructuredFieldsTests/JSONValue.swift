@@ -43,23 +43,23 @@ private struct Reader {
         while let byte = current, " \t\r\n".utf8.contains(byte) { position += 1 }
     }
 
-    mutating func take(_ literal: StaticString) -> Bool {
-        let wanted = "\(literal)".utf8
-        guard text[position...].starts(with: wanted) else { return false }
-        position += wanted.count
+    mutating func skipLiteral(_ literal: StaticString) -> Bool {
+        let expected = "\(literal)".utf8
+        guard text[position...].starts(with: expected) else { return false }
+        position += expected.count
         return true
     }
 
     mutating func expect(_ literal: StaticString) throws {
         skipWhitespace()
-        guard take(literal) else { throw JSONValue.Malformed(offset: position) }
+        guard skipLiteral(literal) else { throw JSONValue.Malformed(offset: position) }
     }
 
     mutating func value() throws -> JSONValue {
         skipWhitespace()
-        if take("null") { return .null }
-        if take("true") { return .boolean(true) }
-        if take("false") { return .boolean(false) }
+        if skipLiteral("null") { return .null }
+        if skipLiteral("true") { return .boolean(true) }
+        if skipLiteral("false") { return .boolean(false) }
         switch current {
         case UInt8(ascii: "\""): return .string(try string())
         case UInt8(ascii: "["): return .array(try array())
@@ -78,12 +78,12 @@ private struct Reader {
     mutating func array() throws -> [JSONValue] {
         try expect("[")
         skipWhitespace()
-        if take("]") { return [] }
+        if skipLiteral("]") { return [] }
         var elements: [JSONValue] = []
         repeat {
             elements.append(try value())
             skipWhitespace()
-        } while take(",")
+        } while skipLiteral(",")
         try expect("]")
         return elements
     }
@@ -91,7 +91,7 @@ private struct Reader {
     mutating func object() throws -> [String: JSONValue] {
         try expect("{")
         skipWhitespace()
-        if take("}") { return [:] }
+        if skipLiteral("}") { return [:] }
         var members: [String: JSONValue] = [:]
         repeat {
             skipWhitespace()
@@ -99,7 +99,7 @@ private struct Reader {
             try expect(":")
             members[name] = try value()
             skipWhitespace()
-        } while take(",")
+        } while skipLiteral(",")
         try expect("}")
         return members
     }

@@ -10,7 +10,7 @@ import Testing
         try body(try FileDescriptor.open(directory.path, [.readOnly, .directory]), directory.path)
     }
 
-    @Test func contentComesBack() throws {
+    @Test func writtenContentIsReadBack() throws {
         try withDirectory { directory, _ in
             let file = try directory.open(at: "f", [.readWrite, .create, .exclusive])
             try file.write(Array("hello".utf8), at: 3)
@@ -47,7 +47,7 @@ import Testing
         }
     }
 
-    @Test func aFileWithoutANameGetsOne() throws {
+    @Test func anUnnamedFileCanBeLinked() throws {
         try withDirectory { directory, _ in
             let file = try directory.open(at: ".", [.readWrite, .nameless], mode: 0o640)
             #expect(try directory.entryNames() == [] && file.status().isRegular && file.canBeLinked)
@@ -76,7 +76,7 @@ import Testing
         }
     }
 
-    @Test func aLockBelongsToOneDescription() throws {
+    @Test func aLockExcludesOtherDescriptors() throws {
         try withDirectory { directory, _ in
             let other: FileDescriptor
             do {
@@ -92,7 +92,7 @@ import Testing
         }
     }
 
-    @Test func lockEndsWithItsOwnerWhoeverElseHasACopy() throws {
+    @Test func aLockIsReleasedEvenIfACopyOfItsDescriptorIsOpen() throws {
         try withDirectory { directory, _ in
             var file: FileDescriptor? = try directory.open(at: "lock", [.readWrite, .create])
             #expect(try file?.tryLock() == true)

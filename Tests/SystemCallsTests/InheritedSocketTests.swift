@@ -68,14 +68,14 @@ struct InheritedSocketTests {
     }
 
     @Test("Sending fails for an invalid address and without a service manager")
-    func nobody() throws {
+    func withoutManager() throws {
         for address in ["", "/", "relative", "vsock:2:1"] {
             #expect(throws: Errno.invalidArgument) { try NotificationSocket(address: address) }
         }
         #expect(throws: Errno.nameTooLong) {
             try NotificationSocket(address: "/" + String(repeating: "x", count: 200))
         }
-        let nobody = try NotificationSocket(address: "/nonexistent/notify")
-        #expect(throws: Errno.noSuchFile) { try nobody.send("READY=1") }
+        let withoutManager = try NotificationSocket(address: "/nonexistent/notify")
+        #expect(throws: Errno.noSuchFile) { try withoutManager.send("READY=1") }
     }
 }

@@ -3,7 +3,7 @@ import Testing
 @testable import SystemCalls
 
 @Suite struct MonitorTests {
-    @Test func threadsMeet() throws {
+    @Test func aThreadWaitsForOtherThreads() throws {
         let monitor = Monitor(0)
         let threads = try (0..<4).map { _ in
             try WorkerThread(name: "adds-many-numbers") {

@@ -91,12 +91,12 @@ struct TokenAuthorizerTests {
     @Test("With public reading no token is needed to read")
     func publicReading() throws {
         let authorizer = try authorizer(publicRead: true)
-        let nobody = try identify(authorizer, [])
+        let unidentified = try identify(authorizer, [])
         let path = try PathSegments(decoding: "/files/x")
-        #expect(nobody == .anonymous)
-        #expect(authorizer.refusal(of: nobody, .read, at: path) == nil)
+        #expect(unidentified == .anonymous)
+        #expect(authorizer.refusal(of: unidentified, .read, at: path) == nil)
         for operation in [AccessOperation.discover, .readMetrics, .create, .write] {
-            #expect(authorizer.refusal(of: nobody, operation, at: path)?.problem.status == 401)
+            #expect(authorizer.refusal(of: unidentified, operation, at: path)?.problem.status == 401)
         }
         #expect(throws: AuthorizationRefusal.self) { try identify(authorizer, [], method: .put) }
         #expect(try allowed(authorizer, "token-of-maker", at: "/files/x") == [.discover, .read, .create])

@@ -79,9 +79,9 @@ struct UploadExplanationTests {
         #expect(Set(all.map(\.word)).count == all.count)
         #expect(Set(all.map(\.word)) == Set(InterimOmission.words))
         #expect(Set(all.map(\.sentence)).count == all.count)
-        for skip in all {
-            #expect(skip.word.allSatisfy { $0.isASCII && ($0.isLowercase || $0 == "-") }, "\(skip)")
-            #expect(skip.sentence.unicodeScalars.allSatisfy { (0x20..<0x7F).contains($0.value) }, "\(skip)")
+        for entry in all {
+            #expect(entry.word.allSatisfy { $0.isASCII && ($0.isLowercase || $0 == "-") }, "\(entry)")
+            #expect(entry.sentence.unicodeScalars.allSatisfy { (0x20..<0x7F).contains($0.value) }, "\(entry)")
         }
     }
 }

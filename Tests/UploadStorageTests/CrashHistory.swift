@@ -13,7 +13,7 @@ struct CrashHistory {
     }
 
     /// The state of one upload according to the responses that the client received.
-    private struct Known {
+    private struct ReportedState {
         var id: UploadID
         var content: [UInt8]
         /// The largest offset that was reported to the client.
@@ -30,7 +30,7 @@ struct CrashHistory {
     private let script: [Action]?
     private let crashStep: Int
     private let withFaults: Bool
-    private var uploads: [Known] = []
+    private var uploads: [ReportedState] = []
     private(set) var problems: [String] = []
     /// The steps of the store before the first crash, with the error of each failed step.
     private(set) var steps: [String] = []
@@ -139,7 +139,7 @@ struct CrashHistory {
         guard let name = PublishedName(segments: names.randomElement(using: &generator) ?? ["a"]) else { return }
         let lease = try store.create(.testing(length: Int64(size), digests: [.sha256]))
         guard let id = lease.id else { return report("an upload without id") }
-        uploads.append(Known(id: id, content: content, lease: lease, name: name))
+        uploads.append(ReportedState(id: id, content: content, lease: lease, name: name))
     }
 
     private mutating func lease(_ index: Int, _ store: UploadStore) throws -> UploadLease {

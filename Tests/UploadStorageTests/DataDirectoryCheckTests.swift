@@ -71,7 +71,7 @@ import Testing
         #expect(try findings(path).map(\.kind) == [.fileRemoved])
     }
 
-    enum Harm: CaseIterable {
+    enum Alteration: CaseIterable {
         case none, blobGone, blobShort, blobLong, strangeBytes, fileGone, fileChanged, fileCut, row, page, unlock
         case usage, count
 
@@ -92,10 +92,10 @@ import Testing
         }
     }
 
-    private func inflict(_ harm: Harm, on fixture: Fixture) throws {
+    private func apply(_ alteration: Alteration, on fixture: Fixture) throws {
         let blob = fixture.path + "/uploads/" + fixture.blob
         let file = fixture.path + "/files/dir/a"
-        switch harm {
+        switch alteration {
         case .none: break
         case .blobGone: try FileManager.default.removeItem(atPath: blob)
         case .blobShort: truncate(blob, 3)
@@ -123,13 +123,13 @@ import Testing
         }
     }
 
-    @Test("a check reports the kind of each change or damage, and changes nothing", arguments: Harm.allCases)
-    func harms(_ harm: Harm) throws {
+    @Test("a check reports the kind of each change or damage, and changes nothing", arguments: Alteration.allCases)
+    func alterations(_ alteration: Alteration) throws {
         let fixture = try Fixture()
-        try inflict(harm, on: fixture)
+        try apply(alteration, on: fixture)
         let before = try snapshot(fixture.path)
         let found = try findings(fixture.path)
-        #expect(Set(found.map(\.kind)) == Set(harm.expected), "\(found)")
+        #expect(Set(found.map(\.kind)) == Set(alteration.expected), "\(found)")
         #expect(try snapshot(fixture.path) == before)
     }
 

@@ -170,7 +170,7 @@ import Testing
     }
 
     @Test("OFF-18: the old file is kept until the answer of a publication is stored", arguments: [false, true])
-    func unrecorded(_ failsForGood: Bool) throws {
+    func unrecorded(_ failsPermanently: Bool) throws {
         let fixture = try StoreFixture(.memory)
         try publishOld(name("x"), fixture)
         let lease = try fixture.store.create(.testing())
@@ -180,14 +180,14 @@ import Testing
         fixture.plan.fail([.commit], after: .rename, with: .inputOutput)
         #expect(throws: StoreError.self) { try lease.publish(.testing(name("x"))) }
         fixture.plan.fail(.commit, with: nil)
-        if failsForGood { fixture.plan.fail(.synchronize, with: .inputOutput) }
+        if failsPermanently { fixture.plan.fail(.synchronize, with: .inputOutput) }
         lease.release()
         _ = fixture.store.sweep()
         fixture.plan.fail(.synchronize, with: nil)
         _ = fixture.store.sweep()
         try fixture.reopen()
         let content = try fixture.store.publishedFile(name("x")).readAll()
-        if failsForGood {
+        if failsPermanently {
             #expect(content == Self.old)
             #expect(throws: StoreError.gone(reason: "its file could not be made durable")) {
                 try fixture.store.lease(id)
@@ -286,17 +286,17 @@ import Testing
         for operation in operations { fixture.plan.fail(operation, with: nil) }
         if restarts { try fixture.reopen(losingPower: false) }
         #expect(fixture.store.sweep().orphans == 0)
-        let isRecorded = operations.contains(.commit)
+        let recordFails = operations.contains(.commit)
         // Without a record of the failure the next start publishes the file again.
         #expect(
-            try fixture.store.publishedFile(name("x")).readAll() == (restarts && isRecorded ? Self.new : Self.old))
+            try fixture.store.publishedFile(name("x")).readAll() == (restarts && recordFails ? Self.new : Self.old))
         #expect(try fixture.blobCount() == 0)
         try fixture.reopen()
         #expect(
-            try fixture.store.publishedFile(name("x")).readAll() == (restarts && isRecorded ? Self.new : Self.old))
+            try fixture.store.publishedFile(name("x")).readAll() == (restarts && recordFails ? Self.new : Self.old))
         _ = fixture.store.sweep()
         #expect(fixture.store.sweep() == SweepReport())
-        let bytes = Int64(restarts && isRecorded ? Self.new.count : Self.old.count)
+        let bytes = Int64(restarts && recordFails ? Self.new.count : Self.old.count)
         #expect(fixture.store.usage(of: "alice") == Usage(publishedBytes: bytes))
     }
 

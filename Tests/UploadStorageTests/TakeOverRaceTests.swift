@@ -118,7 +118,7 @@ import Testing
     @Test(
         "concurrent acknowledgments, take-overs, cancellations, sweeps and a close cause no deadlock",
         arguments: StoreKind.allCases, [1, 2, 3])
-    func turmoil(_ kind: StoreKind, _ seed: UInt64) throws {
+    func concurrency(_ kind: StoreKind, _ seed: UInt64) throws {
         let fixture = try StoreFixture(kind) { $0.keepCompleted = .seconds(0) }
         let store = fixture.store
         let ids = Monitor<[UploadID]>([])

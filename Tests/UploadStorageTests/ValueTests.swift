@@ -40,7 +40,7 @@ import Testing
         #expect(PublishedName.Directory(segments: []) == .root)
     }
 
-    @Test func savedFormsComeBack() throws {
+    @Test func savedValuesAreReadBackUnchanged() throws {
         var upload = NewUpload.testing(length: 12, digests: [.sha256, .sha512], expiresAt: 99)
         upload.limits = UploadLimits(maxSize: 1, minSize: 2, maxAppendSize: 3, minAppendSize: 4, maxAge: 5)
         upload.dialect = .interop6
@@ -57,9 +57,9 @@ import Testing
     @Test("decoding changed and truncated saved forms never crashes", arguments: [1 as UInt64, 2, 3])
     func savedFormsAreChecked(_ seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
-        let whole = NewUpload.testing(length: 12, digests: [.sha256]).savedBytes
+        let original = NewUpload.testing(length: 12, digests: [.sha256]).savedBytes
         for _ in 0..<2000 {
-            var bytes = whole
+            var bytes = original
             for _ in 0..<Int.random(in: 1...4, using: &generator) {
                 bytes[Int.random(in: bytes.indices, using: &generator)] = .random(in: 0...255, using: &generator)
             }

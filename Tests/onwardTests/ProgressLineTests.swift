@@ -77,7 +77,7 @@ struct ProgressLineTests {
     }
 
     @Test("100 % is shown only if all bytes are transferred")
-    func whole() {
+    func completeTransfer() {
         #expect(line(2_999_999_999, of: 3_000_000_000, 1).text(columns: 79).contains(" 99 %"))
         #expect(line(3_000_000_000, of: 3_000_000_000, 1).text(columns: 79).contains("100 %"))
         #expect(line(0, of: 0, nil).text(columns: 79).contains("100 %"))

@@ -69,11 +69,11 @@ struct SentFilesListTests {
         try list.append(entry(members[0]))
         let before = try place.bytes(name)
         try list.append(entry(members[1]))
-        let whole = try place.bytes(name)
-        for end in before.count..<whole.count {
-            try place.directory().replace(name, with: Data(whole[..<end]))
+        let original = try place.bytes(name)
+        for end in before.count..<original.count {
+            try place.directory().replace(name, with: Data(original[..<end]))
             // The record can be complete without the line feed at its end.
-            let isThere = end >= whole.count - 1
+            let isThere = end >= original.count - 1
             #expect(try found(name, place)?.text == (isThere ? members[..<2] : members[..<1]).map(\.path), "\(end)")
             let again = try #require(SentFilesList(name, in: try place.directory()))
             try again.append(entry(members[2]))
@@ -88,19 +88,19 @@ struct SentFilesListTests {
         let members = members(20)
         let list = try SentFilesList(of: members, in: try place.directory())
         for member in members { try list.append(entry(member)) }
-        let whole = try place.bytes(list.fileName)
-        let start = try #require(whole.firstRange(of: Array(#"{"sent""#.utf8))?.lowerBound)
+        let original = try place.bytes(list.fileName)
+        let start = try #require(original.firstRange(of: Array(#"{"sent""#.utf8))?.lowerBound)
         var generator = SeededGenerator.part(1)
         for _ in 0..<100 {
-            var bytes = whole
-            bytes[Int.random(in: start..<whole.count, using: &generator)] ^=
+            var bytes = original
+            bytes[Int.random(in: start..<original.count, using: &generator)] ^=
                 1 << UInt8.random(in: 0...7, using: &generator)
             try place.directory().replace(list.fileName, with: Data(bytes))
             // A lost line feed does not join two records, because two line feeds separate them.
             let count = try #require(try found(list.fileName, place)).text.count
             #expect(count >= 19, "seed \(SeededGenerator.runSeed)")
         }
-        try place.directory().replace(list.fileName, with: Data(whole + [UInt8](repeating: 0, count: 100)))
+        try place.directory().replace(list.fileName, with: Data(original + [UInt8](repeating: 0, count: 100)))
         #expect(try found(list.fileName, place)?.text.count == 20)
     }
 

@@ -78,10 +78,10 @@ struct StateTests {
     func damaged() throws {
         let saved = SavedTransfer(
             identity: Self.identity, options: .init(), savedAt: 5, resumeData: try Self.resumeData())
-        let whole = try saved.stored.encoded()
+        let original = try saved.stored.encoded()
         var generator = SeededGenerator.part(2)
         for _ in 0..<300 {
-            var data = whole
+            var data = original
             data[Int.random(in: 0..<data.count, using: &generator)] = .random(in: 0...255, using: &generator)
             if Bool.random(using: &generator) { data = data.prefix(Int.random(in: 0..<data.count, using: &generator)) }
             _ = try? SavedTransfer.decode(Data(data), from: "x")

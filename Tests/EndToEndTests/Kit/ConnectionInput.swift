@@ -28,11 +28,11 @@ final class ConnectionInput {
         }
     }
 
-    /// Passes the bytes that have arrived to `body`: at least one, and no more than `most`.
+    /// Passes the bytes that have arrived to `body`: at least one, and no more than `maxCount`.
     /// - Returns: The number of bytes.
-    func take(_ most: Int, _ body: (UnsafeRawBufferPointer) -> Void) throws -> Int {
+    func readPart(_ maxCount: Int, _ body: (UnsafeRawBufferPointer) -> Void) throws -> Int {
         if filled.isEmpty { try fill() }
-        let part = filled.prefix(most)
+        let part = filled.prefix(maxCount)
         buffer.withUnsafeBytes { body(UnsafeRawBufferPointer(rebasing: $0[part])) }
         filled = filled.dropFirst(part.count)
         return part.count

@@ -23,7 +23,7 @@ final class FaultProxy: Sendable {
         var after: Int
         /// The number of bytes in the other direction after which the connection is reset if the fault has not occurred
         /// before; `nil` for no limit.
-        var most: Int?
+        var maxBytes: Int?
     }
 
     private struct State {
@@ -92,7 +92,7 @@ final class FaultProxy: Sendable {
         _ state: Monitor<State>
     ) {
         let isAwaited = fault?.direction == direction
-        var left = isAwaited ? fault?.after : fault?.most
+        var left = isAwaited ? fault?.after : fault?.maxBytes
         var buffer = [UInt8](repeating: 0, count: 64 << 10)
         while true {
             let count = recv(source.rawValue, &buffer, min(buffer.count, left ?? .max), 0)

@@ -44,33 +44,33 @@ final class Reply {
 
     // MARK: Content
 
-    /// Reads `most` bytes of content, or fewer if the content ends.
-    func readBody(atMost most: Int) throws -> [UInt8] {
+    /// Reads `maxCount` bytes of content, or fewer if the content ends.
+    func readBody(atMost maxCount: Int) throws -> [UInt8] {
         var result: [UInt8] = []
-        try take(most) { result.append(contentsOf: $0) }
+        try readPart(maxCount) { result.append(contentsOf: $0) }
         return result
     }
 
     /// Reads all of the content.
     func readAll() throws -> [UInt8] { try readBody(atMost: .max) }
 
-    /// Reads the content, or `most` bytes of it, and discards it.
+    /// Reads the content, or `maxCount` bytes of it, and discards it.
     /// - Returns: The number of bytes.
     @discardableResult
-    func discardBody(atMost most: Int = .max) throws -> Int {
+    func discardBody(atMost maxCount: Int = .max) throws -> Int {
         var count = 0
-        try take(most) { count += $0.count }
+        try readPart(maxCount) { count += $0.count }
         return count
     }
 
-    private func take(_ most: Int, _ body: (UnsafeRawBufferPointer) -> Void) throws {
-        var left = most
+    private func readPart(_ maxCount: Int, _ body: (UnsafeRawBufferPointer) -> Void) throws {
+        var left = maxCount
         while left > 0, try beginPart() {
             let part: Int64
             switch framing {
             case .sized(let size), .chunked(let size): part = size
             }
-            let count = try input.take(Int(clamping: min(part, Int64(left)))) { bytes in
+            let count = try input.readPart(Int(clamping: min(part, Int64(left)))) { bytes in
                 body(bytes)
                 note(bytes, false)
             }

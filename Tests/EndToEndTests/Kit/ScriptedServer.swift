@@ -16,7 +16,7 @@ final class ScriptedServer: Sendable {
     private struct State {
         var requests: [ReceivedRequest] = []
         var now = 0
-        var most = 0
+        var maxRunning = 0
         var connections = 0
     }
 
@@ -37,7 +37,7 @@ final class ScriptedServer: Sendable {
     /// All requests whose head has arrived, in order, with the content that was read of them so far.
     var requests: [ReceivedRequest] { state.withLock { $0.requests } }
     /// The largest number of scripts that ran at the same time.
-    var maxConcurrentScripts: Int { state.withLock { $0.most } }
+    var maxConcurrentScripts: Int { state.withLock { $0.maxRunning } }
     /// The number of accepted connections.
     var connections: Int { state.withLock { $0.connections } }
 
@@ -55,7 +55,7 @@ final class ScriptedServer: Sendable {
             let place = state.withLock { state in
                 state.requests.append(request)
                 state.now += 1
-                state.most = max(state.most, state.now)
+                state.maxRunning = max(state.maxRunning, state.now)
                 return state.requests.count - 1
             }
             state.notifyAll()

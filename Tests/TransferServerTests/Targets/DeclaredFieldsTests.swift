@@ -11,7 +11,7 @@ import UploadStorage
 @Suite("The fields that a handler gets", .timeLimit(.minutes(5)))
 struct DeclaredFieldsTests {
     /// How the representation arrives.
-    enum Way: CaseIterable, Sendable {
+    enum Delivery: CaseIterable, Sendable {
         case plain, oneRequest, parts
         /// The process ends after the first part.
         case crash
@@ -73,8 +73,8 @@ struct DeclaredFieldsTests {
             expected: []),
     ]
 
-    @Test("The fields are the stored part of the declared fields", arguments: cases, Way.allCases)
-    func fields(_ example: Case, _ way: Way) async throws {
+    @Test("The fields are the stored part of the declared fields", arguments: cases, Delivery.allCases)
+    func fields(_ example: Case, _ delivery: Delivery) async throws {
         let received = Monitor<[String]?>(nil)
         var handler = FunctionHandler { upload in
             received.withLock { $0 = upload.fields.map { "\($0.name): \($0.value)" } }
@@ -90,7 +90,7 @@ struct DeclaredFieldsTests {
             configuration: ServerConfiguration(allowsAnonymous: true), store: store, handlers: [("a", handler)])
         let draft: Fields = ["Upload-Draft-Interop-Version": "8"]
         let response: Response
-        switch way {
+        switch delivery {
         case .plain: response = try await server.send(.post, "/a/x", fields: example.sent, content: [1, 2, 3])
         case .oneRequest:
             response = try await server.send(
@@ -99,7 +99,7 @@ struct DeclaredFieldsTests {
             let creation = try await server.send(
                 .post, "/a/x", fields: draft + ["Upload-Complete": "?0"] + example.sent, content: [1])
             let location = try #require(creation.fields["Location"])
-            if way == .crash {
+            if delivery == .crash {
                 // The copy contains the data that the next process finds after a crash of this process.
                 try FileManager.default.copyItem(atPath: directory.path + "/data", toPath: directory.path + "/copy")
                 store.close()

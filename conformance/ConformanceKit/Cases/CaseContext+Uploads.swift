@@ -132,7 +132,7 @@ extension CaseContext {
             try requireAnnouncements()
             let connection = try connect()
             let request = creation(complete: true, .declared(Int64(total)), in: version)
-            remember(request, connection.endpoint)
+            setLastRequest(request, connection.endpoint)
             try connection.send(request)
             let interim = try awaitAnnouncement(on: connection)
             let upload = try upload(at: interim.location, of: request, interim.summary)

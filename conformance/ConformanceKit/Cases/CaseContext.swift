@@ -34,13 +34,13 @@ final class CaseContext {
     /// Sends one request on a new connection and reads the final response.
     func exchange(_ request: Request, at endpoint: Endpoint? = nil) throws -> Response {
         let connection = try connect(to: endpoint)
-        remember(request, endpoint ?? subject.endpoint)
+        setLastRequest(request, endpoint ?? subject.endpoint)
         let response = try connection.exchange(request)
         connection.close()
         return response
     }
 
-    func remember(_ request: Request, _ endpoint: Endpoint) { lastRequest = (request, endpoint) }
+    func setLastRequest(_ request: Request, _ endpoint: Endpoint) { lastRequest = (request, endpoint) }
 
     // MARK: - Verification
 

@@ -16,7 +16,7 @@ struct ClientRules {
         case disposition = "4.2.1/disposition"
         case conditions = "13/if-range"
         case secrecy = "13/secret"
-        case noHalfFile = "14/no-half-file"
+        case noIncompleteFile = "14/no-half-file"
 
         var isAboutBoth: Bool { self == .wellFormed || self == .contentLength || self == .stopsAfterFailures }
     }
@@ -111,7 +111,7 @@ struct ClientRules {
                 covers: "CLI-31")
         ),
         (
-            .noHalfFile,
+            .noIncompleteFile,
             .init(
                 "14/no-half-file", .info, "RFC 9110 15.3.7",
                 "A failed download leaves no incomplete file under the final name.")
@@ -126,7 +126,7 @@ struct ClientRules {
     /// The number of requests for downloads that were checked.
     private(set) var downloads = 0
 
-    static func isAboutDownloads(_ rule: Rule) -> Bool { rule == .conditions || rule == .noHalfFile }
+    static func isAboutDownloads(_ rule: Rule) -> Bool { rule == .conditions || rule == .noIncompleteFile }
 
     mutating func observe(_ record: ScenarioRecord, changesFile: Bool) {
         for text in record.malformed { note(.wellFormed, text, record) }
@@ -208,7 +208,7 @@ struct ClientRules {
             // Requests whose content is complete but was still being received when the next request arrived.
             let running = record.requests.filter {
                 $0.number < request.number && $0.upload == upload && $0.run == request.run && $0.isContentComplete
-                    && $0.bearsContent && $0.lastReadAt > request.arrivedAt
+                    && $0.hasContent && $0.lastReadAt > request.arrivedAt
             }
             if let other = running.first {
                 let text = "\(request.summary), during \(other.summary)"
@@ -230,7 +230,7 @@ struct ClientRules {
             }
         }
         if !record.succeeded, let file = record.file, record.edition == nil {
-            note(.noHalfFile, "\(file.count) of \(record.size) bytes under the final name", record)
+            note(.noIncompleteFile, "\(file.count) of \(record.size) bytes under the final name", record)
         }
     }
 

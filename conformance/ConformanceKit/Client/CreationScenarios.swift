@@ -150,7 +150,7 @@ enum CreationScenarios {
         .upload(
             "4.1.2/inverted", .must, "4.1.2", "A 2xx response with ?0 is not a success: the upload is not complete.",
             script: { request, stage, reaction in
-                guard reaction.completes, request.bearsContent, request.kind != .plain else { return }
+                guard reaction.completes, request.hasContent, request.kind != .plain else { return }
                 reaction.completes = false
                 let (name, value) = request.profile.completeness(false)
                 reaction.set(name, value)

@@ -79,7 +79,7 @@ enum DownloadScenarios {
                 verify: { record in
                     try record.expectFailure("the file is gone")
                 }),
-        ] + changes + misfits + others
+        ] + changes + mismatchedResponses + others
     }
 
     private static let changes: [Scenario] = [
@@ -163,7 +163,7 @@ enum DownloadScenarios {
         reaction.answer = answer
     }
 
-    private static let misfits: [Scenario] = [
+    private static let mismatchedResponses: [Scenario] = [
         .download(
             "14/range-ignored", .must, "RFC 9110 14.2", "The content of 200 to a request with Range is not appended.",
             covers: "RNG-29", script: { ignoreRange($0, &$1, &$2) }, verify: { try $0.expectTruthfulStatus() }),

@@ -125,7 +125,7 @@ enum OffsetScenarios {
                         reaction.set(complete.0, complete.1)
                     }
                     // A client that requests the response of the target gets this response.
-                    if request.kind == .append, request.start > 0, !request.bearsContent {
+                    if request.kind == .append, request.start > 0, !request.hasContent {
                         reaction.refuse(422, [complete])
                     }
                 },
@@ -133,7 +133,7 @@ enum OffsetScenarios {
                     try record.expectTruthfulStatus()
                     if let reported = record.of(.retrieval).first {
                         let more = record.after(reported, .append).filter {
-                            $0.upload == reported.upload && $0.bearsContent
+                            $0.upload == reported.upload && $0.hasContent
                         }
                         try record.expectNone(more, "no content to an upload that is complete")
                     }

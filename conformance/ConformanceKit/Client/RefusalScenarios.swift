@@ -92,7 +92,7 @@ enum RefusalScenarios {
                 "After a final response the client stops sending the content.",
                 covers: "CLI-36", size: 8 << 20,
                 script: { request, _, reaction in
-                    guard request.bearsContent else { return }
+                    guard request.hasContent else { return }
                     reaction.readLimit = 65_536
                     reaction.stores = false
                     reaction.completes = false
@@ -141,7 +141,7 @@ enum RefusalScenarios {
 
     @Sendable private static func verifyFinal(_ record: ScenarioRecord) throws {
         try record.expectFailure("the target refused")
-        let answered = record.requests.first { ($0.status ?? 0) >= 400 && $0.bearsContent }
+        let answered = record.requests.first { ($0.status ?? 0) >= 400 && $0.hasContent }
         guard let answered else { throw Unmet("content up to offset 50000", seen: "none") }
         try record.expectNone(record.after(answered, .append, .creation, .plain), "no content after the final response")
     }
@@ -225,7 +225,7 @@ enum RefusalScenarios {
             verify: { record in
                 try record.expectTruthfulStatus()
                 var smallest = Int64.max
-                for request in record.of(.creation, .append) where request.bearsContent {
+                for request in record.of(.creation, .append) where request.hasContent {
                     let size = request.contentLength ?? .max - 1
                     try record.expect(
                         size < smallest, "fewer than the \(smallest) bytes that were refused", request.summary)
@@ -259,7 +259,7 @@ enum RefusalScenarios {
             script: { request, stage, reaction in
                 stage.uploads.limits = "max-size=1000000"
                 reaction.announce("Upload-Limit", stage.uploads.limits)
-                if request.kind == .creation, request.bearsContent {
+                if request.kind == .creation, request.hasContent {
                     reaction.readLimit = 1_000_000
                     reaction.completes = false
                     reaction.ending = .stall
@@ -307,10 +307,10 @@ enum RefusalScenarios {
             },
             verify: { record in
                 try record.expectTruthfulStatus()
-                guard let asked = record.requests.first(where: { $0.isFirst(.retrieval) }) else { return }
-                let late = record.after(asked).filter {
-                    $0.upload == asked.upload && $0.kind != .creation
-                        && $0.arrivedAt - (asked.answeredAt ?? 0) > 1_500_000_000
+                guard let retrieval = record.requests.first(where: { $0.isFirst(.retrieval) }) else { return }
+                let late = record.after(retrieval).filter {
+                    $0.upload == retrieval.upload && $0.kind != .creation
+                        && $0.arrivedAt - (retrieval.answeredAt ?? 0) > 1_500_000_000
                 }
                 try record.expectNone(late, "no request to an expired upload")
             }),
@@ -320,7 +320,7 @@ enum RefusalScenarios {
     private static func refuseAbove(
         _ maximum: Int64, _ request: ScriptedRequest, _ stage: Stage, _ reaction: inout Reaction, reports: Bool
     ) {
-        guard request.bearsContent, [.creation, .append].contains(request.kind), request.contentLength ?? .max > maximum
+        guard request.hasContent, [.creation, .append].contains(request.kind), request.contentLength ?? .max > maximum
         else { return }
         let limits = reports ? [("Upload-Limit", "max-append-size=\(maximum)")] : []
         reaction.refuse(413, [request.profile.completeness(false)] + limits)
@@ -344,6 +344,6 @@ enum RefusalScenarios {
     private static func verifyParts(_ record: ScenarioRecord, above maximum: Int64) throws {
         guard let refused = record.requests.first(where: { $0.status == 413 }) else { return }
         let large = record.after(refused, .creation, .append).filter { ($0.contentLength ?? .max) > maximum }
-        try record.expectNone(large.filter(\.bearsContent), "no content of more than \(maximum) bytes after 413")
+        try record.expectNone(large.filter(\.hasContent), "no content of more than \(maximum) bytes after 413")
     }
 }

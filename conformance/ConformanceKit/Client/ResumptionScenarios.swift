@@ -93,7 +93,7 @@ enum ResumptionScenarios {
                     $0.reportedOffset == record.size && $0.reportedCompleteness == false
                 }
                 guard let reported else { throw record.skip("the client does not retrieve the offset") }
-                let more = record.after(reported, .append).filter { $0.upload == reported.upload && $0.bearsContent }
+                let more = record.after(reported, .append).filter { $0.upload == reported.upload && $0.hasContent }
                 try record.expectNone(more, "no content to an upload that has all content")
             }),
         .upload(
@@ -140,10 +140,10 @@ enum ResumptionScenarios {
             },
             verify: { record in
                 try record.expectTruthfulStatus()
-                guard let asked = record.requests.first(where: { $0.isFirst(.retrieval) }) else {
+                guard let retrieval = record.requests.first(where: { $0.isFirst(.retrieval) }) else {
                     throw record.skip("the client does not retrieve the offset")
                 }
-                try record.expectPause(after: asked, milliseconds: 900)
+                try record.expectPause(after: retrieval, milliseconds: 900)
             }),
     ]
 
@@ -151,7 +151,7 @@ enum ResumptionScenarios {
     @Sendable private static func loseCompletion(
         _ request: ScriptedRequest, _ stage: inout Stage, _ reaction: inout Reaction
     ) {
-        guard stage.step == 0, reaction.completes, request.bearsContent else { return }
+        guard stage.step == 0, reaction.completes, request.hasContent else { return }
         stage.step = 1
         reaction.completes = false
         reaction.ending = .reset

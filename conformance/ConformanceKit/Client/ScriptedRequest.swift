@@ -67,10 +67,10 @@ struct ScriptedRequest: FieldSection, Sendable {
     var isPreflight: Bool { method == "OPTIONS" && fields.contains("Access-Control-Request-Method") }
 
     /// Whether the head announces content.
-    var bearsContent: Bool { fields.contains("Transfer-Encoding") || (contentLength ?? 0) > 0 }
+    var hasContent: Bool { fields.contains("Transfer-Encoding") || (contentLength ?? 0) > 0 }
     /// Returns whether the content contains the byte at `offset` of the representation.
     func reaches(_ offset: Int64) -> Bool {
-        bearsContent && start <= offset && offset < start + (contentLength ?? .max / 2)
+        hasContent && start <= offset && offset < start + (contentLength ?? .max / 2)
     }
 
     func isFirst(_ kind: Kind) -> Bool { self.kind == kind && count == 1 }

@@ -22,7 +22,7 @@ extension ProxyRun {
         try client.send(piece(0..<Self.part, isChunked: isChunked))
         let sentAt = SystemClock.monotonicNanoseconds()
         let early = bench.awaitRequest()
-        let comesComplete = early?.awaitContent(Int64(Self.part), within: bench.timeout) ?? false
+        let isPartComplete = early?.awaitContent(Int64(Self.part), within: bench.timeout) ?? false
         let isStreamed = early.map { $0.content.count > 0 } ?? false
         let missing = Self.part - Int(early?.content.count ?? 0)
         let delay = Self.milliseconds(since: sentAt)
@@ -46,7 +46,7 @@ extension ProxyRun {
         let conversion =
             isChunked && upstream.content.framing != .chunked ? ", with a length in place of chunks" : ""
         guard response.status == 201 else { return (.bad, "201 is changed to \(response.status)") }
-        if comesComplete { return (.good, "streamed (\(delay) ms)\(conversion)") }
+        if isPartComplete { return (.good, "streamed (\(delay) ms)\(conversion)") }
         return isStreamed
             ? (
                 .poor,

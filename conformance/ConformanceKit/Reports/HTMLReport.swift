@@ -73,13 +73,13 @@ package struct HTMLReport {
                 + "<span class=\"level\">\(result.info.level.rawValue)</span> "
                 + Markup.escaped(result.info.requirement)
             let body = details(of: result)
-            text += body.isEmpty ? "<li>\(head)</li>\n" : "<li><details\(opens(result) ? " open=\"\"" : "")>"
+            text += body.isEmpty ? "<li>\(head)</li>\n" : "<li><details\(isInitiallyOpen(result) ? " open=\"\"" : "")>"
             if !body.isEmpty { text += "<summary>\(head)</summary>\n\(body)</details></li>\n" }
         }
         return text + "</ul>\n</section>\n"
     }
 
-    private static func opens(_ result: CaseResult) -> Bool {
+    private static func isInitiallyOpen(_ result: CaseResult) -> Bool {
         ["fail", "setup", "harness"].contains(result.outcome.word)
     }
 

@@ -86,12 +86,12 @@ package final class ServerRun {
         let outcome = verify(next, context)
         let time = SystemClock.monotonicNanoseconds() - start
         context.cancelUploads()
-        let proves = outcome.needsTranscript
+        let keepsTranscript = outcome.needsTranscript
         return CaseResult(
             info: next.info, outcome: outcome, notes: context.notes,
-            transcript: proves ? context.transcript.entries : [],
-            omittedEvents: proves ? context.transcript.omittedEvents : 0,
-            command: proves ? context.lastRequest.flatMap { CurlCommand($0.request, $0.endpoint)?.text } : nil,
+            transcript: keepsTranscript ? context.transcript.entries : [],
+            omittedEvents: keepsTranscript ? context.transcript.omittedEvents : 0,
+            command: keepsTranscript ? context.lastRequest.flatMap { CurlCommand($0.request, $0.endpoint)?.text } : nil,
             milliseconds: time / 1_000_000)
     }
 

@@ -65,7 +65,7 @@ extension CaseContext {
     /// Sends the head of a request and waits until the subject processes the request. The request expects a response
     /// with status 100. The wait ends when a response arrives, or after two seconds.
     func begin(_ request: Request, on connection: RawConnection) throws {
-        remember(request, connection.endpoint)
+        setLastRequest(request, connection.endpoint)
         try connection.send(request.with("Expect", "100-continue"))
         _ = try connection.awaitHead(within: min(.seconds(2), subject.timeout))
     }

@@ -32,7 +32,7 @@ enum ConnectionCases {
             let smuggled = t.cancellation(victim).head(authority: upload.endpoint.authority)
             let content = smuggled + [UInt8](repeating: 0x0A, count: 200_000) + smuggled
             let request = t.append(upload, at: 7, complete: false, .bytes(content))
-            t.remember(request, upload.endpoint)
+            t.setLastRequest(request, upload.endpoint)
             try connection.send(request)
             // The connection may end before the response arrives. The case 9112/early-refusal tests whether it arrives.
             if let answer = try connection.readResponseUnlessEnded() {
@@ -50,7 +50,7 @@ enum ConnectionCases {
             let upload = try t.newUpload()
             let connection = try t.connect(to: upload.endpoint)
             let request = t.append(upload, at: 7, complete: false, .declared(Int64(size)))
-            t.remember(request, upload.endpoint)
+            t.setLastRequest(request, upload.endpoint)
             try connection.send(request)
             // This client reads no response while it sends.
             try connection.send(t.bytes(size))
@@ -65,7 +65,7 @@ enum ConnectionCases {
             let connection = try t.connect(to: upload.endpoint)
             let request = t.append(upload, at: 0, complete: false, .bytes(t.bytes(10)))
             if t.part > 10 { throw t.skip("the minimum sizes of the server are too high for this case") }
-            t.remember(request, upload.endpoint)
+            t.setLastRequest(request, upload.endpoint)
             connection.expectResponses(to: request)
             try connection.sendByBytes(
                 request.head(authority: upload.endpoint.authority) + request.encodedContent)

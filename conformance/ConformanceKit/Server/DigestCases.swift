@@ -65,7 +65,7 @@ enum DigestCases {
             let connection = try t.connect(to: upload.endpoint)
             let request = t.append(upload, at: 0, complete: false, .declared(Int64(CaseContext.slowContent + 1)))
                 .with("Content-Digest", t.digest(sha256: t.bytes(3)))
-            t.remember(request, upload.endpoint)
+            t.setLastRequest(request, upload.endpoint)
             try connection.send(request)
             let reported = try t.awaitProgress(on: connection) ?? 0
             try t.expect(reported == 0, "no offset above 0", "Upload-Offset: \(reported)")

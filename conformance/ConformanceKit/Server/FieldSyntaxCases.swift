@@ -10,20 +10,20 @@ enum FieldSyntaxCases {
                 "0\(t.part)", padded, "\(t.part);a=b", "\(t.part);x", "\(t.part);a=\"x, y\";b=:AA==:", "  \(t.part)",
             ] {
                 let upload = try t.newUpload(t.part)
-                let response = try t.exchange(t.append(upload, saying: value), with: upload)
+                let response = try t.exchange(t.append(upload, offsetValue: value), with: upload)
                 try t.expectSuccess(response, "to Upload-Offset: \(value)")
             }
             for value in ["-0", "00", "000000000000000"] {
                 let upload = try t.newUpload()
                 try t.expectSuccess(
-                    t.exchange(t.append(upload, saying: value), with: upload), "to Upload-Offset: \(value)")
+                    t.exchange(t.append(upload, offsetValue: value), with: upload), "to Upload-Offset: \(value)")
             }
         },
         Case(
             "9651/offset-plus", .must, "RFC 9651 4.2.4", "An Upload-Offset with a plus sign counts as absent.",
             covers: "STF-02",
             needs: ["4.4/append"], ranks: Profile.explicitRanks
-        ) { t in try t.expectNothingAppended(saying: ["+\(t.part)"]) },
+        ) { t in try t.expectNothingAppended(offsetValue: ["+\(t.part)"]) },
         Case(
             "9651/offset-types", .must, "4.1.1", "An Upload-Offset of a type other than Integer counts as absent.",
             covers: "STF-03 APP-15",
@@ -31,7 +31,7 @@ enum FieldSyntaxCases {
         ) { t in
             let n = t.part
             try t.expectNothingAppended(
-                saying: [
+                offsetValue: [
                     "\(n).0", "\"\(n)\"", "?1", "ten", ":NQ==:", "@\(n)", "(\(n))", "\(n)x", "0x\(n)", "%\"\(n)\"",
                 ])
         },
@@ -41,21 +41,21 @@ enum FieldSyntaxCases {
             covers: "STF-03 APP-15", needs: ["4.4/append"], ranks: Profile.explicitRanks
         ) { t in
             let n = t.part
-            try t.expectNothingAppended(saying: ["\(n) \(n)", "\(n);", "\(n);A=1", "", "\(n) ;", "\(n),"])
+            try t.expectNothingAppended(offsetValue: ["\(n) \(n)", "\(n);", "\(n);A=1", "", "\(n) ;", "\(n),"])
         },
         Case(
             "9651/offset-negative", .must, "4.1.1", "A negative Upload-Offset counts as absent.", covers: "STF-04",
             needs: ["4.4/append"], ranks: Profile.explicitRanks
-        ) { t in try t.expectNothingAppended(saying: ["-\(t.part)", "-1"]) },
+        ) { t in try t.expectNothingAppended(offsetValue: ["-\(t.part)", "-1"]) },
         Case(
             "9651/offset-digits", .must, "RFC 9651 3.3.1",
             "An Upload-Offset of 16 digits counts as absent, one of 15 digits gets 409.",
             covers: "STF-05 APP-25", needs: ["4.4/offset-mismatch"], ranks: Profile.explicitRanks
         ) { t in
             let zeros = String(repeating: "0", count: 16 - "\(t.part)".count)
-            try t.expectNothingAppended(saying: ["1000000000000000", zeros + "\(t.part)"])
+            try t.expectNothingAppended(offsetValue: ["1000000000000000", zeros + "\(t.part)"])
             let upload = try t.newUpload(t.part)
-            let response = try t.exchange(t.append(upload, saying: "999999999999999"), with: upload)
+            let response = try t.exchange(t.append(upload, offsetValue: "999999999999999"), with: upload)
             try t.expect(response, isOneOf: [409], "to Upload-Offset: 999999999999999")
         },
         Case(
@@ -63,9 +63,9 @@ enum FieldSyntaxCases {
             "An Upload-Offset on two lines or with two values counts as absent.",
             covers: "STF-06", needs: ["4.4/append"], ranks: Profile.explicitRanks
         ) { t in
-            try t.expectNothingAppended(saying: ["\(t.part), \(t.part)"])
+            try t.expectNothingAppended(offsetValue: ["\(t.part), \(t.part)"])
             let upload = try t.newUpload(t.part)
-            let request = t.append(upload, saying: "\(t.part)").with("Upload-Offset", "\(t.part)")
+            let request = t.append(upload, offsetValue: "\(t.part)").with("Upload-Offset", "\(t.part)")
             try t.expectRefusal(t.exchange(request, with: upload), "to Upload-Offset on two lines")
             try t.expectState(of: upload, offset: Int64(t.part))
         },
@@ -80,7 +80,7 @@ enum FieldSyntaxCases {
                 "\(n), \(n)", "\(n);", "\(n);A=1", "0x\(n)", "\(n) \(n)", "\(n),",
             ] {
                 let upload = try t.newUpload(t.part)
-                var request = t.append(upload, saying: value ?? "").without("Upload-Offset")
+                var request = t.append(upload, offsetValue: value ?? "").without("Upload-Offset")
                 if let value { request = request.with("Upload-Offset", value) }
                 let response = try t.exchange(request, with: upload)
                 try t.expect(response, isOneOf: [400], "to Upload-Offset: \(value ?? "(absent)")")
@@ -153,7 +153,7 @@ enum FieldSyntaxCases {
             let connection = try t.connect(to: upload.endpoint)
             let request = t.append(upload, at: 0, complete: false, .openChunks)
                 .with("Trailer", t.profile.completenessName)
-            t.remember(request, upload.endpoint)
+            t.setLastRequest(request, upload.endpoint)
             try connection.send(request)
             try connection.send(Request.chunk(t.bytes(t.part)))
             let (name, value) = t.profile.completeness(true)
@@ -186,17 +186,17 @@ enum FieldSyntaxCases {
 
 extension CaseContext {
     /// Returns an append of ``part`` bytes with this value of Upload-Offset.
-    func append(_ upload: Upload, saying value: String) -> Request {
+    func append(_ upload: Upload, offsetValue value: String) -> Request {
         append(upload, at: 0, complete: false, .bytes(bytes(part, from: part)))
             .replacing("Upload-Offset", by: value)
     }
 
     /// Expects that an upload at offset ``part`` refuses appends with any of these values of Upload-Offset.
-    func expectNothingAppended(saying values: [String]) throws {
+    func expectNothingAppended(offsetValue values: [String]) throws {
         let upload = try newUpload(part)
         for value in values {
             try expectRefusal(
-                exchange(append(upload, saying: value), with: upload),
+                exchange(append(upload, offsetValue: value), with: upload),
                 "to Upload-Offset: \(value.isEmpty ? "(empty)" : value)")
             try expectState(of: upload, offset: Int64(part))
         }

@@ -195,7 +195,7 @@ enum FramingCases {
             let parts = line.split(separator: ":", maxSplits: 1).map(String.init)
             let request = bare.with(parts[0], String(parts[1].dropFirst()))
             let connection = try t.connect(to: upload.endpoint)
-            t.remember(request, upload.endpoint)
+            t.setLastRequest(request, upload.endpoint)
             try connection.send(request)
             guard let answer = try connection.readResponseUnlessEnded() else { return }
             try t.expect(!answer.isSuccessful, "a refusal, or the end of the connection", answer.summary)

@@ -7,7 +7,7 @@ enum InterimCases {
         ) { t in
             let connection = try t.connect()
             let request = t.creation(complete: true, .declared(Int64(t.part)))
-            t.remember(request, connection.endpoint)
+            t.setLastRequest(request, connection.endpoint)
             try connection.send(request)
             let interim = try t.awaitAnnouncement(on: connection)
             _ = try? t.upload(at: interim.location, of: request, interim.summary)
@@ -103,7 +103,7 @@ enum InterimCases {
             let content = t.bytes(t.part)
             let request = t.creation(complete: true, .declared(Int64(content.count)))
                 .with("Expect", "100-continue")
-            t.remember(request, connection.endpoint)
+            t.setLastRequest(request, connection.endpoint)
             try connection.send(request)
             var statuses: [Int] = []
             while !statuses.contains(100) {
@@ -133,7 +133,7 @@ enum InterimCases {
             for (endpoint, request) in requests {
                 let connection = try t.connect(to: endpoint)
                 let request = request.with("Expect", "100-continue")
-                t.remember(request, endpoint)
+                t.setLastRequest(request, endpoint)
                 try connection.send(request)
                 let response = try connection.readResponse()
                 try t.expectRefusal(response, "to a request that is invalid because of its head")
@@ -227,7 +227,7 @@ extension CaseContext {
         try requireAnnouncements()
         let connection = try connect()
         let request = creation(complete: true, .declared(Int64(part)))
-        remember(request, connection.endpoint)
+        setLastRequest(request, connection.endpoint)
         try connection.send(request)
         let interim = try awaitAnnouncement(on: connection)
         _ = try? upload(at: interim.location, of: request, interim.summary)
@@ -249,7 +249,7 @@ extension CaseContext {
         return try setup {
             let connection = try connect(to: upload.endpoint)
             let request = append(upload, at: 0, complete: false, .declared(Int64(Self.slowContent + 1)))
-            remember(request, upload.endpoint)
+            setLastRequest(request, upload.endpoint)
             try connection.send(request)
             return (connection, upload)
         }

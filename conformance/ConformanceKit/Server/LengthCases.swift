@@ -86,7 +86,7 @@ enum LengthCases {
             let upload = try t.newUpload(0, length: t.part)
             let connection = try t.connect(to: upload.endpoint)
             let request = t.append(upload, at: 0, complete: false, .openChunks)
-            t.remember(request, upload.endpoint)
+            t.setLastRequest(request, upload.endpoint)
             try connection.send(request)
             try connection.send(Request.chunk(t.bytes(64 << 10)), stoppingAtResponse: true)
             try t.expectRefusal(connection.readResponse(), "before the last chunk")
@@ -147,7 +147,7 @@ enum LengthCases {
                 let upload = try t.newUpload(t.part)
                 let connection = try t.connect(to: upload.endpoint)
                 let request = t.append(upload, at: Int64(t.part), complete: true, .declared(length))
-                t.remember(request, upload.endpoint)
+                t.setLastRequest(request, upload.endpoint)
                 try connection.send(request)
                 let response = try connection.readResponse()
                 try t.expect(

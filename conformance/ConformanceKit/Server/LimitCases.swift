@@ -57,7 +57,7 @@ enum LimitCases {
             let limit = try t.limit("max-size")
             let connection = try t.connect()
             let request = t.creation(complete: true, .declared(limit + 1)).with("Expect", "100-continue")
-            t.remember(request, connection.endpoint)
+            t.setLastRequest(request, connection.endpoint)
             try connection.send(request)
             let response = try connection.readResponse()
             try t.expect(response, isOneOf: [413], "to \(limit + 1) bytes")
@@ -72,7 +72,7 @@ enum LimitCases {
             guard limit <= 16 << 20 else { throw t.skip("max-size is too large for this case") }
             let connection = try t.connect()
             let request = t.creation(complete: true, .openChunks)
-            t.remember(request, connection.endpoint)
+            t.setLastRequest(request, connection.endpoint)
             try connection.send(request)
             var sent = 0
             while sent <= limit + (1 << 20), connection.finalHead == nil, !connection.outputIsBroken {

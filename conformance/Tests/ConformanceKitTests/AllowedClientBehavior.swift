@@ -15,9 +15,9 @@ enum AllowedClientBehavior: CaseIterable, Sendable {
     /// If no offset is reported, an append at offset 0 is tried.
     case triesBeginning
     /// A HEAD for the target precedes the upload, and the upload is deleted at the end.
-    case tidiesUp
+    case deletesUploadAtEnd
     /// Preflights precede requests, and a second upload may have another version.
-    case asksLikeBrowser
+    case sendsPreflights
     /// Responses are read after all content was sent, and not at all if sending fails.
     case readsLate
     /// An interrupted download fails and leaves a file of the final size, in which the missing bytes are zero.

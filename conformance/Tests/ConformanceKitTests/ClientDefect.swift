@@ -33,23 +33,23 @@ enum ClientDefect: String, CaseIterable, Sendable {
     case ignoresOtherLocation = "4.2/other-location"
     case repeatsTooLarge = "4.1.4/413-unknown"
     case skipsDiscovery = "4.1.4/413-discovery"
-    case readsLimitsPiecewise = "4.1.4/void"
+    case acceptsPartlyInvalidLimits = "4.1.4/void"
     case treatsIncompleteAsSuccess = "4.1.2/inverted"
     case treatsSilenceAsFailure = "4.1.2/silent-success"
-    case hidesLength = "4.1.3/length-reported"
+    case omitsLength = "4.1.3/length-reported"
     case keepsSendingAfterResponse = "9112/early-answer"
     case changesMethod = "9110/append-307"
     case ignoresDotSegments = "4.2/location-relative"
     case appendsMeanwhile = "4.6/one-transfer"
-    case asksMeanwhile = "4.3/not-meanwhile"
-    case attaches = "4.2.1/disposition"
+    case sendsRequestMeanwhile = "4.3/not-meanwhile"
+    case sendsAttachmentDisposition = "4.2.1/disposition"
     case repeatsCoding = "8/codings-once"
     case printsUploads = "13/secret"
-    case outstaysLifetime = "4.1.4/max-age"
+    case usesExpiredUpload = "4.1.4/max-age"
     case treatsOneAsTrue = "4.1.2/complete-on-retrieval"
     case leavesEmptyIncomplete = "4.2/empty"
     case treatsEndAsCompletion = "4.4/finish"
-    case distrustsHigherOffset = "4.3/higher"
+    case rejectsHigherOffset = "4.3/higher"
     case appendsBehindOffset = "4.4.1/offset-reported"
     case breaksFields = "9112/requests"
     case neverStops = "9110/stops"
@@ -67,7 +67,7 @@ enum ClientDefect: String, CaseIterable, Sendable {
     case ignoresDates = "14/date"
     case mixesDates = "14/date-changed"
     case forgetsDownload = "14/restart"
-    case asksForFileForEver = "14/error-for-ever"
+    case retriesDownloadForEver = "14/error-for-ever"
     case leaksOnDownload = "14/redirect-elsewhere"
     case treatsClosedUploadAsSuccess = "4.3/no-response"
     case treatsClosedDownloadAsSuccess = "14/no-response"
@@ -82,13 +82,13 @@ enum ClientDefect: String, CaseIterable, Sendable {
     var detectedBy: String { rawValue }
 
     /// The IDs of other scenarios that have to run so that the defect has an effect.
-    var occasions: [String] {
+    var additionalCases: [String] {
         switch self {
         case .appendsWithoutMediaType, .dropsVersionOnAppend, .statesOtherLength, .sendsShiftedBytes, .repeatsCoding,
             .appendsBehindOffset:
             ["4.3/cut"]
         case .sendsIfRangeWithWeakTag: ["14/weak-tag"]
-        case .appendsMeanwhile, .asksMeanwhile, .attaches, .printsUploads, .breaksFields, .hidesLength: ["4.2/complete"]
+        case .appendsMeanwhile, .sendsRequestMeanwhile, .sendsAttachmentDisposition, .printsUploads, .breaksFields, .omitsLength: ["4.2/complete"]
         case .neverStops: ["4.3/error-for-ever"]
         case .sendsOneByteMore: ["4.2/complete", "4.3/cut"]
         default: []

@@ -49,11 +49,11 @@ enum Defect: String, CaseIterable, Sendable {
     case comparesMediaTypeExactly = "4.4/media-type-spelling"
     case changesCompleted = "4.1.2/completed-refuses-content"
     case marksRefusalsComplete = "4.1.2/refusal-is-not-completion"
-    case saysIncompleteAtTheEnd = "4.4/states-complete"
+    case reportsIncompleteAtEnd = "4.4/states-complete"
     case ignoresCancellation = "4.5/cancel"
     case forgetsNoStore = "4.3/no-store"
     case leaksContentOnGet = "4.3/get-empty"
-    case knowsUnknownUploads = "4.3/unknown"
+    case acceptsUnknownUploads = "4.3/unknown"
     case sendsContentToHead = "4.3/head-content"
     case waitsForStuckAppends = "4.6/not-stuck"
     case appendsLateBytes = "4.6/late-bytes"
@@ -63,13 +63,13 @@ enum Defect: String, CaseIterable, Sendable {
     case acceptsWrongContentDigest = "10/wrong-content"
     case acceptsWrongRepresentationDigest = "10/wrong-representation"
     case refusesUnknownDigests = "10/unknown-algorithm"
-    case countsUploads = "13/unguessable"
+    case usesConsecutiveNames = "13/unguessable"
     case showsPaths = "13/no-internals"
     case paddedOffsets = "4.1/canonical-fields"
     case sendsEmptyLimits = "4.1.4/values"
     case endsLinesWithLF = "9112/well-formed"
     case announcesContentInInterim = "9110/interim-without-content"
-    case stateOtherStatus = "9457/problem-status"
+    case reportsOtherStatus = "9457/problem-status"
     case redirectsRetrievals = "4.3/no-found-redirect"
     case lowersOffsets = "4.1.1/offset-never-decreases"
     case acceptsBothFramings = "9112/length-and-coding"
@@ -80,13 +80,13 @@ enum Defect: String, CaseIterable, Sendable {
     case shiftsRanges = "14/single"
     case rangesHead = "14/head"
     case ignoresIfRange = "14/if-range"
-    case saysCompleteInVersion3 = "v3/completeness-field"
+    case sendsUploadCompleteInVersion3 = "v3/completeness-field"
     case answersOldAppendsWith204 = "v5/append-created"
     case dropsOffsetInVersion4 = "v4/offset-repeated"
     case locatesFileInVersion6 = "v6/location-of-upload"
-    case wantsMediaTypeInVersion5 = "v5/no-media-type"
-    case letsOthersIn = "13/other-principal"
-    case letsOthersFinish = "13/other-cannot-finish"
+    case requiresMediaTypeInVersion5 = "v5/no-media-type"
+    case allowsOtherPrincipals = "13/other-principal"
+    case allowsOthersToFinish = "13/other-cannot-finish"
     case distinguishesForeignUploads = "13/foreign-hidden"
     case acknowledgesBeyondDisk = "restart/disk-full"
 
@@ -94,13 +94,13 @@ enum Defect: String, CaseIterable, Sendable {
     var detectedBy: String { rawValue }
 
     /// The IDs of other cases that have to run so that the defect has an effect.
-    var occasions: [String] {
+    var additionalCases: [String] {
         switch self {
         case .locatesInAppendInterim: ["4.4/progress"]
         case .echoesOtherVersion, .locatesDifferently, .paddedOffsets, .sendsEmptyLimits, .endsLinesWithLF,
             .announcesContentInInterim, .redirectsRetrievals:
             ["4.2/create-part"]
-        case .showsPaths, .stateOtherStatus: ["4.4/offset-mismatch"]
+        case .showsPaths, .reportsOtherStatus: ["4.4/offset-mismatch"]
         case .lowersOffsets: ["4.2/create-part", "4.4/append"]
         default: []
         }

@@ -10,13 +10,13 @@ import Testing
 struct HostileServerTests {
     enum Behavior: String, CaseIterable, Sendable {
         case closesAtOnce
-        case saysNothing
-        case speaksNoHTTP
+        case sendsNothing
+        case sendsNoHTTP
         case sendsEndlessHead
         case sendsEndlessInterims
         case sendsEndlessContent
-        case promisesMoreContent
-        case dripsSlowly
+        case announcesMoreContent
+        case sendsSlowly
         case sendsBrokenChunks
         case neverReads
     }
@@ -90,17 +90,17 @@ struct HostileServerTests {
         guard (try? input.head()) ?? nil != nil else { return }
         switch behavior {
         case .closesAtOnce, .neverReads: return
-        case .saysNothing: _ = try? input.head()
-        case .speaksNoHTTP: write(connection, "220 mail.example ESMTP\r\n\r\n")
+        case .sendsNothing: _ = try? input.head()
+        case .sendsNoHTTP: write(connection, "220 mail.example ESMTP\r\n\r\n")
         case .sendsEndlessHead: repeatedly { write(connection, "X-Field: and so on\r\n") }
         case .sendsEndlessInterims: repeatedly { write(connection, "HTTP/1.1 102 Processing\r\n\r\n") }
         case .sendsEndlessContent:
             write(connection, "HTTP/1.1 200 OK\r\n\r\n")
             let block = [UInt8](repeating: 0x61, count: 64 << 10)
             repeatedly { write(connection, block) }
-        case .promisesMoreContent:
+        case .announcesMoreContent:
             write(connection, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nshort")
-        case .dripsSlowly:
+        case .sendsSlowly:
             for byte in Array("HTTP/1.1 200 OK\r\nX-Slow: \(String(repeating: "a", count: 400))".utf8) {
                 guard write(connection, [byte]) else { return }
                 var pause = timespec(tv_sec: 0, tv_nsec: 20_000_000)

@@ -10,11 +10,11 @@ typealias Response = ConformanceKit.Response
 /// A small client of the draft, which is correct unless it has a defect.
 final class ReferenceClient: Candidate {
     private let defect: ClientDefect?
-    let habit: AllowedClientBehavior?
+    let allowedBehavior: AllowedClientBehavior?
 
-    init(_ defect: ClientDefect? = nil, _ habit: AllowedClientBehavior? = nil) {
+    init(_ defect: ClientDefect? = nil, _ allowedBehavior: AllowedClientBehavior? = nil) {
         self.defect = defect
-        self.habit = habit
+        self.allowedBehavior = allowedBehavior
     }
 
     func has(_ defect: ClientDefect) -> Bool { self.defect == defect }
@@ -79,7 +79,7 @@ class ReferenceTransfer {
     func fail(after seconds: Int64? = nil) throws {
         failures += 1
         try checkTime()
-        let continues = [.retriesForEver, .neverStops, .asksForFileForEver].contains(where: client.has)
+        let continues = [.retriesForEver, .neverStops, .retriesDownloadForEver].contains(where: client.has)
         guard failures < Self.tries || continues else { throw ReferenceFailure.failed }
         Deadline.pause(.milliseconds((client.has(.ignoresRetryAfter) ? nil : seconds).map { $0 * 1000 } ?? 10))
     }

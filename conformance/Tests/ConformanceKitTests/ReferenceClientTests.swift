@@ -41,11 +41,11 @@ struct ReferenceClientTests {
             func next() {
                 guard let defect = remaining.popFirst() else { return }
                 group.addTask {
-                    var report = try await Self.occasion(for: defect)
+                    var report = try await Self.detectionReport(for: defect)
                     // A timeout on a busy machine may hide the defect.
                     for _ in 0..<2
                     where !report.results.contains(where: { $0.info.id == defect.detectedBy && $0.isUnmet }) {
-                        report = try await Self.occasion(for: defect)
+                        report = try await Self.detectionReport(for: defect)
                     }
                     return (defect, report)
                 }
@@ -58,8 +58,8 @@ struct ReferenceClientTests {
         }
     }
 
-    private static func occasion(for defect: ClientDefect) async throws -> ClientReport {
-        try await run(defect, only: [defect.detectedBy] + defect.occasions)
+    private static func detectionReport(for defect: ClientDefect) async throws -> ClientReport {
+        try await run(defect, only: [defect.detectedBy] + defect.additionalCases)
     }
 
     private static func expect(_ defect: ClientDefect, toShowIn report: ClientReport) {
@@ -76,10 +76,10 @@ struct ReferenceClientTests {
     }
 
     @Test("A client with behavior that the draft allows fails no MUST", arguments: AllowedClientBehavior.allCases)
-    func legal(_ habit: AllowedClientBehavior) async throws {
+    func legal(_ allowedBehavior: AllowedClientBehavior) async throws {
         let musts = ClientSuite.cases.filter { $0.level == .must }.map(\.id)
-        let direction = habit == .preallocates ? "14/" : ""
-        let report = try await Self.run(nil, habit, only: musts.filter { $0.hasPrefix(direction) })
+        let direction = allowedBehavior == .preallocates ? "14/" : ""
+        let report = try await Self.run(nil, allowedBehavior, only: musts.filter { $0.hasPrefix(direction) })
         #expect(report.failure == nil)
         for result in report.results {
             switch result.outcome {
@@ -125,14 +125,14 @@ struct ReferenceClientTests {
     }
 
     private static func run(
-        _ defect: ClientDefect?, _ habit: AllowedClientBehavior? = nil, only: [String] = []
+        _ defect: ClientDefect?, _ allowedBehavior: AllowedClientBehavior? = nil, only: [String] = []
     ) async throws -> ClientReport {
         try await onThread {
             var settings = ClientSettings()
             settings.only = only
             settings.jobs = 8
             settings.timeout = .seconds(300)
-            return ClientRun(settings, candidate: ReferenceClient(defect, habit)).run()
+            return ClientRun(settings, candidate: ReferenceClient(defect, allowedBehavior)).run()
         }
     }
 }

@@ -17,7 +17,7 @@ final class ReferenceDownloading: ReferenceTransfer {
         restore()
         var isDone = false
         defer {
-            if client.habit == .preallocates, !isDone, let total {
+            if client.allowedBehavior == .preallocates, !isDone, let total {
                 let remaining = max(0, Int(total) - content.count)
                 try? Data(content + [UInt8](repeating: 0, count: remaining)).write(to: URL(fileURLWithPath: task.file))
             }
@@ -153,7 +153,7 @@ final class ReferenceDownloading: ReferenceTransfer {
             return true
         }
         if response.isComplete || client.has(.treatsCutAsComplete) { return true }
-        if client.habit == .preallocates { throw ReferenceFailure.failed }
+        if client.allowedBehavior == .preallocates { throw ReferenceFailure.failed }
         saveResumableContent()
         try fail()
         return false

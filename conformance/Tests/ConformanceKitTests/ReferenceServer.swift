@@ -16,7 +16,7 @@ final class ReferenceServer: SubjectControl, Sendable {
     }
 
     let defect: Defect?
-    let liberty: AllowedServerBehavior?
+    let allowedBehavior: AllowedServerBehavior?
     let limits: [(String, Int64)]
     /// The maximum size of one upload.
     let diskSize: Int64?
@@ -25,10 +25,10 @@ final class ReferenceServer: SubjectControl, Sendable {
 
     init(
         _ defect: Defect? = nil, limits: [(String, Int64)] = [("max-size", 100_000_000), ("max-age", 1000)],
-        diskSize: Int64? = nil, taking liberty: AllowedServerBehavior? = nil
+        diskSize: Int64? = nil, with allowedBehavior: AllowedServerBehavior? = nil
     ) throws {
         self.defect = defect
-        self.liberty = liberty
+        self.allowedBehavior = allowedBehavior
         self.diskSize = diskSize
         self.limits = limits
         let socket = try ListeningSocket(.tcp(host: "127.0.0.1", port: 0))
@@ -43,7 +43,7 @@ final class ReferenceServer: SubjectControl, Sendable {
     deinit { try? kill() }
 
     func has(_ defect: Defect) -> Bool { self.defect == defect }
-    func takes(_ liberty: AllowedServerBehavior) -> Bool { self.liberty == liberty }
+    func uses(_ allowedBehavior: AllowedServerBehavior) -> Bool { self.allowedBehavior == allowedBehavior }
 
     var url: String { "http://127.0.0.1:\(port)/files/" }
 

@@ -46,10 +46,10 @@ struct ReferenceServerTests {
     }
 
     @Test("A server with behavior that HTTP allows fails no MUST", arguments: AllowedServerBehavior.allCases)
-    func legal(_ liberty: AllowedServerBehavior) async throws {
+    func legal(_ allowedBehavior: AllowedServerBehavior) async throws {
         let needed = ["4.2/complete", "4.2/chunked-complete", "4.2/create-empty", "4.4/append", "4.4/offset-mismatch"]
-        let affected = liberty == .completesAtLength ? ["4.*", "v5/*", "v6/*", "10/*"] : ["9112/*"]
-        let report = try await Self.run(nil, only: needed + affected, taking: liberty)
+        let affected = allowedBehavior == .completesAtLength ? ["4.*", "v5/*", "v6/*", "10/*"] : ["9112/*"]
+        let report = try await Self.run(nil, only: needed + affected, with: allowedBehavior)
         #expect(report.failure == nil)
         for result in report.results {
             switch result.outcome {
@@ -74,10 +74,10 @@ struct ReferenceServerTests {
 
     @Test("Each defect is detected by its case", arguments: Defect.allCases)
     func broken(_ defect: Defect) async throws {
-        var report = try await Self.occasion(for: defect)
+        var report = try await Self.detectionReport(for: defect)
         // Some defects have an effect only if threads run in a certain order.
         for _ in 0..<4 where !report.results.contains(where: { $0.info.id == defect.detectedBy && $0.isUnmet }) {
-            report = try await Self.occasion(for: defect)
+            report = try await Self.detectionReport(for: defect)
         }
         #expect(report.failure == nil)
         let caught = report.results.first { $0.info.id == defect.detectedBy }
@@ -87,23 +87,23 @@ struct ReferenceServerTests {
         case .warn: #expect(result.info.level != .must && report.exitStatus(strict: true) == 1)
         default: Issue.record("\(defect): \(result.outcome)")
         }
-        #expect(!result.transcript.isEmpty || !defect.occasions.isEmpty)
+        #expect(!result.transcript.isEmpty || !defect.additionalCases.isEmpty)
     }
 
-    private static func occasion(for defect: Defect) async throws -> RunReport {
+    private static func detectionReport(for defect: Defect) async throws -> RunReport {
         try await run(
-            defect, only: [defect.detectedBy] + defect.occasions,
+            defect, only: [defect.detectedBy] + defect.additionalCases,
             diskSize: defect == .acknowledgesBeyondDisk ? 1 << 20 : nil)
     }
 
     static func run(
         _ defect: Defect?, only: [String] = [], limits: [(String, Int64)]? = nil, diskSize: Int64? = nil,
-        others: [(String, String)] = [("Authorization", "Bearer two")], taking liberty: AllowedServerBehavior? = nil
+        others: [(String, String)] = [("Authorization", "Bearer two")], with allowedBehavior: AllowedServerBehavior? = nil
     ) async throws -> RunReport {
         try await onThread {
             let server =
                 try limits.map { try ReferenceServer(defect, limits: $0) }
-                ?? ReferenceServer(defect, diskSize: diskSize, taking: liberty)
+                ?? ReferenceServer(defect, diskSize: diskSize, with: allowedBehavior)
             var settings = ServerSettings(url: server.url)
             settings.only = only
             settings.fields = [("Authorization", "Bearer one")]

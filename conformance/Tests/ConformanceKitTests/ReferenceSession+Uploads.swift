@@ -61,13 +61,13 @@ extension ReferenceSession {
     }
 
     private func statedLength(of request: ReferenceRequest) -> Int64? {
-        let isRead = request.rules >= 6 || (request.rules == 5 && server.takes(.completesAtLength))
+        let isRead = request.rules >= 6 || (request.rules == 5 && server.uses(.completesAtLength))
         return isRead ? request.integer("Upload-Length") : nil
     }
 
     /// Whether the upload is complete because its content has reached the declared length.
     private func completesAtLength(_ id: String, _ request: ReferenceRequest) -> Bool {
-        guard server.takes(.completesAtLength), (5...6).contains(request.rules) else { return false }
+        guard server.uses(.completesAtLength), (5...6).contains(request.rules) else { return false }
         return server.state.withLock { state in
             state.uploads[id].map { $0.length == Int64($0.bytes.count) } ?? false
         }
@@ -88,7 +88,7 @@ extension ReferenceSession {
 
     private func newIdentifier() -> String {
         if has(.sharesUploads) { return "00000000000000000000000000000000" }
-        if has(.countsUploads) {
+        if has(.usesConsecutiveNames) {
             let number = server.state.withLock { state in
                 state.count += 1
                 return state.count
@@ -107,7 +107,7 @@ extension ReferenceSession {
             SystemClock.monotonicNanoseconds() - upload.created < life * 1_000_000_000, owns(upload, request)
         else {
             if has(.distinguishesForeignUploads), known != nil { return ReferenceReply(status: 403) }
-            if has(.knowsUnknownUploads), request.method == "HEAD" {
+            if has(.acceptsUnknownUploads), request.method == "HEAD" {
                 return ReferenceReply(status: 204, fields: [completeness(false, request), offsetField(0)])
             }
             let content = Array("no such upload".utf8)
@@ -137,7 +137,7 @@ extension ReferenceSession {
     }
 
     private func owns(_ upload: ReferenceUpload, _ request: ReferenceRequest) -> Bool {
-        if has(.letsOthersIn) || (has(.letsOthersFinish) && request.isComplete == true) { return true }
+        if has(.allowsOtherPrincipals) || (has(.allowsOthersToFinish) && request.isComplete == true) { return true }
         return upload.owner == request.fields["Authorization"]
     }
 
@@ -168,9 +168,9 @@ extension ReferenceSession {
 
     private func append(_ request: ReferenceRequest, _ id: String) throws -> ReferenceReply {
         if let refused = refusalByFields(request) { return refused }
-        let saysComplete = request.isComplete ?? (request.rules == 3 ? true : request.rules <= 6 ? false : nil)
+        let statesComplete = request.isComplete ?? (request.rules == 3 ? true : request.rules <= 6 ? false : nil)
         let trailing = has(.treatsOneAsTrue) && ["1", "true"].contains(request.fields["Upload-Complete"] ?? "")
-        guard let provided = offset(of: request), let stated = trailing ? true : saysComplete else {
+        guard let provided = offset(of: request), let stated = trailing ? true : statesComplete else {
             return refusal(400, request)
         }
         let begun = server.state.withLock { state -> ReferenceUpload? in
@@ -229,7 +229,7 @@ extension ReferenceSession {
             has(.comparesMediaTypeExactly)
             ? type == "application/partial-upload"
             : MediaType(parsing: type)?.matches("application/partial-upload") == true
-        let shouldContinue = request.rules >= 6 || (request.rules == 5 && has(.wantsMediaTypeInVersion5))
+        let shouldContinue = request.rules >= 6 || (request.rules == 5 && has(.requiresMediaTypeInVersion5))
         if shouldContinue && !isRight && !has(.acceptsOtherMediaType) {
             return refusal(415, request, fields: [("Accept-Patch", "application/partial-upload")])
         }
@@ -314,7 +314,7 @@ extension ReferenceSession {
             } else {
                 reply.status = 400
             }
-            reply.fields += versionFields(request) + [completeness(!has(.saysIncompleteAtTheEnd), request)]
+            reply.fields += versionFields(request) + [completeness(!has(.reportsIncompleteAtEnd), request)]
             if !(has(.dropsOffsetInVersion4) && request.rules == 4) {
                 reply.fields.append(offsetField(upload.bytes.count))
             }

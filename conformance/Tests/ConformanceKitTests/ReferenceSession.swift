@@ -17,7 +17,7 @@ final class ReferenceSession {
         self.server = server
         self.connection = connection
         input = PeerInput(connection)
-        input.countsBeyondNumbers = server.takes(.countsBeyondNumbers)
+        input.countsBeyondNumbers = server.uses(.countsBeyondNumbers)
     }
 
     func has(_ defect: Defect) -> Bool { server.has(defect) }
@@ -57,10 +57,10 @@ final class ReferenceSession {
         switch MessageFraming.evaluate(head) {
         case .success(let found): framing = found
         case .failure(let refusal):
-            guard let known = Self.framing(of: head, despite: refusal, server.liberty) else {
+            guard let known = Self.framing(of: head, despite: refusal, server.allowedBehavior) else {
                 return end(ReferenceReply(status: refusal.status.rawValue), to: parts[0])
             }
-            if !server.takes(.normalizesCodings) {
+            if !server.uses(.normalizesCodings) {
                 try input.content(known) { _ in true }
                 return write(ReferenceReply(status: refusal.status.rawValue), to: parts[0])
             }
@@ -83,16 +83,16 @@ final class ReferenceSession {
         lines.flatMap { line -> [String] in
             if has(.splitsLinesAtCR) { return line.split(separator: "\r").map(String.init) }
             if has(.endsValuesAtNUL) { return [String(line.prefix { $0 != "\0" })] }
-            guard server.takes(.replacesControls) else { return [line] }
+            guard server.uses(.replacesControls) else { return [line] }
             return [line.replacing("\r", with: " ").replacing("\0", with: " ")]
         }
     }
 
     /// Returns the framing of a request that has to be refused; nil unless the allowed behavior needs this framing.
     private static func framing(
-        of head: RequestHead, despite refusal: FramingRefusal, _ liberty: AllowedServerBehavior?
+        of head: RequestHead, despite refusal: FramingRefusal, _ allowedBehavior: AllowedServerBehavior?
     ) -> MessageFraming? {
-        switch (refusal.code, liberty) {
+        switch (refusal.code, allowedBehavior) {
         case ("missing-host", .keepsConnectionWithoutHost), ("repeated-host", .keepsConnectionWithoutHost),
             ("invalid-host", .keepsConnectionWithoutHost):
             var repaired = head
@@ -135,14 +135,14 @@ final class ReferenceSession {
     private func finish(_ reply: ReferenceReply, to request: ReferenceRequest) {
         var reply = reply
         if !contentIsRead && !has(.readsLeftoverAsRequest) { reply.closes = true }
-        if reply.closes, server.takes(.resetsConnections) {
+        if reply.closes, server.uses(.resetsConnections) {
             var linger = linger(l_onoff: 1, l_linger: 0)
             setsockopt(connection.rawValue, SOL_SOCKET, SO_LINGER, &linger, socklen_t(MemoryLayout<linger>.size))
             write(reply, to: request.method)
             isOpen = false
             return
         }
-        if server.takes(.endsConnections) { reply.closes = true }
+        if server.uses(.endsConnections) { reply.closes = true }
         if request.version < .http11 || request.fields["Connection"]?.lowercased() == "close" { reply.closes = true }
         if reply.closes { end(reply, to: request.method) } else { write(reply, to: request.method) }
     }
@@ -214,7 +214,7 @@ final class ReferenceSession {
     }
 
     func completeness(_ isComplete: Bool, _ request: ReferenceRequest) -> (String, String) {
-        guard request.rules == 3 && !has(.saysCompleteInVersion3) else {
+        guard request.rules == 3 && !has(.sendsUploadCompleteInVersion3) else {
             return ("Upload-Complete", isComplete ? "?1" : "?0")
         }
         return ("Upload-Incomplete", isComplete ? "?0" : "?1")
@@ -233,7 +233,7 @@ final class ReferenceSession {
         reply.fields.append(completeness(has(.marksRefusalsComplete), request))
         if status == 409, has(.dropsCompletenessOn409) { reply.fields.removeLast() }
         if let offset, status != 409 || !has(.dropsOffsetOn409) { reply.fields.append(offsetField(offset)) }
-        var json = "{\"title\":\"Refused\",\"status\":\(has(.stateOtherStatus) ? 200 : status)"
+        var json = "{\"title\":\"Refused\",\"status\":\(has(.reportsOtherStatus) ? 200 : status)"
         if let type { json += ",\"type\":\"\(ProblemDocument.registry)\(type)\"" }
         if has(.showsPaths) { json += ",\"detail\":\"open /var/lib/reference: no such file\"" }
         for (name, value) in members { json += ",\"\(name)\":\(value)" }

@@ -11,7 +11,7 @@ extension ReferenceUploading {
     func adopt(_ offset: Int64?) throws {
         guard let offset else { throw ReferenceFailure.failed }
         if offset < acknowledged && !client.has(.acceptsLowerOffset) { throw ReferenceFailure.failed }
-        if offset > acknowledged, client.has(.distrustsHigherOffset) { throw ReferenceFailure.failed }
+        if offset > acknowledged, client.has(.rejectsHigherOffset) { throw ReferenceFailure.failed }
         if offset > size {
             guard client.has(.acceptsImpossibleOffset) else { throw ReferenceFailure.failed }
             acknowledged = size
@@ -78,10 +78,10 @@ extension ReferenceUploading {
             if client.has(.ignoresOffsetOf409) { phase = .append }
             try fail()
         case 413:
-            let known = most
+            let known = maxAppendSize
             note(response.fields)
-            try stopIfUnwanted()
-            if most == known, !client.has(.repeatsTooLarge) { most = max(1, min(count, most ?? .max) / 2) }
+            try stopIfTooLarge()
+            if maxAppendSize == known, !client.has(.repeatsTooLarge) { maxAppendSize = max(1, min(count, maxAppendSize ?? .max) / 2) }
             phase = upload == nil ? .create : .retrieve
             if known == nil, response.limits == nil, !hasDiscovered, !client.has(.skipsDiscovery) {
                 hasDiscovered = true
@@ -105,7 +105,7 @@ extension ReferenceUploading {
             }
             let version = interim.integer("Upload-Draft-Interop-Version")
             let isAccepted = version == nil ? client.has(.acceptsMissingVersion) : client.has(.acceptsOtherVersions)
-            let isOwn = version == Int64(profile.rank) && client.habit != .ignoresInterims
+            let isOwn = version == Int64(profile.rank) && client.allowedBehavior != .ignoresInterims
             guard interim.status == 104, isOwn || isAccepted else { continue }
             if let location = interim.location { try locate(location) }
             note(interim.fields)
@@ -133,7 +133,7 @@ extension ReferenceUploading {
         remember()
     }
 
-    func stopIfUnwanted() throws {
+    func stopIfTooLarge() throws {
         guard let maxSize, maxSize < size else { return }
         if !client.has(.doesNotCancelTooLarge) { cancel() }
         throw ReferenceFailure.failed
@@ -152,7 +152,7 @@ extension ReferenceUploading {
         var limits: [String: Int64] = [:]
         for (key, member) in members where known.contains(key) {
             guard case .item(let item) = member, case .integer(let value) = item.value else {
-                if client.has(.readsLimitsPiecewise) { continue }
+                if client.has(.acceptsPartlyInvalidLimits) { continue }
                 return
             }
             limits[key] = Int64(value)
@@ -161,8 +161,8 @@ extension ReferenceUploading {
             limits["max-size"] = 1
         }
         maxSize = limits["max-size"]
-        if let reported = limits["max-append-size"] { most = min(most ?? .max, reported) }
-        least = limits["min-append-size"] ?? 0
+        if let reported = limits["max-append-size"] { maxAppendSize = min(maxAppendSize ?? .max, reported) }
+        minAppendSize = limits["min-append-size"] ?? 0
         expires = limits["max-age"].map { SystemClock.monotonicNanoseconds() + $0 * 1_000_000_000 }
     }
 }

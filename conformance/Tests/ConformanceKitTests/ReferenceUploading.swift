@@ -21,8 +21,8 @@ final class ReferenceUploading: ReferenceTransfer {
     var place: Endpoint
     var upload: Endpoint?
     var acknowledged: Int64 = 0
-    var most: Int64?
-    var least: Int64 = 0
+    var maxAppendSize: Int64?
+    var minAppendSize: Int64 = 0
     var maxSize: Int64?
     var expires: Int64?
     var hasDiscovered = false
@@ -43,8 +43,8 @@ final class ReferenceUploading: ReferenceTransfer {
 
     func run() throws {
         try restore()
-        if client.habit == .tidiesUp { _ = try? exchange(Request("HEAD", target.target), at: target) }
-        if client.habit == .asksLikeBrowser {
+        if client.allowedBehavior == .deletesUploadAtEnd { _ = try? exchange(Request("HEAD", target.target), at: target) }
+        if client.allowedBehavior == .sendsPreflights {
             let fields = [("Origin", "null"), ("Access-Control-Request-Method", "POST")]
             _ = try? exchange(Request("OPTIONS", target.target, fields), at: target)
         }
@@ -55,7 +55,7 @@ final class ReferenceUploading: ReferenceTransfer {
                 startOver()
             } catch let failure as WireFailure {
                 if case .closed = failure, client.has(.treatsClosedUploadAsSuccess) { return }
-                switch client.habit {
+                switch client.allowedBehavior {
                 case .neverResumes: throw ReferenceFailure.failed
                 case .startsOver where mayStartOver:
                     startOver()
@@ -76,23 +76,23 @@ final class ReferenceUploading: ReferenceTransfer {
                 try fail()
             }
         }
-        if client.habit == .tidiesUp { cancel() }
+        if client.allowedBehavior == .deletesUploadAtEnd { cancel() }
     }
 
     private var mayStartOver: Bool {
-        let habits: [AllowedClientBehavior] = [.startsOver, .startsOverAfterFailure, .fallsBack, .asksLikeBrowser]
-        return client.habit.map(habits.contains) == true && restarts < 3
+        let allowedBehaviors: [AllowedClientBehavior] = [.startsOver, .startsOverAfterFailure, .fallsBack, .sendsPreflights]
+        return client.allowedBehavior.map(allowedBehaviors.contains) == true && restarts < 3
     }
 
     private func startOver() {
         restarts += 1
         (phase, upload, acknowledged, expires) = (.create, nil, 0, nil)
-        if client.habit == .asksLikeBrowser { profile = .interop(7) }
+        if client.allowedBehavior == .sendsPreflights { profile = .interop(7) }
     }
 
     /// - Returns: whether the upload is done.
     private func step() throws -> Bool {
-        if let expires, SystemClock.monotonicNanoseconds() > expires, !client.has(.outstaysLifetime) {
+        if let expires, SystemClock.monotonicNanoseconds() > expires, !client.has(.usesExpiredUpload) {
             throw ReferenceFailure.failed
         }
         switch phase {
@@ -124,13 +124,13 @@ final class ReferenceUploading: ReferenceTransfer {
 
     private func create() throws -> Bool {
         let isComplete =
-            !client.has(.hidesLength) && client.habit != .ignoresInterims && most.map { size <= $0 } ?? true
+            !client.has(.omitsLength) && client.allowedBehavior != .ignoresInterims && maxAppendSize.map { size <= $0 } ?? true
         let isEmptyPart = size == 0 && client.has(.leavesEmptyIncomplete)
         var fields = fields(for: place) + [profile.completeness(isComplete && !isEmptyPart)]
-        if !client.has(.hidesLength) {
+        if !client.has(.omitsLength) {
             fields.append(("Upload-Length", "\(client.has(.statesOtherLength) ? size + 1 : size)"))
         }
-        if client.has(.attaches) { fields.append(("Content-Disposition", "attachment; filename=\"a\"")) }
+        if client.has(.sendsAttachmentDisposition) { fields.append(("Content-Disposition", "attachment; filename=\"a\"")) }
         if client.has(.breaksFields) { fields.append(("Not a token", "1")) }
         locations = []
         let connection = try connect(place)
@@ -141,13 +141,13 @@ final class ReferenceUploading: ReferenceTransfer {
             announced.content = .declared(size)
             try connection.send(announced)
             // The client waits a short time for the 104 before it sends the content.
-            let asksMeanwhile = client.has(.asksMeanwhile) || client.has(.appendsMeanwhile)
+            let sendsRequestMeanwhile = client.has(.sendsRequestMeanwhile) || client.has(.appendsMeanwhile)
             let isNeeded =
-                asksMeanwhile || client.has(.usesFirstLimit) || client.has(.readsLimitsPiecewise)
+                sendsRequestMeanwhile || client.has(.usesFirstLimit) || client.has(.acceptsPartlyInvalidLimits)
             let timeout = isNeeded ? Self.timeout : .milliseconds(50)
             if try connection.awaitHead(within: timeout) { try handleInterims(connection) }
-            try stopIfUnwanted()
-            if asksMeanwhile { return try create(during: connection) }
+            try stopIfTooLarge()
+            if sendsRequestMeanwhile { return try create(during: connection) }
         } else {
             var empty = request
             empty.content = .bytes([])
@@ -159,7 +159,7 @@ final class ReferenceUploading: ReferenceTransfer {
             response = try connection.readResponse()
         } catch let failure as WireFailure {
             try handleInterims(connection)
-            try stopIfUnwanted()
+            try stopIfTooLarge()
             throw failure
         }
         try handleInterims(connection, response.interim)
@@ -171,7 +171,7 @@ final class ReferenceUploading: ReferenceTransfer {
     private func create(during connection: RawConnection) throws -> Bool {
         guard let upload else { throw ReferenceFailure.failed }
         try connection.send(Array(content.prefix(100_000)))
-        if client.has(.asksMeanwhile) {
+        if client.has(.sendsRequestMeanwhile) {
             _ = try exchange(Request("HEAD", upload.target, fields(for: upload)), at: upload)
         } else {
             let fields =
@@ -188,7 +188,7 @@ final class ReferenceUploading: ReferenceTransfer {
         guard let upload else { throw ReferenceFailure.failed }
         let behind: Int64 = client.has(.appendsBehindOffset) ? 10 : 0
         let start = client.has(.resendsFromZero) ? 0 : max(0, acknowledged - behind)
-        let limit = client.has(.ignoresAppendLimit) ? nil : most
+        let limit = client.has(.ignoresAppendLimit) ? nil : maxAppendSize
         let count = min(size - start, limit ?? .max)
         let isLast = start + count == size
         var fields = fields(for: upload)
@@ -213,7 +213,7 @@ final class ReferenceUploading: ReferenceTransfer {
         var sent = 0
         while sent < bytes.count {
             let piece = Array(bytes[sent..<min(bytes.count, sent + 20_000)])
-            if client.habit == .readsLate {
+            if client.allowedBehavior == .readsLate {
                 sent += try connection.send(piece)
                 if connection.outputIsBroken {
                     connection.close()
@@ -225,7 +225,7 @@ final class ReferenceUploading: ReferenceTransfer {
             let count = try connection.send(piece, stoppingAtResponse: !client.has(.keepsSendingAfterResponse))
             sent += count
             try handleInterims(connection)
-            try stopIfUnwanted()
+            try stopIfTooLarge()
             if !client.has(.keepsSendingAfterResponse), count < piece.count || connection.finalHead != nil { return }
         }
         if client.has(.sendsOneByteMore) { _ = try connection.send([0x78], stoppingAtResponse: true) }
@@ -263,7 +263,7 @@ final class ReferenceUploading: ReferenceTransfer {
         let text = response.fields["Upload-Length"]?.filter { $0 != "\"" }
         let length = client.has(.readsStringLength) ? text.flatMap { Int64($0) } : response.integer("Upload-Length")
         if let length, length != size { throw ReferenceFailure.failed }
-        if client.habit == .triesBeginning, offset == nil {
+        if client.allowedBehavior == .triesBeginning, offset == nil {
             acknowledged = 0
             phase = .append
             return false

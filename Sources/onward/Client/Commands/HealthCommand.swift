@@ -39,7 +39,7 @@ enum HealthCommand {
 
     static func run(_ arguments: [CommandArgument]) -> ExitStatus {
         command.run(arguments, check: check) { target, settings, report, _ in
-            await ask(target, settings, report)
+            await checkHealth(target, settings, report)
         }
     }
 
@@ -57,7 +57,7 @@ enum HealthCommand {
         return .path(operand, try LocalHealthClient(ServeCommand.environment()))
     }
 
-    private static func ask(
+    private static func checkHealth(
         _ target: HealthTarget, _ settings: ClientSettings, _ report: TransferReport
     ) async -> ExitStatus {
         do throws(CommandFailure) {

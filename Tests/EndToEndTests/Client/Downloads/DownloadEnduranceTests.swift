@@ -19,13 +19,13 @@ struct DownloadEnduranceTests {
         defer { server.process.kill(SIGKILL) }
         let file = try LargeFile(server.root + "/files/large.bin", seed: seed)
         let digest = try LargeFile.digest(file.path)
-        let most = Int(file.size) / (Self.faults + Self.restarts + 64)
+        let maxGap = Int(file.size) / (Self.faults + Self.restarts + 64)
         let random = Monitor(SeededGenerator(seed: seed))
         let proxy = try FaultProxy(to: server.port) {
-            random.withLock { history in
+            random.withLock { generator in
                 FaultProxy.Fault(
-                    kind: history.oneIn(5) ? .stall : .reset, direction: .toClient,
-                    after: .random(in: most / 2...most, using: &history))
+                    kind: generator.oneIn(5) ? .stall : .reset, direction: .toClient,
+                    after: .random(in: maxGap / 2...maxGap, using: &generator))
             }
         }
         let fixture = try UploadFixture {
@@ -44,13 +44,13 @@ struct DownloadEnduranceTests {
             try server.restart()
         }
         let result = try await download.value()
-        let story = "ONWARD_SEED=\(seed): \(proxy.cuts) faults, \(crashes) crashes, \(result.received) bytes received"
-        #expect(result.size == file.size, "\(story)")
-        #expect(crashes == Self.restarts && proxy.cuts >= Self.faults, "\(story)")
-        #expect(try LargeFile.digest(target) == digest, "\(story)")
+        let summary = "ONWARD_SEED=\(seed): \(proxy.cuts) faults, \(crashes) crashes, \(result.received) bytes received"
+        #expect(result.size == file.size, "\(summary)")
+        #expect(crashes == Self.restarts && proxy.cuts >= Self.faults, "\(summary)")
+        #expect(try LargeFile.digest(target) == digest, "\(summary)")
         // The client keeps every byte that it received.
-        #expect(result.received <= file.size / 100 * 102, "\(story)")
-        print("\(story), \(result.requests) requests")
+        #expect(result.received <= file.size / 100 * 102, "\(summary)")
+        print("\(summary), \(result.requests) requests")
         await fixture.client.shutDown()
     }
 }

@@ -55,7 +55,7 @@ final class MemorySource: UploadSource {
     let length: Int64?
     private let failsAt: Int64
     private let error: SourceError
-    private let asked = Monitor<Int64>(0)
+    private let readEnd = Monitor<Int64>(0)
 
     init(_ bytes: [UInt8], hasLength: Bool = true, failsAt: Int64 = .max, _ error: SourceError = .system(.inputOutput))
     {
@@ -66,7 +66,7 @@ final class MemorySource: UploadSource {
     }
 
     /// The end of the bytes read so far.
-    var position: Int64 { asked.withLock { $0 } }
+    var position: Int64 { readEnd.withLock { $0 } }
 
     func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(SourceError) -> Int {
         let end = min(offset + Int64(buffer.count), Int64(bytes.count), failsAt)
@@ -75,7 +75,7 @@ final class MemorySource: UploadSource {
             return 0
         }
         bytes.withUnsafeBytes { buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: $0[Int(offset)..<Int(end)])) }
-        asked.withLock { $0 = max($0, end) }
+        readEnd.withLock { $0 = max($0, end) }
         return Int(end - offset)
     }
 
@@ -98,17 +98,17 @@ final class MemorySource: UploadSource {
 
 /// Stores the bytes it receives, and fails if they exceed its capacity.
 final class MemorySink: BodySink {
-    private let taken = Monitor<[UInt8]>([])
+    private let written = Monitor<[UInt8]>([])
     private let capacity: Int
 
     init(capacity: Int = .max) { self.capacity = capacity }
 
-    var bytes: [UInt8] { taken.withLock { $0 } }
+    var bytes: [UInt8] { written.withLock { $0 } }
 
     func write(_ bytes: UnsafeRawBufferPointer) throws(Errno) {
-        try taken.withLock { taken throws(Errno) in
-            if taken.count + bytes.count > capacity { throw Errno.noSpace }
-            taken.append(contentsOf: bytes)
+        try written.withLock { written throws(Errno) in
+            if written.count + bytes.count > capacity { throw Errno.noSpace }
+            written.append(contentsOf: bytes)
         }
     }
 }

@@ -150,9 +150,9 @@ struct PeerQuirkTests {
 }
 
 extension ScriptedUpload {
-    /// Receives the content and adds it to `inventory`, up to `most` bytes.
-    fileprivate static func take(_ reply: Reply, into inventory: UploadInventory, atMost most: Int = .max) throws {
-        var left = most
+    /// Receives the content and adds it to `inventory`, up to `maxCount` bytes.
+    fileprivate static func take(_ reply: Reply, into inventory: UploadInventory, atMost maxCount: Int = .max) throws {
+        var left = maxCount
         while left > 0 {
             let piece = try reply.readBody(atMost: min(left, 64 << 10))
             if piece.isEmpty { return }

@@ -22,7 +22,7 @@ private enum SlowResolver {
     /// The number of lookups that wait now.
     static var waiting: Int { state.withLock { $0.waiting } }
 
-    static func awaitSearches(_ count: Int) -> Bool {
+    static func awaitLookups(_ count: Int) -> Bool {
         state.wait(until: Deadline(in: .seconds(60)).nanoseconds) { $0.waiting >= count ? () : nil } != nil
     }
 
@@ -78,7 +78,7 @@ struct SlowResolverTests {
     func cancelled() async throws {
         let server = try ScriptedServer { _, reply in try reply.respond(200, [:], "yes") }
         let exchange = fixture.engine.start(slow())
-        #expect(SlowResolver.awaitSearches(1))
+        #expect(SlowResolver.awaitLookups(1))
         exchange.cancel()
         #expect(await exchange.result().failure == .cancelled)
         #expect(await fixture.run(fixture.request("GET", server.url + "/")).content == Array("yes".utf8))
@@ -93,7 +93,7 @@ struct SlowResolverTests {
         let result = await fixture.run(slow(.milliseconds(300)))
         #expect(result.failure != nil && result.head == nil)
         #expect(await fixture.run(fixture.request("GET", server.url + "/")).content == Array("yes".utf8))
-        #expect(SlowResolver.awaitSearches(1))
+        #expect(SlowResolver.awaitLookups(1))
         SlowResolver.release()
     }
 
@@ -101,7 +101,7 @@ struct SlowResolverTests {
     func shutDown() throws {
         let engine = TransportEngine()
         let exchange = engine.start(slow())
-        #expect(SlowResolver.awaitSearches(1))
+        #expect(SlowResolver.awaitLookups(1))
         engine.shutDown()
         #expect(SlowResolver.waiting == 1)
         withExtendedLifetime(exchange) {}
@@ -114,7 +114,7 @@ struct SlowResolverTests {
         let upload = client.upload(
             TransferRequest("http://host.slow.invalid/a", method: .put), from: DataSource(Data([1, 2, 3])))
         upload.start()
-        #expect(SlowResolver.awaitSearches(1))
+        #expect(SlowResolver.awaitLookups(1))
         _ = await upload.pause()
         await client.shutDown()
         #expect(SlowResolver.waiting == 1)

@@ -101,10 +101,10 @@ struct SessionLifecycleTests {
     func unwanted() async throws {
         let server = try gated(Monitor(true))
         let fixture = try SessionFixture()
-        let picky = PickyDelegate()
-        let session = fixture.session(picky)
+        let rejecting = RejectingDelegate()
+        let session = fixture.session(rejecting)
         session.uploadTask(with: try SessionFixture.request(server.url + "/a", "POST"), from: Data([1])).resume()
-        let code = picky.ending.wait(until: Deadline(in: .seconds(60)).nanoseconds) { $0 }
+        let code = rejecting.ending.wait(until: Deadline(in: .seconds(60)).nanoseconds) { $0 }
         #expect(code == .cancelled)
     }
 
@@ -222,7 +222,7 @@ private final class Streamer: NSObject, URLSessionDataDelegate {
     }
 }
 
-private final class PickyDelegate: NSObject, URLSessionDataDelegate {
+private final class RejectingDelegate: NSObject, URLSessionDataDelegate {
     let ending = Monitor<URLError.Code?>(nil)
 
     func urlSession(

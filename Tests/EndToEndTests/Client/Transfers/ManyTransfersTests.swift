@@ -154,18 +154,18 @@ struct ManyTransfersTests {
 
     @Test("a transfer that waits for the caller's decision can be paused")
     func pausedDecision() async throws {
-        let (asked, asking) = AsyncStream<Void>.makeStream()
+        let (decisionCalls, decisionCalled) = AsyncStream<Void>.makeStream()
         let server = try ScriptedServer { try $1.respond(503) }
         let fixture = try UploadFixture {
             $0.shouldRetry = { _, _, _ in
-                asking.yield()
+                decisionCalled.yield()
                 try? await Task.sleep(for: .seconds(3600))
                 return .stop
             }
         }
         let download = try fixture.download(server.url)
         download.start()
-        for await _ in asked { break }
+        for await _ in decisionCalls { break }
         #expect(download.progress.isWaiting)
         _ = await download.pause()
         #expect(await download.failure()?.code == .paused)

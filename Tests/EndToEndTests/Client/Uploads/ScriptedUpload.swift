@@ -16,9 +16,9 @@ struct ScriptedUpload: Sendable {
         ["Upload-Offset": "\(inventory.count)", "Upload-Complete": complete ? "?1" : "?0", "Upload-Limit": limits]
     }
 
-    /// Receives the content and adds it to the inventory, up to `most` bytes.
-    func take(_ reply: Reply, atMost most: Int = .max) throws {
-        var left = most
+    /// Receives the content and adds it to the inventory, up to `maxCount` bytes.
+    func take(_ reply: Reply, atMost maxCount: Int = .max) throws {
+        var left = maxCount
         while left > 0 {
             let piece = try reply.readBody(atMost: min(left, 64 << 10))
             if piece.isEmpty { return }

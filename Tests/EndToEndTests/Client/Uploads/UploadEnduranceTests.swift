@@ -64,18 +64,18 @@ struct UploadEnduranceTests {
 
     /// Breaks every long connection: none transfers more than a small part of the file.
     private func disturbingProxy(to port: UInt16, seed: UInt64, size: Int64) throws -> FaultProxy {
-        let random = Monitor((history: SeededGenerator(seed: seed), isFirst: true))
-        let most = Int(size) / (Self.faults + Self.restarts + 64)
+        let random = Monitor((generator: SeededGenerator(seed: seed), isFirst: true))
+        let maxBytes = Int(size) / (Self.faults + Self.restarts + 64)
         return try FaultProxy(to: port) {
             random.withLock { state in
                 // Responses are small. The first response contains the URL of the upload resource; without this
                 // response a PUT is sent again from its beginning.
-                let isOfResponse = state.history.oneIn(8) && !state.isFirst
+                let isOfResponse = state.generator.oneIn(8) && !state.isFirst
                 state.isFirst = false
                 return FaultProxy.Fault(
-                    kind: state.history.oneIn(5) ? .stall : .reset, direction: isOfResponse ? .toClient : .toServer,
-                    after: .random(in: isOfResponse ? 1...400 : most / 2...most, using: &state.history),
-                    most: isOfResponse ? most : nil)
+                    kind: state.generator.oneIn(5) ? .stall : .reset, direction: isOfResponse ? .toClient : .toServer,
+                    after: .random(in: isOfResponse ? 1...400 : maxBytes / 2...maxBytes, using: &state.generator),
+                    maxBytes: isOfResponse ? maxBytes : nil)
             }
         }
     }

@@ -32,7 +32,7 @@ struct BrowserTests {
         try PageServer([Self.root + "/Tests/EndToEndTests/Deployment/Browser", Self.root + "/docs/examples/browser"])
     }
 
-    private struct Journey: Decodable {
+    private struct PageReport: Decodable {
         var failure: String?
         var paused: String?
         var kept: Bool?
@@ -40,12 +40,12 @@ struct BrowserTests {
         var interruptions: Int?
         var location: String?
         var forgotten: Bool?
-        var ranges: [Fact]?
+        var ranges: [ReportedValue]?
         var sent: String?
         var received: String?
     }
 
-    private enum Fact: Decodable, Equatable {
+    private enum ReportedValue: Decodable, Equatable {
         case number(Int)
         case text(String)
 
@@ -73,28 +73,28 @@ struct BrowserTests {
         let browser = try open(
             "\(page)/journey.html?size=\(size)&target=\(proxy.url)/files/inbox/", in: directory)
         defer { browser.kill() }
-        let facts: Journey
-        do { facts = try pages.awaitResult(Journey.self, within: .seconds(180)) } catch {
+        let report: PageReport
+        do { report = try pages.awaitResult(PageReport.self, within: .seconds(180)) } catch {
             let log = FileManager.default.contents(atPath: directory.path + "/browser.log") ?? Data()
             throw TestFailure(
                 "\(error)\n\(server.log.suffix(3000))\n\(String(decoding: log.suffix(2000), as: UTF8.self))")
         }
-        #expect(facts.failure == nil)
-        #expect(facts.paused?.hasPrefix(proxy.url + "/uploads/") == true)
-        #expect(facts.kept == true, "the page still has the URL after the reload")
-        #expect(facts.offsetAfterReload.map { $0 > 0 && $0 < size } == true, "\(facts)")
+        #expect(report.failure == nil)
+        #expect(report.paused?.hasPrefix(proxy.url + "/uploads/") == true)
+        #expect(report.kept == true, "the page still has the URL after the reload")
+        #expect(report.offsetAfterReload.map { $0 > 0 && $0 < size } == true, "\(report)")
         #expect(proxy.cuts >= 2)
-        if options.first == "--max-size" { #expect(facts.interruptions.map { $0 >= 2 } == true, "\(facts)") }
-        #expect(facts.forgotten == true)
-        #expect(facts.ranges == [.number(206), .number(206), .text("bytes \(size / 2)-\(size - 1)/\(size)")])
-        #expect(facts.sent != nil && facts.sent == facts.received)
+        if options.first == "--max-size" { #expect(report.interruptions.map { $0 >= 2 } == true, "\(report)") }
+        #expect(report.forgotten == true)
+        #expect(report.ranges == [.number(206), .number(206), .text("bytes \(size / 2)-\(size - 1)/\(size)")])
+        #expect(report.sent != nil && report.sent == report.received)
         let names = server.publishedNames().filter { $0.hasSuffix(".bin") }
         #expect(names == ["inbox/ein größeres.bin"])
         let content = try #require(names.first.flatMap { server.published($0) })
         #expect(content.count == size)
         var digest = RunningDigest(.sha256)
         content.withUnsafeBytes { digest.update($0) }
-        #expect(digest.finalized().map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined() == facts.sent)
+        #expect(digest.finalized().map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined() == report.sent)
     }
 
     @Test("A page of an origin that is not allowed cannot read, upload or remove files with scripts or a form")
@@ -107,9 +107,9 @@ struct BrowserTests {
         let browser = try open(
             "http://127.0.0.1:\(pages.port)/stranger.html?target=http://127.0.0.1:\(server.port)/files/", in: directory)
         defer { browser.kill() }
-        let facts = try pages.awaitResult([String: String].self, within: .seconds(120))
+        let report = try pages.awaitResult([String: String].self, within: .seconds(120))
         #expect(
-            facts == [
+            report == [
                 "upload": "UploadError", "put": "TypeError", "read": "TypeError", "remove": "TypeError",
                 "simplePost": "opaque", "form": "sent",
             ])

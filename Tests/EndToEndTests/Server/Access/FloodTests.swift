@@ -110,12 +110,12 @@ struct FloodTests {
             Array("PUT /files/f HTTP/1.1\r\nHost: localhost\r\nX-Filler: ".utf8) + [UInt8](repeating: 0x61, count: size)
         for connection in connections { _ = connection.sendUntilRefused(head, within: .milliseconds(50)) }
         // The maximum resident memory while the server reads the heads.
-        var most = 0
+        var maxResident = 0
         _ = try pollUntil(within: .seconds(2)) { () -> Bool? in
-            most = max(most, try use(server).resident)
+            maxResident = max(maxResident, try use(server).resident)
             return nil
         }
-        let each = (most - before.resident) / connections.count
+        let each = (maxResident - before.resident) / connections.count
         print("a head of \(size) bytes uses \(each) KiB of memory")
         // A sanitizer more than doubles the memory.
         let environment = ProcessInfo.processInfo.environment

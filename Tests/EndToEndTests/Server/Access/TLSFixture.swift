@@ -34,7 +34,7 @@ final class TLSFixture {
     /// Replaces the certificate.
     func install(_ identity: SelfSignedCertificate) throws { try Self.install(identity, in: directory.path) }
 
-    func spoilKey() throws {
+    func corruptKey() throws {
         guard FileManager.default.createFile(atPath: directory.path + "/key.pem", contents: Data("no key".utf8))
         else { throw Errno.current }
     }

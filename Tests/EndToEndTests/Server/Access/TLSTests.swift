@@ -122,7 +122,7 @@ struct TLSTests {
         // CURLE_PEER_FAILED_VERIFICATION
         #expect(try fixture.run(fixture.url + "/healthz").ending == .exited(60))
         // A certificate that cannot be used changes nothing.
-        try fixture.spoilKey()
+        try fixture.corruptKey()
         try fixture.server.reload()
         #expect(fixture.server.log.contains("the certificate stays as it was"))
         #expect(try fixture.run(fixture.url + "/healthz", trusting: other.certificate).ending == .exited(0))

@@ -99,7 +99,7 @@ struct RealClientTests {
     // MARK: tus-js-client
 
     private struct Outcome: Decodable {
-        let way: String
+        let variant: String
         let url: String?
         let error: String?
     }
@@ -131,10 +131,10 @@ struct RealClientTests {
         try withServer { server in
             let outcomes = try outcomes(server, protocol: mode)
             #expect(outcomes.count == 10)
-            for outcome in outcomes where outcome.way != "parallel" {
+            for outcome in outcomes where outcome.variant != "parallel" {
                 #expect(outcome.url?.contains("/uploads/") == true, "\(outcome)")
             }
-            let parallel = outcomes.first { $0.way == "parallel" }
+            let parallel = outcomes.first { $0.variant == "parallel" }
             #expect(parallel?.error?.contains("concatenation-not-supported") == true)
             let names = server.publishedNames()
             #expect(names.count == 9)

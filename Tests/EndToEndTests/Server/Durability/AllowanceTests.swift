@@ -149,7 +149,7 @@ struct AllowanceTests {
     // MARK: Free space
 
     @Test("CRE-23 SEC-17: below --min-free no upload is created, and running uploads continue")
-    func leastFreeSpace() throws {
+    func minFreeSpace() throws {
         try withServer { server in
             let location = try #require(try create(server, "a", length: 20, sending: 10).location)
             try server.restart(["--min-free", "900T"])

@@ -102,8 +102,8 @@ struct CrashTests {
                     try world.inspectFiles()
                     guard let name = world.expectedNames.randomElement() else { continue }
                     let response = try RawConnection(port: port).exchange(.get("/files/\(name)"))
-                    let isWhole = response.status == 200 && world.isWhole(Data(response.content), name)
-                    guard isWhole || response.status == 404 else {
+                    let isComplete = response.status == 200 && world.isComplete(Data(response.content), name)
+                    guard isComplete || response.status == 404 else {
                         throw TestFailure("GET \(name): \(response.status), \(response.content.count) bytes")
                     }
                 } catch {

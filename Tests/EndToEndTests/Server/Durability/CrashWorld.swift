@@ -93,7 +93,7 @@ final class CrashWorld: Sendable {
     /// Whether the data is a complete permitted content of the file.
     ///
     /// - Parameter name: the file. Call this after reading the data: contents permitted in the meantime count, too.
-    func isWhole(_ data: Data, _ name: String) -> Bool {
+    func isComplete(_ data: Data, _ name: String) -> Bool {
         let contents = state.withLock { $0.files[name] ?? [] }
         return contents.contains { $0.count == data.count && data == Data(BytePool.bytes[$0]) }
     }
@@ -116,7 +116,7 @@ final class CrashWorld: Sendable {
             guard let data = FileManager.default.contents(atPath: "\(files)/\(name)") else {
                 throw TestFailure("\(name) vanished")
             }
-            guard isWhole(data, name) else {
+            guard isComplete(data, name) else {
                 throw TestFailure("\(name) has \(data.count) bytes, and a content that no client sent")
             }
             state.withLock { _ = $0.verified.insert(name) }

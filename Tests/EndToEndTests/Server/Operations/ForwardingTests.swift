@@ -124,11 +124,11 @@ struct ForwardingTests {
         for options in [["--interim", "off"], []] {
             let server = try ServerProcess(options)
             defer { server.process.kill(SIGKILL) }
-            for isAsked in [false, true] {
-                var request = Request.creation(.v8, "PUT", "/files/a\(isAsked)", complete: false, .bytes([1, 2]))
-                if isAsked { request.fields.append(("Onward-Interim", "OFF")) }
+            for isDeclined in [false, true] {
+                var request = Request.creation(.v8, "PUT", "/files/a\(isDeclined)", complete: false, .bytes([1, 2]))
+                if isDeclined { request.fields.append(("Onward-Interim", "OFF")) }
                 let response = try server.exchange(request)
-                #expect(response.interim.isEmpty == (isAsked || !options.isEmpty))
+                #expect(response.interim.isEmpty == (isDeclined || !options.isEmpty))
                 #expect(response.status == 201 && response.location?.hasPrefix("/uploads/") == true)
             }
         }

@@ -209,7 +209,7 @@ struct TusClientTests {
     func page(mode: String) throws {
         let origin = "https://app.example"
         try withServer("--cors-origin", origin) { server in
-            let asked =
+            let requestedFields =
                 mode == "tus"
                 ? "tus-resumable,upload-length,upload-metadata,x-csrf-token"
                 : "upload-complete,upload-concat,upload-draft-interop-version,upload-length,x-csrf-token"
@@ -218,13 +218,13 @@ struct TusClientTests {
                     "OPTIONS", "/files/",
                     [
                         ("Origin", origin), ("Access-Control-Request-Method", "POST"),
-                        ("Access-Control-Request-Headers", asked),
+                        ("Access-Control-Request-Headers", requestedFields),
                     ]))
             #expect(preflight.status == 204)
             #expect(preflight.value("Access-Control-Allow-Origin") == origin)
             #expect(preflight.list("Access-Control-Allow-Methods").contains("post"))
             let allowed = Set(preflight.list("Access-Control-Allow-Headers"))
-            for name in asked.split(separator: ",") { #expect(allowed.contains(String(name)), "\(name)") }
+            for name in requestedFields.split(separator: ",") { #expect(allowed.contains(String(name)), "\(name)") }
             let vary = preflight.list("Vary")
             for name in ["origin", "access-control-request-method", "access-control-request-headers"] {
                 #expect(vary.contains(name))

@@ -31,7 +31,7 @@ struct EmbeddingTests {
     /// Publishes under the name of the target, which may be a directory.
     private struct NamedPublisher: TargetHandler {
         /// The behavior of the handler after an error or a publication.
-        enum Behavior: CaseIterable { case throwsIt, answers, answersAnyway, publishesTwice, failsAfterwards }
+        enum Behavior: CaseIterable { case throwsError, answers, answersAnyway, publishesTwice, failsAfterwards }
 
         let behavior: Behavior
 
@@ -50,7 +50,7 @@ struct EmbeddingTests {
                 if behavior == .failsAfterwards { throw RecordingTarget.Failure() }
                 return behavior == .answersAnyway ? HTTPSemantics.Response(status: 200) : response
             } catch {
-                if behavior == .throwsIt || behavior == .failsAfterwards { throw error }
+                if behavior == .throwsError || behavior == .failsAfterwards { throw error }
                 return HTTPSemantics.Response(status: 422)
             }
         }
@@ -67,7 +67,7 @@ struct EmbeddingTests {
                 }
             }
             #expect(try publish("/publish/a/b") == [201, 201], "\(behavior)")
-            let status = behavior == .throwsIt || behavior == .failsAfterwards ? 409 : 422
+            let status = behavior == .throwsError || behavior == .failsAfterwards ? 409 : 422
             #expect(try publish("/publish/a") == [status, status], "\(behavior)")
             #expect(try host.exchange(.get("/files/a/b")).content == [1], "\(behavior)")
         }

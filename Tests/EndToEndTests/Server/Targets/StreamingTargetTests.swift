@@ -19,15 +19,15 @@ struct StreamingTargetTests {
         private let state = Monitor(State())
         private let end: Int
         private let failsAtEnd: Bool
-        private let isReleased: Monitor<Int>
+        private let releaseCount: Monitor<Int>
 
         init(to end: Int, failsAtEnd: Bool, released: Monitor<Int>) {
             self.end = end
             self.failsAtEnd = failsAtEnd
-            isReleased = released
+            releaseCount = released
         }
 
-        deinit { isReleased.withLock { $0 += 1 } }
+        deinit { releaseCount.withLock { $0 += 1 } }
 
         func read(into buffer: UnsafeMutableRawBufferPointer, at position: Int64) throws -> Int {
             try state.withLock { state in
