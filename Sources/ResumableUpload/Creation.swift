@@ -6,7 +6,8 @@ package struct Creation: Sendable {
     /// The completeness field's value; `nil` for a plain request.
     package var isComplete: Bool?
     package var framing: MessageFraming
-    /// A valid `Upload-Length`, in a dialect that has it.
+    /// The value of a valid `Upload-Length`. Of a request with a completeness field it is used only if the dialect
+    /// defines `Upload-Length`.
     package var declaredLength: Int64?
     /// Whether the completeness field is present but invalid, so that it is ignored.
     package var hasVoidCompleteness: Bool
@@ -75,11 +76,12 @@ package struct Creation: Sendable {
         return .create(plan)
     }
 
-    /// Why no upload resource is created for content that is the complete representation; `nil`: one is created.
+    /// Why no upload resource is created for content that is the complete representation; `nil` if a resource is
+    /// created.
     ///
-    /// None is created if the representation is smaller than the minimum of resumable uploads, or if no response would
-    /// report the location of the resource: it would only use storage until it expires. An unknown size counts as
-    /// large.
+    /// No resource is created if the representation is smaller than the minimum of resumable uploads, or if no response
+    /// would report the location of the resource. A resource at an unknown location would only use storage until it
+    /// expires. A representation of unknown size is not smaller than the minimum.
     private func reasonForNoResource(size: Int64?, limits: UploadLimits, announces: Bool) -> PlainReason? {
         if let size, let minSize = limits.minSize, size < minSize { return .belowMinSize }
         return announces || dialect.finalLocationIsUploadResource ? nil : .unannounced

@@ -25,7 +25,8 @@ public enum Dialect: Int, Sendable, Hashable, CaseIterable, Codable {
         self = dialect
     }
 
-    /// The number that a response echoes; `nil` for the published protocol, which has no version field.
+    /// The value of the version field in requests and responses; `nil` for the published protocol, which does not have
+    /// this field.
     public var interopVersion: Int? { self == .rfc ? nil : rawValue }
 }
 
@@ -68,8 +69,8 @@ extension Dialect {
     /// Whether `HEAD` and `DELETE` on an upload resource must not have fields about the state of the upload.
     package var forbidsStateFieldsOnRetrieval: Bool { self <= .interop6 }
 
-    /// The error of a retrieval or cancellation with forbidden fields. Interop versions up to 6 forbid offset and
-    /// completeness, and version 6 the length, too. Later versions ignore these fields.
+    /// The error of a retrieval or cancellation with forbidden fields. Interop versions up to 6 forbid the fields of
+    /// offset and completeness, and version 6 also forbids `Upload-Length`. Later versions ignore these fields.
     package func retrievalRefusal(fields: Fields) -> UploadError? {
         guard forbidsStateFieldsOnRetrieval else { return nil }
         var names = [UploadFieldName.offset, UploadFieldName.complete, UploadFieldName.incomplete]

@@ -11,13 +11,13 @@ package enum RequestKind: Sendable, Hashable {
     case append
     /// `DELETE` on an upload resource.
     case cancellation
-    /// `OPTIONS` of any resource.
+    /// `OPTIONS` on any resource.
     case discovery
     /// A request to a target resource that states whether its content is the complete representation.
     case creation(isComplete: Bool)
-    /// A request without the upload protocol.
+    /// A request that does not use the upload protocol.
     case plain
-    /// A method that upload resources do not support.
+    /// A request to an upload resource with a method that upload resources do not support.
     case notAllowed
 
     package init(method: Method, addressesUpload: Bool, fields: Fields, dialect: Dialect) {

@@ -1,4 +1,4 @@
-/// The base64 of byte sequences (RFC 4648 §4).
+/// The base64 encoding of Byte Sequences (RFC 4648 §4).
 enum Base64 {
     private static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
 
@@ -26,7 +26,7 @@ enum Base64 {
         return bytes
     }
 
-    /// Encodes with padding.
+    /// Appends the base64 encoding of `bytes`, with padding, to `output`.
     static func encode(_ bytes: [UInt8], into output: inout [UInt8]) {
         var remaining = bytes[...]
         while !remaining.isEmpty {

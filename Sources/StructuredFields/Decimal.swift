@@ -8,15 +8,15 @@ package struct Decimal: Hashable, Sendable {
     /// The value times 1000, within ±999,999,999,999,999.
     package let thousandths: Int
 
-    /// Nil when the integer part has more than 12 digits.
+    /// Returns nil if the integer part has more than 12 digits.
     package init?(thousandths: Int) {
         guard (-Self.maximumThousandths...Self.maximumThousandths).contains(thousandths) else { return nil }
         self.thousandths = thousandths
     }
 
-    /// Rounds to three fractional digits, ties to the even digit (RFC 9651 §4.1.5).
+    /// Rounds to three fractional digits, and ties to the even digit (RFC 9651 §4.1.5).
     ///
-    /// Nil for a value that is not finite, or whose integer part has more than 12 digits once rounded.
+    /// Returns nil if the value is not finite, or if its integer part has more than 12 digits after rounding.
     package init?(rounding value: Double) {
         let scaled = value * 1000
         guard scaled.magnitude <= Double(Self.maximumThousandths) + 1 else { return nil }

@@ -15,7 +15,7 @@ extension FieldValue {
 
     /// Parses the field lines of one field, in the order received, combined with a comma (RFC 9651 §4.2).
     ///
-    /// Without lines the value is empty, which is an empty List or Dictionary, and a failure for an Item.
+    /// Without lines the value is empty: a List or Dictionary then has no members, and an Item throws an error.
     package init(parsing lines: [String]) throws(ParseFailure) {
         try self.init(parsing: lines.joined(separator: ", "))
     }

@@ -10,7 +10,7 @@ package struct Item: Hashable, Sendable {
 }
 
 extension Item: FieldValue {
-    /// Parses a field whose type is Item (RFC 9651 §4.2.3). An empty value fails.
+    /// Parses a field whose type is Item (RFC 9651 §4.2.3). Throws an error if the value is empty.
     package init(parsing bytes: some Collection<UInt8>) throws(ParseFailure) {
         var parser = try Parser(bytes)
         self = try parser.item()
@@ -26,21 +26,21 @@ extension Item: FieldValue {
 
 /// The value of an Item or of a parameter (RFC 9651 §3.3).
 ///
-/// A case can hold a value that the field format cannot express, such as an Integer of 16 digits; serializing it throws
-/// ``SerializationFailure``. What the parser returns can always be serialized.
+/// A case can contain a value that the field format cannot express, such as an Integer of 16 digits; serializing it
+/// throws ``SerializationFailure``. Every value that the parser returns can be serialized.
 package enum BareItem: Hashable, Sendable {
     /// An Integer of at most 15 digits.
     case integer(Int)
     case decimal(Decimal)
-    /// Printable ASCII, quotes and escapes removed.
+    /// Printable ASCII, without the quotes and escapes of the field value.
     case string(String)
     case token(String)
     /// The decoded bytes.
     case byteSequence([UInt8])
     case boolean(Bool)
-    /// Seconds from 1970-01-01T00:00:00Z, leap seconds not counted; negative before it.
+    /// Seconds since 1970-01-01T00:00:00Z without leap seconds; negative for earlier times.
     case date(Int)
-    /// Any Unicode text, escapes decoded.
+    /// Any Unicode text, with its escapes decoded.
     case displayString(String)
 
     /// The largest magnitude of an Integer and of a Date (§3.3.1, §3.3.7).

@@ -29,7 +29,7 @@ package enum Member: Hashable, Sendable {
     case innerList(InnerList)
 }
 
-/// Items in parentheses, and the parameters of the list (RFC 9651 §3.1.1). It can be empty.
+/// A list of Items in parentheses, which can be empty, and the parameters of the list (RFC 9651 §3.1.1).
 package struct InnerList: Hashable, Sendable {
     package var items: [Item]
     package var parameters: Parameters

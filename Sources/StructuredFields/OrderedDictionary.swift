@@ -7,7 +7,7 @@ package struct OrderedDictionary: Hashable, Sendable {
 
     package init() {}
 
-    /// The member of `key`; nil if there is none. Setting nil removes it.
+    /// The member of `key`; nil if there is none. Setting nil removes the member.
     package subscript(key: String) -> Member? {
         get { storage[key] }
         set { storage[key] = newValue }
@@ -68,8 +68,8 @@ extension OrderedDictionary: FieldValue {
 
 /// Keys with values in the order in which the keys first appeared: the storage of parameters and dictionaries.
 ///
-/// A few entries are searched in order. For more entries there is an index, so that a field with thousands of keys
-/// needs linear time.
+/// If there are only a few entries, they are searched one by one. More entries have an index, so that parsing a field
+/// with thousands of keys takes linear time.
 struct KeyedEntries<Value: Hashable & Sendable>: Sendable {
     struct Entry: Hashable, Sendable {
         var key: String

@@ -1,5 +1,5 @@
 extension Parser {
-    /// §4.2.3.1
+    /// RFC 9651 §4.2.3.1
     mutating func bareItem() throws(ParseFailure) -> BareItem {
         guard let first = current else { throw failure(.unexpectedEnd) }
         switch first {
@@ -15,7 +15,7 @@ extension Parser {
         }
     }
 
-    /// §4.2.4
+    /// RFC 9651 §4.2.4
     private mutating func number() throws(ParseFailure) -> BareItem {
         let sign = consume(.minus) ? -1 : 1
         guard let first = current else { throw failure(.unexpectedEnd) }
@@ -51,7 +51,7 @@ extension Parser {
         return (value, count)
     }
 
-    /// §4.2.5
+    /// RFC 9651 §4.2.5
     private mutating func string() throws(ParseFailure) -> String {
         position += 1
         var content: [UInt8] = []
@@ -75,7 +75,7 @@ extension Parser {
         throw failure(.unexpectedEnd)
     }
 
-    /// §4.2.7
+    /// RFC 9651 §4.2.7
     private mutating func byteSequence() throws(ParseFailure) -> [UInt8] {
         position += 1
         let start = position
@@ -85,7 +85,7 @@ extension Parser {
         return content
     }
 
-    /// §4.2.8
+    /// RFC 9651 §4.2.8
     private mutating func boolean() throws(ParseFailure) -> Bool {
         position += 1
         guard current != nil else { throw failure(.unexpectedEnd) }
@@ -94,7 +94,7 @@ extension Parser {
         throw failure(.invalidBoolean)
     }
 
-    /// §4.2.9
+    /// RFC 9651 §4.2.9
     private mutating func date() throws(ParseFailure) -> Int {
         position += 1
         guard current != nil else { throw failure(.unexpectedEnd) }
@@ -102,7 +102,7 @@ extension Parser {
         return seconds
     }
 
-    /// §4.2.10
+    /// RFC 9651 §4.2.10
     private mutating func displayString() throws(ParseFailure) -> String {
         let start = position
         position += 1

@@ -20,7 +20,7 @@ struct Parser {
         if position < bytes.count { throw failure(.trailingCharacters) }
     }
 
-    /// §4.2.1
+    /// RFC 9651 §4.2.1
     mutating func list() throws(ParseFailure) -> List {
         var members: [Member] = []
         while position < bytes.count {
@@ -30,7 +30,7 @@ struct Parser {
         return List(members)
     }
 
-    /// §4.2.2
+    /// RFC 9651 §4.2.2
     mutating func dictionary() throws(ParseFailure) -> OrderedDictionary {
         var dictionary = OrderedDictionary()
         while position < bytes.count {
@@ -45,19 +45,19 @@ struct Parser {
         return dictionary
     }
 
-    /// §4.2.3
+    /// RFC 9651 §4.2.3
     mutating func item() throws(ParseFailure) -> Item {
         let value = try bareItem()
         return Item(value, parameters: try parameters())
     }
 
-    /// §4.2.1.1
+    /// RFC 9651 §4.2.1.1
     private mutating func member() throws(ParseFailure) -> Member {
         if current == .openParenthesis { return .innerList(try innerList()) }
         return .item(try item())
     }
 
-    /// §4.2.1.2
+    /// RFC 9651 §4.2.1.2
     private mutating func innerList() throws(ParseFailure) -> InnerList {
         position += 1
         var items: [Item] = []
@@ -70,7 +70,7 @@ struct Parser {
         }
     }
 
-    /// §4.2.3.2
+    /// RFC 9651 §4.2.3.2
     private mutating func parameters() throws(ParseFailure) -> Parameters {
         var parameters = Parameters()
         while consume(.semicolon) {
@@ -81,7 +81,7 @@ struct Parser {
         return parameters
     }
 
-    /// §4.2.3.3
+    /// RFC 9651 §4.2.3.3
     private mutating func key() throws(ParseFailure) -> String {
         guard let first = current else { throw failure(.unexpectedEnd) }
         guard first.startsKey else { throw failure(.invalidKey) }

@@ -1,4 +1,4 @@
-// The character classes of RFC 9651 and of the RFC 9110 rules it refers to.
+// The character classes of RFC 9651, and those of the RFC 9110 rules that RFC 9651 uses.
 extension UInt8 {
     static let tab = UInt8(ascii: "\t")
     static let space = UInt8(ascii: " ")

@@ -6,8 +6,8 @@ import Glibc
 package final class ConnectedSocket: Sendable {
     private let descriptor: FileDescriptor
 
-    /// Connects to the addresses of the host, one after the other, until one accepts (connect(2)).
-    /// - Throws: `Errno` of the last attempt; `EINVAL` for an unknown host.
+    /// Tries the addresses of the host, one after the other, until a connection is established (connect(2)).
+    /// - Throws: the error of the last attempt; `EINVAL` for an unknown host.
     package init(_ address: SocketAddress, until deadline: Int64) throws(Errno) {
         switch address {
         case .tcp(let host, let port):
@@ -33,15 +33,15 @@ package final class ConnectedSocket: Sendable {
         return (ConnectedSocket(owning: FileDescriptor(owning: descriptors.0)), descriptors.1)
     }
 
-    /// Sets the size of the receive buffers of connections that arrive from now on (`SO_RCVBUF` of socket(7), which
-    /// doubles the number).
+    /// Sets the size of the receive buffers of connections that arrive from now on (`SO_RCVBUF` in socket(7)). The
+    /// kernel doubles the number.
     package static func limitReceiveBuffers(of listener: FileDescriptor, to bytes: Int32) {
         var bytes = bytes
         setsockopt(listener.rawValue, SOL_SOCKET, SO_RCVBUF, &bytes, socklen_t(MemoryLayout<Int32>.size))
     }
 
     /// Accepts the next connection to a listening socket (accept(2)).
-    /// - Throws: `ETIMEDOUT` if none arrives in time.
+    /// - Throws: `ETIMEDOUT` if no connection arrives before the deadline.
     package static func accept(from listener: FileDescriptor, until deadline: Int64) throws(Errno) -> ConnectedSocket {
         while true {
             _ = try wait(listener, for: POLLIN, until: deadline)
@@ -60,7 +60,7 @@ package final class ConnectedSocket: Sendable {
         }
     }
 
-    /// Passes bytes to the kernel and returns how many it accepted, at least one.
+    /// Sends bytes and returns how many of them the kernel accepted, at least one.
     /// - Throws: `EPIPE` or `ECONNRESET` if the peer has closed the connection.
     package func send(_ bytes: ArraySlice<UInt8>, until deadline: Int64) throws(Errno) -> Int {
         while true {

@@ -12,7 +12,7 @@ package final class DirectoryStream {
 
     /// Starts at the first entry, independently of other readers of the directory.
     package init(_ directory: FileDescriptor) throws(Errno) {
-        // A new open file description, because duplicated descriptors share their position.
+        // The directory is opened again, because duplicated descriptors share their position.
         let number = try retryingOnInterrupt {
             openat(directory.rawValue, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         }
@@ -29,8 +29,8 @@ package final class DirectoryStream {
     /// Calls `body` with the name and the kind of the next entry other than "." and "..", in no particular order. The
     /// bytes of the name are valid only during the call. Returns nil at the end.
     ///
-    /// An entry that exists all the time is returned once. An entry that is created or removed meanwhile may be
-    /// missing.
+    /// An entry that exists during the entire iteration is returned once. An entry that is created or removed during
+    /// the iteration may be missing.
     package func next<Result>(_ body: (UnsafeRawBufferPointer, Kind) -> Result) throws(Errno) -> Result? {
         while true {
             errno = 0

@@ -73,7 +73,7 @@ public struct Errno: Error, RawRepresentable, Hashable, Sendable {
     /// `EDQUOT`: disk quota exceeded (errno(3)).
     public static let quotaExceeded = Errno(rawValue: EDQUOT)
 
-    /// The symbolic name such as "ENOSPC"; "errno 200" for a number without one.
+    /// The symbolic name such as "ENOSPC"; "errno 200" for a number without a symbolic name.
     public var name: String {
         guard let name = strerrorname_np(rawValue) else { return "errno \(rawValue)" }
         return String(cString: name)

@@ -51,7 +51,7 @@ extension FileDescriptor {
         }
     }
 
-    /// Sets the length (ftruncate(2)).
+    /// Sets the size of the file (ftruncate(2)).
     package func truncate(to size: Int64) throws(Errno) {
         _ = try retryingOnInterrupt { ftruncate(rawValue, off_t(size)) }
     }

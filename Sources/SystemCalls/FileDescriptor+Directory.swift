@@ -32,8 +32,8 @@ extension FileDescriptor {
         _ = try retryingOnInterrupt { linkat(rawValue, path, other.rawValue, newPath, 0) }
     }
 
-    /// Gives a file that was opened as `nameless` a name; throws `EEXIST` if that name exists (linkat(2)). The file is
-    /// named through /proc, because only root may name it by its descriptor.
+    /// Gives a file that was opened with `nameless` a name; throws `EEXIST` if that name exists (linkat(2)). The call
+    /// uses the path of the descriptor in /proc, because only root may pass the descriptor itself.
     package func link(to directory: FileDescriptor, as path: String) throws(Errno) {
         _ = try retryingOnInterrupt {
             linkat(AT_FDCWD, processPath, directory.rawValue, path, AT_SYMLINK_FOLLOW)
@@ -45,8 +45,8 @@ extension FileDescriptor {
 
     var processPath: String { "/proc/self/fd/\(rawValue)" }
 
-    /// Moves an entry to another directory of the same file system atomically, and replaces a file of the new name
-    /// (renameat(2)).
+    /// Moves an entry to another directory of the same file system, and replaces an existing file with the new name
+    /// atomically (renameat(2)).
     package func rename(from path: String, to other: FileDescriptor, as newPath: String) throws(Errno) {
         _ = try retryingOnInterrupt { renameat(rawValue, path, other.rawValue, newPath) }
     }

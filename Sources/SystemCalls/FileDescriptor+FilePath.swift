@@ -1,6 +1,6 @@
 import Glibc
 
-/// The calls of ``FileDescriptor`` with paths of any bytes.
+/// The calls of ``FileDescriptor`` with paths that may contain any bytes.
 extension FileDescriptor {
     /// Opens `path`, relative to the working directory (open(2)).
     package static func open(
@@ -45,15 +45,15 @@ extension FileDescriptor {
         _ = try retryingOnInterrupt { path.withCString { unlinkat(rawValue, $0, 0) } }
     }
 
-    /// Gives a file that was opened as `nameless` a name; throws `EEXIST` if that name exists (linkat(2)).
+    /// Gives a file that was opened with `nameless` a name; throws `EEXIST` if that name exists (linkat(2)).
     package func link(to directory: FileDescriptor, as path: FilePath) throws(Errno) {
         _ = try retryingOnInterrupt {
             path.withCString { linkat(AT_FDCWD, processPath, directory.rawValue, $0, AT_SYMLINK_FOLLOW) }
         }
     }
 
-    /// Moves an entry to another directory of the same file system atomically, and replaces a file of the new name
-    /// (renameat(2)).
+    /// Moves an entry to another directory of the same file system, and replaces an existing file with the new name
+    /// atomically (renameat(2)).
     package func rename(from path: FilePath, to other: FileDescriptor, as newPath: FilePath) throws(Errno) {
         _ = try retryingOnInterrupt {
             path.withCString { path in
@@ -87,9 +87,10 @@ extension FileDescriptor {
         }
     }
 
-    /// Puts `content` in place of a file of this directory in one step, and on stable storage. The new file has mode
-    /// 0600. A crash between any two steps leaves the old content or the new one.
-    /// - Parameter temporary: the name of the file until it is complete. A crash can leave a file of this name.
+    /// Creates or replaces a file of this directory atomically, and waits until it is on stable storage. The new file
+    /// has mode 0600. After a crash at any time the file has the old content or the new content.
+    /// - Parameter temporary: the name of the new file until it is complete. After a crash a file with this name may
+    ///   remain.
     package func replaceFile(_ name: FilePath, with content: [UInt8], by temporary: FilePath) throws(Errno) {
         do throws(Errno) {
             let file = try open(at: temporary, [.writeOnly, .create, .exclusive, .noFollow])

@@ -18,7 +18,7 @@ package final class FileDescriptor: Sendable {
         // A child process that another thread has forked keeps a copy of the descriptor until it executes its program.
         // With `close` alone the lock would last until then.
         if isLocked.load(ordering: .relaxed) { _ = flock(rawValue, LOCK_UN) }
-        // Not repeated on EINTR: Linux has released the number by then, and another thread may use it already.
+        // `close` is not repeated on EINTR: Linux has already released the number, and another thread may use it.
         close(rawValue)
     }
 
@@ -45,7 +45,7 @@ extension FileDescriptor {
         package static let directory = OpenFlags(rawValue: O_DIRECTORY)
         /// Fails with `ELOOP`, or with `ENOTDIR` together with `directory`, if the last component is a symbolic link.
         package static let noFollow = OpenFlags(rawValue: O_NOFOLLOW)
-        /// Does not wait for the other end of a FIFO.
+        /// Opens a FIFO without waiting for a process at its other end.
         package static let nonBlocking = OpenFlags(rawValue: O_NONBLOCK)
         /// Creates a file without a name in the directory at the path (O_TMPFILE). Fails with `EOPNOTSUPP`, `EISDIR` or
         /// `ENOENT` if the file system does not support that. The constant is written here because Glibc declares it
@@ -76,8 +76,8 @@ extension FileDescriptor {
 }
 
 extension FileDescriptor {
-    /// Acquires the exclusive lock of this open file description without waiting; returns false if another one holds it
-    /// (flock(2)). The kernel releases the lock when this object is released or the process ends.
+    /// Acquires the exclusive lock of the file without waiting; returns false if another open file description has a
+    /// lock (flock(2)). The kernel releases the lock when this object is released or the process ends.
     package func tryLock() throws(Errno) -> Bool {
         do {
             _ = try retryingOnInterrupt { flock(rawValue, LOCK_EX | LOCK_NB) }
@@ -88,8 +88,8 @@ extension FileDescriptor {
             throw error
         }
     }
-    /// Whether another open file description holds the exclusive lock. The check takes a shared lock for a moment, so a
-    /// ``tryLock()`` of another process can fail at that moment.
+    /// Whether another open file description has the exclusive lock. The check acquires a shared lock for a moment, so
+    /// a ``tryLock()`` of another process can fail at that moment.
     package func isLockedElsewhere() throws(Errno) -> Bool {
         do {
             _ = try retryingOnInterrupt { flock(rawValue, LOCK_SH | LOCK_NB) }
@@ -125,8 +125,8 @@ extension FileDescriptor {
 
     /// Waits until the pages of a range are written, without any promise of durability (sync_file_range(2)).
     ///
-    /// It consumes the write-back error of this open file description: a later ``synchronizeData()`` on the same one
-    /// would not report it. Use a description of its own for this call.
+    /// The call consumes the write-back error of this open file description: a later ``synchronizeData()`` on the same
+    /// description would not report the error. Use a separate open file description for this call.
     package func awaitWriteBack(at offset: Int64, count: Int64) throws(Errno) {
         let flags =
             ONWARD_SYNC_FILE_RANGE_WAIT_BEFORE | ONWARD_SYNC_FILE_RANGE_WRITE

@@ -1,9 +1,9 @@
 import Glibc
 
-/// A path of the file system: any bytes but NUL, and paths are compared byte by byte.
+/// A path of the file system. A valid path can contain any bytes except NUL. Paths are compared byte by byte.
 ///
-/// A Swift string compares by canonical equivalence and replaces bytes that are not UTF-8. For the system "é" and
-/// "e\u{301}" are two names, and a name can have any bytes.
+/// Swift compares strings by canonical equivalence, and replaces bytes that are not UTF-8. In the file system "é" and
+/// "e\u{301}" are two names, and a name can have bytes that are not UTF-8.
 public struct FilePath: Sendable, Hashable {
     /// The bytes of the path, without NUL at the end.
     public let bytes: [UInt8]
@@ -20,7 +20,7 @@ public struct FilePath: Sendable, Hashable {
     public var isEmpty: Bool { bytes.isEmpty }
     /// Whether the path begins with a slash.
     public var isAbsolute: Bool { bytes.first == Self.slash }
-    /// Whether the path contains a NUL, at which system calls would cut it.
+    /// Whether the path contains a NUL. System calls would ignore the bytes from the NUL on.
     public var containsNUL: Bool { bytes.contains(0) }
 
     /// The bytes as a string; `nil` if they are not UTF-8.
@@ -122,12 +122,13 @@ extension FilePath {
         return FileStatus(status)
     }
 
-    /// Detaches the file system that is mounted at the path. It ends as soon as no process uses it (umount2(2)).
+    /// Detaches the file system that is mounted at the path. The kernel unmounts it as soon as no process uses it
+    /// (umount2(2)).
     package func unmount() throws(Errno) {
         _ = try retryingOnInterrupt { withCString { umount2($0, Int32(MNT_DETACH)) } }
     }
 
-    /// The path in an environment variable; `nil` if it is unset.
+    /// The path in an environment variable; `nil` if the variable is not set.
     public static func environment(_ name: String) -> FilePath? {
         getenv(name).map { FilePath(UnsafeBufferPointer(start: $0, count: strlen($0)).map { UInt8(bitPattern: $0) }) }
     }

@@ -77,7 +77,7 @@ extension FileDescriptor {
         return FileStatus(status)
     }
 
-    /// Sets the time of the last change of the content; the time of the last access stays (futimens(2)).
+    /// Sets the time of the last change of the content; the time of the last access does not change (futimens(2)).
     package func setModified(_ time: FileStatus.Time) throws(Errno) {
         // UTIME_OMIT, a macro that Swift does not import.
         let omit = (1 << 30) - 2
@@ -113,7 +113,7 @@ package struct FileSystemSpace: Sendable, Hashable {
 }
 
 extension FileDescriptor {
-    /// The space of the file system that holds this file.
+    /// The space of the file system that contains this file.
     package func fileSystemSpace() throws(Errno) -> FileSystemSpace {
         var status = statvfs()
         _ = try retryingOnInterrupt { fstatvfs(rawValue, &status) }

@@ -1,10 +1,12 @@
 import Glibc
 
 extension ListeningSocket {
-    /// Takes over a listening socket of IPv4, IPv6 or the file system that another process has bound. The descriptor is
-    /// closed on exec from now on. Other processes that have the socket keep listening when this process closes it.
+    /// Takes over a listening socket that another process has bound: an IPv4 or IPv6 socket, or a Unix socket with a
+    /// path. The descriptor is closed on exec from now on. Other processes that have the socket open keep listening
+    /// when this process closes it.
     /// - Throws: `EBADF` if the descriptor is not open, `ENOTSOCK` if it is not a socket, `EINVAL` if the socket does
-    ///   not listen or is not a stream socket, `EAFNOSUPPORT` for another family or a Unix socket without a path.
+    ///   not listen or is not a stream socket, `EAFNOSUPPORT` for another address family or a Unix socket without a
+    ///   path.
     package convenience init(inherited descriptor: Int32) throws(Errno) {
         guard try Self.option(SO_TYPE, of: descriptor) == Int32(SOCK_STREAM.rawValue),
             try Self.option(SO_ACCEPTCONN, of: descriptor) != 0
@@ -47,8 +49,8 @@ extension ListeningSocket {
     }
 
     private static func path(in storage: inout sockaddr_storage) throws(Errno) -> String {
-        // The path follows the family, which has two bytes. An abstract name begins with NUL; a socket without a name
-        // has nothing there.
+        // The path follows the family, which has two bytes. An abstract name begins with NUL. If the socket has no
+        // name, nothing follows the family.
         let path = withUnsafeBytes(of: &storage) { bytes in
             String(decoding: bytes.dropFirst(2).prefix { $0 != 0 }, as: UTF8.self)
         }

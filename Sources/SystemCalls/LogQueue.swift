@@ -1,18 +1,18 @@
-/// A queue of lines between the threads that log and the thread that writes. It keeps their order, is bounded, and
-/// never waits.
+/// A bounded queue of lines between the threads that log and the thread that writes. The queue keeps the order of the
+/// lines, and its operations never wait.
 ///
-/// An entry that does not fit is dropped and counted, and so is every later one until the next batch is removed. So a
-/// batch has no gap, and all dropped entries came after it.
+/// An entry that does not fit is dropped and counted. Later entries are also dropped until the next batch is removed.
+/// So a batch has no gap, and all dropped entries are newer than its entries.
 package struct LogQueue<Entry> {
     package struct Batch {
         package var entries: [Entry]
-        /// Entries that were dropped after these.
+        /// The number of entries that were dropped after the last of `entries`.
         package var dropped: Int
     }
 
     package let maxEntries: Int
     package let maxBytes: Int
-    /// Entries dropped since the queue was created.
+    /// The number of entries that were dropped since the queue was created.
     package private(set) var droppedTotal = 0
     private var entries: [Entry] = []
     private var bytes = 0
@@ -36,8 +36,8 @@ package struct LogQueue<Entry> {
         lastSize = size
     }
 
-    /// Appends an entry. If the last entry is still in the queue and `isReplaceable`, the new entry replaces it, and it
-    /// is not counted as dropped.
+    /// Appends an entry. The new entry replaces the newest entry of the queue if `isReplaceable` returns true for that
+    /// entry; the replaced entry is not counted as dropped.
     package mutating func append(_ entry: Entry, size: Int, replacing isReplaceable: (Entry) -> Bool) {
         if dropped == 0, let last = entries.last, isReplaceable(last) {
             entries.removeLast()
@@ -49,7 +49,7 @@ package struct LogQueue<Entry> {
     /// Whether ``removeAll()`` would return nil.
     package var isEmpty: Bool { entries.isEmpty && dropped == 0 }
 
-    /// Removes all entries; nil if there are none, and none was dropped.
+    /// Removes and returns all entries; returns nil if there are no entries and no entry was dropped.
     package mutating func removeAll() -> Batch? {
         guard !isEmpty else { return nil }
         defer {

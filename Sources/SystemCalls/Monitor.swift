@@ -4,7 +4,7 @@ import Glibc
 ///
 /// The lock is not recursive. Call ``notifyAll()`` after a change that other threads may wait for.
 package final class Monitor<State>: @unchecked Sendable {
-    // `state` is touched only while `mutex` is held; mutex and condition live at fixed addresses until deinit.
+    // `state` is accessed only while `mutex` is locked. Mutex and condition stay at fixed addresses until `deinit`.
     private var state: State
     private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
     private let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)

@@ -29,8 +29,8 @@ package final class NotificationSocket: Sendable {
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)
         withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: name) }
-        // An abstract name ends where its length says. The socket is not connected, because the manager may be
-        // restarted between two messages.
+        // The length argument determines where an abstract name ends. The socket is not connected, because the manager
+        // may be restarted between two messages.
         let length = socklen_t(MemoryLayout<sa_family_t>.size + name.count)
         let bytes = Array(message.utf8)
         _ = try retryingOnInterrupt {

@@ -58,8 +58,8 @@ extension ProcessControl {
 }
 
 extension ProcessControl {
-    /// Blocks the signals that request an end, even if they are ignored; ``awaitSignal(of:)`` receives them. Call it
-    /// before any other thread is started, so that all threads inherit it.
+    /// Blocks the signals that request an end, even if they are ignored; ``awaitSignal(of:)`` receives them. Call this
+    /// function before any other thread is started, so that all threads inherit the blocked signals.
     package static func blockEndSignals() {
         var set = set(of: endSignals)
         pthread_sigmask(SIG_BLOCK, &set, nil)
@@ -80,7 +80,7 @@ extension ProcessControl {
         return wanted
     }
 
-    /// Waits for one of `signals`, which are blocked.
+    /// Waits for one of `signals`, which must be blocked, and returns its number.
     package static func awaitSignal(of signals: [Int32]) -> Int32 {
         var set = set(of: signals)
         var number: Int32 = 0
@@ -103,7 +103,7 @@ extension ProcessControl {
     package static func endNow(_ status: Int32) -> Never { _exit(status) }
 
     static func isIgnored(_ action: sigaction) -> Bool {
-        // SIG_IGN is 1, which cannot be compared as a Swift function.
+        // SIG_IGN is 1. Swift cannot compare function values, so the value is compared as an integer.
         unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self) == 1
     }
 

@@ -15,8 +15,8 @@ package final class ProcessGroup: Sendable {
         }
     }
 
-    /// The groups whose commands have not been reaped. While this lock is held, no command is started, and no ID of such
-    /// a group can belong to another process.
+    /// The groups whose commands have not been reaped (waitpid(2)). While this lock is held, no command is started, and
+    /// no ID of such a group can belong to another process.
     private static let unreaped = Monitor<Set<pid_t>>([])
 
     /// The ID of the group, and of the process that leads it.
@@ -58,11 +58,11 @@ package final class ProcessGroup: Sendable {
 
     /// Sends a signal to every process of the group, unless the command has ended.
     package func signal(_ number: Int32) {
-        // Until waitpid(2) has returned its end, the ID cannot belong to another process.
+        // Until waitpid(2) has reported the end of the command, the ID cannot belong to another process.
         ending.withLock { if $0 == nil { Glibc.kill(-identifier, number) } }
     }
 
-    /// Ends the group immediately, as a crash would, and waits until the command is gone.
+    /// Ends all processes of the group with SIGKILL, and waits until the command has ended.
     package func kill() {
         ending.withLock { state in
             guard state == nil else { return }
@@ -73,8 +73,8 @@ package final class ProcessGroup: Sendable {
 
     /// Whether any process of the group still runs. The processes that the command's shell started can outlive it.
     ///
-    /// A process that has ended holds no socket any more, even if its parent has not yet waited for it
-    /// (proc_pid_stat(5)).
+    /// A process that has ended counts as not running, even if its parent has not yet waited for it: its sockets are
+    /// already closed (proc_pid_stat(5)).
     package var isRunning: Bool { Self.isRunning(identifier) }
 
     private static func isRunning(_ group: pid_t) -> Bool {
@@ -108,8 +108,8 @@ package final class ProcessGroup: Sendable {
         }
     }
 
-    /// Kills all groups whose commands have not ended, waits until none of their processes runs, and calls `body`, which
-    /// has to end this process. No command is started meanwhile.
+    /// Kills all groups whose commands have not ended, waits at most 10 s until none of their processes runs, and calls
+    /// `body`, which has to end this process. No command is started during this call.
     package static func killAll(_ body: () -> Never) -> Never {
         unreaped.withLock { groups in
             for group in groups { Glibc.kill(-group, SIGKILL) }

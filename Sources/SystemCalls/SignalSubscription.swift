@@ -1,8 +1,8 @@
 import Glibc
 import Synchronization
 
-/// Passes signals of the process to a function, while the subscription exists. Unlike with blocked signals, it can be
-/// created when other threads run already.
+/// Passes signals of the process to a function, while the subscription exists. Signals must be blocked before other
+/// threads are started, but a subscription can be created at any time.
 package final class SignalSubscription: Sendable {
     private let number: Int
 
@@ -22,7 +22,7 @@ package final class SignalSubscription: Sendable {
 /// The descriptor to which the signal handler writes.
 private let handlerOutput = Atomic<Int32>(-1)
 
-/// Runs on any thread at any time, so it only calls write(2).
+/// The signal handler. It can run on any thread at any time, so it only calls write(2).
 private let handleSignal: @convention(c) (Int32) -> Void = { signal in
     let error = errno
     var byte = UInt8(truncatingIfNeeded: signal)
@@ -43,7 +43,7 @@ private final class SignalDispatcher: Sendable {
         var isStarted = false
         var lastNumber = 0
         var subscribers: [Int: Subscriber] = [:]
-        /// The actions before those of this process.
+        /// The actions of the signals before `handleSignal` replaced them.
         var previous: [Int32: sigaction] = [:]
     }
 

@@ -22,16 +22,16 @@ public enum SocketAddress: Sendable, Hashable, CustomStringConvertible {
     }
 }
 
-/// A listening socket. The caller of `release()` owns its descriptor.
+/// A listening socket. It does not close its descriptor: the caller of ``release()`` does.
 package final class ListeningSocket: Sendable {
     package let address: SocketAddress
-    /// Whether only processes on this machine can connect to it.
+    /// Whether only processes on this machine can connect to the socket.
     package let isLocal: Bool
     private let descriptor: Int32
 
     /// Binds the address and listens.
-    /// - Throws: `Errno` of the step that failed (`EADDRINUSE`, `EADDRNOTAVAIL`, `EACCES`, …); `EINVAL` for an unknown
-    ///   host.
+    /// - Throws: the error of the call that failed (`EADDRINUSE`, `EADDRNOTAVAIL`, `EACCES`, …); `EINVAL` for an
+    ///   unknown host.
     package init(_ address: SocketAddress, backlog: Int32 = 4096) throws(Errno) {
         switch address {
         case .tcp(let host, let port):
@@ -125,8 +125,8 @@ package final class ListeningSocket: Sendable {
         }
         var result = call({ bind($0, $1, $2) }, on: descriptor)
         if result != 0 && errno == EADDRINUSE {
-            // A socket file that refuses connections was left behind by a killed server, and is removed. Any other file
-            // may be in use.
+            // A socket file that refuses connections belonged to a server that was killed, so it is removed. Any other
+            // file may be in use.
             let probe = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
             let answered = call({ connect($0, $1, $2) }, on: probe)
             let refused = answered != 0 && errno == ECONNREFUSED

@@ -16,8 +16,8 @@ package struct SocketOutput: Sendable {
         case broken
     }
 
-    /// Sends all of `bytes`. Waits at most `timeout` milliseconds until the socket is writable, and later at most
-    /// `timeout` milliseconds, but at least a second, each time it is not.
+    /// Sends all of `bytes`. Waits at most `timeout` milliseconds until the first byte can be sent. After the first
+    /// byte, the limit of each wait is `timeout` or one second, whichever is longer.
     package func send(_ bytes: [UInt8], timeout: Int32) -> Outcome {
         guard isWritable(within: timeout) else { return .notWritable }
         var sent = 0
@@ -72,18 +72,19 @@ package struct SocketOutput: Sendable {
     /// Ends the output; input is still received.
     package func endOutput() { shutdown(descriptor, Int32(SHUT_WR)) }
 
-    /// Shuts the connection down in both directions. The owner of the descriptor sees its end and closes it.
+    /// Shuts the connection down in both directions. The owner of the descriptor then receives the end of the input,
+    /// and closes the descriptor.
     package func endConnection() { shutdown(descriptor, Int32(SHUT_RDWR)) }
 
     /// Resets a TCP connection, so that the peer gets an error instead of a regular end. connect(2) to AF_UNSPEC does
-    /// that while the descriptor stays open. On a Unix socket it does nothing.
+    /// that while the descriptor stays open. This function has no effect on a Unix socket.
     package func resetConnection() {
         var address = sockaddr(sa_family: sa_family_t(AF_UNSPEC), sa_data: (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0))
         _ = Glibc.connect(descriptor, &address, socklen_t(MemoryLayout<sockaddr>.size))
     }
 
-    /// Makes the kernel reset the connection when its descriptor is closed. It then frees unread output immediately,
-    /// instead of keeping it until the peer reads it.
+    /// Makes the kernel reset the connection when its descriptor is closed. The kernel then frees unread output
+    /// immediately, instead of keeping the output until the peer reads it.
     package func resetOnClose() {
         var value = linger(l_onoff: 1, l_linger: 0)
         setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &value, socklen_t(MemoryLayout<linger>.size))
@@ -103,7 +104,7 @@ package struct SocketOutput: Sendable {
         }
     }
 
-    /// Whether the peer has closed its side.
+    /// Whether the peer has ended its output or closed the connection.
     package var isEndedByPeer: Bool {
         var entry = pollfd(descriptor: descriptor, events: Int32(ONWARD_POLLRDHUP))
         return poll(&entry, 1, 0) == 1
@@ -126,8 +127,8 @@ package struct SocketOutput: Sendable {
     /// The bytes that the peer's system has acknowledged, and the bytes that were received from it, on a TCP
     /// connection; `nil` if the kernel does not count them.
     package func transferredBytes() -> (acknowledged: Int64, received: Int64)? {
-        // The offset of `tcpi_bytes_acked` and `tcpi_bytes_received`, which the C library's tcp_info lacks. The kernel
-        // never moves a field of this structure (linux/tcp.h).
+        // The offset of `tcpi_bytes_acked`, which `tcpi_bytes_received` follows. The C library's tcp_info does not have
+        // these fields. The kernel never moves a field of this structure (linux/tcp.h).
         let offset = 120
         return withUnsafeTemporaryAllocation(byteCount: 256, alignment: 8) { buffer in
             var length = socklen_t(buffer.count)

@@ -30,7 +30,7 @@ package struct SocketState: Sendable {
         return withUnsafeBytes(of: &storage) { UInt16(bigEndian: $0.load(fromByteOffset: 2, as: UInt16.self)) }
     }
 
-    /// Reads the bytes that have arrived, without waiting. There can be some even after a reset.
+    /// Reads the bytes that have arrived, without waiting. Bytes can be available even after a reset.
     package func availableInput(atMost limit: Int) -> [UInt8] {
         [UInt8](unsafeUninitializedCapacity: limit) { buffer, filled in
             while filled < limit {

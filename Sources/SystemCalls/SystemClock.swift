@@ -50,7 +50,7 @@ extension Duration {
         return seconds >= 100_000_000 ? 100_000_000_000_000_000 : seconds * 1_000_000_000 + attoseconds / 1_000_000_000
     }
 
-    /// The seconds, rounded up, within a million years.
+    /// The seconds, rounded up, and limited to about a million years.
     package var wholeSeconds: Int64 {
         let (seconds, attoseconds) = components
         return max(-30_000_000_000_000, min(seconds + (attoseconds > 0 ? 1 : 0), 30_000_000_000_000))

@@ -27,7 +27,8 @@ package final class WorkerThread: Sendable {
         self.handle = handle
     }
 
-    /// Waits until the function has returned and its context is released. On the thread itself it returns immediately.
+    /// Waits until the function has returned and its context is released. If the thread itself calls `join()`, it
+    /// returns immediately.
     package func join() {
         if pthread_equal(pthread_self(), handle) != 0 { return }
         finished.waitForever { $0 ? () : nil }
@@ -57,7 +58,8 @@ private func runWorkerThread(_ argument: UnsafeMutableRawPointer?) -> UnsafeMuta
     return nil
 }
 
-/// This is a separate function so that the context of `body` is released when it returns, before `join()` returns.
+/// This function is separate so that the context of `body` is released when this function returns, before `join()`
+/// returns.
 @inline(never)
 private func runBody(_ argument: UnsafeMutableRawPointer) -> Monitor<Bool> {
     let start = Unmanaged<Start>.fromOpaque(argument).takeRetainedValue()

@@ -3,7 +3,8 @@ import SystemCalls
 
 /// A certificate chain and its private key, with which a server authenticates itself.
 ///
-/// GnuTLS only reads it after `init`, so any number of sessions can use it on any threads. It must outlive them.
+/// After `init` GnuTLS only reads the credentials, so any number of sessions can use them on any threads. The
+/// credentials must outlive these sessions.
 public final class ServerCredentials: Sendable {
     /// The certificate chain in PEM, beginning with the server's certificate.
     public let certificate: [UInt8]
@@ -11,7 +12,7 @@ public final class ServerCredentials: Sendable {
     public let key: [UInt8]
     /// The expiry of the server's certificate, in seconds since 1970.
     public let expiresAt: Int64
-    /// The keys for tickets. Each certificate has its own, so that a ticket cannot resume a session of another
+    /// The keys for tickets. Each certificate has its own keys, so that a ticket cannot resume a session of another
     /// certificate.
     private let ticketKeys: TicketKeys
     // Written only by `init`.
@@ -89,8 +90,8 @@ public final class ServerCredentials: Sendable {
 ///
 /// GnuTLS derives another key from the same ticket key every 18 hours. That is not enough: an attacker who reads the
 /// ticket key from memory could derive the keys of all tickets, and decrypt recorded sessions of TLS 1.2. So the ticket
-/// key itself is replaced, and the old one is overwritten; GnuTLS keeps a copy in each session that is open. A client
-/// whose ticket is older makes a full handshake.
+/// key itself is replaced, and the old key is overwritten; GnuTLS keeps a copy in each session that is open. A client
+/// with a ticket of the old key makes a full handshake.
 final class TicketKeys: Sendable {
     /// The time in nanoseconds for which a key is used for new connections.
     static let lifetime: Int64 = 12 * 3600 * 1_000_000_000
@@ -109,8 +110,8 @@ final class TicketKeys: Sendable {
     }
 }
 
-/// A key from which GnuTLS derives the keys that encrypt session tickets (RFC 5077; RFC 8446 section 4.6.1). It is only
-/// in memory.
+/// A key from which GnuTLS derives the keys that encrypt session tickets (RFC 5077; RFC 8446 section 4.6.1). It is
+/// never written to a file.
 final class TicketKey: Sendable {
     // Written only by `init` and `deinit`.
     private nonisolated(unsafe) var key = gnutls_datum_t()

@@ -114,7 +114,7 @@ package final class TLSClientConnection {
     /// - Throws: `EPIPE` or `ECONNRESET` if the peer has closed the connection.
     package func send(_ bytes: ArraySlice<UInt8>, until deadline: Int64) throws(Errno) -> Int {
         while true {
-            // GnuTLS keeps a record that did not fit, and must send it before any other.
+            // GnuTLS keeps a record that the socket did not accept, and must send it before any other record.
             let count =
                 pendingRecordSize > 0
                 ? gnutls_record_send(session, nil, 0)

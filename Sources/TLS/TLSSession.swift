@@ -1,20 +1,20 @@
 import CGnuTLS
 import SystemCalls
 
-/// A TLS session that belongs to another object. It is used to write between the writes of that object.
+/// A TLS session that belongs to another object. This value writes between the writes of that object.
 ///
 /// Use it only on the thread of that object, while the session is open.
 package struct TLSSession: @unchecked Sendable {
-    // Owned by the other object, and used on one thread only: see above.
+    // The other object owns the handle. It is used on only one thread: see above.
     private let handle: OpaquePointer
 
     /// - Parameter session: a `gnutls_session_t` whose handshake is done.
     package init(_ session: UnsafeMutableRawPointer) { handle = OpaquePointer(session) }
 
-    /// Sends all of `bytes`. Waits at most `timeout` milliseconds until the socket is writable, and later at most
-    /// `timeout` milliseconds, but at least a second, each time it is not.
+    /// Sends all of `bytes`. Waits at most `timeout` milliseconds until the first byte can be sent. After the first
+    /// byte, the limit of each wait is `timeout` or one second, whichever is longer.
     ///
-    /// - Parameter socket: the socket of the session. The call waits until it is writable.
+    /// - Parameter socket: the socket of the session.
     package func send(_ bytes: [UInt8], on socket: SocketOutput, timeout: Int32) -> SocketOutput.Outcome {
         guard socket.isWritable(within: timeout) else { return .notWritable }
         var sent = 0
@@ -33,7 +33,7 @@ package struct TLSSession: @unchecked Sendable {
 
     private func sendRecord(_ bytes: ArraySlice<UInt8>, on socket: SocketOutput, timeout: Int32) -> Int? {
         var count = bytes.withUnsafeBytes { gnutls_record_send(handle, $0.baseAddress, $0.count) }
-        // GnuTLS keeps an encrypted record that did not fit entirely, and must send it before any other.
+        // GnuTLS keeps a record that the socket did not accept entirely, and must send it before any other record.
         while count == Int(GNUTLS_E_AGAIN) || count == Int(GNUTLS_E_INTERRUPTED) {
             guard socket.isWritable(within: max(timeout, 1000)) else { return nil }
             count = gnutls_record_send(handle, nil, 0)
@@ -49,14 +49,14 @@ public struct TLSError: Error, Sendable, Hashable, CustomStringConvertible {
 
     init(_ code: Int32) { self.code = code }
 
-    /// The message of GnuTLS, or a clearer one for frequent errors.
+    /// The message of GnuTLS, or a clearer message for frequent errors.
     public var description: String {
         switch code {
         case GNUTLS_E_CERTIFICATE_KEY_MISMATCH: "the key does not belong to the certificate"
         case GNUTLS_E_BASE64_DECODING_ERROR, GNUTLS_E_NO_CERTIFICATE_FOUND,
             GNUTLS_E_BASE64_UNEXPECTED_HEADER_ERROR:
-            "it contains no certificate or key in PEM format"
-        case GNUTLS_E_DECRYPTION_FAILED: "the key is encrypted; give one without a passphrase"
+            "the certificate or the key is missing or is not in PEM format"
+        case GNUTLS_E_DECRYPTION_FAILED: "the key is encrypted; use a key without a passphrase"
         default: String(cString: gnutls_strerror(code))
         }
     }

@@ -16,7 +16,7 @@ struct AnonymousAuthorizer: Authorizer {
         guard !allowsAnonymous else { return .anonymous }
         let fields = head.fields
         let authority = target.authority ?? fields["Host"] ?? ""
-        // HTTP/1.0 does not require Host, and browsers do not use it.
+        // HTTP/1.0 does not require Host, and browsers do not use HTTP/1.0.
         if !authority.isEmpty || head.version >= .http11 {
             guard let host = Authority(parsing: authority)?.host.lowercased(), Self.localHosts.contains(host) else {
                 throw .forbidden(

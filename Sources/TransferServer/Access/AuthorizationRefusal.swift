@@ -4,7 +4,8 @@ import HTTPSemantics
 public struct AuthorizationRefusal: Error, Sendable {
     /// The problem document of the response, with its status.
     public let problem: ProblemDetails
-    /// The value of `WWW-Authenticate` (RFC 9110 section 11.6.1), which a 401 requires; `nil` for no such field.
+    /// The value of `WWW-Authenticate` (RFC 9110 section 11.6.1), which a 401 requires; `nil` for a response without
+    /// this field.
     public let challenge: String?
 
     /// A refusal of a request without valid credentials: 401.

@@ -8,13 +8,15 @@ public final class TokenAuthorizer: Authorizer {
 
     /// - Parameters:
     ///   - list: the tokens that are valid now.
-    ///   - allowsPublicReading: whether files and listings can be read without a token. The metrics always need a token.
+    ///   - allowsPublicReading: whether files and listings can be read without a token. The metrics always require a
+    ///     token.
     public init(_ list: TokenList, allowsPublicReading: Bool = false) {
         self.list = Monitor(list)
         self.allowsPublicReading = allowsPublicReading
     }
 
-    /// Replaces the tokens. They also apply to a request in progress when its upload is complete.
+    /// Replaces the tokens. The new tokens also apply to a request in progress: it is authorized again when its upload
+    /// is complete.
     public func replace(with list: TokenList) {
         self.list.withLock { $0 = list }
     }
@@ -36,7 +38,8 @@ public final class TokenAuthorizer: Authorizer {
         return Identity(principal: known.name, credential: known.credential)
     }
 
-    /// Returns 401 or 403 if the token does not exist any more, or its scopes or prefixes do not allow the operation.
+    /// Returns a refusal with 401 if the token does not exist any more, and one with 403 if its scopes or prefixes do
+    /// not allow the operation.
     public func refusal(
         of identity: Identity, _ operation: AccessOperation, at path: PathSegments?
     ) -> AuthorizationRefusal? {
@@ -69,7 +72,7 @@ public final class TokenAuthorizer: Authorizer {
 
     private static var invalid: AuthorizationRefusal {
         .unauthenticated(
-            code: "invalid-token", detail: "The server does not know this token. It may have been removed.",
+            code: "invalid-token", detail: "This token is not valid. It may have been removed from the server.",
             challenge: realm + #", error="invalid_token""#)
     }
 
@@ -79,7 +82,7 @@ public final class TokenAuthorizer: Authorizer {
             case .read, .readMetrics: "The token does not allow reading."
             case .create: "The token does not allow uploads."
             case .write: "The token does not allow replacing or deleting files."
-            case .discover: "The token does not allow that."
+            case .discover: "The token does not allow this request."
             }
         return .forbidden(
             code: "insufficient-scope", detail: detail, challenge: realm + #", error="insufficient_scope""#)
@@ -102,8 +105,8 @@ extension TokenList.Token {
         }
     }
 
-    /// Whether the path is below one of the prefixes, or the token has none. Names are compared byte by byte, as in the
-    /// file system, without normalization.
+    /// Whether the path is below one of the prefixes, or the token has no prefixes. Names are compared byte by byte, as
+    /// in the file system, without normalization.
     func covers(_ path: PathSegments?) -> Bool {
         guard let path, !prefixes.isEmpty else { return true }
         return prefixes.contains { prefix in

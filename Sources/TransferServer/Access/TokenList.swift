@@ -6,8 +6,8 @@ import UploadStorage
 ///
 /// A line has the form `NAME TOKEN [SCOPES] [prefix=/files/x/]…`, separated by white space; SCOPES are names of
 /// ``TokenScope`` separated by commas, by default all; `#` begins a comment. TOKEN is a bearer token (RFC 6750 section
-/// 2.1) or `sha256:` and the hexadecimal SHA-256 of one. A name can have several lines: its tokens share uploads and
-/// quota.
+/// 2.1), or `sha256:` and the hexadecimal SHA-256 of a bearer token. Several lines can have the same name: their tokens
+/// share uploads and quota.
 public struct TokenList: Sendable, Hashable {
     /// An error in a token file.
     public struct Malformed: Error, Sendable, Hashable {
@@ -144,7 +144,8 @@ public struct TokenList: Sendable, Hashable {
         return digest.finalized()
     }
 
-    /// The token with this digest. All tokens and all bytes are compared, so that the duration reveals nothing.
+    /// The token with this digest. All tokens and all bytes are compared, so that the duration of the comparison
+    /// reveals nothing about them.
     func token(withDigest digest: [UInt8]) -> Token? {
         var found: Token?
         for token in tokens where Self.isEqual(token.digest, digest) { found = token }

@@ -3,7 +3,7 @@ import HTTPSemantics
 /// The client for which a connection is counted when the server limits connections.
 struct ConnectionClient: Sendable, Hashable, CustomStringConvertible {
     private enum Name: Hashable {
-        /// An IPv4 address, or the /64 of an IPv6 address.
+        /// An IPv4 address, or the /64 prefix of an IPv6 address.
         case network(AddressBlock)
         /// A name that a proxy generated, or an address that cannot be parsed.
         case text(String)
@@ -12,7 +12,7 @@ struct ConnectionClient: Sendable, Hashable, CustomStringConvertible {
 
     private let name: Name
     /// Whether the peer is trusted (a program on this machine or a proxy) and the current request was not forwarded.
-    /// Such connections are closed only if no others are open.
+    /// Connections of such a client are closed only if no other connections are open.
     let isExempt: Bool
 
     /// - Parameters:

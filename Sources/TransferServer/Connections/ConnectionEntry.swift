@@ -8,9 +8,9 @@ import TLS
 final class ConnectionEntry: Sendable {
     /// What the connection waits for, which determines its timeout.
     enum Phase: Sendable {
-        /// The head of a request; it is missing or incomplete.
+        /// The client has not sent the complete head of a request yet.
         case head(first: Bool)
-        /// Content of a request.
+        /// The client has not sent more content of the request yet.
         case content
         /// The server stores content, and more content follows.
         case storing
@@ -44,14 +44,14 @@ final class ConnectionEntry: Sendable {
         var since: Int64
         var isOpen = true
         var closeReason: CloseReason?
-        /// The number of unacknowledged bytes of the response, if the kernel does not report the time of its last
-        /// sending.
+        /// The number of unacknowledged bytes of the response. It is used if the kernel does not report when data was
+        /// last sent.
         var unacknowledged: Int32 = 0
         /// The bytes of content received, and the nanoseconds during which the client could send.
         var received: Int64 = 0
         var waited: Int64 = 0
         var rate = RateWindow()
-        /// Whether the server closed the connection to stop.
+        /// Whether the server closed the connection because the server is stopping.
         var isStopping = false
         var onStop: (@Sendable () -> Void)?
     }
@@ -61,8 +61,8 @@ final class ConnectionEntry: Sendable {
     let peer: String?
     /// The client for which the connection is counted while it serves no forwarded request.
     let peerClient: ConnectionClient
-    /// The certificate of this connection, which must outlive it even if new connections get another one; `nil` without
-    /// TLS.
+    /// The certificate of this connection; `nil` without TLS. It must exist until the connection is closed, even if new
+    /// connections get another certificate.
     let credentials: ServerCredentials?
     private let state: Monitor<State>
 
@@ -90,7 +90,7 @@ final class ConnectionEntry: Sendable {
         }
     }
 
-    /// Closes the connection from any thread. Its own thread then ends the request as interrupted.
+    /// Closes the connection from any thread. The thread of the connection then ends the request as interrupted.
     func close(reason: CloseReason) {
         let onStop = state.withLock { state -> (@Sendable () -> Void)? in
             guard state.isOpen else { return nil }
@@ -105,8 +105,8 @@ final class ConnectionEntry: Sendable {
         onStop?()
     }
 
-    /// Calls `action` when the server closes the connection to stop, or immediately if it has done so. `nil` removes
-    /// the previous action.
+    /// Calls `action` when the server closes the connection because the server is stopping, or immediately if the
+    /// connection is already closed for this reason. `nil` removes the previous action.
     func onStop(_ action: (@Sendable () -> Void)?) {
         let isStopping = state.withLock { state in
             state.onStop = action
@@ -156,8 +156,8 @@ final class ConnectionEntry: Sendable {
     /// Must be called before the descriptor is closed. Afterwards ``close(reason:)`` does nothing.
     func descriptorWillClose() { state.withLock { $0.isOpen = false } }
 
-    /// Closes the connection if it waits longer than `timeouts` allow, or if the client is slower than their minimum
-    /// rate.
+    /// Closes the connection if it waits longer than `timeouts` allow, or if the client is slower than the minimum rate
+    /// in `timeouts`.
     func close(ifOverdue timeouts: ConnectionTimeouts, now: Int64) {
         state.withLock {
             guard $0.isOpen, $0.closeReason == nil, let limit = timeouts.limit(for: $0.phase) else { return }
@@ -171,7 +171,7 @@ final class ConnectionEntry: Sendable {
             }
             var idle = now > $0.since ? now - $0.since : 0
             if case .response = $0.phase {
-                // The kernel sends content from files by itself, so the idle time starts at its last sending.
+                // The kernel sends content from files by itself, so the idle time starts when it last sent data.
                 if let milliseconds = output.millisecondsSinceLastSend() {
                     idle = min(idle, Int64(milliseconds) * 1_000_000)
                 } else if let unacknowledged = output.unacknowledgedBytes(),

@@ -1,6 +1,6 @@
 import SystemCalls
 
-/// The open connections of a server. It closes those that exceed their timeouts.
+/// The open connections of a server. The registry closes connections that exceed their timeouts.
 ///
 /// The timeout of libmicrohttpd is not used: it only measures inactivity, and polls without a pause in its last second.
 final class ConnectionRegistry: Sendable {
@@ -114,7 +114,8 @@ final class ConnectionRegistry: Sendable {
         }
     }
 
-    /// - Returns: `false` as soon as the server stops.
+    /// Waits for this time, or until the server stops.
+    /// - Returns: `false` if the server stops.
     func waitUnlessStopped(nanoseconds: Int64) -> Bool {
         let deadline = SystemClock.monotonicNanoseconds() + nanoseconds
         return entries.wait(until: deadline) { $0.isStopped ? true : nil } == nil

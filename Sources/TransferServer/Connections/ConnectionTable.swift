@@ -69,7 +69,7 @@ struct ConnectionTable<ID: Hashable> {
             .map { (groups[$0].client, groups[$0].rows.count) }
     }
 
-    /// Counts a connection for a client, and no longer for another one.
+    /// Counts a connection for a client, and no longer for its previous client.
     /// - Parameters:
     ///   - now: monotonic nanoseconds.
     ///   - bytes: the bytes that the connection has transferred so far.
@@ -139,9 +139,9 @@ struct ConnectionTable<ID: Hashable> {
             let rate = groups[group].rows[row].rate(at: now)
             if rate < lowest { (slowest, lowest) = (id, rate) }
         }
-        // The rate that results from the last measurement is never higher than the current one. So the connection for
-        // which it is lowest is measured first, and then only those for which it is below the lowest current rate so
-        // far.
+        // The rate according to the last measurement is never higher than the current rate. So the connection for which
+        // the former is lowest is measured first. Then a connection is measured only if its rate according to the last
+        // measurement is below the lowest current rate that was found before.
         var first: (group: Int, row: Int)?
         var lowestKnown = lowest
         for group in compared {

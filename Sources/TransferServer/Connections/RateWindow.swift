@@ -1,6 +1,6 @@
 /// Checks whether the average rate in consecutive windows is below a minimum.
 struct RateWindow: Sendable {
-    /// The start of the current window; `nil`: it starts with the next call.
+    /// The start of the current window; `nil` if a window starts with the next call.
     private var start: (bytes: Int64, nanoseconds: Int64)?
 
     /// - Parameters:

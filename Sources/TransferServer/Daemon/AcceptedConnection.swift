@@ -4,12 +4,12 @@ import HTTPSemantics
 import SystemCalls
 import TLS
 
-/// A connection that the server accepted. It exists before libmicrohttpd first receives on the connection, and until
-/// its descriptor is closed.
+/// A connection that the server accepted. This object exists from before libmicrohttpd first receives on the connection
+/// until the descriptor is closed.
 ///
 /// During this time libmicrohttpd receives through ``RequestReader``: `CReceiveFilter` calls this object in place of
-/// recv(2) and `gnutls_record_recv`. Everything except `entry` is used only by the thread of the connection, and before
-/// and after it by the threads that open and close the connection.
+/// recv(2) and `gnutls_record_recv`. Everything except `entry` is used by only one thread at a time: the thread that
+/// opens the connection, then the thread of the connection, then the thread that closes it.
 final class AcceptedConnection {
     /// The part of the connection that other threads use.
     let entry: ConnectionEntry
@@ -32,7 +32,7 @@ final class AcceptedConnection {
     func endFiltering() { onward_filter_remove(descriptor) }
 
     /// Returns the request whose head libmicrohttpd has received last. Each request is returned only once; nil if there
-    /// is no new one.
+    /// is no new request.
     func takeRequest() -> ReceivedRequest? { reader.takeRequest() }
 
     /// Why the content of the last request is rejected; `nil` if the content so far is valid.
@@ -91,7 +91,7 @@ private struct PlainSource: ByteSource {
 }
 
 private struct SecureSource: ByteSource {
-    /// GNUTLS_E_AGAIN, GNUTLS_E_INTERRUPTED and GNUTLS_E_REHANDSHAKE
+    /// The values of GNUTLS_E_AGAIN, GNUTLS_E_INTERRUPTED and GNUTLS_E_REHANDSHAKE.
     static let (tryAgain, interrupted, renegotiation) = (-28, -52, -37)
 
     let session: UnsafeMutableRawPointer

@@ -35,7 +35,8 @@ struct ChunkedDecoder {
     private var lineSize = 0
     private var trailerLine: [UInt8] = []
 
-    /// Decodes `input` and moves the content to `output`, which may be the same memory, or start before it.
+    /// Decodes `input` and moves the content to `output`. This may be the memory of `input`, or memory that starts
+    /// before it.
     mutating func decode(
         _ input: UnsafeRawBufferPointer, to output: UnsafeMutableRawPointer
     ) -> (consumed: Int, produced: Int, outcome: Outcome) {

@@ -20,7 +20,7 @@ struct HeadReader {
     /// The start of an incomplete line.
     private var line: [UInt8] = []
     private var size = 0
-    /// Bytes of empty lines before the request line, which are not part of `size`.
+    /// The number of bytes of empty lines before the request line, which `size` does not include.
     private var emptySize = 0
     private var lines = 0
 
@@ -97,7 +97,8 @@ struct HeadReader {
     }
 
     private mutating func readField(_ text: Slice<UnsafeRawBufferPointer>) -> Bool {
-        // A line that begins with white space continues the one before it (RFC 9112 section 5.2).
+        // A line that begins with white space would continue the previous line, which is obsolete (RFC 9112 section
+        // 5.2); it is rejected.
         guard let first = text.first, !Self.isBlank(first), let colon = text.firstIndex(of: 0x3A),
             colon > text.startIndex
         else { return false }

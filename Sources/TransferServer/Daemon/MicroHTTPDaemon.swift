@@ -4,7 +4,7 @@ import HTTPSemantics
 import SystemCalls
 import TLS
 
-/// The interface of the daemon to the server.
+/// The functions of the server that the daemon calls.
 protocol RequestService: Sendable {
     /// The origin of a request on a connection from `peer` (`nil`: a Unix socket).
     func origin(of fields: Fields, peer: String?) -> RequestOrigin
@@ -31,8 +31,8 @@ protocol RequestService: Sendable {
 /// Only this file has callbacks of libmicrohttpd. They run on the thread of the connection, except `admit` and
 /// `notifyConnection`, which run on the listening thread.
 final class MicroHTTPDaemon: @unchecked Sendable {
-    // `handle` is set once by `start`, before any callback can run, and cleared by `stop`; one owner calls both, one
-    // after the other. Everything else is constant.
+    // `start` sets `handle` once, before any callback can run, and `stop` clears it. One owner calls both functions,
+    // one after the other. All other properties are constant.
     private var handle: OpaquePointer?
     private let service: any RequestService
     private let registry: ConnectionRegistry
@@ -103,7 +103,7 @@ final class MicroHTTPDaemon: @unchecked Sendable {
         if handle == nil { throw Errno(rawValue: errno == 0 ? ENOMEM : errno) }
     }
 
-    /// Stops to accept connections; open ones continue.
+    /// Stops accepting connections; open connections continue.
     func stopListening() {
         guard let handle else { return }
         let descriptor = MHD_quiesce_daemon(handle)
@@ -361,8 +361,8 @@ private func daemon(_ context: UnsafeMutableRawPointer?) -> MicroHTTPDaemon? {
     context.map { Unmanaged<MicroHTTPDaemon>.fromOpaque($0).takeUnretainedValue() }
 }
 
-/// Called when the first line of a request has arrived. Returns its context; nil if it was not received through the
-/// filter.
+/// Called when the first line of a request has arrived. Returns the context of the request; nil if the request was not
+/// received through the filter.
 private let beginTarget:
     @convention(c) (UnsafeMutableRawPointer?, UnsafePointer<CChar>?, OpaquePointer?) -> UnsafeMutableRawPointer? = {
         _, _, handle in

@@ -3,7 +3,7 @@ import HTTPSemantics
 import SystemCalls
 import UploadStorage
 
-/// A response of libmicrohttpd, which this object releases.
+/// A response object of libmicrohttpd. This object releases it.
 final class OutgoingResponse {
     /// Callbacks while content is sent, on the thread of the connection.
     struct ContentEvents {
@@ -24,7 +24,7 @@ final class OutgoingResponse {
         handle = made
         if isHead, response.content.length == nil {
             // For HEAD libmicrohttpd 0.9.75 would send the last chunk, which the client would read as the start of the
-            // next response. In this mode it uses no chunks, and closes the connection.
+            // next response. In this mode libmicrohttpd uses no chunks, and closes the connection.
             _ = onward_mhd_set_flags(handle, .RF_HTTP_1_0_COMPATIBLE_STRICT)
         }
         for field in response.fields where Fields.isValidName(field.name) && Fields.isValidValue(field.value) {
@@ -76,11 +76,11 @@ final class OutgoingResponse {
 
 /// Provides the content of a response when libmicrohttpd requests it. Released with the response.
 private final class ContentFeed {
-    /// MHD_CONTENT_READER_END_OF_STREAM
+    /// The value of MHD_CONTENT_READER_END_OF_STREAM.
     static let end = -1
-    /// MHD_CONTENT_READER_END_WITH_ERROR
+    /// The value of MHD_CONTENT_READER_END_WITH_ERROR.
     static let failure = -2
-    /// MHD_SIZE_UNKNOWN
+    /// The value of MHD_SIZE_UNKNOWN.
     static let unknownLength = UInt64.max
 
     private let events: OutgoingResponse.ContentEvents

@@ -5,14 +5,14 @@ import HTTPSemantics
 ///
 /// The parser of libmicrohttpd is lax, differs between versions and from other recipients, and sends its own pages for
 /// some malformed requests. So libmicrohttpd receives one request at a time: a head that this type has written, then
-/// content with a length unchanged, or chunked content as one chunk for each call. Therefore this type and
-/// libmicrohttpd always agree about the end of a request.
+/// the content. Content with a declared length is unchanged; chunked content is passed as one chunk for each call.
+/// Therefore this type and libmicrohttpd always agree about the end of a request.
 struct RequestReader {
     /// The result of a read.
     enum Arrival: Equatable {
         /// The number of bytes, at least one.
         case bytes(Int)
-        /// No bytes now.
+        /// No bytes are available now.
         case none
         /// The end of the input: 0 for the end of the connection, otherwise an error number of the source: of recv(2)
         /// or of GnuTLS.
@@ -40,7 +40,7 @@ struct RequestReader {
     private var place = Place.head
     private var head = HeadReader()
     private var decoder = ChunkedDecoder()
-    /// Bytes that have arrived after a head or a message.
+    /// Bytes that were received together with the end of a head or of a message, and that follow this end.
     private var pending: [UInt8] = []
     private var pendingStart = 0
     private var end: Int?
@@ -54,13 +54,13 @@ struct RequestReader {
     /// Why the content of the last request is rejected; `nil` if the content so far is valid.
     private(set) var contentRefusal: FramingRefusal?
 
-    /// Whether a read would return bytes or the end of the input although the source has no input.
+    /// Whether a read would return bytes or the end of the input, even if the socket has no input.
     var hasInput: Bool { pendingStart < pending.count || end != nil || isMalformed || mayHaveMore }
 
     private var isMalformed: Bool { if case .malformed = place { true } else { false } }
 
     /// Returns the request whose substitute was written last. Each request is returned only once; nil if there is no
-    /// new one.
+    /// new request.
     mutating func takeRequest() -> ReceivedRequest? {
         defer { request = nil }
         return request
@@ -249,7 +249,7 @@ struct RequestReader {
         start.storeBytes(of: 0x0A, toByteOffset: 9, as: UInt8.self)
     }
 
-    /// libmicrohttpd's buffer is always large enough for this output; otherwise the connection is closed.
+    /// Ends the input, because `output` is too small. This should not occur: libmicrohttpd's buffer is large enough.
     private mutating func endForLackOfSpace() -> Arrival {
         discard()
         return .end(0)

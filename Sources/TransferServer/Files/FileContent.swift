@@ -3,8 +3,8 @@ import SystemCalls
 import UploadStorage
 
 extension Response.Content {
-    /// The bytes of a published file. If ``TargetHandler/respond(to:)`` returns it with status 200, the server
-    /// evaluates conditions and ranges.
+    /// The bytes of a published file. If ``TargetHandler/respond(to:)`` returns this content with status 200, the
+    /// server evaluates conditions and ranges.
     public static func file(_ file: PublishedFile) -> Response.Content {
         .stream(FileContent(file, [.range(0..<file.attributes.size)]))
     }

@@ -21,7 +21,8 @@ final class FileDigests: Sendable {
 
     /// Returns the digest, which is computed only once for concurrent requests.
     ///
-    /// - Parameter isWanted: called repeatedly while the file is read, which can take minutes.
+    /// - Parameter isWanted: returns whether the digest is still needed. It is called repeatedly while the file is
+    ///   read, which can take minutes.
     /// - Returns: `nil` if the file cannot be read completely, or the digest is no longer wanted.
     func value(of file: PublishedFile, _ algorithm: DigestAlgorithm, while isWanted: () -> Bool) -> [UInt8]? {
         let key = Key(entityTag: file.attributes.entityTag.serialized, algorithm: algorithm)

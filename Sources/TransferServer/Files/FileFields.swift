@@ -64,8 +64,8 @@ enum FileFields {
 /// archives. Every other type is active: HTML, SVG and other XML, scripts, PDF, Flash, `multipart/…` and unknown
 /// types.
 enum InertTypes {
-    /// Whether a value of Content-Type is an inert type. A malformed value is not, because browsers may guess any type
-    /// for it.
+    /// Whether a value of Content-Type is an inert type. A malformed value is not inert, because browsers may guess any
+    /// type for the file.
     static func contain(_ contentType: String) -> Bool {
         guard let type = MediaType(parsing: contentType), !type.subtype.hasSuffix("+xml") else { return false }
         switch type.type {

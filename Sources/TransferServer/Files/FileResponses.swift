@@ -71,8 +71,7 @@ struct FileResponses {
             fields.append("Content-Range", contentRange.serialized)
             return Response(status: 206, fields: fields, content: .stream(FileContent(file, [.range(range)])))
         }
-        // The content is not searched for the boundary, because it is too unlikely that it has the same 128 random
-        // bits.
+        // The content is not searched for the boundary: a file practically never contains the same 128 random bits.
         let boundary = RequestID().description + RequestID().description
         guard
             let parts = MultipartByteRanges(

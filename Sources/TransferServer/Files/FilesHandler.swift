@@ -13,11 +13,12 @@ public struct FilesHandler: TargetHandler {
 
     /// - Parameters:
     ///   - store: the store with the files, which is the same as that of the server.
-    ///   - showsActiveTypes: whether types that browsers run or render as pages, such as HTML, SVG and PDF, are shown in a
-    ///     sandbox. Otherwise they are attachments, which browsers save.
+    ///   - showsActiveTypes: whether types that browsers run or render as pages, such as HTML, SVG and PDF, are shown in
+    ///     a sandbox. Otherwise they are attachments, which browsers save.
     ///   - resourcePolicy: which pages may embed files without CORS.
     ///   - rejectsFormData: whether `multipart/form-data` is rejected with status 415, also by `PUT`. HTML forms and
-    ///     `curl -F` send it, and the file would be the entire form. `POST` to a collection always rejects it.
+    ///     `curl -F` send this type. Otherwise the entire form is stored as the file. `POST` to a collection always
+    ///     rejects this type.
     public init(
         store: UploadStore, showsActiveTypes: Bool = false, resourcePolicy: ResourcePolicy = .sameOrigin,
         rejectsFormData: Bool = false
@@ -39,7 +40,7 @@ public struct FilesHandler: TargetHandler {
         ]
     }
 
-    /// Keeps only name and type of `Upload-Metadata`, and nothing if it is malformed.
+    /// Stores only the name and the type of `Upload-Metadata`. The field is not stored if it is malformed.
     public func storedPart(of fields: Fields) -> Fields {
         var stored = fields
         stored.remove(TusProtocol.metadataField)
@@ -57,7 +58,7 @@ public struct FilesHandler: TargetHandler {
 
     /// Accepts a file if its name is valid and the conditions of the request hold.
     public func accept(_ proposal: UploadProposal) -> Acceptance {
-        // The file would be the entire form.
+        // Without this check the entire form would be stored as the file.
         if rejectsFormData || proposal.target.isCollection, Self.isForm(proposal.fields) {
             return .refuse(Response(ProblemDetails.form))
         }
@@ -76,7 +77,7 @@ public struct FilesHandler: TargetHandler {
         }
     }
 
-    /// Parameters can be malformed, and the type is recognized nevertheless.
+    /// Whether the content is a form, even if the parameters of its media type are malformed.
     private static func isForm(_ fields: Fields) -> Bool {
         fields.values("Content-Type").contains { value in
             let type = value.prefix { $0 != ";" && $0 != "," }.filter { $0 != " " && $0 != "\t" }
@@ -130,8 +131,8 @@ public struct FilesHandler: TargetHandler {
         return outcome == .proceed ? nil : Response(ProblemDetails.preconditionFailed)
     }
 
-    /// Adds the validators of the file to the response of a publication. It is used as
-    /// ``StoreConfiguration/validated``, too, so that a recovered publication has the same response.
+    /// Adds the validators of the file to the response of a publication. This function is also the value of
+    /// ``StoreConfiguration/validated``, so that a recovered publication has the same response.
     @Sendable public static func validated(
         _ response: Response, _ attributes: PublishedFile.Attributes
     ) -> Response {

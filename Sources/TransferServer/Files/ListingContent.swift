@@ -39,7 +39,7 @@ final class ListingContent: ContentStream {
         }
     }
 
-    /// Replaces the sent output by the next part; returns false if there is none.
+    /// Replaces the sent output with the next part; returns false if there is no next part.
     private func write(to state: inout State) throws(StoreError) -> Bool {
         state.written.removeAll(keepingCapacity: true)
         state.sent = 0

@@ -19,7 +19,7 @@ extension PublishedEntry {
     fileprivate var modified: String { HTTPDate(secondsSinceEpoch: modifiedSeconds).serialized }
 }
 
-/// An array of objects, in the order of the entries.
+/// A JSON array of objects, in the order of the entries.
 struct JSONListing: ListingFormat {
     /// The URL of the directory, with a slash at its end.
     let url: String
@@ -40,7 +40,7 @@ struct JSONListing: ListingFormat {
     func appendEnd(to bytes: inout [UInt8]) { bytes += "]".utf8 }
 }
 
-/// A page with a table, in the order of the entries.
+/// An HTML page with a table, in the order of the entries.
 struct HTMLListing: ListingFormat {
     /// The directory's path as text.
     let title: String
@@ -81,7 +81,7 @@ struct HTMLListing: ListingFormat {
 }
 
 extension [UInt8] {
-    /// Appends text with HTML escapes, also valid in quoted attribute values.
+    /// Appends text with HTML escapes. The result is also valid in quoted attribute values.
     fileprivate mutating func appendHTML(_ text: String) {
         for byte in text.utf8 {
             switch byte {

@@ -12,7 +12,7 @@ struct ListingQuery: Sendable, Hashable {
 
     /// The maximum number of entries on the page.
     var limit = 1000
-    /// The page starts after this name; nil: the first page.
+    /// The page starts after this name; nil for the first page.
     var cursor: String?
 
     init(limit: Int = 1000, cursor: String? = nil) {

@@ -7,12 +7,12 @@ import ResumableUpload
 ///
 /// The value is a list of pairs: a key, a space, and the value in Base64 (tus 1.0, "Upload-Metadata").
 struct UploadMetadata: Sendable, Hashable {
-    /// `filename`, or else `name`, as the client wrote it.
+    /// The value of `filename`, or else of `name`, as the client wrote it.
     let filename: String?
-    /// `filetype`, or else `type`, as the client wrote it.
+    /// The value of `filetype`, or else of `type`, as the client wrote it.
     let filetype: String?
 
-    /// `nil` if the field is absent or any part of it is malformed.
+    /// Parses `Upload-Metadata`; returns `nil` if the field is absent or any part of it is malformed.
     init?(_ fields: Fields) {
         guard let list = fields[TusProtocol.metadataField] else { return nil }
         var values: [String: Data] = [:]
@@ -40,8 +40,8 @@ struct UploadMetadata: Sendable, Hashable {
         return data
     }
 
-    /// The value of the field with only these pairs; `nil` if there is none. Clients also send other pairs, for example
-    /// data and tokens of applications, which are not stored.
+    /// The value of the field with only the name and the media type; `nil` if it has neither. Clients also send other
+    /// pairs, for example data and tokens of applications, which are not stored.
     var value: String? {
         let pairs = [("filename", filename), ("filetype", filetype)].compactMap { key, text in
             text.map { key + " " + Data($0.utf8).base64EncodedString() }

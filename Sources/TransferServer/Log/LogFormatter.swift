@@ -17,7 +17,7 @@ enum LogEntry: Sendable {
     }
 }
 
-/// Formats log entries. Used by one thread.
+/// Formats log entries. Use it from one thread.
 struct LogFormatter {
     private let format: LogFormat
     private let encoder: JSONEncoder

@@ -1,6 +1,6 @@
 import SystemCalls
 
-/// Writes complete lines, several in one call, and never blocks in write(2). Used by one thread.
+/// Writes complete lines, several in one call, and never blocks in write(2). Use it from one thread.
 ///
 /// A call writes at most ``LogOutput/atomicSize`` bytes, and only longer lines are split, so that lines do not mix on a
 /// pipe that several processes share.

@@ -57,7 +57,7 @@ final class ServerLog: Sendable {
 
     // MARK: - The thread that writes
 
-    /// Starts the writing thread. Entries that were logged before are in the queue.
+    /// Starts the writing thread. It also writes the entries that were logged before this call.
     /// - Throws: `EAGAIN` if the system cannot create a thread.
     func start() throws(Errno) {
         state.withLock { $0.deadline = nil }
@@ -83,8 +83,8 @@ final class ServerLog: Sendable {
         }
         state.notifyAll()
         if !isWriting { return write() }
-        // Another process can fill a pipe between poll(2) and write(2). Then the thread stays blocked, so the wait for
-        // it ends after the deadline.
+        // Another process can fill a pipe between poll(2) and write(2), and the thread then stays blocked. So the wait
+        // for the thread also has a limit.
         _ = state.wait(until: deadline + 500_000_000) { $0.isWriting ? nil : true }
     }
 

@@ -66,7 +66,7 @@ private func escaped(_ value: String) -> String {
     value.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"").replacing("\n", with: "\\n")
 }
 
-/// Whole numbers without a fraction, as is usual for bounds.
+/// The number as text. An integer has no fraction, as is usual for bounds.
 private func number(_ value: Double) -> String {
     guard value.isFinite else { return value.isNaN ? "NaN" : value < 0 ? "-Inf" : "+Inf" }
     return value == value.rounded() && abs(value) < 1e15 ? "\(Int64(value))" : "\(value)"

@@ -2,7 +2,7 @@
 struct Histogram: Sendable, Hashable {
     /// The bounds in ascending order.
     let bounds: [Double]
-    /// The number of values up to each bound and above the previous one. Values above the last bound are only in
+    /// The number of values up to each bound and above the previous bound. Values above the last bound are only in
     /// `count`.
     private(set) var counts: [Int]
     private(set) var count = 0
@@ -13,7 +13,7 @@ struct Histogram: Sendable, Hashable {
         counts = Array(repeating: 0, count: bounds.count)
     }
 
-    /// Bounds in seconds for synchronization, from fast disks to failing ones.
+    /// Bounds in seconds for the durations of synchronization, from those of fast disks to those of failing disks.
     static let storageSeconds = [
         0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
     ]

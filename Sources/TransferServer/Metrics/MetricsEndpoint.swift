@@ -1,8 +1,8 @@
 import HTTPSemantics
 import SystemCalls
 
-/// Serves `/metrics` to tokens that may read everything or have the prefix `/metrics/`; without tokens, to every
-/// authorized request.
+/// Serves `/metrics` to tokens that may read everything or have the prefix `/metrics/`. A server without tokens serves
+/// it to every authorized request.
 struct MetricsEndpoint {
     let service: TransferService
     let request: RequestContext

@@ -46,7 +46,7 @@ struct MetricsReport: Sendable {
         if let store {
             exposition.add(
                 "onward_uploads", .gauge,
-                "Upload resources by state; for complete and invalid ones only the response is kept.",
+                "Upload resources by state; of a complete or invalid upload only the response is kept.",
                 [
                     ("receiving", store.receiving), ("processing", store.processing), ("complete", store.complete),
                     ("invalid", store.invalid),

@@ -11,7 +11,8 @@ final class ServerMetrics: StoreObserver {
 
     func record(_ request: RequestSummary) { counts.withLock { $0.record(request) } }
 
-    /// Counts the content of a request in progress, up to `total` bytes.
+    /// Counts the content of a request in progress that was not counted before. `total` is the number of bytes that the
+    /// request has received so far.
     func count(received total: Int64, of request: RequestContext) {
         let bytes = total - request.countedReceived
         request.countedReceived = total

@@ -8,7 +8,7 @@ import HTTPSemantics
 struct TrustedProxies: Sendable {
     private let blocks: [AddressBlock]
 
-    /// - Parameter blocks: addresses of proxies. Those of this machine are always trusted.
+    /// - Parameter blocks: addresses of proxies. The loopback addresses are always trusted.
     init(_ blocks: [AddressBlock] = []) { self.blocks = AddressBlock.loopback + blocks }
 
     /// The origin of a request on a connection from `peer`.
@@ -82,13 +82,13 @@ struct TrustedProxies: Sendable {
 
     private func scheme(_ value: String) -> String? { ["http", "https"].first { $0 == value.lowercased() } }
 
-    /// The value of a field with exactly one line; if there are two, the client may have sent one of them.
+    /// The value of a field with exactly one line. If there are several lines, the client may have sent some of them.
     private func only(_ name: String, of fields: Fields) -> String? {
         let values = fields.values(name)
         return values.count == 1 ? values[0] : nil
     }
 
-    /// The value that only one of two fields has, or that both have.
+    /// The value that only one of two fields has, or that both have; `nil` if their values differ.
     private func agreed<Value: Equatable>(_ one: Value?, _ other: Value?) -> Value? {
         guard let one, let other else { return one ?? other }
         return one == other ? one : nil

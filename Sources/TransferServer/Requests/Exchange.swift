@@ -29,7 +29,7 @@ enum NextStep {
 /// How a request ended.
 enum RequestEnd: Sendable {
     case answered
-    /// The client closed the connection, or the server closed it, for example for a timeout.
+    /// The client closed the connection, or the server closed it, for example because of a timeout.
     case interrupted
 }
 

@@ -39,10 +39,10 @@ enum InterimAllowance {
     /// request at the sixth.
     private static let maxResponses = 5
 
-    /// The maximum number of interim responses with offsets, in addition to the one with the URL of the upload and a
-    /// possible 100; `nil`: any number.
+    /// The maximum number of interim responses with offsets, in addition to the interim response with the URL of the
+    /// upload and a possible 100; `nil`: any number.
     ///
-    /// The limit applies to every proxy, because the server cannot see whether it is written in Go.
+    /// The limit applies to every proxy, because the server cannot detect whether a proxy uses Go's HTTP client.
     static func offsets(for fields: Fields) -> Int? {
         let isForwarded = ["Via", "Forwarded", "X-Forwarded-For", "X-Forwarded-Proto", "X-Forwarded-Host"].contains {
             fields.contains($0)

@@ -58,7 +58,7 @@ extension ProblemDetails {
             case .insufficientSpace: (507, "The server does not have enough free space. Try again later.")
             case .targetIsDirectory: (409, "The target is a directory. Name a file in it.")
             case .targetIsSpecial: (409, "The name is in use, but not by a file or directory. Choose another name.")
-            case .parentIsFile: (409, "A name in the path, before the last one, is that of a file, not of a directory.")
+            case .parentIsFile: (409, "A name in the path before the last name is a file, not a directory.")
             case .preconditionFailed: (412, "The conditions of the request do not match the current file.")
             case .noFreeName: (409, "No free name was found for the file.")
             case .processing: (503, "The server still processes the upload. Repeat the request later.")

@@ -9,7 +9,7 @@ struct SentResponse {
     let status: Status
     /// The stable code of an error.
     let code: String?
-    /// The bytes of content; if it is produced while it is sent, the bytes so far.
+    /// The number of bytes of content. If the content is produced while it is sent, the number of bytes so far.
     var bytes: Int64
     /// Whether the response was passed to the connection.
     var isQueued = false

@@ -4,8 +4,8 @@ import UploadStorage
 
 /// Serves requests that the same process makes, without sockets: for tests of handlers.
 ///
-/// Authorization, the upload protocol, files and handlers are those of ``Server``; only HTTP on the wire is missing. Use
-/// it with a store in memory:
+/// Authorization, the upload protocol, files and handlers are those of ``Server``; only the connections are missing.
+/// Use this server with a store in memory:
 ///
 /// ```swift
 /// let store = try UploadStore.inMemory()
@@ -35,7 +35,7 @@ public final class InProcessServer: Sendable {
     }
 
     /// Serves a request from this machine, and returns its final response with all content in memory. The upload of a
-    /// complete representation needs one call; the fields of the draft begin and continue a resumable one.
+    /// complete representation needs one call. For a resumable upload, send the fields of the draft.
     ///
     /// If the task is canceled, the handler is canceled, as when a server stops.
     /// - Parameters:

@@ -4,8 +4,8 @@ import UploadStorage
 /// Checks whether a server still works, for a watchdog that would restart it.
 ///
 /// A server is stuck if it accepts no connections, because no thread or descriptor is available, or if its store does
-/// not make progress. A failing disk does not count: a restart would end downloads that still work, and not repair the
-/// disk.
+/// not make progress. With a failing disk the server is not stuck: a restart would end downloads that still work, and
+/// would not repair the disk.
 package final class LivenessCheck: Sendable {
     private let addresses: [SocketAddress]
     private let store: UploadStore
@@ -15,7 +15,7 @@ package final class LivenessCheck: Sendable {
 
     /// - Parameters:
     ///   - addresses: the addresses on which the server listens already.
-    ///   - deadline: monotonic nanoseconds; addresses without a reaction until then are unreachable.
+    ///   - deadline: monotonic nanoseconds; addresses that do not accept a connection before it are unreachable.
     package init(addresses: [SocketAddress], store: UploadStore, until deadline: Int64) {
         self.store = store
         let reachable = addresses.filter { Self.canConnect($0, until: deadline) }

@@ -5,8 +5,8 @@ import TLS
 /// Verifies that libmicrohttpd receives through ``AcceptedConnection``. The check starts a daemon and sends two
 /// requests to it in one write. The daemon handles them correctly only if each of the replaced functions is called.
 ///
-/// Whether they are called depends on how the program is linked and on the version of libmicrohttpd, so the check runs
-/// at each start.
+/// Whether these functions are called depends on how the program is linked and on the version of libmicrohttpd, so the
+/// check runs at each start.
 enum ReceiveFilterCheck {
     private static let requests = """
         PUT /first HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n\
@@ -16,9 +16,9 @@ enum ReceiveFilterCheck {
     private static let expected = ["/first hello", "/second again"]
     private static let nanoseconds: Int64 = 5_000_000_000
 
-    /// - Parameter credentials: those of the server; if not nil, a connection with TLS is tested, too.
+    /// - Parameter credentials: the credentials of the server; if not nil, a connection with TLS is tested, too.
     /// - Returns: how the test failed; `nil` if the filter is effective.
-    /// - Throws: `Errno` if the system has no thread for the daemon.
+    /// - Throws: `Errno` if the system cannot create a thread for the daemon.
     static func failure(credentials: CurrentCredentials?) throws(Errno) -> String? {
         if let reason = try failureOfConnection(nil) { return reason }
         guard let credentials else { return nil }

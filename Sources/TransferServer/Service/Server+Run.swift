@@ -9,19 +9,20 @@ extension Server {
         /// Creates a signal from its number, such as `SIGUSR1`.
         public init(rawValue: Int32) { self.rawValue = rawValue }
 
-        /// The request of a service manager to end.
+        /// The signal with which a service manager requests the end of the process.
         public static let sigterm = Signal(rawValue: 15)
-        /// Ctrl-C in a terminal.
+        /// The signal that Ctrl-C in a terminal sends.
         public static let sigint = Signal(rawValue: 2)
-        /// The end of the terminal.
+        /// The signal that is sent when the terminal is closed.
         public static let sighup = Signal(rawValue: 1)
     }
 
     /// Starts the server, and stops it when one of `signals` arrives or the task is canceled. Returns when all
     /// connections are closed.
     ///
-    /// While it runs, the signals do not end the process. A second signal closes all connections without waiting for
-    /// responses in progress. Signals that the process ignores since its start, as under nohup(1), have no effect.
+    /// While the server runs, the signals do not end the process. A second signal closes all connections without
+    /// waiting for responses in progress. Signals that the process has ignored since its start, as under nohup(1), have
+    /// no effect.
     /// - Parameter signals: the signals that stop the server; empty: only a cancellation stops it.
     /// - Throws: `StartError` if the server could not start.
     public func run(stoppingOn signals: [Signal] = [.sigterm, .sigint]) async throws(StartError) {
@@ -51,7 +52,7 @@ private final class StopRequest: Sendable {
 
     private let state = Monitor(State())
 
-    /// Requests the stop. Returns whether that was done before.
+    /// Requests the stop. Returns whether a stop was requested before.
     func isRepeated() -> Bool {
         let (isRepeated, waiting) = state.withLock { state in
             defer { (state.isRequested, state.waiting) = (true, nil) }

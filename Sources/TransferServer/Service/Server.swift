@@ -7,7 +7,7 @@ import UploadStorage
 /// A server for resumable uploads and Range downloads.
 ///
 /// It serves its handlers below their prefixes, upload resources below `/uploads/`, and `/healthz`, `/readyz` and
-/// `/metrics`. Only ``run(stoppingOn:)`` installs signal handlers, and nothing ends the process.
+/// `/metrics`. Only ``run(stoppingOn:)`` installs signal handlers. The server never ends the process.
 public final class Server: Sendable {
     /// Why a server could not start.
     public enum StartError: Error, Sendable {
@@ -32,7 +32,7 @@ public final class Server: Sendable {
             case .alreadyStarted: "the server can be started only once"
             case .receiveFilterIneffective(let reason):
                 """
-                libmicrohttpd does not receive through the server's filter, without which requests would be misread: \(reason).
+                libmicrohttpd does not receive through the filter of the server, which verifies all requests: \(reason).
                 The functions poll, recv and gnutls_record_recv of the module CReceiveFilter have to come before those of \
                 the system in the order of dynamic linking: link the server into the program itself, do not load it with \
                 dlopen, do not hide its symbols, and preload no library that defines them.
@@ -82,7 +82,7 @@ public final class Server: Sendable {
     /// The addresses on which the server listens, with the ports that the system chose. Empty before `start()`.
     public var addresses: [SocketAddress] { running.withLock { $0.addresses } }
 
-    /// Verifies the receive filter, starts all threads and listens on all addresses. If it throws, nothing was started.
+    /// Verifies the receive filter, starts all threads and listens on all addresses. If it throws, it started nothing.
     /// See also ``run(stoppingOn:)``.
     /// - Throws: `StartError`.
     public func start() async throws(StartError) {
@@ -97,9 +97,9 @@ public final class Server: Sendable {
         try result.get()
     }
 
-    /// Starts the server as `start()` does, and blocks the calling thread meanwhile.
+    /// Starts the server as `start()` does, but blocks the calling thread until the server has started.
     /// - Parameter inherited: sockets to serve in addition to the addresses of the configuration. The server then owns
-    ///   them.
+    ///   these sockets.
     package func startBlocking(on inherited: [ListeningSocket] = []) throws(StartError) {
         ProcessControl.ignoreBrokenPipes()
         try running.withLock { state throws(StartError) in
@@ -157,19 +157,19 @@ public final class Server: Sendable {
     }
 
     /// Stops the server. It accepts no new connections, makes received content of unfinished uploads durable, closes
-    /// their connections, and waits for responses in progress up to ``ServerConfiguration/drainTimeout``. Handlers that
-    /// still run then are canceled, and have ``StoreConfiguration/processingWait`` to return. Returns when all
-    /// connections are closed. A canceled task waits in the same way.
+    /// their connections, and waits for responses in progress up to ``ServerConfiguration/drainTimeout``. After this
+    /// time, handlers that still run are canceled, and must return within ``StoreConfiguration/processingWait``. Returns
+    /// when all connections are closed. A canceled task waits, too.
     public func stop() async {
         do throws(Errno) {
             try await WorkerThread.run(name: "server-stop") { [self] in stopBlocking() }
         } catch {
-            // The system has no thread for it, and a server that cannot be stopped would be worse than a blocked one.
+            // The system cannot create a thread. A blocked thread is better than a server that cannot be stopped.
             stopBlocking()
         }
     }
 
-    /// Stops the server as `stop()` does, and blocks the calling thread meanwhile.
+    /// Stops the server as `stop()` does, but blocks the calling thread until the server has stopped.
     package func stopBlocking() {
         let daemons = running.withLock { state in
             defer { state.daemons = [] }
@@ -190,7 +190,8 @@ public final class Server: Sendable {
     /// The time in nanoseconds for writing the last lines of the log when the server stops.
     private static let logTimeout: Int64 = 1_000_000_000
 
-    /// Replaces the certificate for new connections; open ones keep theirs. It has no effect on a server without TLS.
+    /// Replaces the certificate for new connections; open connections keep their certificate. This method has no effect
+    /// on a server without TLS.
     public func replaceCredentials(with credentials: ServerCredentials) {
         self.credentials?.replace(with: credentials)
     }

@@ -9,15 +9,15 @@ public struct ServerConfiguration: Sendable {
     public var listeners: [SocketAddress]
     /// The certificate for TLS on all TCP addresses; `nil`: no TLS. Unix sockets never use TLS.
     public var credentials: ServerCredentials?
-    /// The `max-age` of `Strict-Transport-Security` (RFC 6797) in seconds, which makes browsers use only https. It is
-    /// sent in responses over https; `nil`: it is not sent. 0 revokes an earlier value.
+    /// The `max-age` of `Strict-Transport-Security` (RFC 6797) in seconds, which makes browsers use only https. The
+    /// field is sent in responses over https; with `nil` it is not sent. 0 revokes an earlier value.
     public var strictTransportSecurity: Int64?
     /// The base of the server's paths for clients; `nil`: the base that a trusted proxy reports with each request.
     public var publicBase: PublicBase?
     /// Trusted proxies, in addition to those on this machine. Their forwarding fields determine the client of a
     /// request.
     public var trustedProxies: [AddressBlock]
-    /// Whether 104 is sent to clients that understand it. Some proxies mistake it for the final response.
+    /// Whether 104 is sent to clients that support it. Some proxies handle a 104 as the final response.
     public var sendsInterimResponses: Bool
     /// The maximum number of open connections. If there is one more, the slowest connection of the client with the most
     /// connections is closed.
@@ -30,13 +30,14 @@ public struct ServerConfiguration: Sendable {
     /// Whether chunked content that would complete a representation of unknown length is rejected, because some proxies
     /// end interrupted content as if it were complete.
     public var requiresLength: Bool
-    /// The minimum rate of content and responses in bytes per second, averaged over ``rateWindow``; `nil`: none.
+    /// The minimum rate of content and responses in bytes per second, averaged over ``rateWindow``; `nil` for no
+    /// minimum.
     public var minimumRate: Int64?
     /// The time over which ``minimumRate`` is averaged.
     public static let rateWindow: Duration = .seconds(10)
     /// The timeout for the head of the first request of a connection.
     public var headerTimeout: Duration
-    /// The timeout without a byte of content, of a response, or of the next request.
+    /// The timeout of a connection on which no byte of content, of a response or of the next request is transferred.
     public var idleTimeout: Duration
     /// The maximum time for responses in progress when the server stops.
     public var drainTimeout: Duration
@@ -98,7 +99,7 @@ public enum LogFormat: String, Sendable, CaseIterable {
     case text, json
 }
 
-/// The log level; each level includes those before it.
+/// The log level; each level includes the levels before it.
 public enum LogLevel: String, Sendable, CaseIterable, Comparable {
     case error, warning, info, debug
 

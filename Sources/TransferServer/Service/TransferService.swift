@@ -69,7 +69,7 @@ final class TransferService: RequestService {
         trustedProxies.client(of: fields, origin: origin)
     }
 
-    /// A call of an asynchronous function of a handler for a request.
+    /// An object that calls an asynchronous function of a handler for a request.
     func handlerCall(for request: RequestContext) -> HandlerCall {
         HandlerCall(request.connection, processingWait: store.configuration.processingWait)
     }
@@ -117,16 +117,16 @@ final class TransferService: RequestService {
             return .respond(unauthenticated(request, refusal: error))
         }
         request.principal = identity.principal
-        // tus 1.0 has some field names in common with the draft. Without this check the server would read them as those
-        // of the draft, and the client would report an upload that does not exist.
+        // tus 1.0 has some field names in common with the draft. Without this check the server would read these fields
+        // as those of the draft, and the client would report an upload that does not exist.
         if TusProtocol.isUsed(by: request.fields), route.canReceiveContent {
             return .respond(ProblemDetails.tusProtocol)
         }
         return serve(request, at: route, identity)
     }
 
-    /// Responds to a request without valid credentials. Browsers send preflights without credentials; they get the CORS
-    /// fields, and no information about resources.
+    /// Responds to a request without valid credentials. Browsers send preflights without credentials; the response to a
+    /// preflight has the CORS fields, and no information about resources.
     private func unauthenticated(_ request: RequestContext, refusal: AuthorizationRefusal) -> Response {
         guard refusal.isUnauthenticated, request.method == .options, !request.fields.contains("Authorization"),
             CrossOrigin.isPreflight(request.fields)

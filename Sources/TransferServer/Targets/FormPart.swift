@@ -2,7 +2,7 @@ import FoundationEssentials
 import HTTPSemantics
 import UploadStorage
 
-/// The limits of a form. Its content is limited by ``ServerConfiguration/limits``.
+/// The limits of a form. ``ServerConfiguration/limits`` limits its size.
 public struct FormLimits: Sendable, Hashable {
     /// The maximum number of parts.
     public var maxParts: Int
@@ -89,14 +89,15 @@ public struct FormPart: Sendable {
 
     /// Publishes a copy of the content as a file, atomically. The file is durable when this method returns.
     ///
-    /// Each part is published separately, before the response of the handler is stored. If the process ends in between,
-    /// some files exist and the upload is interrupted, see ``TargetHandler/completionIsRepeatable``. The copy counts
-    /// against the quota of the principal while it is made.
-    /// - Parameter publication: the name, the fields, and the response that this method returns. It is not the response
-    ///   to the client; the handler returns that.
+    /// Each part is published separately, before the response of the handler is stored. If the process ends before the
+    /// response is stored, some files exist and the upload is interrupted, see
+    /// ``TargetHandler/completionIsRepeatable``. During this call the copy counts against the quota of the principal.
+    /// - Parameter publication: the name, the fields, and the response that this method returns. The handler returns the
+    ///   response to the client.
     /// - Returns: The response of `condition` if it rejected the file, of `refused` if the file could not be published,
     ///   otherwise of `response`.
-    /// - Throws: `StoreError`. If the handler throws it, the client gets 409 or 507 if that describes it, otherwise 500.
+    /// - Throws: `StoreError`. If the handler throws it, the client gets the status that describes the error, such as
+    ///   409 or 507, otherwise 500.
     public func publish(_ publication: Publication) async throws(StoreError) -> Response {
         try await withTaskExecutorPreference(bytes.upload.executor) { () throws(StoreError) -> Response in
             try publishBlocking(publication)
@@ -124,7 +125,8 @@ extension ReceivedUpload {
     /// Finds the parts of an upload that is `multipart/form-data`, as HTML forms and `curl -F` send it. It reads the
     /// content once, without keeping it in memory.
     ///
-    /// The upload needs its `Content-Type`, so ``TargetHandler/storedFields`` must name it, as it does by default.
+    /// This method needs the `Content-Type` of the upload, so ``TargetHandler/storedFields`` must contain this name, as
+    /// the default does.
     /// - Parameter limits: the limits of the form.
     /// - Returns: the parts in their order.
     /// - Throws: ``ContentRejection`` with status 415 if the upload is not a form, with status 413 if it exceeds the

@@ -139,7 +139,7 @@ extension ProblemDetails {
             members: [("limit", .integer(Int64(limit)))])
     }
 
-    /// The detail names the place, but nothing about the types of the program.
+    /// The detail names the place in the JSON, but no types of the program.
     static func invalidJSON(_ error: DecodingError) -> ProblemDetails {
         let (reason, path): (String, [any CodingKey]) =
             switch error {
