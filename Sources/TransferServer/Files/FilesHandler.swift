@@ -13,8 +13,8 @@ public struct FilesHandler: TargetHandler {
 
     /// - Parameters:
     ///   - store: the store with the files, which is the same as that of the server.
-    ///   - showsActiveTypes: whether types that browsers run or render as pages, such as HTML, SVG and PDF, are shown in
-    ///     a sandbox. Otherwise they are attachments, which browsers save.
+    ///   - showsActiveTypes: whether types that browsers run or render as pages, such as HTML, SVG and PDF, are shown
+    ///     in a sandbox. Otherwise they are attachments, which browsers save.
     ///   - resourcePolicy: which pages may embed files without CORS.
     ///   - rejectsFormData: whether `multipart/form-data` is rejected with status 415, also by `PUT`. HTML forms and
     ///     `curl -F` send this type. Otherwise the entire form is stored as the file. `POST` to a collection always

@@ -158,8 +158,8 @@ public final class Server: Sendable {
 
     /// Stops the server. It accepts no new connections, makes received content of unfinished uploads durable, closes
     /// their connections, and waits for responses in progress up to ``ServerConfiguration/drainTimeout``. After this
-    /// time, handlers that still run are canceled, and must return within ``StoreConfiguration/processingWait``. Returns
-    /// when all connections are closed. A canceled task waits, too.
+    /// time, handlers that still run are canceled, and must return within ``StoreConfiguration/processingWait``.
+    /// Returns when all connections are closed. A canceled task waits, too.
     public func stop() async {
         do throws(Errno) {
             try await WorkerThread.run(name: "server-stop") { [self] in stopBlocking() }

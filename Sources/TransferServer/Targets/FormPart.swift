@@ -92,10 +92,10 @@ public struct FormPart: Sendable {
     /// Each part is published separately, before the response of the handler is stored. If the process ends before the
     /// response is stored, some files exist and the upload is interrupted, see
     /// ``TargetHandler/completionIsRepeatable``. During this call the copy counts against the quota of the principal.
-    /// - Parameter publication: the name, the fields, and the response that this method returns. The handler returns the
-    ///   response to the client.
-    /// - Returns: The response of `condition` if it rejected the file, of `refused` if the file could not be published,
-    ///   otherwise of `response`.
+    /// - Parameter publication: the name, the fields, and the response that this method returns. The handler returns
+    ///   the response to the client.
+    /// - Returns: The response of `condition` if it rejected the file, `refused` if the file could not be published,
+    ///   otherwise the response of `response`.
     /// - Throws: `StoreError`. If the handler throws it, the client gets the status that describes the error, such as
     ///   409 or 507, otherwise 500.
     public func publish(_ publication: Publication) async throws(StoreError) -> Response {

@@ -10,9 +10,9 @@ public final class ReceivedUpload: Sendable {
     public let method: Method
     /// The principal that created the upload.
     public let principal: String
-    /// The fields of the creating request that ``TargetHandler/storedFields`` names, as ``TargetHandler/storedPart(of:)``
-    /// returned them. They are the same for plain and resumable uploads, also after a restart of the server. A field that
-    /// was sent on several lines has as many values.
+    /// The fields of the creating request that ``TargetHandler/storedFields`` names, as
+    /// ``TargetHandler/storedPart(of:)`` returned them. They are the same for plain and resumable uploads, also after a
+    /// restart of the server. A field that was sent on several lines has as many values.
     public let fields: Fields
     /// The length of the representation in bytes.
     public let length: Int64
@@ -32,8 +32,8 @@ public final class ReceivedUpload: Sendable {
     private let publishing = Monitor(Publishing())
 
     /// - Parameters:
-    ///   - fields: those that the handler declared.
-    ///   - executor: that of the handler, whose thread may block.
+    ///   - fields: the fields that the handler declared.
+    ///   - executor: the executor of the handler; its thread may block.
     ///   - digest: the value of `Repr-Digest` in the response.
     init(
         target: Target, upload: NewUpload, fields: Fields, length: Int64, mayReplace: Bool, lease: UploadLease,
@@ -60,10 +60,10 @@ public final class ReceivedUpload: Sendable {
 
     /// Publishes the bytes as a file, atomically, and stores the final response. The handler must return this response.
     ///
-    /// It waits for the disk on the thread of the connection, so that an actor or a task that calls it blocks no other.
+    /// This method waits for the disk on the thread of the connection. So it does not block other actors or tasks.
     /// - Parameter publication: the name, the fields and the response.
-    /// - Returns: The response of `condition` if it rejected the file, of `refused` if the file could not be published,
-    ///   otherwise of `response`.
+    /// - Returns: The response of `condition` if it rejected the file, `refused` if the file could not be published,
+    ///   otherwise the response of `response`.
     /// - Throws: `StoreError`. After `targetIsDirectory`, `targetIsSpecial`, `parentIsFile` and `noFreeName` the
     ///   handler can still return a response of its own; if it throws them, the client gets 409.
     public func publish(_ publication: Publication) async throws(StoreError) -> Response {
@@ -72,8 +72,8 @@ public final class ReceivedUpload: Sendable {
         }
     }
 
-    /// Publishes the bytes as the asynchronous method does, and blocks the calling thread meanwhile: for handlers
-    /// whose `complete(_:)` is not asynchronous.
+    /// Publishes the bytes as the asynchronous method does, but blocks the calling thread until the file is published.
+    /// Use it in handlers whose `complete(_:)` is not asynchronous.
     /// - Parameter publication: the name, the fields and the response.
     /// - Returns: The same as the asynchronous method.
     /// - Throws: `StoreError`, as the asynchronous method.

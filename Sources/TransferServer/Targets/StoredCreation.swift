@@ -30,7 +30,7 @@ struct StoredCreation: Sendable {
         self.target = handler.storesQuery ? target : target.withoutQuery
     }
 
-    /// The part of the stored fields that the handler gets: without those that only the server needs.
+    /// The part of the stored fields that the handler gets, without the fields that only the server needs.
     static func declared(_ stored: Fields, by handler: any TargetHandler) -> Fields {
         var declared = stored
         let names = Set(handler.storedFields.map { $0.lowercased() })

@@ -6,10 +6,10 @@ import UploadStorage
 ///
 /// The server implements the upload protocol and calls its ``Authorizer``; a handler never gets parts, offsets or
 /// interruptions. Calls are concurrent for different requests. Each connection has its own thread, on which the methods
-/// run: they may block, and the asynchronous ones may await anything. They need not be declared `async`.
+/// run: they may block, and asynchronous methods may await anything. An implementation need not be `async`.
 ///
-/// When the server stops, a call in progress has ``ServerConfiguration/drainTimeout``. Then its task is canceled, and
-/// the server waits for at most ``StoreConfiguration/processingWait`` more.
+/// When the server stops, a call in progress can continue for ``ServerConfiguration/drainTimeout``. Then its task is
+/// canceled, and the server waits for its return for at most ``StoreConfiguration/processingWait``.
 public protocol TargetHandler: Sendable {
     /// The methods that a resource supports, for `Allow`.
     func methods(of target: Target) -> [Method]
@@ -27,9 +27,10 @@ public protocol TargetHandler: Sendable {
 
     /// Names of the fields of the creating request that ``complete(_:)`` reads; the representation metadata by default.
     ///
-    /// Only these, and those that the server needs (`Repr-Digest`, `Want-Repr-Digest`), are stored with an upload until
-    /// it is complete or invalid; ``complete(_:)`` gets only these. Fields with credentials, such as `Authorization` and
-    /// `Cookie`, are never stored. A creation with more than 16,384 bytes to store is rejected with status 431.
+    /// ``complete(_:)`` gets only these fields. These fields, and those that the server needs (`Repr-Digest`,
+    /// `Want-Repr-Digest`), are stored with an upload until it is complete or invalid. Fields with credentials, such as
+    /// `Authorization` and `Cookie`, are never stored. A creation with more than 16,384 bytes to store is rejected with
+    /// status 431.
     var storedFields: [String] { get }
 
     /// The stored part of the fields that ``storedFields`` names, by default all of them unchanged. A handler that
@@ -45,8 +46,8 @@ public protocol TargetHandler: Sendable {
     /// Handles a complete and durable representation, and returns the final response. Called at most once for an
     /// upload, except with `completionIsRepeatable`.
     ///
-    /// `publish(_:)` of the upload makes the bytes a file; otherwise they are removed after this call. The response is
-    /// stored, so that it can be sent again: a stream may have 1 MiB at most.
+    /// `publish(_:)` of the upload stores the bytes as a file; otherwise they are removed after this call. The response
+    /// is stored, so that it can be sent again; therefore its content may have at most 1 MiB if it is a stream.
     /// - Parameter upload: the representation, which is valid only during this call.
     /// - Returns: the final response.
     /// - Throws: any error; the client then gets 500 as the final response. An error that is thrown after the server
@@ -96,7 +97,7 @@ public struct Target: Sendable, Hashable {
     }
 }
 
-/// The data about a representation before its content.
+/// The data about a representation that the server has before the content arrives.
 public struct UploadProposal: Sendable {
     /// The resource.
     public let target: Target

@@ -4,7 +4,7 @@ import SystemCalls
 ///
 /// The thread of a connection is the executor of its handler. Therefore a handler that blocks occupies only the thread
 /// of its own connection, and no thread of the cooperative pool, however many handlers run at the same time. Only code
-/// of other isolation, such as that of an actor with an executor of its own, runs elsewhere.
+/// of another isolation, such as that of an actor with its own executor, runs on other threads.
 final class ThreadExecutor: TaskExecutor {
     private struct State {
         var jobs: [UnownedJob] = []
@@ -12,7 +12,7 @@ final class ThreadExecutor: TaskExecutor {
         var isServed = true
         var hasReturned = false
         var isCanceled = false
-        /// The time in monotonic nanoseconds at which the thread stops waiting; `nil`: it waits for the result.
+        /// The time in monotonic nanoseconds at which the thread stops waiting for the result; `nil` for no limit.
         var deadline: Int64?
         var cancelTask: (@Sendable () -> Void)?
     }
@@ -28,9 +28,9 @@ final class ThreadExecutor: TaskExecutor {
         if isServed { state.notifyAll() } else { globalConcurrentExecutor.enqueue(ExecutorJob(job)) }
     }
 
-    /// Runs `body`, whose nonisolated code runs on the calling thread. Call this once.
-    /// - Returns: the result of `body`; `nil` if it did not return in time after ``cancel(within:)``. In that case it
-    ///   continues in the cooperative pool, and its result is discarded.
+    /// Runs `body`, whose nonisolated code runs on the calling thread. Call this method only once.
+    /// - Returns: the result of `body`; `nil` if `body` did not return in time after ``cancel(within:)``. In that case
+    ///   `body` continues in the cooperative pool, and its result is discarded.
     func run<Value: Sendable>(_ body: @escaping @Sendable () async -> Value) -> Value? {
         let result = Monitor<Value?>(nil)
         // The task keeps this executor alive, because jobs refer to it without owning it.
@@ -49,7 +49,8 @@ final class ThreadExecutor: TaskExecutor {
         return result.withLock { $0 }
     }
 
-    /// Cancels the task of the function, from any thread. The thread waits for its result for at most `limit` more.
+    /// Cancels the task of the function, from any thread. From now on the thread of the connection waits for the result
+    /// for at most `limit`.
     func cancel(within limit: Duration) {
         let cancelTask = state.withLock { state in
             state.isCanceled = true
@@ -90,8 +91,8 @@ final class ThreadExecutor: TaskExecutor {
         }
     }
 
-    /// Leaves the remaining jobs to the cooperative pool: those of an abandoned function, or of an actor that another
-    /// thread serves already.
+    /// Enqueues the remaining jobs in the cooperative pool: the jobs of a function that did not return in time, or of
+    /// an actor that another thread already serves.
     private func endService() {
         let jobs = state.withLock { state in
             state.isServed = false
@@ -115,7 +116,7 @@ struct HandlerCall {
         self.processingWait = processingWait
     }
 
-    /// Runs `body` on this thread. If the server must end before `body` has returned, its task is canceled.
+    /// Runs `body` on this thread. If the server must end before `body` has returned, the task of `body` is canceled.
     /// - Returns: `nil` if `body` did not return in time after it was canceled.
     func run<Value: Sendable>(_ body: @escaping @Sendable () async -> Value) -> Value? {
         connection.onStop { [executor, processingWait] in executor.cancel(within: processingWait) }

@@ -47,7 +47,7 @@ struct TargetEndpoint {
         let isPersonal = needsCredentials
         let call = service.handlerCall(for: request)
         let answer: () -> Response = {
-            // Without a result the server has closed the connection, and nothing is sent.
+            // If there is no result, the server has closed the connection, and nothing is sent.
             var response = call.run { await handler.respond(to: wanted) } ?? Response(ProblemDetails.targetFailed)
             var caching = CacheControl.noCache
             if response.status == 200, case .stream(let stream) = response.content, let content = stream as? FileContent
@@ -81,7 +81,7 @@ struct TargetEndpoint {
     private func serveContent(isComplete: Bool?, responses: UploadResponses) -> FirstStep {
         if let refusal = refusal(.create) { return .respond(refusal) }
         guard handler.methods(of: target).contains(request.method) else { return .respond(methodNotAllowed) }
-        // The part of a file in the content would replace the complete file (RFC 9110 section 9.3.4).
+        // The content is only a part of the file, and would replace the complete file (RFC 9110 section 9.3.4).
         if request.method == .put, request.fields.contains("Content-Range") {
             let problem = ProblemDetails.partialContent
             return .respond(isComplete == nil ? Response(problem) : responses.failed(problem, offset: nil))

@@ -18,7 +18,7 @@ struct UploadCompletion {
 
     /// - Returns: the response of the target, independent of a dialect.
     /// - Throws: `StoreError` if the store failed; the upload is then unchanged, and its client can retry. `superseded`
-    ///   if the server stopped before the target had a response.
+    ///   if the server stopped before the target returned a response.
     mutating func run() throws(StoreError) -> Response {
         let digests = RepresentationDigests(fields: context.upload.fields)
         for (algorithm, expected) in digests.expected?.values ?? [] {

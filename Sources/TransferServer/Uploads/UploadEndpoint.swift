@@ -147,7 +147,8 @@ struct UploadEndpoint {
         request.offset = record.offset
         let state = state(of: record, offset: record.offset)
         guard append.contentLength != nil else {
-            // Without Content-Length only the end of the content shows whether this append repeats the completing one.
+            // Without Content-Length only the end of the content shows whether this append repeats the completing
+            // append.
             var empty = append
             empty.contentLength = 0
             let served = answer(empty, record, responses)
@@ -207,8 +208,8 @@ struct UploadEndpoint {
             guard let context = context(of: record, responses) else {
                 return .respond(refused(.deactivated(reason: "the server no longer serves its target"), responses))
             }
-            // An append without content is already received: a take-over waits for it instead of closing its
-            // connection.
+            // An append without content is already received completely: a request that takes the upload over waits for
+            // the append instead of closing its connection.
             if append.contentLength != 0 {
                 let connection = request.connection
                 lease.onRevocation { connection.close(reason: .takenOver) }

@@ -19,9 +19,9 @@ final class UploadExchange: Exchange {
 
     /// The kind of the request that is handled.
     enum Origin {
-        /// A request without the upload protocol.
+        /// A request that does not use the upload protocol.
         case plain
-        /// `location` is that of the upload resource; `nil` if there is none.
+        /// `location` is the location of the upload resource; `nil` if there is no upload resource.
         case creation(location: String?)
         case append
         /// A retrieval that completes an upload whose content is complete.
@@ -136,7 +136,8 @@ final class UploadExchange: Exchange {
         if lease.id != nil { _ = try? lease.acknowledge() }
     }
 
-    /// Whether all content of a completing request has arrived. Other requests then wait for it and do not end it.
+    /// Whether all content of a completing request has arrived. Other requests then wait for this request, and do not
+    /// end it.
     private var isCompletelyReceived: Bool {
         guard case .complete = counter.end() else { return false }
         switch request.framing {

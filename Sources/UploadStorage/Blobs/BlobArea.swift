@@ -9,8 +9,8 @@ package protocol BlobArea: Sendable {
     func open(_ name: String) throws(Errno) -> any Blob
     /// Removes the blob with this name; does nothing if there is none.
     func remove(_ name: String) throws(Errno)
-    /// Returns an iterator over the names of the blobs of unfinished uploads, in no particular order. Names that are
-    /// created or removed meanwhile may be among them.
+    /// Returns an iterator over the names of the blobs of unfinished uploads, in no particular order. It may return
+    /// names that are created or removed during the iteration.
     func names() throws(Errno) -> BlobNames
     /// Returns the number of bytes of an unfinished upload under this name; nil if there are none.
     func size(of name: String) throws(Errno) -> Int64?
@@ -39,7 +39,7 @@ package protocol BlobArea: Sendable {
     /// Publishes bytes again that were moved to their published name before the store was opened. It is unknown whether
     /// that move became durable, so the names and the modification time are written again. The change is not durable on
     /// return. After an interruption at any point, the bytes have one of the two names. Throws `preconditionFailed` if
-    /// another file has got the name meanwhile.
+    /// another file has the published name now.
     /// - Parameters:
     ///   - name: the name that the bytes had before the publication. Now it belongs to the replaced file, or is free.
     ///   - modified: the new modification time, in nanoseconds since 1970.
@@ -86,7 +86,8 @@ package protocol Blob: Sendable {
     /// Waits until a range has been written from the cache to the disk. Errors are reported by
     /// ``synchronize(includingName:)``.
     func awaitWriteBack(at offset: Int64, count: Int64)
-    /// Returns once all bytes are on stable storage, and their name if `includingName`.
+    /// Returns once all bytes are on stable storage. If `includingName` is true, their name is then also on stable
+    /// storage.
     func synchronize(includingName: Bool) throws(Errno)
     /// Returns once bytes and attributes are on stable storage.
     func synchronizeWithAttributes() throws(Errno)
@@ -113,10 +114,10 @@ package protocol PublishedContent: Sendable {
     func duplicateDescriptor() throws(Errno) -> FileDescriptor?
 }
 
-/// A directory of published files that is read in steps. Used by one thread at a time.
+/// A directory of published files that is read in steps. Use it from one thread at a time.
 package protocol PublishedDirectory: AnyObject {
     /// Calls `body` with the bytes of the next name, in the order of the file system; returns nil at the end. Names
-    /// that belong neither to files nor to directories may be among them.
+    /// that belong neither to files nor to directories may be included.
     func nextName<Result>(_ body: (UnsafeRawBufferPointer) -> Result) throws(Errno) -> Result?
     /// Returns the file or directory that has this name now; nil if there is none.
     func entry(_ name: String) throws(Errno) -> PublishedEntry?

@@ -41,8 +41,8 @@ final class DirectorySynchronization: Sendable {
         _ synchronize: () throws(Errno) -> Void
     ) throws(Errno) {
         do throws(Errno) { try synchronize() } catch {
-            // Both are changed in one step, so that a thread that reads the epoch after this failure also finds the
-            // lost directories.
+            // The count and the entries are changed in one step, so that a thread that reads the epoch after this
+            // failure also finds the lost directories.
             state.withLock { state in
                 state.failures += 1
                 state.made = state.made.mapValues { _ in .lost }

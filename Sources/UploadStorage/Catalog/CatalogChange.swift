@@ -8,7 +8,8 @@ import ResumableUpload
 package enum CatalogChange: Sendable {
     case insert(CatalogRow)
     case advance(Advance)
-    /// Records that the target resource is about to process the upload, so that it does not run again after a crash.
+    /// Records that the target resource is about to process the upload, so that the target does not run again after a
+    /// crash.
     case markProcessing(UploadID, epoch: Int64)
     /// Records that a publication was decided, with its intent.
     case recordIntent(UploadID, epoch: Int64, PublicationIntent)

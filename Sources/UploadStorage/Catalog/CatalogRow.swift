@@ -4,7 +4,7 @@ import ResumableUpload
 /// The row of an upload in the catalog.
 package struct CatalogRow: Sendable, Hashable {
     package var id: UploadID
-    /// The name of the bytes in the blob area. It differs from the id, so that a list of names gives no access.
+    /// The name of the bytes in the blob area. It differs from the id, because the id gives access to the upload.
     package var blob: String
     package var upload: NewUpload
     package var createdAt: Int64
@@ -63,8 +63,8 @@ package struct PublicationIntent: Sendable, Hashable {
 
     /// Returns whether this file is the one for which the condition was evaluated.
     ///
-    /// - Parameter mayHaveMoved: whether the file may have been renamed since. That changes the last two parts of the
-    ///   tag, which contain the time of the last change of attributes.
+    /// - Parameter mayHaveMoved: whether the file may have been renamed since. Renaming changes the last two parts of
+    ///   the tag, which contain the time of the last change of attributes.
     func replaces(_ file: PublishedFile.Attributes, mayHaveMoved: Bool) -> Bool {
         guard mayHaveMoved, let replaced else { return file.entityTag.opaque == replaced }
         return file.entityTag.opaque.split(separator: "-").dropLast(2) == replaced.split(separator: "-").dropLast(2)

@@ -8,12 +8,13 @@ package protocol UploadCatalog: Sendable {
     func commit(_ change: CatalogChange) throws(StoreError) -> RemovedUploads
 
     func row(_ id: UploadID) throws(StoreError) -> CatalogRow?
-    /// Uploads in phase processing, in the order of their ids, after `id`, at most `limit`.
+    /// Returns at most `limit` uploads in the phase processing, in the order of their ids, starting after `id`.
     func processing(after id: UploadID?, limit: Int) throws(StoreError) -> [UploadID]
     func processingCount() throws(StoreError) -> Int
-    /// Uploads in phase receiving with durable bytes, in the order of their ids, after `id`, at most `limit`.
+    /// Returns at most `limit` uploads in the phase receiving that have durable bytes, in the order of their ids,
+    /// starting after `id`.
     func receiving(after id: UploadID?, limit: Int) throws(StoreError) -> [DurableBytes]
-    /// Unfinished uploads whose time has passed, at most `limit`, the oldest first.
+    /// Returns at most `limit` unfinished uploads that have expired, the oldest first.
     func expired(at now: Int64, limit: Int) throws(StoreError) -> [UploadID]
     /// Returns whether an upload of any phase expires after this time.
     func isExpiring(after time: Int64) throws(StoreError) -> Bool
@@ -21,14 +22,14 @@ package protocol UploadCatalog: Sendable {
     func needsBlob(_ name: String) throws(StoreError) -> Bool
 
     func file(_ name: String) throws(StoreError) -> FileRecord?
-    /// Records in the order of their names, after `name`, at most `limit`.
+    /// Returns at most `limit` records in the order of their names, starting after `name`.
     func files(after name: String, limit: Int) throws(StoreError) -> [FileRecord]
 
     /// The totals of all rows when the catalog was opened; nil if ``countTotals()`` has to count them.
     var savedTotals: CatalogTotals? { get }
     /// Counts the rows that existed when the catalog was opened, in constant memory. Throws ``StoreError/damaged(_:)``,
-    /// and then the catalog accepts no more changes; after another error it can be called again. Call ``verify()``
-    /// afterwards, even if this method has thrown an error.
+    /// and then the catalog accepts no more changes; after another error this method can be called again. Call
+    /// ``verify()`` afterwards, even if this method has thrown an error.
     func countTotals() throws(StoreError) -> CatalogTotals
     /// Interrupts a running count or verification, which then fails with ``StoreError/superseded``; the next start
     /// repeats it. Called before ``close(saving:)``.
@@ -36,12 +37,12 @@ package protocol UploadCatalog: Sendable {
     /// Whether the catalog was not closed properly, so that ``verify()`` is needed.
     var needsVerification: Bool { get }
     /// Checks the database for damage, in the state that it had when the catalog was opened. Does nothing if
-    /// ``needsVerification`` is false. It also releases the resources of ``countTotals()``. Throws
+    /// ``needsVerification`` is false. This method also releases the resources of ``countTotals()``. Throws
     /// ``StoreError/damaged(_:)``, and then the catalog accepts no more changes.
     func verify() throws(StoreError)
 
-    /// The damage that was found when a damaged page was read or written; nil if none is known. After that the catalog
-    /// accepts no more changes.
+    /// The damage that was found when a damaged page was read or written; nil if no damage was found. After damage was
+    /// found, the catalog accepts no more changes.
     var damage: StoreError? { get }
 
     /// Returns the last recorded mark of the clock; nil if there is none.

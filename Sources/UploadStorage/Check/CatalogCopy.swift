@@ -2,7 +2,8 @@ import SystemCalls
 
 /// A copy of a catalog that no server uses. The check reads a copy because opening the original would change it.
 final class CatalogCopy {
-    /// The suffixes of the files of a database: the log, and the journal of an interrupted creation.
+    /// The suffixes of the files of a database: none for the database itself, those of its write-ahead log and of the
+    /// journal of an interrupted creation.
     private static let suffixes = ["", "-wal", "-journal"]
     private static let pieceSize = 1 << 20
 
@@ -65,12 +66,12 @@ final class CatalogCopy {
             .removeDirectory(at: String(place.dropFirst(parent.utf8.count + 1)))
     }
 
-    /// Verifies that a database is a catalog, as the server does before it uses one.
+    /// Verifies that a database is a catalog, as the server does before it uses a database.
     private static func identify(_ connection: SQLiteConnection, in place: String, free: Int64) throws -> String? {
         let version = try connection.requireOwn()
         let migration = CatalogMigration(connection, in: place)
         if version > 0 { return try migration.announcement(from: version, free: free) }
-        // An empty database: the first start was interrupted.
+        // The database is empty, because the first start was interrupted.
         try migration.run(from: 0)
         return nil
     }
@@ -85,7 +86,7 @@ final class CatalogCopy {
         try !connection.rows(CatalogSQL.selectBlob, [.text(name)]).isEmpty
     }
 
-    /// Returns the totals that the last stop saved and those of the rows; nil if the last stop saved none.
+    /// Returns the totals that the last stop saved, and the totals of the rows; nil if the last stop saved no totals.
     func totals() throws(SQLiteFailure) -> (saved: CatalogTotals, counted: CatalogTotals)? {
         guard
             try connection.rows(CatalogSQL.readUserVersion).first?[0].integer == Int64(CatalogSQL.migrations.count),

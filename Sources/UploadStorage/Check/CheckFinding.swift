@@ -11,18 +11,18 @@ package struct CheckFinding: Sendable, Hashable {
         case bytesShort = "bytes-short"
         /// A publication was decided, and its bytes have neither their old nor their published name.
         case publicationLost = "publication-lost"
-        /// A published file is still the same, but its size has changed.
+        /// The size of a published file has changed, but its modification time has not.
         case fileResized = "file-resized"
         /// A published file cannot be read to its end.
         case fileUnreadable = "file-unreadable"
 
-        /// The catalog is that of an older version; the next start rewrites it.
+        /// An older version wrote the catalog; the next start rewrites it.
         case catalogOlder = "catalog-older"
         /// An upload has more bytes than were acknowledged; the next start removes them.
         case bytesUnacknowledged = "bytes-unacknowledged"
         /// Bytes belong to no unfinished upload; the next start removes them.
         case bytesUnknown = "bytes-unknown"
-        /// The totals that the last stop saved differ from those of the uploads and files.
+        /// The totals that the last stop saved differ from the totals of the uploads and files.
         case totalsWrong = "totals-wrong"
         /// A published file was changed or replaced by hand; its metadata are no longer used.
         case fileChanged = "file-changed"

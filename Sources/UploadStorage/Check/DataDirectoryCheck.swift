@@ -178,7 +178,7 @@ package final class DataDirectoryCheck {
         var cursor: String?
         repeat {
             let reader = try area.openDirectory(directory)
-            // This is not a listing, so files whose names no URL can have are also read.
+            // This is not a listing, so files whose names cannot be expressed in a URL are also read.
             var selection = NameSelection(after: cursor, limit: maxNamesInMemory, isListing: false)
             try translating("list a directory") { () throws(Errno) in
                 while try reader.nextName({ selection.offer($0) }) != nil {}

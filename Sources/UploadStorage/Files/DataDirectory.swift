@@ -1,6 +1,7 @@
 import SystemCalls
 
-/// The directory of one store: its parts, and the lock that keeps other servers out until ``unlock()``.
+/// The directory of one store: its parts, and the lock that prevents other servers from using the directory until
+/// ``unlock()``.
 final class DataDirectory: Sendable {
     static let catalogName = "onward.sqlite"
 
@@ -28,7 +29,7 @@ final class DataDirectory: Sendable {
             throw .unusableRoot("the directory, its files/ and its uploads/ must be in one file system")
         }
         if isNew { try requireNoOrphans() }
-        // Creates the database with these permissions, because SQLite gives its other files the permissions of the
+        // The database is created here with mode 0600, because SQLite gives its other files the permissions of the
         // database.
         try Self.translating { [root] () throws(Errno) in
             _ = try root.open(at: Self.catalogName, [.readWrite, .create, .noFollow])
@@ -69,7 +70,8 @@ final class DataDirectory: Sendable {
             // The catalog must not be opened here: closing any descriptor of it ends the locks of SQLite (fcntl(2)),
             // and another program that closes the catalog would then remove the log that this process uses.
             try root.setPermissions(0o600, at: Self.catalogName)
-            // Only the superuser can use a directory of another user; its permissions stay as they are.
+            // Only the superuser can use a directory of another user. The permissions of such a directory do not
+            // change.
             if try root.status().owner == ProcessControl.effectiveUser { try root.setPermissions(0o700) }
         }
     }
@@ -89,7 +91,7 @@ final class DataDirectory: Sendable {
         }
     }
 
-    /// Like `mkdir -p`.
+    /// Makes a directory and its missing parent directories, durably.
     private static func makeDirectories(_ path: String) throws(Errno) {
         do throws(Errno) {
             try FileDescriptor.makeDirectory(path)

@@ -18,7 +18,7 @@ extension FileBlobArea {
         let status: FileStatus
         let attributes: PublishedFile.Attributes
         do throws(Errno) {
-            // Does not wait for the other end of a FIFO.
+            // With `nonBlocking` the call does not wait for a process at the other end of a FIFO.
             descriptor = try parent.open(at: name.lastSegment, [.readOnly, .noFollow, .nonBlocking])
             status = try descriptor.status()
             attributes = try status.publishedAttributes()
@@ -92,7 +92,7 @@ extension FileBlobArea {
     }
 
     func requirePublishable(_ name: PublishedName) throws(StoreError) {
-        // Goes down the path as far as its directories exist.
+        // The directories of the path are opened, as far as they exist.
         var parent = directory.files
         for segment in name.directory.segments {
             do throws(Errno) {
@@ -179,7 +179,7 @@ extension FileBlobArea {
                 try parent.rename(from: newName, to: uploads, as: name)
                 try renameNoReplace(name, to: parent, as: newName)
             } else {
-                // The bytes get back their first name before they lose the published one, so that they always have a
+                // The bytes get their first name again before they lose the published name, so that they always have a
                 // name on the disk.
                 try parent.exchange(newName, with: uploads, name)
                 try uploads.exchange(name, with: parent, newName)

@@ -39,8 +39,8 @@ final class FileBlobArea: BlobArea {
         }
     }
 
-    /// Runs `body`, which removes the last name of a file. A large file is held open meanwhile and is then closed by
-    /// another thread, so that no request waits until the file system has freed its blocks.
+    /// Runs `body`, which removes the last name of a file. A large file is kept open until `body` has returned, and is
+    /// then closed by another thread, so that no request waits until the file system has freed its blocks.
     func freeingInBackground(_ name: String, from parent: FileDescriptor, _ body: () throws(Errno) -> Void)
         throws(Errno)
     {

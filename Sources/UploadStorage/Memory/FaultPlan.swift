@@ -23,7 +23,7 @@ package final class FaultPlan: Sendable {
     private let state: Monitor<State>
 
     /// - Parameters:
-    ///   - crashStep: the step at which a crash is simulated: this step and all later ones fail and change nothing.
+    ///   - crashStep: the step at which a crash is simulated: this step and all later steps fail and change nothing.
     ///   - failures: the errors of steps that fail, by the number of the step.
     package init(crashStep: Int? = nil, failures: [Int: Errno] = [:]) {
         state = Monitor(State(crashStep: crashStep, failures: failures))

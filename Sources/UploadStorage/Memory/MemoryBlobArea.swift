@@ -41,7 +41,7 @@ package final class MemoryBlobArea: BlobArea {
         return MemoryBlobArea(survivor, plan: plan)
     }
 
-    /// Returns the area that the next process opens if this one was killed: all changes, except those that a failed
+    /// Returns the area that the next process opens if this process was killed: all changes, except those that a failed
     /// synchronization lost.
     package func processImage(plan: FaultPlan = FaultPlan()) -> MemoryBlobArea {
         let (namespace, inodes, nextInode, capacity) = state.withLock { state in

@@ -17,7 +17,7 @@ struct MemoryNamespace {
     static let files = "files"
 
     private(set) var nodes: [String: Node] = [uploads: .directory, files: .directory]
-    /// The names before all of the changes: those that the last crash left.
+    /// The names before all of the changes: those that existed after the last crash.
     private var base: [String: Node] = [uploads: .directory, files: .directory]
     /// The number of renames of each node. A rename sets the change time (ctime) of the node, and a journaling file
     /// system writes both together: after a crash a node has the new name and the new time, or neither.

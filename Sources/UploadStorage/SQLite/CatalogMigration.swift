@@ -77,7 +77,7 @@ struct CatalogMigration {
             throw StoreError.unusableRoot(
                 """
                 another program reads \(DataDirectory.catalogName), which has to be rewritten; end that program and \
-                start again
+                start the server again
                 """)
         }
         try afterStep()
@@ -102,7 +102,7 @@ struct CatalogMigration {
                 let cleaned = Self.cleaned(upload, isFinished: isFinished).savedBytes
                 if cleaned != creation { try connection.run(CatalogSQL.setCreation, [columns[0], .blob(cleaned)]) }
             } else if isFinished {
-                // No request can be answered from an unreadable row.
+                // The server cannot respond to a request with an unreadable row.
                 try connection.run(CatalogSQL.deleteUnreadable, [columns[0]])
             } else {
                 throw SQLiteFailure(
@@ -134,15 +134,15 @@ struct CatalogMigration {
 
     /// Returns a description of the migration that the next start will run; nil if the database is up to date.
     ///
-    /// - Parameter free: free bytes of its file system.
+    /// - Parameter free: the number of free bytes in the file system of the database.
     func announcement(from version: Int, free: Int64) throws(SQLiteFailure) -> String? {
         let steps = CatalogSQL.migrations.dropFirst(version)
         if steps.isEmpty { return nil }
         let rewrites = steps.contains { if case .removeUnneededFields = $0 { true } else { false } }
-        return "it is of an older version; the server's next start "
+        return "an older version of onward wrote this catalog; the server's next start "
             + (rewrites
                 ? "rewrites it, which needs \(try neededSpace()) bytes of free space, and \(free) are free"
-                : "changes it") + "; older versions cannot open it then"
+                : "changes it") + "; older versions of onward cannot open it after that"
     }
 
     /// Returns the number of free bytes that a rewrite needs. The new copy is written twice: to a temporary file, and
@@ -154,9 +154,9 @@ struct CatalogMigration {
     private static func shortage(needed: Int64, free: Int64) -> StoreError {
         .unusableRoot(
             """
-            \(DataDirectory.catalogName) is of an older version and has to be rewritten once, which needs \(needed) bytes \
-            of free space, and \(free) are free. Free some space, or move the data directory to a larger disk, and \
-            start again. No data is lost
+            an older version of onward wrote \(DataDirectory.catalogName). It has to be rewritten once, which needs \
+            \(needed) bytes of free space, and \(free) are free. Free some space, or move the data directory to a larger \
+            disk, and start the server again. No data is lost
             """)
     }
 }

@@ -14,11 +14,12 @@ enum CatalogSQL {
     /// One step of the schema.
     enum Migration {
         case script(String)
-        /// Removes the fields of requests that older versions stored without need: see ``CatalogMigration``.
+        /// Removes the fields of requests that older versions stored although they are not needed: see
+        /// ``CatalogMigration``.
         case removeUnneededFields
     }
 
-    /// Steps of the schema in order; `user_version` counts the completed steps. New steps go to the end.
+    /// Steps of the schema in order; `user_version` counts the completed steps. Add new steps at the end.
     static let migrations: [Migration] = [
         // Uploads, files and marks.
         .script(

@@ -109,7 +109,7 @@ extension CatalogTotals {
         }
     }
 
-    /// Reads the totals that a clean stop saved; nil if the last stop saved none.
+    /// Reads the totals that a clean stop saved; nil if the last stop saved no totals.
     init?(savedIn connection: SQLiteConnection) throws(SQLiteFailure) {
         guard try connection.mark("totals-saved") == 1 else { return nil }
         self.init()

@@ -1,6 +1,6 @@
 import SystemCalls
 
-/// The queue of changes for the thread that writes the catalog. For each change, another thread waits until it is
+/// The queue of changes for the thread that writes the catalog. Each thread that adds a change waits until the change is
 /// durable.
 final class CommitQueue: Sendable {
     /// A change and, later, its outcome.
@@ -74,7 +74,7 @@ final class CommitQueue: Sendable {
         }
     }
 
-    /// The number of changes that the writer has received, and the number of waiting ones.
+    /// The number of changes that the writer has received, and the number of waiting changes.
     var counts: (taken: Int, waiting: Int) { state.withLock { ($0.taken, $0.pending.count) } }
 
     var statistics: CatalogStatistics { state.withLock { $0.statistics } }
@@ -88,7 +88,7 @@ final class CommitQueue: Sendable {
         state.notifyAll()
     }
 
-    /// Whether the database is known to be intact. Set before the queue is closed.
+    /// Whether the database is known to be intact. It must be set before the queue is closed.
     var isVerified: Bool {
         get { state.withLock { $0.isVerified && $0.failure == nil } }
         set { state.withLock { $0.isVerified = newValue } }

@@ -1,7 +1,7 @@
 import CSQLite
 import SystemCalls
 
-/// The connection that writes. After `init` it belongs to the thread that calls ``run()``, and to no other one.
+/// The connection that writes. After `init` only the thread that calls ``run()`` uses it.
 final class SQLiteCatalogWriter: @unchecked Sendable {
     private static let cleanMark = "clean-stop"
     private static let totalsMark = "totals-saved"
@@ -10,7 +10,7 @@ final class SQLiteCatalogWriter: @unchecked Sendable {
     static let timeMark = "lifetime-clock"
     static let wallMark = "wall-clock"
 
-    /// A failure of one change, or of all that share its transaction.
+    /// A failure of one change, or of all changes of a transaction.
     private struct Failure: Error {
         var error: SQLiteFailure
         /// Whether other changes of the transaction may succeed on their own.
@@ -22,7 +22,7 @@ final class SQLiteCatalogWriter: @unchecked Sendable {
     /// Whether a transaction has failed, so that the totals in memory may differ from those of the rows.
     private var hasFailed = false
     /// Whether the database records that it is in use, so that a start after a crash detects the crash. This is
-    /// recorded before any other change, or together with the first one.
+    /// recorded before any other change, or together with the first change.
     private var isMarkedUnclean = false
     /// Whether the last stop was unclean, and the database has not been checked since.
     let needsVerification: Bool
@@ -248,7 +248,7 @@ final class SQLiteCatalogWriter: @unchecked Sendable {
         }
     }
 
-    /// Deletes the row of an upload. Returns the phase of the deleted row, or nothing if there was no such row.
+    /// Deletes the row of an upload. Returns the phase of the deleted row, or an empty array if there was no such row.
     private func delete(_ removal: CatalogChange.Removal) throws(SQLiteFailure) -> [[SQLiteValue]] {
         try connection.rows(CatalogSQL.delete, [.blob(removal.id.bytes), .integer(removal.epoch)])
     }

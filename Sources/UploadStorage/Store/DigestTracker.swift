@@ -70,7 +70,7 @@ final class DigestTracker: Sendable {
         try Self.advance(&digests, over: blob, base: base, to: end, budget: budget)
     }
 
-    /// The digest of the bytes from `base` to `end`. Reads only those that were not digested yet.
+    /// The digest of the bytes from `base` to `end`. Reads only the bytes that were not digested yet.
     func digest(_ algorithm: DigestAlgorithm, of blob: any Blob, to end: Int64) throws(Errno) -> [UInt8] {
         try advance(over: blob, to: end)
         if let digest = state.withLock({ $0.digests[algorithm] }) { return digest.finalized() }
@@ -96,7 +96,7 @@ final class DigestTracker: Sendable {
             let count = Int(min(stop - start, Int64(pieceSize)))
             if count <= 0 { return }
             let piece = UnsafeMutableRawBufferPointer(rebasing: buffer[..<count])
-            // The file is shorter than the received bytes: another program cut it off, or the disk lost data.
+            // If the file is shorter than the received bytes, another program truncated it, or the disk lost data.
             guard try blob.read(into: piece, at: base + start) == count else { throw .inputOutput }
             for algorithm in digests.keys where digests[algorithm]?.count == UInt64(start) {
                 digests[algorithm]?.update(UnsafeRawBufferPointer(piece))

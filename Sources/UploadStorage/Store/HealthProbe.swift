@@ -6,7 +6,7 @@
 struct HealthProbe {
     enum Decision: Equatable {
         case answer(Health)
-        /// Nothing is running, and the last result is too old: run a check, and wait for it.
+        /// No check is running, and the last result is too old: run a check, and wait for it.
         case check
         /// Wait for the check that is running.
         case wait
@@ -51,7 +51,7 @@ struct HealthProbe {
 public struct Health: Sendable, Hashable {
     /// Whether new uploads can be accepted.
     public var ready: Bool
-    /// The reasons why it is not ready, each a stable word; empty if it is ready.
+    /// The reasons why the store is not ready, each a stable word; empty if it is ready.
     public var reasons: [String]
 
     /// Creates a result; `reasons` is empty if the store is ready.

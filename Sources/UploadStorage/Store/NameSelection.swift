@@ -13,7 +13,8 @@ struct NameSelection: ~Copyable {
 
     /// - Parameters:
     ///   - limit: the maximum number of names on the page, at least one.
-    ///   - isListing: whether only names that a URL can have are selected. Otherwise all names in UTF-8 are selected.
+    ///   - isListing: whether only names that can be expressed in a URL are selected. Otherwise all names in UTF-8 are
+    ///     selected.
     init(after cursor: String?, limit: Int, isListing: Bool = true) {
         precondition(limit > 0)
         self.isListing = isListing
@@ -50,7 +51,7 @@ struct NameSelection: ~Copyable {
         if names.count == capacity { bound = names[capacity - 1] }
     }
 
-    /// Returns the name as text; nil if no URL can have it.
+    /// Returns the name as text; nil if it cannot be expressed in a URL.
     static func listedName(_ bytes: UnsafeRawBufferPointer) -> String? {
         guard let name = String(validating: bytes, as: UTF8.self), (try? PathSegments(segments: [name])) != nil
         else { return nil }

@@ -54,7 +54,7 @@ extension OpenUpload {
             } catch {
                 // The row still exists, so the publication is repeated, and may then be withdrawn.
                 if ending != nil { throw error }
-                // The file is published. It is only missing in the usage, and that is not reported as a failure.
+                // The file is published. Only its record is missing, and that is not reported as a failure.
                 isRecorded = false
             }
         } else {
@@ -206,8 +206,8 @@ extension OpenUpload {
         return true
     }
 
-    /// Begins to remove an upload that has expired. It never waits, because the caller may hold other uploads in the
-    /// same state. Returns nil if it would have to wait.
+    /// Begins to remove an upload that has expired. This method never waits, because the caller may be removing other
+    /// uploads at the same time. Returns nil if it would have to wait.
     func beginRemoval(ifExpiredBy now: Int64) throws(StoreError) -> Removal? {
         let (expiry, removal) = update { state -> (UploadMachine.Expiry, Removal?) in
             if let row = state.row, state.machine.isLoaded, row.expiresAt.map({ $0 > now }) ?? true {

@@ -7,7 +7,7 @@ import SystemCalls
 /// controls.
 ///
 /// While the lock is held, a thread waits only for writes and truncations of the bytes. Synchronization, changes of the
-/// catalog and revocations are carried out without it. The ledger and the trackers have inner locks.
+/// catalog and revocations are carried out without the lock. The ledger and the trackers have inner locks.
 final class OpenUpload: Sendable {
     let id: UploadID
     /// Whether it is a plain upload: bytes that have a row only while they replace a file.
@@ -47,8 +47,8 @@ final class OpenUpload: Sendable {
             return (event(&machine), revocation)
         }
 
-        /// Cuts off staged bytes that were dropped. If that fails, they are overwritten later, or cut off before the
-        /// publication.
+        /// Removes staged bytes that were dropped from the end of the file. If that fails, they are overwritten later,
+        /// or removed before the publication.
         mutating func cutOffStaged() {
             stagedDigests = nil
             pace.limit(to: machine.written)
@@ -65,7 +65,7 @@ final class OpenUpload: Sendable {
     /// Whether nothing is in progress that changes the row.
     var isIdle: Bool { monitor.withLock { $0.machine.isIdle } }
 
-    /// Changes the state, copies it for readers without the lock, and wakes those who wait.
+    /// Changes the state, copies it for readers without the lock, and wakes the waiting threads.
     func change<Result>(_ body: (inout State) throws(StoreError) -> Result) throws(StoreError) -> Result {
         defer { monitor.notifyAll() }
         return try monitor.withLock { (state) throws(StoreError) in
@@ -115,8 +115,8 @@ final class OpenUpload: Sendable {
     /// processes the upload at the deadline.
     ///
     /// - Parameters:
-    ///   - principal: the principal of the request. Uploads of other principals throw `notFound`. Nil: the store
-    ///     itself.
+    ///   - principal: the principal of the request; nil if the store itself calls this method. If the upload belongs to
+    ///     another principal, `notFound` is thrown.
     ///   - deadline: monotonic nanoseconds.
     func claim<Result>(
         principal: String?, until deadline: Int64, _ decide: (inout State) throws(StoreError) -> Result
@@ -287,8 +287,8 @@ final class OpenUpload: Sendable {
         update { $0.machine.acknowledged(advance) }
     }
 
-    /// - Parameter asker: the lease whose holder gets the error, and so needs no other notification that the lease has
-    ///   ended; nil if there is none.
+    /// - Parameter failingLease: the lease whose method throws the error, so that its owner needs no other notification
+    ///   of the end of the lease; nil if there is no such lease.
     func synchronize(_ blob: any Blob, includingName: Bool, duringCallOf failingLease: Int64?) throws(StoreError) {
         guard context.shouldSynchronize else { return }
         do throws(Errno) {

@@ -4,8 +4,8 @@ import SystemCalls
 /// The entries of a directory of published files, one at a time. The attributes of an entry are read only when
 /// ``next()`` returns it.
 ///
-/// Only files and directories whose names a URL can have (``PathSegments``) are listed. Used by one thread at a time;
-/// the directory is open for as long as this object lives.
+/// Only files and directories whose names can be expressed in a URL (``PathSegments``) are listed. Use this object from
+/// one thread at a time; the directory stays open as long as the object exists.
 package final class PublishedListing {
     private let directory: any PublishedDirectory
     /// The remaining names of the page; nil if the names of the complete directory are listed while it is read.

@@ -25,7 +25,7 @@ extension StoreContext {
     }
 
     /// Carries out an intent, or detects that it has been carried out already. Safe to repeat after an interruption at
-    /// any point. The path lock of the name is held, and the content is durable.
+    /// any point. The caller must hold the path lock of the name, and the content must be durable.
     ///
     /// Afterwards the old name belongs to the replaced file, is a second name of the new file, or is free. The caller
     /// removes it once the publication is recorded: until then, the replaced file may have to be restored.
@@ -64,7 +64,7 @@ extension StoreContext {
     }
 
     /// Makes a publication durable.
-    /// - Returns: the error, if there is one. After it, the success of a second attempt would not prove that the
+    /// - Returns: the error, if there is one. After an error, the success of a second attempt would not prove that the
     ///   publication is durable.
     private func synchronize(
         _ name: PublishedName, _ blob: (any Blob)?, since epoch: SynchronizationEpoch
@@ -81,9 +81,9 @@ extension StoreContext {
     }
 
     /// Restores the names as they were before a publication, durably. Safe to repeat after an interruption at any
-    /// point. The path lock of the name is held.
+    /// point. The caller must hold the path lock of the name.
     ///
-    /// Until this returns, `name` may belong to the replaced file.
+    /// Until this method returns, `name` may belong to the replaced file.
     func withdraw(_ intent: PublicationIntent, from name: String, of id: UploadID) throws(StoreError) {
         if let error = failedPublications.synchronizationError(id) { throw error }
         var current: PublishedBlob?
@@ -132,7 +132,7 @@ extension StoreContext {
 /// Publications that have failed since the store was opened and are not withdrawn yet.
 ///
 /// The row of the upload also records the failure, but only once the catalog can be written. Until then, only this
-/// object prevents that the publication is tried again when the upload is loaded again.
+/// object prevents a second attempt of the publication when the upload is loaded again.
 final class FailedPublications: Sendable {
     private let errors = Monitor<[UploadID: StoreError?]>([:])
 

@@ -177,7 +177,7 @@ final class FinishedUploads: Sendable {
 
 extension UploadStore {
     /// The numbers of the shortage if there is too little free space for new uploads; `nil` if there is enough, or if
-    /// it is unknown.
+    /// the free space is unknown.
     package var spaceShortage: SpaceShortage? {
         guard let space = try? context.area.space() else { return nil }
         return context.shortage(free: space.free, kept: context.configuration.effectiveMinFree(total: space.total))
