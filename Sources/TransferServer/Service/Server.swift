@@ -32,7 +32,7 @@ public final class Server: Sendable {
             case .alreadyStarted: "the server can be started only once"
             case .receiveFilterIneffective(let reason):
                 """
-                libmicrohttpd does not receive through the filter of the server, which verifies all requests: \(reason).
+                libmicrohttpd does not receive through the server's filter, which verifies all requests: \(reason).
                 The functions poll, recv and gnutls_record_recv of the module CReceiveFilter have to come before those of \
                 the system in the order of dynamic linking: link the server into the program itself, do not load it with \
                 dlopen, do not hide its symbols, and preload no library that defines them.

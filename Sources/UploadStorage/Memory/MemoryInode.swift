@@ -12,7 +12,8 @@ struct MemoryInode {
     /// Pages that the next synchronization writes.
     private var dirty: Set<Int> = []
     private var sizeIsDirty = false
-    /// Whether attributes that are not on the medium are marked as clean. They are not written until they are set again.
+    /// Whether attributes that are not on the medium are marked as clean. They are not written until they are set
+    /// again.
     private var attributesAreLost = false
 
     mutating func write(_ bytes: UnsafeRawBufferPointer, at offset: Int) {

@@ -155,8 +155,8 @@ struct CatalogMigration {
         .unusableRoot(
             """
             an older version of onward wrote \(DataDirectory.catalogName). It has to be rewritten once, which needs \
-            \(needed) bytes of free space, and \(free) are free. Free some space, or move the data directory to a larger \
-            disk, and start the server again. No data is lost
+            \(needed) bytes of free space, and \(free) are free. Free some space, or move the data directory to a \
+            larger disk, and start the server again. No data is lost
             """)
     }
 }

@@ -1,7 +1,7 @@
 import SystemCalls
 
-/// The queue of changes for the thread that writes the catalog. Each thread that adds a change waits until the change is
-/// durable.
+/// The queue of changes for the thread that writes the catalog. Each thread that adds a change waits until the change
+/// is durable.
 final class CommitQueue: Sendable {
     /// A change and, later, its outcome.
     final class Pending: Sendable {

@@ -26,12 +26,12 @@ extension UploadLease {
         upload.update { $0.machine.mark() }
     }
 
-    /// Ends the processing without having run the target; the upload receives content again.
+    /// Ends the processing without having run the target; the upload can receive content again.
     package func endProcessing() {
         if upload.update({ $0.machine.endProcessing(as: epoch) }) { _ = try? acknowledge() }
     }
 
-    /// Stores the final response durably and removes the bytes. It may be called before all bytes have arrived.
+    /// Stores the final response durably and removes the bytes. Can be called before all bytes have arrived.
     package func complete(with response: Response) throws(StoreError) {
         let last = upload.monitor.withLock { $0.machine.activity }
         try enter(.settling)
@@ -69,12 +69,13 @@ extension UploadLease {
 
     // MARK: Publication
 
-    /// Makes the bytes a published file and stores the final response. If the condition returns a response, stores that
-    /// instead. Once the intent is durable, the publication is always completed or refused, also after a crash.
+    /// Publishes the bytes as a file and stores the final response. If the condition returns a response, stores this
+    /// response and publishes nothing. Once the intent is durable, the publication is always completed or refused, also
+    /// after a crash.
     ///
-    /// `targetIsDirectory`, `parentIsFile` and `noFreeName` leave the upload in processing, and the caller completes or
-    /// ends it. After `io`, the lease has ended if the publication was decided; the next take-over completes the
-    /// publication.
+    /// After `targetIsDirectory`, `parentIsFile` and `noFreeName` the upload is still in processing, and the caller
+    /// must complete or end it. After `io`, the lease has ended if the publication was decided; the next take-over
+    /// completes the publication.
     package func publish(_ publication: Publication) throws(StoreError) -> Response {
         var publication = publication
         publication.refused = try publication.refused.saved()
@@ -95,7 +96,7 @@ extension UploadLease {
         }
     }
 
-    /// Cuts off all bytes after the received bytes, because the blob becomes the published file.
+    /// Truncates the blob after the received bytes, because the blob becomes the published file.
     private func cutOff() throws(StoreError) {
         let (blob, received) = upload.monitor.withLock { ($0.blob, $0.machine.received) }
         guard let blob else { throw .superseded }
@@ -126,7 +127,8 @@ extension UploadLease {
         return try refuse(publication, because: .noFreeName)
     }
 
-    /// Publishes under one name. Returns nil if another name has to be tried. The path lock of the name is held.
+    /// Publishes under one name. Returns nil if another name has to be tried. The caller must hold the path lock of the
+    /// name.
     private func publish(
         _ publication: Publication, under name: PublishedName
     ) throws(StoreError) -> Response? {
@@ -166,7 +168,7 @@ extension UploadLease {
                     leavesName: leavesName)
                 return response
             case .occupied:
-                // Another program has created a file with this name meanwhile: look again.
+                // Another program has just created or changed a file with this name, so it is evaluated again.
                 continue
             case .lost:
                 if upload.isTransient { try upload.removeRecord() } else { try upload.invalidateLost() }
@@ -228,7 +230,7 @@ extension UploadLease {
             return (row, surplus)
         }
         guard let (row, surplus) = left else { return }
-        // From now on it is counted as an upload, and its row protects the bytes.
+        // From now on the plain upload is counted as an upload, and its row protects the bytes.
         context.ledger.keep(row.upload.principal, releasing: surplus)
         registry.remove(upload)
         registry.removeNewBlob(row.blob)

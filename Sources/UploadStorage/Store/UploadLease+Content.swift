@@ -6,7 +6,7 @@ extension UploadLease {
     private static let digestStep: Int64 = 1 << 20
     private static let digestBudget: Int64 = 8 << 20
 
-    /// Appends bytes to the upload. After an error, a prefix of them may count; see ``received``.
+    /// Appends bytes to the upload. After an error, ``received`` may include a prefix of them.
     ///
     /// - Parameter completes: whether these are the last bytes. Once they are written, the upload cannot be taken over
     ///   any more, and the caller must call ``beginProcessing(marksDurably:)`` or ``endProcessing()``.
@@ -30,7 +30,7 @@ extension UploadLease {
         if isBehind { keepPace() }
     }
 
-    /// Waits until the usage of the principal has been counted. It does not hold the lock of the upload.
+    /// Waits until the usage of the principal has been counted, without holding the lock of the upload.
     private func awaitCount(beforeAppending count: Int) {
         if context.ledger.canReserve { return }
         let reserves = upload.monitor.withLock { state in
@@ -78,7 +78,8 @@ extension UploadLease {
         return machine.written - staged.covered >= Self.digestStep
     }
 
-    /// Starts digests and write-back in the background, and blocks the receiving thread while the disk is behind.
+    /// Starts digests and write-back in the background, and blocks the receiving thread while too many bytes are not on
+    /// the disk yet.
     private func keepPace() {
         let blob = upload.monitor.withLock { state -> (any Blob)? in
             guard state.machine.refusal(of: epoch) == nil, let blob = state.blob else { return nil }
@@ -115,7 +116,7 @@ extension UploadLease {
         else { return }
         context.digesting.enqueue { [upload] in
             let end = upload.monitor.withLock { state -> Int64? in
-                // The tracker may belong to a state that was reset meanwhile.
+                // The state to which the tracker belongs may have been reset.
                 if isStaged { return state.stagedDigests === tracker ? state.machine.written : nil }
                 return state.digests === tracker ? state.machine.received : nil
             }

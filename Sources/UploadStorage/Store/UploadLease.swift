@@ -26,7 +26,7 @@ package final class UploadLease: Sendable {
 
     var context: StoreContext { upload.context }
 
-    /// Nil for a plain upload, which has no upload resource.
+    /// The ID of the upload; nil for a plain upload, which has no upload resource.
     package var id: UploadID? { upload.isTransient ? nil : upload.id }
 
     /// The number of received bytes, contiguous from 0, without staged bytes.
@@ -39,8 +39,8 @@ package final class UploadLease: Sendable {
     package var isCurrent: Bool { upload.epochMirror.load(ordering: .acquiring) == epoch }
 
     /// Sets a closure that is called once when the upload is taken over, on the thread of the other request. If the
-    /// upload has been taken over already, the closure is called immediately. It must not wait for the thread of this
-    /// lease. From now on, other requests do not wait for the end of an exclusive lease.
+    /// upload has been taken over already, the closure is called immediately. The closure must not wait for the thread
+    /// of this lease. From now on, other requests do not wait for the end of an exclusive lease.
     package func onRevocation(_ closure: @escaping @Sendable () -> Void) {
         let isCurrent = upload.update { state in
             guard state.machine.epoch == epoch else { return false }
@@ -53,7 +53,8 @@ package final class UploadLease: Sendable {
 
     // MARK: Acknowledgment
 
-    /// Starts to make all received bytes durable on another thread. Does nothing while that is in progress.
+    /// Starts to make all received bytes durable on another thread. Does nothing if such an acknowledgment is in
+    /// progress.
     package func startAcknowledging() {
         guard !upload.isTransient, upload.monitor.withLock({ $0.machine.queueAcknowledgment(as: epoch) }) else {
             return
@@ -75,8 +76,8 @@ package final class UploadLease: Sendable {
 
     // MARK: The end
 
-    /// Ends the lease. If the target is processing the upload, it counts as interrupted. Received bytes are made
-    /// durable; the bytes of a plain upload are removed.
+    /// Ends the lease. If the target is processing the upload, the processing counts as interrupted. Received bytes are
+    /// made durable; the bytes of a plain upload are removed.
     package func release() {
         guard let use = use.withLock({ $0.take() }) else { return }
         defer { withExtendedLifetime(use) {} }

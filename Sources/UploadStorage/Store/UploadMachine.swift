@@ -4,7 +4,8 @@
 /// It does no I/O and reads no clock. The caller reports each event with a method call. The result of the call is the
 /// next action. The caller reports the outcome of that action with a later call. The rules:
 ///
-/// - `epoch` is a fencing token. A lease may write only while its epoch is the current one, and a take-over raises it.
+/// - `epoch` is a fencing token. A lease may write only while its epoch is the current epoch. A take-over raises the
+///   current epoch.
 /// - `durable` ≤ `received` ≤ `written`. `durable` is the offset that clients see: it never decreases.
 /// - One acknowledgment runs at a time. It belongs to the upload: bytes that it makes durable are durable for the next
 ///   lease, too.
@@ -40,7 +41,7 @@ struct UploadMachine: Hashable, Sendable {
 
     /// Whether the row has been read.
     private(set) var isLoaded = false
-    /// Whether the upload has a row at all. Plain uploads have one only while they replace a file.
+    /// Whether the upload has a row at all. A plain upload has a row only while it replaces a file.
     private(set) var isRecorded = true
     private(set) var phase = UploadRecord.Phase.receiving
     /// Whether the row records that the target resource processes the upload.
@@ -154,8 +155,8 @@ struct UploadMachine: Hashable, Sendable {
         }
         guard waiting.first == ticket, activity == .idle, !isExclusive else { return .wait }
         if needsLoading || needsSettling {
-            // Loading drops bytes that are not acknowledged. An acknowledgment of them that ended later would raise
-            // `durable` after new bytes have replaced them.
+            // Loading drops bytes that are not acknowledged. If a running acknowledgment of these bytes ended later, it
+            // would raise `durable` after new bytes have replaced them.
             if acknowledgment == .running { return .wait }
             acknowledgment = .idle
             activity = needsLoading ? .loading : .settling
@@ -168,7 +169,7 @@ struct UploadMachine: Hashable, Sendable {
     /// Ends the current lease and raises `epoch`, whose new value belongs to the new lease.
     ///
     /// - Parameter exclusive: whether other requests wait for the end of the new lease.
-    /// - Returns: whether bytes beyond `received` are to be cut off.
+    /// - Returns: whether the caller must truncate the bytes after `received`.
     mutating func takeOver(exclusive: Bool) -> Bool {
         let cutsOff = dropStaged()
         revoke()
@@ -186,7 +187,7 @@ struct UploadMachine: Hashable, Sendable {
     }
 
     /// Reserves `activity` for the holder of a lease.
-    /// - Returns: false if it has to wait.
+    /// - Returns: false if the holder has to wait.
     mutating func enter(_ activity: Activity, as lease: Int64) throws(StoreError) -> Bool {
         try require(lease)
         guard self.activity == .idle || self.activity == .processing, acknowledgment != .running else { return false }
@@ -236,7 +237,7 @@ struct UploadMachine: Hashable, Sendable {
         if activity == .settling { activity = .processing }
     }
 
-    /// - Returns: whether bytes beyond `received` are to be cut off.
+    /// - Returns: whether the caller must truncate the bytes after `received`.
     mutating func discardStaged(as lease: Int64) -> Bool {
         guard refusal(of: lease) == nil else { return false }
         // While the lease is held, no other thread settles the upload.
@@ -325,18 +326,19 @@ struct UploadMachine: Hashable, Sendable {
         if length == advance.length { isRowCurrent = true }
     }
 
-    /// The bytes are durable, but the commit of the row failed, or its result is unknown. It can be repeated: the
-    /// offset in a row never decreases.
+    /// The bytes are durable, but the commit of the row failed, or its result is unknown. The commit can be repeated:
+    /// the offset in a row never decreases.
     mutating func acknowledgmentFailed() { acknowledgment = .idle }
 
     /// The bytes could not be made durable. The kernel may have dropped pages, and a second attempt would not report
-    /// it: the bytes after the offset in the row are invalid, and the next request reads the row again.
+    /// this loss. So the bytes after the offset in the row are invalid, and the next request reads the row again.
     ///
-    /// - Parameter asker: the lease whose call throws the error; nil if the acknowledgment ran in the background.
+    /// - Parameter failingLease: the lease whose call throws the error; nil if the acknowledgment ran in the
+    ///   background.
     /// - Returns: whether the holder of the lease has to be notified.
     mutating func synchronizationFailed(duringCallOf failingLease: Int64?) -> Bool {
         let mustNotify = epoch != failingLease
-        // The holder of the lease may be about to process or verify the last bytes. It checks its lease first, so that
+        // The holder of the lease may be about to process or verify the last bytes. It checks its lease before that, so
         // the activity can be reset here.
         if activity == .processing && !isDecided || activity == .settling && isStaging { activity = .idle }
         acknowledgment = .idle
@@ -353,8 +355,8 @@ struct UploadMachine: Hashable, Sendable {
     /// The processing could not begin, and the target resource was not called. The row may be marked or not; the next
     /// acknowledgment resets it.
     mutating func processingFailed(as lease: Int64) {
-        // After a failed synchronization the lease has ended, and a later one may be processing. Closing the store also
-        // ends the lease, but the activity still belongs to that lease.
+        // After a failed synchronization the lease has ended, and a later lease may be processing. Closing the store
+        // also ends the lease, but the activity still belongs to that lease.
         guard activity == .processing, processor == lease else { return }
         activity = .idle
         isRowCurrent = !isRecorded
@@ -401,7 +403,7 @@ struct UploadMachine: Hashable, Sendable {
     // MARK: Removal
 
     /// The upload is about to be removed: every lease has ended.
-    /// - Returns: whether bytes beyond `received` are to be cut off.
+    /// - Returns: whether the caller must truncate the bytes after `received`.
     mutating func beginRemoval() -> Bool {
         activity = .settling
         defer { revoke() }
@@ -427,7 +429,7 @@ struct UploadMachine: Hashable, Sendable {
     }
 
     /// Drops a queued acknowledgment before the row is removed.
-    /// - Returns: false if one is running: the caller waits and tries again.
+    /// - Returns: false if an acknowledgment is running: the caller waits and tries again.
     mutating func endAcknowledging() -> Bool {
         if acknowledgment == .running { return false }
         acknowledgment = .idle

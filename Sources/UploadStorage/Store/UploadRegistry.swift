@@ -72,7 +72,7 @@ final class UploadRegistry: Sendable {
         if isLast { upload.returnSurplus() }
     }
 
-    /// The object of an upload that is in use, without using it.
+    /// The object of an upload if the upload is in use; nil otherwise. This does not begin a use of the upload.
     func current(_ id: UploadID) -> OpenUpload? {
         state.withLock { state in state.entries[id].flatMap { $0.upload.isTransient ? nil : $0.upload } }
     }
@@ -89,7 +89,7 @@ final class UploadRegistry: Sendable {
 
     func isNewBlob(_ name: String) -> Bool { state.withLock { $0.newBlobs.contains(name) } }
 
-    /// Refuses further use. Returns the uploads in use, and whether the list is complete because no upload is being
+    /// Rejects all later uses. Returns the uploads in use, and whether the list is complete because no upload is being
     /// created.
     func close() -> (uploads: [OpenUpload], isComplete: Bool) {
         defer { state.notifyAll() }
@@ -99,7 +99,7 @@ final class UploadRegistry: Sendable {
         }
     }
 
-    /// Waits at most this time until the registry is closed, and returns whether it is.
+    /// Waits at most this time until the registry is closed, and returns whether it is closed.
     func waitForClosing(nanoseconds: Int64) -> Bool {
         let end = SystemClock.monotonicNanoseconds() + nanoseconds
         return state.wait(until: end) { state -> Void? in state.isClosed ? () : nil } != nil
@@ -109,8 +109,8 @@ final class UploadRegistry: Sendable {
 
     // MARK: Names of files
 
-    /// Runs `body` while the name is locked. If another upload has already decided to publish under this name, its
-    /// publication is completed first.
+    /// Runs `body` while the name is locked. If the publication of another upload under this name was decided before,
+    /// that publication is completed first.
     func withName<Result>(
         _ name: PublishedName, for id: UploadID? = nil, _ body: () throws(StoreError) -> Result
     ) throws(StoreError) -> Result {
@@ -127,7 +127,7 @@ final class UploadRegistry: Sendable {
         }
     }
 
-    /// Completes the interrupted publication of another upload. No lock is held.
+    /// Completes the interrupted publication of another upload. The caller must hold no lock.
     private func settle(_ id: UploadID, for name: PublishedName) throws(StoreError) {
         do throws(StoreError) {
             try withUpload(id) { (upload) throws(StoreError) in

@@ -36,8 +36,9 @@ struct Losses {
 }
 
 extension UploadStore {
-    /// Calls `report` with each upload that became invalid because acknowledged bytes were missing, those included that
-    /// were found when the store was opened. It runs on the thread that finds the loss, and must not block.
+    /// Calls `report` with each upload that became invalid because acknowledged bytes were missing, including uploads
+    /// for which this was found when the store was opened. `report` runs on the thread that finds the loss, and must
+    /// not block.
     package func onLoss(_ report: @escaping @Sendable (UploadID) -> Void) {
         let unreported = context.losses.withLock { losses in
             defer { losses = Losses(report: report) }

@@ -2,8 +2,8 @@ import SystemCalls
 
 extension UploadStore {
     /// Opens a published file. Throws `notFound` if there is none, `targetIsDirectory` if the name belongs to a
-    /// directory, `targetIsSpecial` if it belongs to a link or another object that is not a regular file, and
-    /// `parentIsFile` if a directory of the path is a file.
+    /// directory, `targetIsSpecial` if the name belongs to a link or another object that is not a regular file, and
+    /// `parentIsFile` if a part of the path before the last segment is a file.
     public func publishedFile(_ name: PublishedName) throws(StoreError) -> PublishedFile {
         let found = try area.openPublished(name)
         guard let record = try catalog.file(name.path), record.describes(found), !record.fields.isEmpty else {

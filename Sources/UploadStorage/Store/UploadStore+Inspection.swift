@@ -94,7 +94,8 @@ extension UploadStore {
         }
     }
 
-    /// Removes the record of a file that does not exist, and its size from the quota. The path lock is held.
+    /// Removes the record of a file that does not exist, and its size from the quota. The caller must hold the path
+    /// lock of the name.
     func forgetFile(_ name: PublishedName) throws(StoreError) -> Bool {
         guard let record = try catalog.file(name.path) else { return false }
         try catalog.commit(.removeFiles([record.name]))
@@ -106,7 +107,7 @@ extension UploadStore {
 /// The progress of a check of the complete store. Its size does not depend on the size of the store.
 struct StoreInspection {
     enum Stage {
-        /// The uploads after this one are checked next: their acknowledged bytes may be missing.
+        /// The uploads after this upload are checked next: their acknowledged bytes may be missing.
         case uploads(after: UploadID?)
         /// These bytes are checked next: they may belong to no upload.
         case bytes(BlobNames)

@@ -1,7 +1,7 @@
 extension UploadStore {
     /// Creates a store in memory, for tests. Its uploads and files are lost when it is closed.
     /// - Parameter configuration: the limits and times.
-    /// - Throws: `StoreError` if the system has no thread for it.
+    /// - Throws: `StoreError` if the system cannot create a thread for the store.
     public static func inMemory(
         configuration: StoreConfiguration = StoreConfiguration()
     ) throws(StoreError) -> UploadStore {

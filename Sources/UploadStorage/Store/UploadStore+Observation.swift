@@ -1,11 +1,11 @@
 import SystemCalls
 
 extension UploadStore {
-    /// Reports every step to `observer` from now on, and to no other one.
+    /// Reports every step to `observer` from now on, instead of to the previous observer.
     package func observe(by observer: any StoreObserver) { context.observer.withLock { $0 = observer } }
 
-    /// Returns the current numbers of the store, without those that are not counted yet. Only uploads in processing are
-    /// counted here, so that the time does not depend on the size of the store.
+    /// Returns the current numbers of the store; numbers that are not counted yet are nil. Only uploads in processing
+    /// are counted by this call, so that its duration does not depend on the size of the store.
     ///
     /// - Throws: `superseded` once the store is closed; `io` if the catalog cannot be read.
     package func statistics() throws(StoreError) -> StoreStatistics {
@@ -46,7 +46,7 @@ package protocol StoreObserver: Sendable {
 
 /// A step of a store that makes data durable.
 package enum DurableStep: String, Sendable, Hashable, CaseIterable {
-    /// The bytes of an upload reach stable storage (fdatasync(2)). The first time, their name does, too.
+    /// The bytes of an upload reach stable storage (fdatasync(2)). The first time, this includes their name.
     case content
     /// A published file, its name and its old name reach stable storage (fsync(2)).
     case publication

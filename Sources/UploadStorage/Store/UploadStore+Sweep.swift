@@ -18,9 +18,9 @@ extension UploadStore {
     /// The time in nanoseconds for which one ``sweepPart()`` inspects the store.
     private static let inspectionTime: Int64 = 200_000_000
 
-    /// Removes expired uploads, completes interrupted publications, and continues to check for missing bytes, bytes of
-    /// no upload, and files that were removed by hand. Apart from the removal of expired uploads its time is limited;
-    /// call it about once a second. Other work can run at the same time.
+    /// Removes expired uploads, completes interrupted publications, and continues to check for missing bytes, bytes
+    /// that belong to no upload, and files that were removed by hand. The duration of a call is limited, except for the
+    /// removal of expired uploads. Call this method about once a second. Other work can run at the same time.
     package func sweepPart() -> SweepReport {
         sweep(isComplete: false) { inspection, report in
             let end = SystemClock.monotonicNanoseconds() + Self.inspectionTime
@@ -99,7 +99,7 @@ extension UploadStore {
     // MARK: Expiry
 
     /// Limits the expiry of uploads after the wall clock was set while the downtime was doubtful: uploads that were
-    /// created or completed with the wrong time would live too long. If this fails, the next sweep repeats it.
+    /// created or completed with the wrong time would be kept too long. If this fails, the next sweep repeats it.
     private func limitExpiry(_ report: inout SweepReport) {
         guard context.clockObservation.withLock({ $0.hasLateExpiries }) else { return }
         do throws(StoreError) {
@@ -233,9 +233,9 @@ extension UploadStore {
 
 /// The results of a sweep.
 package struct SweepReport: Sendable, Hashable {
-    /// The number of expired uploads that were removed, complete and invalid ones included.
+    /// The number of expired uploads that were removed, including complete and invalid uploads.
     package var expired = 0
-    /// The number of unfinished uploads among them.
+    /// The number of unfinished uploads among the expired uploads.
     package var unfinished = 0
     /// The number of removed blobs that belonged to no upload.
     package var orphans = 0

@@ -7,7 +7,7 @@ extension UploadStore {
     /// Requests for the same upload are served in the order in which they came.
     ///
     /// - Parameters:
-    ///   - wait: the time to wait for a target resource that processes the upload. It is never interrupted.
+    ///   - wait: the time to wait for a target resource that processes the upload. The processing is never interrupted.
     ///   - exclusive: whether later requests wait for the end of this lease, or for the call of
     ///     ``UploadLease/onRevocation(_:)``, instead of taking the upload over. Such a lease must end without waiting
     ///     for a client.
@@ -48,7 +48,7 @@ extension UploadStore {
         }
     }
 
-    /// Removes an upload: first ends the lease, then removes the row, then the bytes. A published file stays.
+    /// Removes an upload: first ends the lease, then removes the row, then the bytes. A published file is not removed.
     ///
     /// Fails with ``StoreError/processing`` if a target still processes the upload after
     /// ``StoreConfiguration/processingWait``.
@@ -65,7 +65,7 @@ extension UploadStore {
 package enum TakeOver: Sendable {
     /// A lease with which bytes can be appended at `received`.
     case lease(UploadLease)
-    /// The target resource processes the upload and has not ended within the wait. It was not interrupted.
+    /// The target resource still processes the upload after the waiting time. The processing was not interrupted.
     case processing(UploadRecord)
     /// The upload has its final response.
     case complete(UploadRecord)

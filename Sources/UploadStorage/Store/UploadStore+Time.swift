@@ -25,11 +25,11 @@ extension UploadStore {
     /// otherwise nil. Nothing then expires within the first hour, because the clock may be wrong.
     package var doubtfulDowntime: Int64? { lifetimeClock.doubtfulDowntime }
 
-    /// The time until which uploads have expired; nil if none have.
+    /// Uploads whose time of expiry is not after this time have expired; nil if nothing expires now.
     var expiryTime: Int64? { lifetimeClock.expiryTime(at: configuration.clock()) }
 
-    /// Nanoseconds from one mark to the next. They are so few that after a crash the downtime does not seem much longer
-    /// than it was.
+    /// Nanoseconds from one mark to the next. The interval is short, so that after a crash the downtime does not seem
+    /// much longer than it was.
     private var markInterval: Int64 { max(1, min(60, configuration.lifetime.wholeSeconds / 8)) * 1_000_000_000 }
 
     /// Checks whether the wall clock has jumped, and saves a mark if it has, or if the next mark is due.

@@ -3,8 +3,8 @@ import SystemCalls
 
 /// Uploads and published files: durable state, bytes, and the right to write to them. Safe to use from any thread.
 ///
-/// The promise: an offset that was acknowledged is never taken back, and a publication happens once, completely or not
-/// at all, whatever ends the process.
+/// The store guarantees that an acknowledged offset never decreases, and that a publication is made once, completely or
+/// not at all, even if the process is killed or crashes.
 public final class UploadStore: Sendable {
     let context: StoreContext
     let registry: UploadRegistry
@@ -15,15 +15,15 @@ public final class UploadStore: Sendable {
     let damage = Monitor(CatalogDamage())
     /// Failures of work in the background, for the report of the next sweep.
     let unreported = Monitor<[StoreError]>([])
-    /// The pauses before a failed count is repeated, in nanoseconds. The log of the catalog grows meanwhile.
+    /// The pauses before a failed count is repeated, in nanoseconds. During a pause the log of the catalog grows.
     private static let countPauses: [Int64] = [100_000_000, 1_000_000_000, 5_000_000_000, 20_000_000_000]
     private let verification = Monitor<WorkerThread?>(nil)
     let healthProbe = Monitor(HealthProbe())
 
     /// Creates a store that uses a catalog and a blob area. Decided publications are completed, and uploads whose
-    /// processing was interrupted get ``StoreConfiguration/interruptedResponse``. The time and the memory for that do
-    /// not depend on the size of the store. If acknowledged bytes of an upload are missing, that is found when the
-    /// upload is used, at the latest by the first sweeps, which also remove bytes that belong to no upload.
+    /// processing was interrupted get ``StoreConfiguration/interruptedResponse``. The time and the memory for this work
+    /// do not depend on the size of the store. If acknowledged bytes of an upload are missing, this is found when the
+    /// upload is used, or at the latest by the first sweeps, which also remove bytes that belong to no upload.
     package init(
         catalog: any UploadCatalog, area: any BlobArea, location: String = "the store",
         configuration: StoreConfiguration
@@ -87,7 +87,7 @@ public final class UploadStore: Sendable {
         if error.isDamage {
             reportDamage(error)
         } else if error != .superseded {
-            // Otherwise the store has been closed meanwhile.
+            // `superseded` means that the store has been closed, which is not a failure.
             unreported.withLock { $0.append(error) }
         }
     }
@@ -106,8 +106,8 @@ public final class UploadStore: Sendable {
         return row.record
     }
 
-    /// Ends all work. Running targets get ``StoreConfiguration/processingWait`` to end, then every current lease is
-    /// superseded.
+    /// Ends all work. Waits at most ``StoreConfiguration/processingWait`` until running targets have ended; then every
+    /// current lease is superseded.
     ///
     /// Received bytes are not acknowledged by this method: release the leases first.
     public func close() {
@@ -159,7 +159,7 @@ extension UploadStore {
                 _ = try upload.claim(principal: nil, until: SystemClock.deadline(in: .seconds(60))) { _ in () }
             }
         } catch {
-            // If an upload cannot be completed, the store opens nevertheless: the sweep tries again.
+            // If an upload cannot be completed, the store is opened nevertheless: the sweep tries again.
             if let intent = (try? catalog.row(id))?.intent { context.pathLocks.setUnsettled(intent.name, id) }
         }
     }

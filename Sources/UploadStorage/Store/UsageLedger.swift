@@ -1,8 +1,8 @@
 import Synchronization
 import SystemCalls
 
-/// The usage of each principal (uploads, bytes), in memory. The innermost lock: nothing else is called while it is
-/// held.
+/// The usage of each principal (uploads, bytes), in memory. While the lock of the ledger is held, no other lock is
+/// acquired.
 final class UsageLedger: Sendable {
     private let maxUploads: Int?
     private let quota: Int64?
@@ -44,8 +44,8 @@ final class UsageLedger: Sendable {
         state.notifyAll()
     }
 
-    /// Waits until the count of the start is complete. Returns immediately if there are no limits. Must be called
-    /// without a lock.
+    /// Waits until the count of the start is complete. Returns immediately if there are no limits. The caller must hold
+    /// no lock.
     func waitUntilCounted() {
         if !canReserve { withCounted { _ in () } }
     }
@@ -69,7 +69,7 @@ final class UsageLedger: Sendable {
     /// Whether the numbers include everything in the store.
     var isExact: Bool { state.withLock { $0.isExact } }
 
-    /// Every entry, by principal.
+    /// The usage of every principal.
     var entries: [String: Usage] { withCounted { $0.usage } }
 
     private func withCounted<Result>(_ body: (inout State) -> Result) -> Result {

@@ -62,7 +62,7 @@ package struct LifetimeClock: Sendable {
         return LifetimeClock(after: mark, at: ClockReading(wall: wall, boot: start.boot), lifetime: lifetime)
     }
 
-    /// The time until which uploads have expired; nil if none have.
+    /// Uploads whose time of expiry is not after this time have expired; nil if nothing expires now.
     func expiryTime(at reading: ClockReading) -> Int64? { isDoubtful(at: reading) ? nil : time(at: reading) }
 
     /// Returns the seconds until `expiresAt`; 0 if that time has passed.
@@ -72,8 +72,8 @@ package struct LifetimeClock: Sendable {
         return max(0, end - time(at: reading))
     }
 
-    /// Returns the nanoseconds by which the wall clock was set between two readings; nil if it was not set, or by too
-    /// little for a jump.
+    /// Returns the nanoseconds by which the wall clock was set between two readings; nil if it was not set, or if the
+    /// difference is too small for a jump.
     static func jump(from last: ClockReading, to reading: ClockReading) -> Int64? {
         let difference = (reading.wall - last.wall) - (reading.boot - last.boot)
         return abs(difference) >= jump ? difference : nil

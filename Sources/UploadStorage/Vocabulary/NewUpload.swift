@@ -3,7 +3,7 @@ import ResumableUpload
 
 /// The properties of an upload that are known and saved when it is created.
 package struct NewUpload: Sendable, Hashable {
-    /// The principal that may use the upload, and whose limits include it.
+    /// The principal that may use the upload, and against whose limits the upload counts.
     package var principal: String
     /// The method of the request that created the upload.
     package var method: Method

@@ -8,10 +8,11 @@ public struct Publication: Sendable {
     /// The representation metadata, such as Content-Type, that is served with the file.
     public var fields: Fields
     /// Evaluates the file that has the name now, or nil if there is none. The file cannot change between this call and
-    /// the publication. If a response is returned, nothing is published, that response is the final one, and the bytes
-    /// are removed. The name is locked during the call, so the closure must not call the store.
+    /// the publication. If a response is returned, nothing is published, this response is the final response, and the
+    /// bytes are removed. The name is locked during the call, so the closure must not call the store.
     public var condition: @Sendable (PublishedFile.Attributes?) -> Response?
-    /// Whether a file of this name is replaced. If not, the next name of `alternatives` is tried on a collision.
+    /// Whether an existing file with this name is replaced. Otherwise the next name of `alternatives` is tried if the
+    /// name is in use.
     public var replaces: Bool
     /// Returns the name for the n-th further attempt, where n begins at 1; nil ends the search.
     public var alternatives: @Sendable (Int) -> PublishedName?

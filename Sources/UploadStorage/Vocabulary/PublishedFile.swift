@@ -1,8 +1,8 @@
 import HTTPSemantics
 import SystemCalls
 
-/// A published file, opened once: attributes and bytes are those of the same file, even if the name is removed or given
-/// to another file.
+/// A published file, opened once: attributes and bytes are those of the same file, even if the name is removed or
+/// belongs to another file later.
 public final class PublishedFile: Sendable {
     /// The attributes of a file that describe its representation.
     public struct Attributes: Sendable, Hashable {
@@ -45,7 +45,7 @@ public final class PublishedFile: Sendable {
         try translating("read a published file") { () throws(Errno) in try content.read(into: buffer, at: offset) }
     }
 
-    /// A descriptor of the file for calls that move bytes inside the kernel; nil if the bytes are in no local file.
+    /// A descriptor of the file for calls that copy bytes inside the kernel; nil if the bytes are not in a local file.
     package func duplicateDescriptor() throws(StoreError) -> FileDescriptor? {
         try translating("duplicate a descriptor") { () throws(Errno) in try content.duplicateDescriptor() }
     }

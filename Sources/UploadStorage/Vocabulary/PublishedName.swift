@@ -3,8 +3,8 @@ public struct PublishedName: Hashable, Sendable {
     /// The segments of the path, at least one.
     public let segments: [String]
 
-    /// Creates a name from its segments. Nil if there is no segment, or if a segment is empty, is "." or "..", contains
-    /// "/" or NUL, or has more than 255 bytes of UTF-8, so that no name can leave the root.
+    /// Creates a name from its segments. Returns nil if there is no segment, or if a segment is empty, is "." or "..",
+    /// contains "/" or NUL, or has more than 255 bytes of UTF-8. So no name can leave the root.
     public init?(segments: [String]) {
         guard !segments.isEmpty, segments.allSatisfy(Self.isValid) else { return nil }
         self.segments = segments
@@ -24,7 +24,7 @@ public struct PublishedName: Hashable, Sendable {
     /// The last segment.
     public var lastSegment: String { segments[segments.count - 1] }
 
-    /// The segments with "/" between them, without one at the start.
+    /// The segments with "/" between them, without a slash at the start.
     public var path: String { segments.joined(separator: "/") }
 
     static func isValid(_ segment: String) -> Bool {
@@ -40,8 +40,8 @@ public struct PublishedName: Hashable, Sendable {
         /// The directory `files/` itself.
         public static let root = Directory(trusted: [])
 
-        /// Creates the path of a directory; nil as for ``PublishedName/init(segments:)``, except that an empty path is
-        /// the root.
+        /// Creates the path of a directory. Returns nil in the same cases as ``PublishedName/init(segments:)``, except
+        /// that an empty path is the root.
         public init?(segments: [String]) {
             guard segments.allSatisfy(PublishedName.isValid) else { return nil }
             self.segments = segments

@@ -26,7 +26,8 @@ public struct StoreConfiguration: Sendable {
     public var interruptedResponse: Response
     /// The replacement for ``Publication/validated`` when recovery completes a publication.
     public var validated: @Sendable (Response, PublishedFile.Attributes) -> Response
-    /// The time for which the cancellation of an upload waits for a running handler, and ``UploadStore/close()`` for all.
+    /// The time for which the cancellation of an upload waits for a running handler, and for which
+    /// ``UploadStore/close()`` waits for all running handlers.
     public var processingWait: Duration
 
     /// Creates a configuration. Parameters that are omitted have the defaults of `onward serve`.

@@ -10,15 +10,16 @@ public enum StoreError: Error, Sendable, Hashable {
     case gone(reason: String)
     /// The upload has its final response.
     case completed
-    /// The bytes would run past the length of the representation. None of them were stored.
+    /// The bytes would exceed the length of the representation. None of them were stored.
     case lengthExceeded(length: Int64)
     /// The operation is not allowed in the current state, for example because staging has already begun.
     case invalidState(String)
-    /// The target resource processes the upload, and did not end within the wait.
+    /// The target resource still processes the upload after the waiting time.
     case processing
     case tooManyUploads(limit: Int)
     case quotaExceeded(limit: Int64)
-    /// The file system is full, or would be; in the second case the shortage contains the numbers.
+    /// The file system is full, or too little space would remain free; in the second case the shortage contains the
+    /// numbers.
     case insufficientSpace(SpaceShortage?)
     case io(Errno, during: String)
     /// Bytes that had been acknowledged are missing.
@@ -38,11 +39,11 @@ public enum StoreError: Error, Sendable, Hashable {
     case cannotStartThread(Errno)
     /// The catalog was written by a newer version.
     case newerSchema(Int)
-    /// The file in the catalog's place belongs to another program.
+    /// The file with the name of the catalog belongs to another program.
     case foreignData(String)
     /// The catalog is damaged.
     case damaged(String)
-    /// The data directory cannot be used as it is; the text says what to do.
+    /// The data directory cannot be used as it is; the text explains why, and what to do.
     case unusableRoot(String)
 
     /// The stable code in problem details, logs and metrics.

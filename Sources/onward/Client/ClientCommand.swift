@@ -43,7 +43,7 @@ struct ClientCommand: Sendable {
             settings = try settings.checked()
             plan = try check(settings, operands)
         } catch {
-            // --json also counts if it follows the wrong argument.
+            // `--json` has an effect even if it follows the wrong argument.
             settings.isJSON = arguments.contains("--json")
             let report = TransferReport(command: name, settings: settings)
             let status = report.ended(CommandFailure(error), advice: "See 'onward \(name) --help'.")
@@ -90,7 +90,7 @@ enum ClientManual {
                 ("0", "done"),
                 ("64", "wrong usage"),
                 ("65", "the source has changed since its upload began"),
-                ("66", "no such source, or it cannot be opened; no such state"),
+                ("66", "the source does not exist or cannot be opened, or there is no\nsuch state"),
                 ("69", "the server refused permanently or lost acknowledged bytes, or the host does not exist"),
                 ("70", "internal error"),
                 ("74", "local I/O error"),
@@ -98,7 +98,7 @@ enum ClientManual {
                     "75",
                     "temporary failure, or the transfer is already running: run the\nsame command again later"
                 ),
-                ("77", "the server does not allow it"),
+                ("77", "the server does not allow the request"),
             ])
         ])
 

@@ -16,7 +16,7 @@ extension ClientSettings {
         configuration.rateLimit = rateLimit
         configuration.caPath = caFile
         configuration.sendsDigest = sendsDigest
-        // The lock of the command replaces tickets.
+        // Tickets are not necessary, because the command locks its state file.
         configuration.issuesTickets = false
         if isVerbose, let report {
             configuration.observer = { record in report.head(record) }

@@ -43,7 +43,7 @@ struct ClientSettings: Sendable {
         return self
     }
 
-    /// Returns the settings completed with those of a state file.
+    /// Returns these settings, with the saved settings of a state file in place of missing settings.
     func completed(by saved: SavedTransfer.Options) -> ClientSettings {
         var result = self
         if tokenFile == nil && !fields.contains("Authorization") { result.tokenFile = saved.tokenFile }

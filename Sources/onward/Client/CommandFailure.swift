@@ -60,7 +60,7 @@ extension ExitStatus {
             }
     }
 
-    /// Returns the status of a command with several transfers: a permanent failure precedes an interruption.
+    /// Returns the status of a command with several transfers: a permanent failure has priority over an interruption.
     static func worse(_ left: ExitStatus, _ right: ExitStatus) -> ExitStatus {
         if left == .done { return right }
         return left == .tryAgain && right != .done ? right : left
