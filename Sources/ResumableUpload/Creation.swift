@@ -6,8 +6,8 @@ package struct Creation: Sendable {
     /// The completeness field's value; `nil` for a plain request.
     package var isComplete: Bool?
     package var framing: MessageFraming
-    /// The value of a valid `Upload-Length`. Of a request with a completeness field it is used only if the dialect
-    /// defines `Upload-Length`.
+    /// The value of a valid `Upload-Length`. In a request with a completeness field, a dialect without
+    /// ``Dialect/readsUploadLength`` ignores the field.
     package var declaredLength: Int64?
     /// Whether the completeness field is present but invalid, so that it is ignored.
     package var hasVoidCompleteness: Bool

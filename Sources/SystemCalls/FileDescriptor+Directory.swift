@@ -45,8 +45,8 @@ extension FileDescriptor {
 
     var processPath: String { "/proc/self/fd/\(rawValue)" }
 
-    /// Moves an entry to another directory of the same file system, and replaces an existing file with the new name
-    /// atomically (renameat(2)).
+    /// Moves an entry to another directory of the same file system atomically (renameat(2)). A file that already has
+    /// the new name is replaced.
     package func rename(from path: String, to other: FileDescriptor, as newPath: String) throws(Errno) {
         _ = try retryingOnInterrupt { renameat(rawValue, path, other.rawValue, newPath) }
     }

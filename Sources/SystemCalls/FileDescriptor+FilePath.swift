@@ -52,8 +52,8 @@ extension FileDescriptor {
         }
     }
 
-    /// Moves an entry to another directory of the same file system, and replaces an existing file with the new name
-    /// atomically (renameat(2)).
+    /// Moves an entry to another directory of the same file system atomically (renameat(2)). A file that already has
+    /// the new name is replaced.
     package func rename(from path: FilePath, to other: FileDescriptor, as newPath: FilePath) throws(Errno) {
         _ = try retryingOnInterrupt {
             path.withCString { path in

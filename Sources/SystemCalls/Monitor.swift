@@ -39,7 +39,7 @@ package final class Monitor<State>: @unchecked Sendable {
 
     /// Waits until `attempt`, which runs with the lock held, returns a value; returns nil once the deadline has passed.
     ///
-    /// - Parameter deadline: monotonic nanoseconds (``SystemClock/monotonicNanoseconds()``); nil waits for ever.
+    /// - Parameter deadline: monotonic nanoseconds (``SystemClock/monotonicNanoseconds()``); nil waits forever.
     package func wait<Result>(
         until deadline: Int64? = nil, _ attempt: (inout State) -> Result?
     ) -> Result? {

@@ -7,7 +7,7 @@ package final class NotificationSocket: Sendable {
     private let name: [UInt8]
 
     /// - Parameter address: a path that begins with `/`, or `@` followed by the name of an abstract socket.
-    /// - Throws: `EINVAL` for anything else, `ENAMETOOLONG`.
+    /// - Throws: `EINVAL` for any other address, `ENAMETOOLONG` if the address is too long.
     package init(address: String) throws(Errno) {
         var name = Array(address.utf8)
         guard let first = name.first, name.count > 1, first == UInt8(ascii: "/") || first == UInt8(ascii: "@") else {

@@ -15,7 +15,7 @@ package enum ProcessControl {
     /// `EBADF`.
     package static func occupyStandardDescriptors() {
         for descriptor in STDIN_FILENO...STDERR_FILENO where fcntl(descriptor, F_GETFD) < 0 {
-            // open(2) returns the lowest free number, which is this one.
+            // open(2) returns the lowest free number, which is `descriptor`.
             _ = open("/dev/null", descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY)
         }
     }

@@ -13,7 +13,7 @@ package final class SignalSubscription: Sendable {
         number = try SignalDispatcher.shared.add(signals, receive)
     }
 
-    /// Ends the subscription. If it was the last one for a signal, the previous action is restored.
+    /// Ends the subscription. If it was the last subscription for a signal, the previous action is restored.
     package func cancel() { SignalDispatcher.shared.remove(number) }
 
     deinit { cancel() }
@@ -82,7 +82,7 @@ private final class SignalDispatcher: Sendable {
 
     private func start() throws(Errno) {
         var ends: [Int32] = [-1, -1]
-        // Unlike pipe(2), this sets the close-on-exec flag from the start.
+        // Unlike pipe(2), socketpair(2) can set the close-on-exec flag from the start.
         guard socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0, &ends) == 0 else {
             throw .current
         }

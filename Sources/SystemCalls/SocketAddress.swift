@@ -22,7 +22,7 @@ public enum SocketAddress: Sendable, Hashable, CustomStringConvertible {
     }
 }
 
-/// A listening socket. It does not close its descriptor: the caller of ``release()`` does.
+/// A listening socket. It does not close its descriptor: the caller of ``release()`` must close it.
 package final class ListeningSocket: Sendable {
     package let address: SocketAddress
     /// Whether only processes on this machine can connect to the socket.

@@ -62,7 +62,7 @@ package final class TLSClientConnection {
         gnutls_certificate_free_credentials(credentials)
     }
 
-    // MARK: - Beginning
+    // MARK: - Handshake
 
     /// Verifies that the certificates can be loaded.
     package static func checkCertificates(of trust: TLSTrust) throws(Failure) {

@@ -20,7 +20,8 @@ struct AnonymousAuthorizer: Authorizer {
         if !authority.isEmpty || head.version >= .http11 {
             guard let host = Authority(parsing: authority)?.host.lowercased(), Self.localHosts.contains(host) else {
                 throw .forbidden(
-                    code: "foreign-host", detail: "Without --allow-anonymous this server answers only for localhost.")
+                    code: "foreign-host",
+                    detail: "Without --allow-anonymous this server accepts only requests to localhost.")
             }
         }
         // Requests of trusted proxies are rejected, too: a trusted proxy reports the client, but does not authorize it.

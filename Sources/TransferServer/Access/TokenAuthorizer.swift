@@ -28,7 +28,7 @@ public final class TokenAuthorizer: Authorizer {
     ) throws(AuthorizationRefusal) -> Identity {
         let lines = head.fields.values("Authorization")
         if lines.isEmpty {
-            // OPTIONS is not a read; a preflight gets its response without credentials.
+            // OPTIONS is not a read operation; a preflight gets its response without credentials.
             guard allowsPublicReading, head.method == .get || head.method == .head else { throw Self.missing }
             return .anonymous
         }

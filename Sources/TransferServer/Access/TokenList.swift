@@ -24,7 +24,8 @@ public struct TokenList: Sendable, Hashable {
         /// The digest as text, used as ``Identity/credential``.
         let credential: String
         let scopes: Set<TokenScope>
-        /// The decoded segments of the paths below which the token is valid; if empty, it is valid everywhere.
+        /// The decoded segments of the paths below which the token is valid; without prefixes the token is valid
+        /// everywhere.
         let prefixes: [[String]]
     }
 

@@ -22,7 +22,7 @@ struct ConnectionTable<ID: Hashable> {
 
     private struct Row {
         let id: ID
-        /// The time in monotonic nanoseconds since when the connection is counted for this client.
+        /// The time in monotonic nanoseconds from which on the connection is counted for this client.
         let since: Int64
         /// The bytes that the connection had transferred at that time.
         let initialBytes: Int64
@@ -52,7 +52,7 @@ struct ConnectionTable<ID: Hashable> {
     /// The number of connections that are not exempt.
     private var closable = 0
 
-    /// The bytes that are added to those of each connection, because the head of a request needs time to arrive.
+    /// The number that is added to the bytes of each connection, because the head of a request needs time to arrive.
     static var credit: Int64 { 1024 }
 
     /// The rate in bytes per second by which connections are compared.
@@ -109,14 +109,14 @@ struct ConnectionTable<ID: Hashable> {
         }
     }
 
-    /// Decides which connection is closed for a new one, and removes it from the table.
+    /// Decides which connection is closed for a new connection, and removes the closed connection from the table.
     ///
     /// - Parameters:
     ///   - now: monotonic nanoseconds.
     ///   - measure: returns the bytes that a connection has transferred so far. It is called only for connections that
     ///     may be the slowest according to their last measurement, which are usually few.
     mutating func makeRoom(for newcomer: ConnectionClient, at now: Int64, measure: (ID) -> Int64) -> Decision {
-        // Exempt connections are compared only if no others are open.
+        // Exempt connections are compared only if no other connections are open.
         let isExempt = closable == 0
         var highest = 0
         for group in groups.indices where groups[group].isExempt == isExempt {

@@ -66,8 +66,8 @@ final class MicroHTTPDaemon: @unchecked Sendable {
         var items = [
             option(.CONNECTION_MEMORY_LIMIT, options.connectionMemory),
             // At its own limit libmicrohttpd closes every new connection, regardless of the client. So its limit is
-            // larger: it includes open connections, closed ones whose threads have not ended, and threads that it has
-            // not joined yet.
+            // larger: it includes open connections, closed connections whose threads have not ended, and threads that
+            // libmicrohttpd has not joined yet.
             option(
                 .CONNECTION_LIMIT,
                 options.maximumConnections
@@ -83,7 +83,8 @@ final class MicroHTTPDaemon: @unchecked Sendable {
         errno = 0
         if let initial = credentials?.value {
             flags |= MHD_USE_TLS.rawValue
-            // libmicrohttpd requires a certificate at its start; connections get the current one when they are opened.
+            // libmicrohttpd requires a certificate at its start; a connection gets the current certificate when it is
+            // opened.
             handle = (initial.certificate + [0]).withUnsafeBytes { certificate in
                 (initial.key + [0]).withUnsafeBytes { key in
                     ServerCredentials.priorities.withCString { priorities in

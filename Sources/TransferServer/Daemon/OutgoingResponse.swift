@@ -3,7 +3,7 @@ import HTTPSemantics
 import SystemCalls
 import UploadStorage
 
-/// A response object of libmicrohttpd. This object releases it.
+/// Owns a response of libmicrohttpd, and destroys it in `deinit`.
 final class OutgoingResponse {
     /// Callbacks while content is sent, on the thread of the connection.
     struct ContentEvents {

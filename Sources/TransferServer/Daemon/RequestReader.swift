@@ -29,10 +29,11 @@ struct RequestReader {
         case discarding
     }
 
-    /// The bytes to receive in one call while a head is read. It is small because bytes after the head must be copied.
+    /// The number of bytes to receive in one call while a head is read. The number is small, because bytes after the
+    /// head must be copied.
     private static let headPiece = 16 << 10
     /// The maximum number of bytes that are discarded after a rejected request, so that the response reaches a client
-    /// that is still sending. After them the connection is closed.
+    /// that is still sending. After these bytes the connection is closed.
     static let maxDiscarded: Int64 = 256 << 20
     /// The lengths of the size line and of the end of a chunk, and the last chunk itself.
     private static let (chunkPrefix, chunkSuffix, lastChunk) = (10, 2, Array("0\r\n\r\n".utf8))

@@ -8,7 +8,7 @@ struct FileResponses {
     private let digests: FileDigests
     private let isAwaited: () -> Bool
 
-    /// - Parameter isAwaited: whether the client still waits for the response.
+    /// - Parameter isAwaited: returns whether the client still waits for the response.
     init(_ digests: FileDigests, isAwaited: @escaping () -> Bool) {
         self.digests = digests
         self.isAwaited = isAwaited

@@ -10,7 +10,7 @@ struct FreeNames: Sendable {
 
     /// - Parameters:
     ///   - disposition: the value of `Content-Disposition`.
-    ///   - metadata: the parsed `Upload-Metadata`; its name is used if the disposition has none.
+    ///   - metadata: the parsed `Upload-Metadata`; its file name is used if `disposition` has no valid file name.
     init(directory: [String], disposition: String?, metadata: UploadMetadata? = nil) {
         self.directory = directory
         let proposals = [disposition.flatMap { ContentDisposition(parsing: $0)?.filename }, metadata?.filename]

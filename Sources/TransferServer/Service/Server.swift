@@ -82,7 +82,7 @@ public final class Server: Sendable {
     /// The addresses on which the server listens, with the ports that the system chose. Empty before `start()`.
     public var addresses: [SocketAddress] { running.withLock { $0.addresses } }
 
-    /// Verifies the receive filter, starts all threads and listens on all addresses. If it throws, it started nothing.
+    /// Verifies the receive filter, starts all threads and listens on all addresses. After an error nothing is running.
     /// See also ``run(stoppingOn:)``.
     /// - Throws: `StartError`.
     public func start() async throws(StartError) {

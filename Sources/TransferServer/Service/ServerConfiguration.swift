@@ -51,7 +51,7 @@ public struct ServerConfiguration: Sendable {
     public var corsOrigins: [String]
     /// The format of log lines.
     public var logFormat: LogFormat
-    /// The lowest level of messages that are logged.
+    /// The most verbose level of messages that are logged; messages of the levels before it are also logged.
     public var logLevel: LogLevel
     /// The destination of log lines; by default they are discarded.
     public var logSink = LogSink.none

@@ -2,7 +2,7 @@ import FoundationEssentials
 import HTTPSemantics
 import UploadStorage
 
-/// The limits of a form. ``ServerConfiguration/limits`` limits its size.
+/// The limits of a form. The size of a form is limited by ``ServerConfiguration/limits``.
 public struct FormLimits: Sendable, Hashable {
     /// The maximum number of parts.
     public var maxParts: Int

@@ -138,7 +138,7 @@ struct UploadEndpoint {
             }
         }
         if append.contentLength == 0 { return try repeatingOnce(attempt) }
-        // A newer request may take the upload over before this one receives content.
+        // A newer request may take the upload over before this request receives content.
         do { return try attempt() } catch .superseded { return .drop }
     }
 

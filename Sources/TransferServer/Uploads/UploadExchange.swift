@@ -153,7 +153,7 @@ final class UploadExchange: Exchange {
         isProcessing = true
     }
 
-    // MARK: The end
+    // MARK: End of the content
 
     func finish() -> NextStep {
         var completion: UploadCompletion?

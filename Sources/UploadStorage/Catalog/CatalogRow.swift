@@ -61,7 +61,7 @@ package struct PublicationIntent: Sendable, Hashable {
     package var response: Response
     package var refused: Response
 
-    /// Returns whether this file is the one for which the condition was evaluated.
+    /// Returns whether this file is the file for which the condition was evaluated.
     ///
     /// - Parameter mayHaveMoved: whether the file may have been renamed since. Renaming changes the last two parts of
     ///   the tag, which contain the time of the last change of attributes.

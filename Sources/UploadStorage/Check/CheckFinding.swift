@@ -1,4 +1,4 @@
-/// Something that a check of a data directory found.
+/// A finding of a check of a data directory.
 package struct CheckFinding: Sendable, Hashable {
     package enum Kind: String, Sendable, CaseIterable {
         /// SQLite's own check of the database fails.

@@ -67,8 +67,8 @@ final class DataDirectory: Sendable {
     /// Removes the permissions of other users, after the directory has been identified as a data directory.
     func secure() throws(StoreError) {
         try Self.translating { [root] () throws(Errno) in
-            // The catalog must not be opened here: closing any descriptor of it ends the locks of SQLite (fcntl(2)),
-            // and another program that closes the catalog would then remove the log that this process uses.
+            // The catalog must not be opened here: closing any descriptor of the catalog ends the locks of SQLite
+            // (fcntl(2)), and another program that closes the catalog would then remove the log that this process uses.
             try root.setPermissions(0o600, at: Self.catalogName)
             // Only the superuser can use a directory of another user. The permissions of such a directory do not
             // change.

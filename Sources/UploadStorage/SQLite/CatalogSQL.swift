@@ -21,7 +21,7 @@ enum CatalogSQL {
 
     /// Steps of the schema in order; `user_version` counts the completed steps. Add new steps at the end.
     static let migrations: [Migration] = [
-        // Uploads, files and marks.
+        // The tables of uploads, files and marks.
         .script(
             """
             CREATE TABLE uploads (

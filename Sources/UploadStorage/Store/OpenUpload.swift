@@ -47,8 +47,8 @@ final class OpenUpload: Sendable {
             return (event(&machine), revocation)
         }
 
-        /// Removes staged bytes that were dropped from the end of the file. If that fails, they are overwritten later,
-        /// or removed before the publication.
+        /// Truncates the file after staged bytes were dropped. If that fails, these bytes are overwritten later, or
+        /// removed before the publication.
         mutating func cutOffStaged() {
             stagedDigests = nil
             pace.limit(to: machine.written)

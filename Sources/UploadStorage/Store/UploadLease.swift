@@ -3,8 +3,8 @@ import SystemCalls
 
 /// The right to write to one upload, until another request takes the upload over.
 ///
-/// Only one thread may use a lease, but any thread may read ``isCurrent`` and the offsets, or end the lease. Afterwards
-/// every operation fails with ``StoreError/superseded`` before it changes anything.
+/// Only one thread may use a lease, but any thread may read ``isCurrent`` and the offsets, or end the lease. After the
+/// end of the lease every operation fails with ``StoreError/superseded`` before it changes anything.
 package final class UploadLease: Sendable {
     let upload: OpenUpload
     let epoch: Int64
@@ -74,7 +74,7 @@ package final class UploadLease: Sendable {
     /// If the bytes cannot be synchronized, the lease ends, and the next lease starts at the last durable offset.
     package func acknowledge() throws(StoreError) -> Int64 { try upload.acknowledge(as: epoch) }
 
-    // MARK: The end
+    // MARK: Release
 
     /// Ends the lease. If the target is processing the upload, the processing counts as interrupted. Received bytes are
     /// made durable; the bytes of a plain upload are removed.

@@ -108,7 +108,7 @@ struct UploadMachine: Hashable, Sendable {
         phase == .receiving && (activity == .processing || needsSettling) ? .processing : phase
     }
 
-    // MARK: Beginning
+    // MARK: Creation and loading
 
     /// A new upload, whose row is durable if it has one.
     mutating func begin(_ row: CatalogRow, reserved: Int64, isRecorded: Bool) {

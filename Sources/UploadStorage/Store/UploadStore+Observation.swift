@@ -34,8 +34,8 @@ extension UploadStore {
 
 /// Receives the durations of the steps with which a store makes data durable. The store itself does not keep them.
 ///
-/// The methods are called on the threads that do the steps, possibly on several threads simultaneously, while no lock
-/// of the store is held. They must not block, because a request waits for the step.
+/// The methods are called on the threads that perform the steps, possibly on several threads simultaneously, while no
+/// lock of the store is held. They must not block, because a request waits for the step.
 package protocol StoreObserver: Sendable {
     /// A step ended.
     /// - Parameters:

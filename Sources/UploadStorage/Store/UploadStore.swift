@@ -113,12 +113,12 @@ public final class UploadStore: Sendable {
     public func close() {
         let deadline = SystemClock.deadline(in: configuration.processingWait)
         let (uploads, isComplete) = registry.close()
-        // Requests may wait for the count.
+        // Requests may be waiting for the count.
         catalog.stopCounting()
         for upload in uploads { upload.supersede(until: deadline) }
         context.close()
         healthCheck.close()
-        // A running sweep ends first.
+        // This waits until a running sweep has ended.
         let totals = inspection.withLock { _ in isComplete ? self.totals(with: uploads) : nil }
         saveMark(at: configuration.clock())
         catalog.close(saving: totals)

@@ -29,7 +29,7 @@ public enum StoreError: Error, Sendable, Hashable {
     case targetIsDirectory
     /// The name belongs to a symbolic link, a socket or another object that is not a regular file.
     case targetIsSpecial
-    /// A component of the path is a file.
+    /// A part of the path before the last name is a file.
     case parentIsFile
     /// None of the alternative names was free.
     case noFreeName

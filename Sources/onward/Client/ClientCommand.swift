@@ -74,7 +74,7 @@ struct ClientCommand: Sendable {
             end.notifyAll()
         }
         let status = end.waitForever { $0 }
-        // The exit status does not change while the command waits until its output is read.
+        // While the command waits until its output is read, a signal ends the process with this exit status.
         signals.endImmediately(with: status)
         report.finish(within: signals.isStopRequested ? 1_000_000_000 : nil)
         return status
