@@ -10,7 +10,7 @@ package struct Creation: Sendable {
     /// ``Dialect/readsUploadLength`` ignores the field.
     package var declaredLength: Int64?
     /// Whether the completeness field is present but invalid, so that it is ignored.
-    package var hasVoidCompleteness: Bool
+    package var hasInvalidCompleteness: Bool
     /// Whether the request is for a part of a parallel upload, or for the concatenation of such parts.
     package var isConcatenation: Bool
 
@@ -20,7 +20,7 @@ package struct Creation: Sendable {
         self.isComplete = isComplete
         self.framing = framing
         let readsLength = isComplete == nil || dialect.readsUploadLength
-        hasVoidCompleteness = isComplete == nil && fields.contains(dialect.completenessField(true).name)
+        hasInvalidCompleteness = isComplete == nil && fields.contains(dialect.completenessField(true).name)
         isConcatenation = fields.contains(TusProtocol.concatenationField)
         declaredLength = readsLength ? fields.uploadInteger(UploadFieldName.length) : nil
     }
@@ -39,7 +39,7 @@ package struct Creation: Sendable {
         /// The request does not state whether its content is the complete representation.
         case noCompleteness = "no-completeness"
         /// The completeness field of the request is ignored, because it is not a Boolean or not on one line.
-        case voidCompleteness = "void-completeness"
+        case invalidCompleteness = "void-completeness"
         /// The representation is smaller than the minimum of resumable uploads.
         case belowMinSize = "below-min-size"
         /// No response before the final one would report the location of the upload to the client.
@@ -97,7 +97,7 @@ package struct Creation: Sendable {
         return .plain(
             ContentPlan(
                 completion: .atEnd, length: length, maxSize: limits.effectiveMaxSize, determinesLength: length != nil),
-            hasVoidCompleteness ? .voidCompleteness : .noCompleteness)
+            hasInvalidCompleteness ? .invalidCompleteness : .noCompleteness)
     }
 
     private var contentLength: Int64? { framing.contentLength }

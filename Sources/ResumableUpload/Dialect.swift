@@ -135,7 +135,7 @@ extension Dialect {
     package var hasCompletedUploadProblem: Bool { self >= .interop6 && self != .rfc }
 
     /// Whether `Upload-Limit` has the lifetime also under its old key `expires`, in addition to `max-age`.
-    package var namesLifetimeExpires: Bool { self == .interop6 }
+    package var sendsExpiresKey: Bool { self == .interop6 }
 }
 
 // MARK: - What clients send and understand

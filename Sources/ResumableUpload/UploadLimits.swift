@@ -52,7 +52,7 @@ public struct UploadLimits: Sendable, Hashable, Codable {
         add("min-size", minSize)
         add("max-append-size", maxAppendSize)
         add("min-append-size", minAppendSize)
-        if dialect.namesLifetimeExpires { add("expires", maxAge) }
+        if dialect.sendsExpiresKey { add("expires", maxAge) }
         add("max-age", maxAge)
         if members.isEmpty { add("min-size", 0) }
         return members.map { "\($0.0)=\($0.1)" }.joined(separator: ", ")

@@ -68,7 +68,7 @@ import Testing
     }
 
     @Test("APP-16: an invalid completeness field never completes the upload", arguments: Dialect.allCases)
-    func voidCompleteness(dialect: Dialect) {
+    func invalidCompleteness(dialect: Dialect) {
         for value in ["1", "true", "?2", "?1, ?1", ""] {
             var fields = dialect.append(offset: 40)
             fields.append(dialect == .interop3 ? "Upload-Incomplete" : "Upload-Complete", value)

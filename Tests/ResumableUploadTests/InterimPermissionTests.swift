@@ -44,7 +44,7 @@ struct InterimPermissionTests {
         }
         let name = dialect.completenessField(true).name
         #expect(reason(decide(nil)) == .noCompleteness)
-        #expect(reason(decide(nil, Fields([(name, "true")]))) == .voidCompleteness)
+        #expect(reason(decide(nil, Fields([(name, "true")]))) == .invalidCompleteness)
         #expect(reason(decide(true)) == .belowMinSize)
         #expect(reason(decide(false)) == nil)
         let unannounced = Creation(dialect: dialect, isComplete: true, framing: .length(10), fields: [:])

@@ -27,10 +27,10 @@ struct ConnectionTableTests {
     }
 
     private func decide(
-        _ connections: [Connection], _ newcomer: ConnectionClient, at now: Int64
+        _ connections: [Connection], _ newClient: ConnectionClient, at now: Int64
     ) -> ConnectionTable<Int>.Decision {
         var table = table(connections)
-        return table.makeRoom(for: newcomer, at: now) { id in connections.first { $0.id == id }?.bytes ?? 0 }
+        return table.makeRoom(for: newClient, at: now) { id in connections.first { $0.id == id }?.bytes ?? 0 }
     }
 
     @Test("the slowest connection of the client with the most connections is closed, even if others are slower")
@@ -139,23 +139,23 @@ struct ConnectionTableTests {
                     since: Int64.random(in: 0...now, using: &random),
                     bytes: Bool.random(using: &random) ? 0 : Int64.random(in: 0...200_000, using: &random))
             }
-            let newcomer = client(
+            let newClient = client(
                 Int.random(in: 1...6, using: &random), isExempt: Int.random(in: 0...3, using: &random) == 0)
-            let expected = expected(connections, newcomer, at: now)
+            let expected = expected(connections, newClient, at: now)
             #expect(
-                decide(connections, newcomer, at: now) == expected,
-                "seed \(seed): \(connections), \(newcomer) at \(now)")
+                decide(connections, newClient, at: now) == expected,
+                "seed \(seed): \(connections), \(newClient) at \(now)")
         }
     }
 
     /// The decision according to the documented rule, computed from all connections.
     private func expected(
-        _ connections: [Connection], _ newcomer: ConnectionClient, at now: Int64
+        _ connections: [Connection], _ newClient: ConnectionClient, at now: Int64
     ) -> ConnectionTable<Int>.Decision {
         let others = connections.filter { !$0.client.isExempt }
         let closable = others.isEmpty ? connections : others
-        let new = Connection(id: -1, client: newcomer, since: now, bytes: 0)
-        let all = closable + (newcomer.isExempt && !others.isEmpty ? [] : [new])
+        let new = Connection(id: -1, client: newClient, since: now, bytes: 0)
+        let all = closable + (newClient.isExempt && !others.isEmpty ? [] : [new])
         let counts = Dictionary(all.map { ($0.client, 1) }, uniquingKeysWith: +)
         let largest = counts.values.max()
         let slowest = all.filter { counts[$0.client] == largest }.min {

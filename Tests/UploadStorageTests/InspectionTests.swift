@@ -54,7 +54,7 @@ import Testing
         }
         try fixture.store.area.removePublished(name("d/1"))
         let before = fixture.plan.steps
-        #expect(fixture.store.sweep().vanishedFiles == 1)
+        #expect(fixture.store.sweep().missingFiles == 1)
         #expect(!fixture.plan.history.dropFirst(before).contains(.open))
     }
 

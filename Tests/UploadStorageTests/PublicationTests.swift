@@ -211,12 +211,12 @@ import Testing
     }
 
     @Test("files that a person has removed are not counted after the next sweep", arguments: StoreKind.allCases)
-    func vanishedFiles(_ kind: StoreKind) throws {
+    func missingFiles(_ kind: StoreKind) throws {
         let fixture = try StoreFixture(kind)
         for index in 0..<3 { _ = try lease(fixture, "abc").publish(.testing(name("d/\(index)"))) }
         try fixture.store.area.removePublished(name("d/1"))
         #expect(fixture.store.usage(of: "alice").publishedBytes == 9)
-        #expect(fixture.store.sweep().vanishedFiles == 1)
+        #expect(fixture.store.sweep().missingFiles == 1)
         #expect(fixture.store.usage(of: "alice").publishedBytes == 6)
     }
 }

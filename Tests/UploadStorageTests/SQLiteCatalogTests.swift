@@ -380,9 +380,9 @@ import Testing
             // one batch.
             let blocker = try SQLiteConnection(path: path)
             try blocker.execute("BEGIN IMMEDIATE")
-            let taken = catalog.queue.counts.taken
+            let received = catalog.queue.counts.received
             let first = try WorkerThread(name: "first") { _ = try? catalog.commit(.probe) }
-            #expect(wait { catalog.queue.counts.taken == taken + 1 })
+            #expect(wait { catalog.queue.counts.received == received + 1 })
             let failures = Monitor<[Int: StoreError]>([:])
             let threads = try rows.enumerated().map { number, row in
                 try WorkerThread(name: "client") {

@@ -121,7 +121,7 @@ import Testing
         case .claim, .claimLate, .claimExclusively:
             guard !world.machine.waiting.isEmpty, world.work == nil else { return nil }
             switch next.machine.claim(ticket, isLate: event == .claimLate) {
-            case .wait, .atWork: break
+            case .wait, .stillProcessing: break
             case .load: next.work = .load
             case .settle: next.work = .settle
             case .granted:
@@ -202,7 +202,7 @@ import Testing
         for _ in 0..<3 {
             switch world.machine.claim(ticket, isLate: false) {
             case .granted: return false
-            case .wait, .atWork: return true
+            case .wait, .stillProcessing: return true
             case .load, .settle: world.work = world.machine.activity == .loading ? .load : .settle
             }
             world = next(world, .worked) ?? world

@@ -12,7 +12,7 @@ extension UploadLimits {
         self.init()
         var expires: Int64?
         for (key, member) in members {
-            let isOldLifetimeKey = dialect.namesLifetimeExpires && key == "expires"
+            let isOldLifetimeKey = dialect.sendsExpiresKey && key == "expires"
             guard isOldLifetimeKey || Self.keys.contains(key) else { continue }
             guard case .item(let item) = member, case .integer(let value) = item.value, value >= 0 else { return nil }
             switch key {

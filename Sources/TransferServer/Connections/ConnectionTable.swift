@@ -115,15 +115,15 @@ struct ConnectionTable<ID: Hashable> {
     ///   - now: monotonic nanoseconds.
     ///   - measure: returns the bytes that a connection has transferred so far. It is called only for connections that
     ///     may be the slowest according to their last measurement, which are usually few.
-    mutating func makeRoom(for newcomer: ConnectionClient, at now: Int64, measure: (ID) -> Int64) -> Decision {
+    mutating func makeRoom(for newClient: ConnectionClient, at now: Int64, measure: (ID) -> Int64) -> Decision {
         // Exempt connections are compared only if no other connections are open.
         let isExempt = closable == 0
         var highest = 0
         for group in groups.indices where groups[group].isExempt == isExempt {
             highest = max(highest, groups[group].rows.count)
         }
-        let own = indices[newcomer]
-        let competes = isExempt || !newcomer.isExempt
+        let own = indices[newClient]
+        let competes = isExempt || !newClient.isExempt
         let ownCount = competes ? 1 + (own.map { groups[$0].rows.count } ?? 0) : 0
         let compared = groups.indices.filter { group in
             guard groups[group].isExempt == isExempt else { return false }

@@ -18,15 +18,15 @@ struct TrustedProxies: Sendable {
     func origin(of fields: Fields, peer: String?) -> RequestOrigin {
         guard trusts(peer: peer) else { return RequestOrigin(client: peer) }
         let standard = last(of: forwardedHops(fields))
-        let usual = last(of: xForwardedForHops(fields))
+        let unstandardized = last(of: xForwardedForHops(fields))
         var origin = RequestOrigin(client: peer)
         // A proxy sets one of the fields and may forward the other one from the client. If they differ, neither is
         // used.
-        if let node = standard?.client ?? usual?.client, (usual?.client ?? node) == node {
+        if let node = standard?.client ?? unstandardized?.client, (unstandardized?.client ?? node) == node {
             origin = RequestOrigin(client: "\(node)", proxy: peer ?? "unix")
         }
-        origin.scheme = agreed(standard?.scheme, only("X-Forwarded-Proto", of: fields).flatMap(scheme))
-        origin.host = agreed(standard?.host, only("X-Forwarded-Host", of: fields).flatMap(Authority.init(parsing:)))
+        origin.scheme = commonValue(standard?.scheme, only("X-Forwarded-Proto", of: fields).flatMap(scheme))
+        origin.host = commonValue(standard?.host, only("X-Forwarded-Host", of: fields).flatMap(Authority.init(parsing:)))
         origin.base = only("X-Forwarded-Prefix", of: fields).flatMap(PublicBase.init(prefix:)) ?? PublicBase()
         return origin
     }
@@ -89,7 +89,7 @@ struct TrustedProxies: Sendable {
     }
 
     /// The value that only one of two fields has, or that both have; `nil` if their values differ.
-    private func agreed<Value: Equatable>(_ one: Value?, _ other: Value?) -> Value? {
+    private func commonValue<Value: Equatable>(_ one: Value?, _ other: Value?) -> Value? {
         guard let one, let other else { return one ?? other }
         return one == other ? one : nil
     }

@@ -41,7 +41,7 @@ enum ReceiveFilterCheck {
             let deadline = SystemClock.monotonicNanoseconds() + nanoseconds
             let (client, server) = try ConnectedSocket.pair()
             try daemon.add(server)
-            try converse(client, isSecure: credentials != nil, until: deadline)
+            try sendRequests(client, isSecure: credentials != nil, until: deadline)
         } catch {
             let received = service.received
             return received.isEmpty
@@ -52,7 +52,7 @@ enum ReceiveFilterCheck {
         return received == expected ? nil : "two test requests of the server to itself arrived as \(received)"
     }
 
-    private static func converse(_ client: ConnectedSocket, isSecure: Bool, until deadline: Int64) throws {
+    private static func sendRequests(_ client: ConnectedSocket, isSecure: Bool, until deadline: Int64) throws {
         var bytes = Array(requests.utf8)[...]
         var buffer = [UInt8](repeating: 0, count: 4096)
         if isSecure {

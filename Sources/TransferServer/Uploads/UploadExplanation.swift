@@ -123,7 +123,7 @@ enum InterimOmission: Sendable, Hashable {
             "the request has no Upload-Draft-Interop-Version, and the draft forbids 104 without this field"
         case .withheld(.unusableVersion): "Upload-Draft-Interop-Version is not a number from 3 to 8"
         case .plain(.noCompleteness): "the request has no Upload-Complete (version 3: Upload-Incomplete)"
-        case .plain(.voidCompleteness):
+        case .plain(.invalidCompleteness):
             "Upload-Complete (version 3: Upload-Incomplete) is not ?0 or ?1 on one line, and is ignored"
         case .plain(.belowMinSize): "the representation is smaller than the minimum of resumable uploads (--min-size)"
         case .plain(.unannounced): "no response could report the URL of the upload"

@@ -26,7 +26,7 @@ final class CommitQueue: Sendable {
     private struct State {
         var pending: [Pending] = []
         /// The number of changes that the writer has received.
-        var taken = 0
+        var received = 0
         var isClosed = false
         /// The error with which all later changes fail, although the catalog is open; nil if there is none.
         var failure: StoreError?
@@ -62,7 +62,7 @@ final class CommitQueue: Sendable {
         state.waitForever { state -> [Pending]?? in
             if state.pending.isEmpty { return state.isClosed ? .some(nil) : nil }
             defer { state.pending = [] }
-            state.taken += state.pending.count
+            state.received += state.pending.count
             return state.pending
         }
     }
@@ -75,7 +75,7 @@ final class CommitQueue: Sendable {
     }
 
     /// The number of changes that the writer has received, and the number of waiting changes.
-    var counts: (taken: Int, waiting: Int) { state.withLock { ($0.taken, $0.pending.count) } }
+    var counts: (received: Int, waiting: Int) { state.withLock { ($0.received, $0.pending.count) } }
 
     var statistics: CatalogStatistics { state.withLock { $0.statistics } }
 

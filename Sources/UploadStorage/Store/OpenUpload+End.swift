@@ -28,9 +28,9 @@ extension OpenUpload {
 
     /// Makes the final response durable.
     ///
-    /// - Parameter leavesName: whether a file may still have the name of the bytes.
+    /// - Parameter oldNameRemains: whether a file may still have the name of the bytes.
     func finish(
-        with response: Response, publishedAs file: FileRecord?, leavesName: Bool = true
+        with response: Response, publishedAs file: FileRecord?, oldNameRemains: Bool = true
     ) throws(StoreError) {
         let response = try response.saved()
         let (machine, row) = monitor.withLock { ($0.machine, $0.row) }
@@ -62,11 +62,11 @@ extension OpenUpload {
         }
         if isRecorded, let replaced { context.ledger.addPublished(-replaced.size, for: replaced.principal) }
         if isRecorded, let file { context.ledger.addPublished(file.size, for: file.principal) }
-        close(as: .complete(response), expiresAt: expiresAt, leavesName: leavesName)
+        close(as: .complete(response), expiresAt: expiresAt, oldNameRemains: oldNameRemains)
     }
 
     /// Records the end of an upload in memory, after it is durable.
-    private func close(as phase: UploadRecord.Phase, expiresAt: Int64, leavesName: Bool = true) {
+    private func close(as phase: UploadRecord.Phase, expiresAt: Int64, oldNameRemains: Bool = true) {
         let (row, reserved, decided) = update { state in
             defer { state.publication = nil }
             state.row?.phase = phase
@@ -83,7 +83,7 @@ extension OpenUpload {
         if !isTransient { context.finished.add(phase) }
         context.ledger.end(row.upload.principal, releasing: reserved, counts: !isTransient)
         // After a publication, this name belongs to the replaced file, is a second name of the new file, or is free.
-        if leavesName { context.discard(row.blob) }
+        if oldNameRemains { context.discard(row.blob) }
     }
 
     /// Removes the row of a plain upload, if it has one. After that, no work is left for the upload.
@@ -95,7 +95,7 @@ extension OpenUpload {
         ) { $0 == nil }
         let decided = update { state in
             defer { state.publication = nil }
-            state.machine.forgetRecord()
+            state.machine.clearRecord()
             return state.publication?.intent.name
         }
         if let decided { context.pathLocks.clearUnsettled(decided, id) }
@@ -129,11 +129,11 @@ extension OpenUpload {
     private func settle(_ publication: DecidedPublication, of row: CatalogRow) throws(StoreError) {
         let intent = publication.intent
         switch try context.place(intent, from: row.blob, nil) {
-        case .published(let attributes, let leavesName):
+        case .published(let attributes, let oldNameRemains):
             try finish(
                 with: publication.validated(intent.response, attributes),
                 publishedAs: FileRecord(intent, principal: row.upload.principal, attributes: attributes),
-                leavesName: leavesName)
+                oldNameRemains: oldNameRemains)
         case .occupied:
             try finish(with: intent.refused, publishedAs: nil)
         case .lost:
@@ -236,8 +236,8 @@ extension OpenUpload {
     }
 
     private func beginRemoval(of row: CatalogRow, _ state: inout State) -> Removal {
-        let (cutsOff, revocation) = state.revoking { $0.beginRemoval() }
-        if cutsOff { state.cutOffStaged() }
+        let (mustTruncate, revocation) = state.revoking { $0.beginRemoval() }
+        if mustTruncate { state.truncateStaged() }
         return Removal(
             row: row, epoch: state.machine.epoch, reserved: state.machine.reserved,
             revocation: revocation)

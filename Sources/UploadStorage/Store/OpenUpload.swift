@@ -49,7 +49,7 @@ final class OpenUpload: Sendable {
 
         /// Truncates the file after staged bytes were dropped. If that fails, these bytes are overwritten later, or
         /// removed before the publication.
-        mutating func cutOffStaged() {
+        mutating func truncateStaged() {
             stagedDigests = nil
             pace.limit(to: machine.written)
             _ = try? blob?.truncate(to: machine.received)
@@ -106,7 +106,7 @@ final class OpenUpload: Sendable {
     private enum ClaimStep<Value> {
         case load
         case settle
-        case atWork
+        case stillProcessing
         case decided(Result<Value, StoreError>)
     }
 
@@ -134,7 +134,7 @@ final class OpenUpload: Sendable {
                 case .wait: return nil
                 case .load: return .load
                 case .settle: return .settle
-                case .atWork: return .atWork
+                case .stillProcessing: return .stillProcessing
                 case .granted: break
                 }
                 defer { mirror(state.machine) }
@@ -146,7 +146,7 @@ final class OpenUpload: Sendable {
             case .decided(let result): return try result.get()
             case .load: try load()
             case .settle: try settle()
-            case .atWork: return nil
+            case .stillProcessing: return nil
             case .none:
                 // The upload is loaded, settled or synchronized, which takes as long as the disk takes.
                 nextWakeUp = SystemClock.monotonicNanoseconds() + 1_000_000_000
@@ -307,9 +307,9 @@ final class OpenUpload: Sendable {
     // MARK: Release
 
     /// Releases the bytes that were reserved in advance, when the upload is no longer in use.
-    func returnSurplus() {
+    func releaseSurplus() {
         if isTransient { return }
-        let (principal, surplus) = update { ($0.principal, $0.machine.takeSurplus()) }
+        let (principal, surplus) = update { ($0.principal, $0.machine.removeSurplus()) }
         if surplus != 0 { context.ledger.end(principal, releasing: surplus, counts: false) }
     }
 

@@ -3,8 +3,8 @@ import SystemCalls
 extension StoreContext {
     /// The result of an attempt to move bytes to their published name.
     enum Placement {
-        /// `leavesName`: whether a file may still have the old name of the bytes.
-        case published(PublishedFile.Attributes, leavesName: Bool)
+        /// `oldNameRemains`: whether a file may still have the old name of the bytes.
+        case published(PublishedFile.Attributes, oldNameRemains: Bool)
         /// The file with the published name has changed since the publication was decided.
         case occupied
         /// The bytes have neither their old nor their published name.
@@ -40,7 +40,7 @@ extension StoreContext {
                     let epoch = try area.republish(intent.name, from: name, modified: nextModification())
                     if let error = synchronize(intent.name, nil, since: epoch) { return .failed(error) }
                 }
-                return try lookUp(intent.name).map { .published($0.file.attributes, leavesName: true) } ?? .lost
+                return try lookUp(intent.name).map { .published($0.file.attributes, oldNameRemains: true) } ?? .lost
             }
             let mayHaveMoved = blob == nil
             guard let blob = try existing(blob, name), try hasIntendedIdentity(blob, intent) else { return .lost }
@@ -54,7 +54,7 @@ extension StoreContext {
             let epoch = try area.publish(name, as: intent.name, replacing: current != nil)
             if let error = synchronize(intent.name, blob, since: epoch) { return .failed(error) }
             let attributes = try translating("read attributes") { () throws(Errno) in try blob.attributes() }
-            return .published(attributes, leavesName: current != nil)
+            return .published(attributes, oldNameRemains: current != nil)
         } catch {
             switch error {
             case .preconditionFailed, .targetIsDirectory, .targetIsSpecial, .parentIsFile: return .occupied

@@ -83,7 +83,7 @@ extension UploadLease {
             state.machine.epoch == epoch && state.machine.activity == .processing
         }
         if isProcessing { _ = try acknowledge() } else { try beginProcessing(marksDurably: false) }
-        try cutOff()
+        try truncateToReceived()
         do throws(StoreError) {
             return try publishUnderSomeName(publication)
         } catch {
@@ -97,7 +97,7 @@ extension UploadLease {
     }
 
     /// Truncates the blob after the received bytes, because the blob becomes the published file.
-    private func cutOff() throws(StoreError) {
+    private func truncateToReceived() throws(StoreError) {
         let (blob, received) = upload.monitor.withLock { ($0.blob, $0.machine.received) }
         guard let blob else { throw .superseded }
         let isLonger = try translating("truncate the upload") { () throws(Errno) in
@@ -160,12 +160,12 @@ extension UploadLease {
                 try decide(intent, publication.validated)
             }
             switch try context.place(intent, from: row.blob, blob) {
-            case .published(let attributes, let leavesName):
+            case .published(let attributes, let oldNameRemains):
                 let response = try publication.validated(intent.response, attributes).saved()
                 try upload.finish(
                     with: response,
                     publishedAs: FileRecord(intent, principal: row.upload.principal, attributes: attributes),
-                    leavesName: leavesName)
+                    oldNameRemains: oldNameRemains)
                 return response
             case .occupied:
                 // Another program has just created or changed a file with this name, so it is evaluated again.

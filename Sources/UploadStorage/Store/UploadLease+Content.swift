@@ -27,7 +27,7 @@ extension UploadLease {
             if completes { state.machine.endContent() }
             return needsBackgroundWork(state)
         }
-        if isBehind { keepPace() }
+        if isBehind { applyBackpressure() }
     }
 
     /// Waits until the usage of the principal has been counted, without holding the lock of the upload.
@@ -80,7 +80,7 @@ extension UploadLease {
 
     /// Starts digests and write-back in the background, and blocks the receiving thread while too many bytes are not on
     /// the disk yet.
-    private func keepPace() {
+    private func applyBackpressure() {
         let blob = upload.monitor.withLock { state -> (any Blob)? in
             guard state.machine.refusal(of: epoch) == nil, let blob = state.blob else { return nil }
             schedule(state.digests, over: blob, isStaged: false)
@@ -187,7 +187,7 @@ extension UploadLease {
     /// Discards the staged bytes.
     package func discardStaged() {
         upload.update { state in
-            if state.machine.discardStaged(as: epoch) { state.cutOffStaged() }
+            if state.machine.discardStaged(as: epoch) { state.truncateStaged() }
         }
     }
 

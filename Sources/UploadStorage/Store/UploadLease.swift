@@ -85,7 +85,7 @@ package final class UploadLease: Sendable {
             guard state.machine.epoch == epoch else { return (false, state.machine) }
             // The holder of the lease needs no notification.
             state.revocation = nil
-            if state.machine.discardStaged(as: epoch) { state.cutOffStaged() }
+            if state.machine.discardStaged(as: epoch) { state.truncateStaged() }
             return (true, state.machine)
         }
         if isCurrent && machine.activity == .processing {

@@ -133,7 +133,7 @@ struct UploadMachine: Hashable, Sendable {
     enum Claim: Hashable {
         case wait
         /// The target resource still processes the upload, and the time limit has passed.
-        case atWork
+        case stillProcessing
         /// Read the row and open the bytes, then claim again.
         case load
         /// Finish the publication or the processing that was interrupted, then claim again.
@@ -151,7 +151,7 @@ struct UploadMachine: Hashable, Sendable {
         // Returned only after all received bytes are durable, because the caller reports `durable` as the offset.
         if activity == .processing, durable >= received, isLate {
             leave(ticket)
-            return .atWork
+            return .stillProcessing
         }
         guard waiting.first == ticket, activity == .idle, !isExclusive else { return .wait }
         if needsLoading || needsSettling {
@@ -171,10 +171,10 @@ struct UploadMachine: Hashable, Sendable {
     /// - Parameter exclusive: whether other requests wait for the end of the new lease.
     /// - Returns: whether the caller must truncate the bytes after `received`.
     mutating func takeOver(exclusive: Bool) -> Bool {
-        let cutsOff = dropStaged()
+        let mustTruncate = dropStaged()
         revoke()
         isExclusive = exclusive
-        return cutsOff
+        return mustTruncate
     }
 
     /// Allows other requests to take the lease over. Has no effect if the lease has ended.
@@ -380,7 +380,7 @@ struct UploadMachine: Hashable, Sendable {
     mutating func record() { isRecorded = true }
 
     /// Notes that the row of the upload was removed.
-    mutating func forgetRecord() { (isRecorded, isDecided) = (false, false) }
+    mutating func clearRecord() { (isRecorded, isDecided) = (false, false) }
 
     /// The holder of the lease could not complete a decided publication. The next request completes it.
     mutating func leaveDecided() {
@@ -397,7 +397,7 @@ struct UploadMachine: Hashable, Sendable {
         if case .complete = phase { durable = received }
         (hasBytes, isDecided, isProcessingRecorded, isRowCurrent) = (false, false, false, true)
         activity = .idle
-        return takeReserved()
+        return removeReserved()
     }
 
     // MARK: Removal
@@ -443,17 +443,17 @@ struct UploadMachine: Hashable, Sendable {
         (isLoaded, hasBytes, isDecided, isStaging) = (false, false, false, false)
         (received, written, durable) = (0, 0, 0)
         activity = .idle
-        return takeReserved()
+        return removeReserved()
     }
 
-    private mutating func takeReserved() -> Int64 {
+    private mutating func removeReserved() -> Int64 {
         defer { reserved = 0 }
         return reserved
     }
 
     /// Releases the bytes that are reserved beyond the length or the offset in the row, and returns their number. The
     /// next ``OpenUpload`` of this upload begins with the length or the offset in the row.
-    mutating func takeSurplus() -> Int64 {
+    mutating func removeSurplus() -> Int64 {
         guard isLoaded, isUnfinished else { return 0 }
         let needed = recordedLength ?? durable
         defer { reserved = needed }

@@ -69,7 +69,7 @@ final class UploadRegistry: Sendable {
             state.entries[upload.id] = entry.users == 0 ? nil : entry
             return entry.users == 0
         }
-        if isLast { upload.returnSurplus() }
+        if isLast { upload.releaseSurplus() }
     }
 
     /// The object of an upload if the upload is in use; nil otherwise. This does not begin a use of the upload.

@@ -52,7 +52,7 @@ extension UploadStore {
             guard condition(try publishedFile(name).attributes) else { throw .preconditionFailed }
             try area.removePublished(name)
             // If this fails, the file is counted until the next sweep.
-            _ = try? forgetFile(name)
+            _ = try? removeFileRecord(name)
         }
     }
 }

@@ -80,7 +80,7 @@ extension UploadStore {
                 continue
             }
             do throws(StoreError) {
-                if try forgetIfVanished(name) { report.vanishedFiles += 1 }
+                if try removeRecordIfMissing(name) { report.missingFiles += 1 }
             } catch {
                 report.failures.append(error)
             }
@@ -88,15 +88,15 @@ extension UploadStore {
         return page.last.map { .files(after: $0.name) } ?? Self.done
     }
 
-    private func forgetIfVanished(_ name: PublishedName) throws(StoreError) -> Bool {
+    private func removeRecordIfMissing(_ name: PublishedName) throws(StoreError) -> Bool {
         try context.pathLocks.withLock(name) { () throws(StoreError) in
-            try area.isPublished(name) ? false : try forgetFile(name)
+            try area.isPublished(name) ? false : try removeFileRecord(name)
         }
     }
 
     /// Removes the record of a file that does not exist, and its size from the quota. The caller must hold the path
     /// lock of the name.
-    func forgetFile(_ name: PublishedName) throws(StoreError) -> Bool {
+    func removeFileRecord(_ name: PublishedName) throws(StoreError) -> Bool {
         guard let record = try catalog.file(name.path) else { return false }
         try catalog.commit(.removeFiles([record.name]))
         ledger.addPublished(-record.size, for: record.principal)

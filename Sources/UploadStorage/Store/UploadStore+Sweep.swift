@@ -152,8 +152,8 @@ extension UploadStore {
     /// Pauses after a batch, so that most transactions are free for waiting requests.
     /// - Returns: whether the store was closed meanwhile.
     private func pauseAfterBatch(begunAt begun: Int64) -> Bool {
-        let taken = SystemClock.monotonicNanoseconds() - begun
-        return registry.waitForClosing(nanoseconds: min(Self.removalPause * taken, Self.longestPause))
+        let duration = SystemClock.monotonicNanoseconds() - begun
+        return registry.waitForClosing(nanoseconds: min(Self.removalPause * duration, Self.longestPause))
     }
 
     /// An upload that is being removed, and its use, which lasts until the removal ends.
@@ -240,7 +240,7 @@ package struct SweepReport: Sendable, Hashable {
     /// The number of removed blobs that belonged to no upload.
     package var orphans = 0
     /// The number of records that were removed because their file no longer exists.
-    package var vanishedFiles = 0
+    package var missingFiles = 0
     /// The number of interrupted publications that were completed.
     package var settled = 0
     /// Seconds by which the wall clock jumped since the last sweep, negative for a jump backward; nil if it did not

@@ -31,8 +31,8 @@ extension UploadStore {
             case .complete: return .complete(record)
             case .invalid(let reason): throw .gone(reason: reason)
             case .receiving, .processing:
-                let (cutsOff, revocation) = state.revoking { $0.takeOver(exclusive: exclusive) }
-                if cutsOff { state.cutOffStaged() }
+                let (mustTruncate, revocation) = state.revoking { $0.takeOver(exclusive: exclusive) }
+                if mustTruncate { state.truncateStaged() }
                 return .lease(epoch: state.machine.epoch, record, revocation: revocation)
             }
         }

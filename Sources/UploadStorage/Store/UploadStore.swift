@@ -99,7 +99,7 @@ public final class UploadStore: Sendable {
     package func record(_ id: UploadID) throws(StoreError) -> UploadRecord {
         if let upload = registry.current(id), let record = upload.record {
             // Its row may have been removed already.
-            if let expiryTime, record.isForgotten(at: expiryTime) { throw .notFound }
+            if let expiryTime, record.isNoLongerKept(at: expiryTime) { throw .notFound }
             return record
         }
         guard let row = try catalog.row(id) else { throw .notFound }
@@ -129,7 +129,7 @@ public final class UploadStore: Sendable {
     /// Returns the totals of all rows; nil if a running operation may still change them.
     private func totals(with uploads: [OpenUpload]) -> CatalogTotals? {
         guard ledger.isExact, context.pathLocks.isEmpty, uploads.allSatisfy(\.isIdle) else { return nil }
-        for upload in uploads { upload.returnSurplus() }
+        for upload in uploads { upload.releaseSurplus() }
         var totals = CatalogTotals()
         totals.usage = ledger.entries
         totals.complete = finished.complete

@@ -41,7 +41,7 @@ package struct UploadRecord: Sendable, Hashable {
     }
 
     /// Returns whether the upload has ended and its final response is no longer kept.
-    func isForgotten(at now: Int64) -> Bool {
+    func isNoLongerKept(at now: Int64) -> Bool {
         switch phase {
         case .receiving, .processing: false
         case .complete, .invalid: expiresAt.map { $0 <= now } ?? false
