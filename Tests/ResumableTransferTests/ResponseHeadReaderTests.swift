@@ -46,9 +46,11 @@ import Testing
         #expect(head.fields["A"] == "b c d" && head.fields["B"] == "e")
     }
 
-    @Test("an invalid status line and status 101 are refused", arguments: [
-        "HTTP/1.1\r\n", "HTTP/1.1 20 OK\r\n", "HTTP/1.1 abc\r\n", "ICY 200 OK\r\n", "HTTP/1.1 101 X\r\n\r\n",
-    ])
+    @Test(
+        "an invalid status line and status 101 are refused",
+        arguments: [
+            "HTTP/1.1\r\n", "HTTP/1.1 20 OK\r\n", "HTTP/1.1 abc\r\n", "ICY 200 OK\r\n", "HTTP/1.1 101 X\r\n\r\n",
+        ])
     func refused(text: String) {
         let outcomes = read(text)
         guard case .refused(.protocolViolation)? = outcomes.first else {

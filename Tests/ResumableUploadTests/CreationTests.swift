@@ -85,7 +85,8 @@ import Testing
         arguments: Dialect.allCases
     )
     func unannounced(dialect: Dialect) {
-        let completeDecision = dialect.creation(complete: true, framing: .length(10)).decide(limits: unlimited, announces: false)
+        let completeDecision = dialect.creation(complete: true, framing: .length(10)).decide(
+            limits: unlimited, announces: false)
         // Up to version 6 the final response must contain the URL of the upload resource.
         #expect((completeDecision.createdPlan != nil) == (dialect < .interop7))
         #expect(completeDecision.plan?.completion == .atEnd)

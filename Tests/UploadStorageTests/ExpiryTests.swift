@@ -88,7 +88,8 @@ import Testing
         #expect(statistics.receiving == (try store.catalog.unfinishedRows()).count)
     }
 
-    @Test("expired uploads, finished or not, are removed faster than new uploads are created", arguments: [true, false])
+    @Test(
+        "expired uploads, finished or not, are removed faster than new uploads are created", arguments: [true, false])
     func keepsUp(_ areFinished: Bool) throws {
         let catalog = CatalogDouble()
         var configuration = StoreConfiguration(minFree: 0)

@@ -26,7 +26,8 @@ struct TrustedProxies: Sendable {
             origin = RequestOrigin(client: "\(node)", proxy: peer ?? "unix")
         }
         origin.scheme = commonValue(standard?.scheme, only("X-Forwarded-Proto", of: fields).flatMap(scheme))
-        origin.host = commonValue(standard?.host, only("X-Forwarded-Host", of: fields).flatMap(Authority.init(parsing:)))
+        origin.host = commonValue(
+            standard?.host, only("X-Forwarded-Host", of: fields).flatMap(Authority.init(parsing:)))
         origin.base = only("X-Forwarded-Prefix", of: fields).flatMap(PublicBase.init(prefix:)) ?? PublicBase()
         return origin
     }

@@ -88,7 +88,9 @@ enum ClientDefect: String, CaseIterable, Sendable {
             .appendsBehindOffset:
             ["4.3/cut"]
         case .sendsIfRangeWithWeakTag: ["14/weak-tag"]
-        case .appendsMeanwhile, .sendsRequestMeanwhile, .sendsAttachmentDisposition, .printsUploads, .breaksFields, .omitsLength: ["4.2/complete"]
+        case .appendsMeanwhile, .sendsRequestMeanwhile, .sendsAttachmentDisposition, .printsUploads, .breaksFields,
+            .omitsLength:
+            ["4.2/complete"]
         case .neverStops: ["4.3/error-for-ever"]
         case .sendsOneByteMore: ["4.2/complete", "4.3/cut"]
         default: []

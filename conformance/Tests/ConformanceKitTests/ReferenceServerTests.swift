@@ -98,7 +98,8 @@ struct ReferenceServerTests {
 
     static func run(
         _ defect: Defect?, only: [String] = [], limits: [(String, Int64)]? = nil, diskSize: Int64? = nil,
-        others: [(String, String)] = [("Authorization", "Bearer two")], with allowedBehavior: AllowedServerBehavior? = nil
+        others: [(String, String)] = [("Authorization", "Bearer two")],
+        with allowedBehavior: AllowedServerBehavior? = nil
     ) async throws -> RunReport {
         try await onThread {
             let server =

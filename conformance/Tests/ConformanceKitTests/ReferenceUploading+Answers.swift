@@ -81,7 +81,9 @@ extension ReferenceUploading {
             let known = maxAppendSize
             note(response.fields)
             try stopIfTooLarge()
-            if maxAppendSize == known, !client.has(.repeatsTooLarge) { maxAppendSize = max(1, min(count, maxAppendSize ?? .max) / 2) }
+            if maxAppendSize == known, !client.has(.repeatsTooLarge) {
+                maxAppendSize = max(1, min(count, maxAppendSize ?? .max) / 2)
+            }
             phase = upload == nil ? .create : .retrieve
             if known == nil, response.limits == nil, !hasDiscovered, !client.has(.skipsDiscovery) {
                 hasDiscovered = true

@@ -43,7 +43,9 @@ final class ReferenceUploading: ReferenceTransfer {
 
     func run() throws {
         try restore()
-        if client.allowedBehavior == .deletesUploadAtEnd { _ = try? exchange(Request("HEAD", target.target), at: target) }
+        if client.allowedBehavior == .deletesUploadAtEnd {
+            _ = try? exchange(Request("HEAD", target.target), at: target)
+        }
         if client.allowedBehavior == .sendsPreflights {
             let fields = [("Origin", "null"), ("Access-Control-Request-Method", "POST")]
             _ = try? exchange(Request("OPTIONS", target.target, fields), at: target)
@@ -80,7 +82,9 @@ final class ReferenceUploading: ReferenceTransfer {
     }
 
     private var mayStartOver: Bool {
-        let allowedBehaviors: [AllowedClientBehavior] = [.startsOver, .startsOverAfterFailure, .fallsBack, .sendsPreflights]
+        let allowedBehaviors: [AllowedClientBehavior] = [
+            .startsOver, .startsOverAfterFailure, .fallsBack, .sendsPreflights,
+        ]
         return client.allowedBehavior.map(allowedBehaviors.contains) == true && restarts < 3
     }
 
@@ -124,13 +128,16 @@ final class ReferenceUploading: ReferenceTransfer {
 
     private func create() throws -> Bool {
         let isComplete =
-            !client.has(.omitsLength) && client.allowedBehavior != .ignoresInterims && maxAppendSize.map { size <= $0 } ?? true
+            !client.has(.omitsLength) && client.allowedBehavior != .ignoresInterims
+            && maxAppendSize.map { size <= $0 } ?? true
         let isEmptyPart = size == 0 && client.has(.leavesEmptyIncomplete)
         var fields = fields(for: place) + [profile.completeness(isComplete && !isEmptyPart)]
         if !client.has(.omitsLength) {
             fields.append(("Upload-Length", "\(client.has(.statesOtherLength) ? size + 1 : size)"))
         }
-        if client.has(.sendsAttachmentDisposition) { fields.append(("Content-Disposition", "attachment; filename=\"a\"")) }
+        if client.has(.sendsAttachmentDisposition) {
+            fields.append(("Content-Disposition", "attachment; filename=\"a\""))
+        }
         if client.has(.breaksFields) { fields.append(("Not a token", "1")) }
         locations = []
         let connection = try connect(place)
