@@ -81,7 +81,7 @@ struct CheckCommand {
         } else {
             Console.output(
                 """
-                checked \(summary.uploads) uploads, \(summary.unfinished) of them unfinished, and \(summary.files) files: \
+                checked uploads: \(summary.uploads), unfinished: \(summary.unfinished); checked files: \(summary.files); \
                 \(summary.damages == 0 ? "no damage" : "damage findings: \(summary.damages)")
                 """)
         }

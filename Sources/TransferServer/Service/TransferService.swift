@@ -58,9 +58,9 @@ final class TransferService: RequestService {
         }
         guard let report else { return }
         log.warning(
-            "there are \(configuration.maximumConnections) connections (--max-connections): since the last report"
-                + " \(report.closed) were closed to make room and \(report.refused) new ones were refused"
-                + (largest.map { "; \($0.client) has the most, \($0.count)" } ?? ""))
+            "the number of connections is at its limit, \(configuration.maximumConnections) (--max-connections);"
+                + " since the last report: closed to make room: \(report.closed), refused: \(report.refused)"
+                + (largest.map { "; \($0.client) has the most: \($0.count)" } ?? ""))
     }
 
     func client(ofPeer peer: String?) -> ConnectionClient { trustedProxies.client(ofPeer: peer) }

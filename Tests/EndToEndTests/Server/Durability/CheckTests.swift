@@ -25,7 +25,7 @@ struct CheckTests {
         try withDirectory { server, _ in
             let run = try check(server.root)
             #expect(run.ending == .exited(0))
-            #expect(run.output == "checked 1 uploads, 1 of them unfinished, and 1 files: no damage\n", "\(run.output)")
+            #expect(run.output == "checked uploads: 1, unfinished: 1; checked files: 1; no damage\n", "\(run.output)")
             try server.restart()
             try check(server.root).expect(75, "a server uses")
             #expect(try server.stop() == .exited(0))

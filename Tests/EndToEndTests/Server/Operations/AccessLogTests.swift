@@ -181,9 +181,9 @@ struct AccessLogTests {
             let kept = try server.connectFast()
             for _ in 0..<3 { try server.connect().expectClosed() }
             let found = try lines(
-                server, 1, containing: "warning: there are 1 connections (--max-connections): since the last report 0")
+                server, 1, containing: "warning: the number of connections is at its limit, 1 (--max-connections)")
             #expect(found.count == 1)
-            #expect(found[0].hasSuffix("1 new ones were refused; 127.0.0.1 has the most, 1"))
+            #expect(found[0].hasSuffix("closed to make room: 0, refused: 1; 127.0.0.1 has the most: 1"))
             #expect(try kept.exchange(.get("/healthz")).status == 200)
         }
     }
