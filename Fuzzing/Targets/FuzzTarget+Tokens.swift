@@ -3,7 +3,7 @@ import HTTPSemantics
 @testable import TransferServer
 
 extension FuzzTarget {
-    /// Token files and the Authorization field: without a valid token every request is refused.
+    /// Token files and the Authorization field. A request without a valid token of the file must be refused.
     static let tokens = FuzzTarget(
         name: "tokens",
         dictionary: [
@@ -28,20 +28,22 @@ extension FuzzTarget {
                 try require(error.line >= 1 && !error.reason.isEmpty, "\(error)")
                 list = TokenList()
             }
-            try require(list.count <= input.count, "\(list.count) tokens")
+            try require(list.count <= input.count, "\(list.count) tokens from \(input.count) bytes")
             for token in list.tokens {
                 try require(token.digest.count == 32 && !token.scopes.isEmpty, "\(token)")
                 try require(list.token(withDigest: token.digest) == token, "\(token) is not found")
                 try require(token.prefixes.allSatisfy { !$0.isEmpty }, "\(token) has an empty prefix")
             }
             let guarding = TokenAuthorizer(list)
-            let target = try require(RequestTarget(parsing: "/files/a"), "no target")
+            let target = try require(RequestTarget(parsing: "/files/a"), "/files/a is not accepted as a request target")
             for value in [text, "Bearer not-in-any-list-\(text.utf8.count)", "Basic \(text)"] {
                 let head = RequestHead(method: .put, target: "/files/a", fields: ["Host": "h", "Authorization": value])
                 guard let identity = try? guarding.identify(head, target: target) else { continue }
-                // White space at the end is not part of the value.
+                // The token is the last word of the value. White space after it is ignored.
                 let known = value.split { $0 == " " || $0 == "\t" }.last.map { TokenList.digest(String($0)) } ?? []
-                try require(list.token(withDigest: known)?.name == identity.principal, "\(value) is accepted")
+                try require(
+                    list.token(withDigest: known)?.name == identity.principal,
+                    "\(value) is accepted, but the file does not have its token for \(identity.principal)")
             }
         })
 }

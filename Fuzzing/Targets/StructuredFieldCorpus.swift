@@ -1,8 +1,9 @@
 import Foundation
 
-/// The cases of httpwg/structured-field-tests, if they are available: in the directory of `ONWARD_FIXTURES`, or in
-/// `shared/fixtures` of a folder above this one.
+/// The test cases of the repository httpwg/structured-field-tests. They are read from the directory that the
+/// environment variable `ONWARD_FIXTURES` names, or else from `shared/fixtures` in a directory above this file.
 enum StructuredFieldCorpus {
+    /// Returns the field value of each test case, which can have several lines; empty if there are no test cases.
     static func lines() -> [[UInt8]] {
         guard let directory else { return [] }
         let names = (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []

@@ -3,7 +3,7 @@ package struct RoffPage {
     package let name: String
     package private(set) var text: String
 
-    /// The text for one command.
+    /// Creates the manual page of one command.
     package init(_ page: ManualPage, of program: ProgramManual) {
         self.init("\(program.name)-\(page.name)", page.summary, program)
         section("Synopsis")
@@ -21,7 +21,7 @@ package struct RoffPage {
         seeAlso([program.name] + others)
     }
 
-    /// The text for the program.
+    /// Creates the manual page of the program, which lists its commands.
     package init(overview program: ProgramManual) {
         self.init(program.name, program.summary, program)
         section("Synopsis")
@@ -109,7 +109,7 @@ package struct RoffPage {
         }
     }
 
-    /// Words in capitals become italic, options bold.
+    /// Returns the text with placeholders (words in capitals) in italic and options in bold.
     private static func placeholders(_ text: String) -> String {
         var result = ""
         var word = ""
@@ -144,13 +144,13 @@ package struct RoffPage {
 
     private static func quoted(_ title: String) -> String { "\"\(escaped(title))\"" }
 
-    /// Escapes a line of text, so that its beginning is not read as a request.
+    /// Escapes a line of text. A period or an apostrophe at its beginning would otherwise begin a command of roff.
     private static func line(_ text: String) -> String {
         let escaped = escaped(text)
         return escaped.hasPrefix(".") || escaped.hasPrefix("'") ? "\\&" + escaped : escaped
     }
 
-    /// Escapes text, so that hyphens and quotes have the same meaning for a shell when a reader copies them.
+    /// Escapes text, so that a reader can copy it from the page to a shell: hyphens and quotes stay ASCII characters.
     package static func escaped(_ text: String) -> String {
         var result = ""
         for character in text {

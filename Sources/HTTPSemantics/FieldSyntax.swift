@@ -34,7 +34,7 @@ extension UInt8 {
     /// `attr-char` of RFC 8187 §3.2.1.
     var isAttributeCharacter: Bool { isTokenCharacter && self != 0x2A && self != 0x27 && self != 0x25 }
 
-    /// The value of a hexadecimal digit of either case.
+    /// The value of the byte as a hexadecimal digit in upper or lower case; nil if it is not a digit.
     var hexDigitValue: UInt8? {
         switch self {
         case 0x30...0x39: self - 0x30
@@ -44,12 +44,12 @@ extension UInt8 {
         }
     }
 
-    /// ASCII letters in lower case; every other byte as it is.
+    /// The byte in lower case if it is an ASCII letter; otherwise the same byte.
     var asciiLowercased: UInt8 { (0x41...0x5A).contains(self) ? self | 0x20 : self }
 }
 
-/// Byte-wise operations on strings. Field syntax is defined on octets, so grapheme clusters (CR LF is one) and
-/// canonical equivalence must not matter.
+/// Byte-wise operations on strings. The syntax of fields is defined on bytes. Swift's own operations work on grapheme
+/// clusters, such as CR LF, and compare strings by canonical equivalence, so they would give other results.
 extension String {
     /// The string with ASCII letters in lower case; other characters stay untouched.
     var asciiLowercased: String {
@@ -80,7 +80,8 @@ extension String {
     /// Whether the string is a non-empty `token` (RFC 9110 §5.6.2).
     var isToken: Bool { !utf8.isEmpty && utf8.allSatisfy(\.isTokenCharacter) }
 
-    /// The string as `quoted-string` (RFC 9110 §5.6.4). The caller must ensure that it is a valid field value.
+    /// The string as `quoted-string` (RFC 9110 §5.6.4). The caller must ensure that the string is a valid
+    /// field value.
     var quoted: String {
         var bytes: [UInt8] = [0x22]
         for byte in utf8 {

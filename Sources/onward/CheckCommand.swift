@@ -121,7 +121,7 @@ struct CheckSettings {
         },
         CommandOption(
             flag: "digests", group: "Options",
-            "print the SHA-256 of every published file in the format of\nsha256sum, to compare it with that of a copy"
+            "print the SHA-256 of every published file in the format of\nsha256sum, to compare the files with a copy of them"
         ) { $0.shouldPrintDigests = true },
         CommandOption(flag: "json", group: "Options", "print one JSON object on each line") { $0.isJSON = true },
     ]

@@ -28,7 +28,7 @@ struct ServeSettings {
         return (certificateFile, keyFile)
     }
 
-    /// Creates the handler for files. If pages of all origins may read files, they may also embed them.
+    /// Creates the handler for files. With `--cors-origin *` pages of all origins may read files and also embed them.
     func filesHandler(of store: UploadStore) -> FilesHandler {
         FilesHandler(
             store: store, showsActiveTypes: showsActiveTypes,
@@ -47,7 +47,7 @@ struct ServeSettings {
         },
         CommandOption(
             "listen", "HOST:PORT", group: "General", repeatable: true,
-            "address to listen on, or unix:PATH; repeatable; in the environment\nseparated by spaces [default: 127.0.0.1:8080]"
+            "address to listen on, or unix:PATH; repeatable. ONWARD_LISTEN contains\nall addresses, separated by spaces [default: 127.0.0.1:8080]"
         ) { settings, value throws(OptionError) in
             settings.listeners.append(try address(value))
         },
@@ -74,7 +74,7 @@ struct ServeSettings {
         // Behind a proxy
         CommandOption(
             "public-url", "URL", group: proxies,
-            "base URL under which clients reach this server, such as\nhttps://files.example/inbox; it begins every Location that the\nserver sends"
+            "base URL under which clients reach this server, such as\nhttps://files.example/inbox; every Location that the server sends\nbegins with it"
         ) { settings, value throws(OptionError) in
             guard let base = PublicBase(url: value) else {
                 throw OptionError(
@@ -84,7 +84,7 @@ struct ServeSettings {
         },
         CommandOption(
             "trust-proxy", "CIDR", group: proxies, repeatable: true,
-            "network of proxies whose Forwarded and X-Forwarded-… are used,\nsuch as 10.0.0.0/8 or fd00::/8, in addition to this machine and\nUnix sockets; repeatable"
+            "network of trusted proxies, such as 10.0.0.0/8 or fd00::/8: the\nserver uses the fields Forwarded and X-Forwarded-… that they send.\nThis machine and Unix sockets are always trusted; repeatable"
         ) { settings, value throws(OptionError) in
             guard let block = AddressBlock(parsing: value) else {
                 throw OptionError(
@@ -95,7 +95,7 @@ struct ServeSettings {
         },
         CommandOption(
             "interim", "on|off", group: proxies,
-            "whether to send 104 responses. If a proxy cannot handle them, use\noff, or let the proxy add 'Onward-Interim: off' to each request\n[default: on]"
+            "whether to send interim responses with status 104 (Upload Resumption\nSupported). If a proxy cannot handle them, use off, or let the proxy\nadd 'Onward-Interim: off' to each request\n[default: on]"
         ) { settings, value throws(OptionError) in
             guard value == "on" || value == "off" else { throw OptionError("'\(value)' is neither on nor off") }
             settings.server.sendsInterimResponses = value == "on"
@@ -109,12 +109,12 @@ struct ServeSettings {
 
         CommandOption(
             flag: "require-length", group: "Protocol",
-            "answer 411 if chunked content would complete an upload whose\nlength is unknown. Use it behind a proxy that ends chunked\ncontent as if it were complete even if the client was cut off"
+            "answer 411 if chunked content would complete an upload whose\nlength is unknown. Use it behind a proxy that ends chunked\ncontent as if it were complete when the connection of the client\nbreaks"
         ) { $0.server.requiresLength = true },
 
         CommandOption(
             flag: "reject-form-data", group: "Protocol",
-            "refuse multipart/form-data (415), which curl -F and HTML forms\nsend: the file would be the entire form"
+            "refuse multipart/form-data (415), which curl -F and HTML forms\nsend. Without this option PUT stores the entire form as the file"
         ) { $0.rejectsFormData = true },
 
         // Limits
@@ -143,7 +143,7 @@ struct ServeSettings {
         },
         CommandOption(
             "quota", "SIZE", group: limits,
-            "maximum size of files and unfinished uploads of each principal\n(the NAME of a token; without tokens, all clients together)"
+            "maximum total size of the files and unfinished uploads of each\nprincipal (the NAME of a token; without tokens, all clients\ntogether)"
         ) { settings, value throws(OptionError) in
             settings.store.quotaPerPrincipal = try positive(Quantity.bytes(value))
         },
@@ -254,7 +254,7 @@ struct ServeSettings {
         },
         CommandOption(
             flag: "explain", group: "Logging",
-            "log for each request with content why it got no 104 or cannot be\nresumed. A client that sends Onward-Explain: ?1 gets the reason in\nthe response, also without this option"
+            "for each request with content that gets no 104 or cannot be resumed,\nlog the reason. A client that sends Onward-Explain: ?1 gets the\nreason in the response, also without this option"
         ) { $0.server.explains = true },
     ]
 
@@ -274,10 +274,10 @@ struct ServeSettings {
         if let directive = server.cacheControl.sharingDirective, !allowsPublicReading {
             throw OptionError(
                 tokenFile == nil
-                    ? "--cache-control with \(directive) needs --token-file and --public-read; without tokens leave"
-                        + " \(directive) out: shared caches may use max-age"
-                    : "--cache-control with \(directive) would let caches give files to clients without a token; leave"
-                        + " \(directive) out, or allow public reading with --public-read")
+                    ? "--cache-control with \(directive) needs --token-file and --public-read; without tokens omit"
+                        + " \(directive): shared caches also use max-age"
+                    : "--cache-control with \(directive) would let caches give files to clients without a token; omit"
+                        + " \(directive), or allow public reading with --public-read")
         }
         let limits = server.limits
         func require(_ low: Int64?, _ lowName: String, atMost high: Int64?, _ highName: String) throws(OptionError) {

@@ -6,9 +6,9 @@ extension OnwardConformance {
         "onward-conformance", version: "0.2.0", date: "2026-11-22",
         "verify implementations of Resumable Uploads for HTTP",
         """
-        Tests implementations of the IETF draft "Resumable Uploads for HTTP" from outside. Each
-        case lists the requirements that it covers. For each failure the report shows the bytes
-        that prove it.
+        Tests implementations of the IETF draft "Resumable Uploads for HTTP" over the network.
+        Each case lists the requirements that it covers. For each failure the report shows the
+        bytes that prove it.
         """,
         commands: [ServerCommand.page, ClientCommand.page, ProxyCommand.page, MatrixCommand.page, list],
         conclusion: ManualSection(
@@ -84,8 +84,9 @@ extension ProxyCommand {
         """
         Tests the proxy at URL. With --upstream-port this command is also the server behind the
         proxy; otherwise it uses the server that is deployed behind the proxy. The report shows
-        how the proxy handles interim responses, bodies, interruptions and early responses, and
-        ends with the recommended settings.
+        how the proxy handles interim responses, content, interruptions, and responses that the
+        server sends before it has received all content. The report ends with the
+        recommended settings.
         """,
         options: ProxyOptions.table.map(\.manual),
         sections: [

@@ -1,6 +1,6 @@
 import CommandLineInterface
 
-/// The options of reports, and their values.
+/// The options `--strict`, `--json`, `--junit` and `--html` of the commands `server` and `client`, and their values.
 struct Reporting: Sendable {
     var strict = false
     var json: String?

@@ -90,8 +90,14 @@ enum ClientManual {
                 ("0", "done"),
                 ("64", "wrong usage"),
                 ("65", "the source has changed since its upload began"),
-                ("66", "the source does not exist or cannot be opened, or there is no\nsuch state"),
-                ("69", "the server refused permanently or lost acknowledged bytes, or the host does not exist"),
+                (
+                    "66",
+                    "the source does not exist or cannot be opened, or the STATE of\nresume or cancel does not exist"
+                ),
+                (
+                    "69",
+                    "the server refused the request permanently or lost acknowledged\nbytes, or the host does not exist"
+                ),
                 ("70", "internal error"),
                 ("74", "local I/O error"),
                 (

@@ -1,14 +1,16 @@
 import HTTPSemantics
 
-/// A request of the client, with the response to it.
+/// A request that the tested client sent to a scripted server, and the data of the response to it.
 struct ScriptedRequest: FieldSection, Sendable {
     enum Kind: String, Sendable {
         case creation
         /// A request with content and without fields of the draft.
         case plain
+        /// A request for the offset of an upload.
         case retrieval
         case append
         case cancellation
+        /// A request with `OPTIONS` that does not create an upload.
         case discovery
         case download
         /// A request that is of none of the other kinds.
@@ -26,7 +28,7 @@ struct ScriptedRequest: FieldSection, Sendable {
     let target: String
     let fields: Fields
     let kind: Kind
-    /// The number of requests of this kind, including this one.
+    /// The number of requests of this kind that the scenario has received so far, including this one.
     let count: Int
     /// The version of the draft that the request states.
     let profile: Profile
@@ -38,7 +40,7 @@ struct ScriptedRequest: FieldSection, Sendable {
     var start: Int64 = 0
     /// The number of bytes of content that were read.
     var received: Int64 = 0
-    /// The number of bytes that arrived after the response.
+    /// The number of bytes that the server discarded, for example after the response.
     var discarded: Int64 = 0
     /// Whether the content was read to its end.
     var isContentComplete = false
@@ -50,14 +52,15 @@ struct ScriptedRequest: FieldSection, Sendable {
     var status: Int?
     /// The offset that the final response reported.
     var reportedOffset: Int64?
-    /// The completeness that the final response reported.
+    /// Whether the final response reported that the upload is complete; nil if it did not report it.
     var reportedCompleteness: Bool?
     /// The time at which the response was sent or the connection ended.
     var answeredAt: Int64?
 
     var offset: Int64? { integer("Upload-Offset") }
     var length: Int64? { integer("Upload-Length") }
-    /// The completeness that the request states, according to its version.
+    /// Whether the request states that its content completes the upload. In old versions of the draft the
+    /// field has the inverse value.
     var isComplete: Bool? { boolean(profile.completenessName).map { $0 != profile.isInverse } }
     var contentLength: Int64? { single("Content-Length").flatMap { Int64($0) } }
     /// Whether the request contains credentials. Cookies are ignored, because they belong to a host, not to a port

@@ -1,7 +1,8 @@
 import HTTPSemantics
 import SystemCalls
 
-/// A client and an upstream of the harness, with the tested proxy between them. One thread uses it.
+/// The client and the upstream server of the harness, with the tested proxy between them. A test of one property of
+/// the proxy is a probe. Only one thread may use a bench.
 final class ProxyBench {
     let settings: ProxySettings
     let endpoint: Endpoint
@@ -11,9 +12,11 @@ final class ProxyBench {
     private let listener: FileDescriptor
     /// The port of the scripted upstream.
     let upstreamPort: UInt16
+    /// A name that differs between runs, so that requests of an earlier run are not confused with those of this run.
     private let run = String(UInt64(SystemClock.realtimeNanoseconds()) & 0xFFFF_FFFF, radix: 36)
     private var probes = 0
 
+    /// The request field that contains the name of the probe.
     static let probeField = "Conformance-Probe"
 
     /// - Throws: ``RunFailure`` if the settings are invalid, or the port is not free.
@@ -25,7 +28,7 @@ final class ProxyBench {
         } catch {
             throw RunFailure("cannot listen on \(address): \(address.explanation(of: error))")
         }
-        guard case .tcp(_, let chosen) = socket.address else { throw RunFailure("no port") }
+        guard case .tcp(_, let chosen) = socket.address else { throw RunFailure("the upstream has no port") }
         try self.init(settings, FileDescriptor(owning: socket.release()), chosen)
     }
 
@@ -39,7 +42,7 @@ final class ProxyBench {
         self.endpoint = endpoint
     }
 
-    /// Returns a bench with the same upstream and a proxy at another URL.
+    /// Returns a bench that has the same upstream, but tests the proxy at another URL.
     func leading(to url: String) throws -> ProxyBench {
         var other = settings
         other.url = url
@@ -76,7 +79,7 @@ final class ProxyBench {
             endpoint, timeout: timeout + .seconds(3), transcript: transcript, observer: observations)
     }
 
-    /// Waits for the request of the current probe at the upstream.
+    /// Waits until the proxy forwards the request of the current probe to the upstream.
     /// - Returns: nil if it does not arrive in time.
     func awaitRequest(within limit: Duration? = nil) -> UpstreamConnection? {
         let deadline = Deadline(in: limit ?? timeout)

@@ -4,7 +4,7 @@ import Testing
 
 @testable import ConformanceKit
 
-/// The protocol suite: runs all scenarios of the harness with the client executable of this package.
+/// The client part of the protocol suite: all scenarios of the harness test the client executable of this package.
 @Suite("onward put and get", .timeLimit(.minutes(15)))
 struct OnwardClientTests {
     /// Options of the client, and the scenarios that run against a client with these options.
@@ -16,7 +16,8 @@ struct OnwardClientTests {
         static let reports = Reports<Self, ClientReport> { try await $0.run() }
 
         private func run() async throws -> ClientReport {
-            // A process may pause for seconds on a loaded machine; few scenarios wait for the complete timeout.
+            // A shorter timeout could end while a process pauses for seconds on a loaded machine. This one costs little
+            // time, because few scenarios wait until it ends.
             let options = "--retries 2 --stall-timeout 5s --quiet --header 'Authorization: Bearer test'"
             let executable = try ExecutableLocation.onward()
             let uploadOptions = self == .parts ? "--careful --append-size 60000 --digest" : ""

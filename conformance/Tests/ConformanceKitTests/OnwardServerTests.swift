@@ -6,7 +6,7 @@ import Testing
 
 @testable import ConformanceKit
 
-/// The protocol suite: runs all cases of the harness with the server executable of this package.
+/// The server part of the protocol suite: all cases of the harness test the server executable of this package.
 @Suite("onward serve", .timeLimit(.minutes(15)))
 struct OnwardServerTests {
     /// Cases that the standard configuration skips, and the configuration in which each of them has to pass.

@@ -8,8 +8,8 @@ enum ResumeCommand {
         "resume", "resume interrupted transfers", usage: "[OPTIONS] [STATE]",
         """
         Resumes all interrupted transfers, or one. STATE is a name that 'onward status' prints,
-        or the path of a state file. Credentials are not saved, nor are --header fields that
-        may be secret: give them again.
+        or the path of a state file. Credentials and --header fields that may be secret are not
+        saved: give them again.
         """,
         options: ClientSettings.resumeOptions, operands: ClientManual.states)
 

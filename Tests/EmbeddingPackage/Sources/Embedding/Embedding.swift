@@ -5,12 +5,14 @@ import TransferServer
 /// read wrongly. The program exits with 1 if a request is handled wrongly.
 @main
 enum Embedding {
+    /// The end of the head of a request with chunked content.
     private static let head = "Host: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+    /// Two requests that the handler must not receive. The Content-Length of the first one is malformed.
     private static let smuggled =
         "PUT /inbox/smuggled HTTP/1.1\r\nHost: localhost\r\nContent-Length: +45\r\n\r\n"
         + "GET /inbox/smuggled HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
-    /// The bytes to send, the expected calls of the target, and the expected status of the last answer.
+    /// The bytes to send, the expected calls of the handler, and the expected status of the last response.
     private static func cases() -> [(name: String, sent: String, calls: [Recorder.Call], status: Int)] {
         let hello = Array("hello".utf8)
         return [
@@ -24,7 +26,10 @@ enum Embedding {
                 "PUT /inbox/b HTTP/1.1\r\n\(head)5\r\nhello\r\n0\r\n\r\nGET /inbox/c HTTP/1.1\r\nHost: localhost\r\n\r\n",
                 [.init(path: "/inbox/b", content: hello), .init(path: "/inbox/c", content: [])], 200
             ),
-            ("NUL for the empty line", "PUT /inbox/d HTTP/1.1\r\n\(head)5\r\nhello\r\n0\r\n\0\r\n\(smuggled)", [], 400),
+            (
+                "NUL instead of the empty line",
+                "PUT /inbox/d HTTP/1.1\r\n\(head)5\r\nhello\r\n0\r\n\0\r\n\(smuggled)", [], 400
+            ),
             (
                 "NUL in a trailer", "PUT /inbox/e HTTP/1.1\r\n\(head)5\r\nhello\r\n0\r\n\0X: y\r\n\r\n\(smuggled)", [],
                 400
@@ -33,8 +38,11 @@ enum Embedding {
                 "NUL between requests", "PUT /inbox/f HTTP/1.1\r\n\(head)5\r\nhello\r\n0\r\n\r\n\0\r\n\(smuggled)",
                 [.init(path: "/inbox/f", content: hello)], 400
             ),
-            ("a malformed length", smuggled, [], 400),
-            ("two codings", "PUT /inbox/g HTTP/1.1\r\nTransfer-Encoding: gzip\r\n\(head)0\r\n\r\n\(smuggled)", [], 501),
+            ("a malformed Content-Length", smuggled, [], 400),
+            (
+                "two transfer codings",
+                "PUT /inbox/g HTTP/1.1\r\nTransfer-Encoding: gzip\r\n\(head)0\r\n\r\n\(smuggled)", [], 501
+            ),
         ]
     }
 
@@ -61,7 +69,8 @@ enum Embedding {
                 if isRight { continue }
                 failures += 1
                 print(
-                    "embedding: \(name), in pieces: \(isInPieces): \(recorder.calls) \(recorder.detectedChanges) \(answer)"
+                    "embedding: \(name), byte by byte: \(isInPieces): \(recorder.calls)"
+                        + " \(recorder.detectedChanges) \(answer)"
                 )
             }
         }

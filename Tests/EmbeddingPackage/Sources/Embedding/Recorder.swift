@@ -1,7 +1,8 @@
 import Synchronization
 import TransferServer
 
-/// A target that records what it receives, and makes its own requests while it is called.
+/// A handler that records the requests that it receives. After each upload it also runs ``OtherClient``, to check that
+/// the server does not change the data that other sockets of the process receive.
 final class Recorder: TargetHandler {
     struct Call: Equatable, Sendable {
         var path: String
@@ -12,7 +13,7 @@ final class Recorder: TargetHandler {
     private let failures = Mutex<[String]>([])
 
     var calls: [Call] { received.withLock { $0 } }
-    /// The changes that the client on libmicrohttpd's thread detected.
+    /// The errors of ``OtherClient``, which runs on the thread of libmicrohttpd; empty if its data arrives unchanged.
     var detectedChanges: [String] { failures.withLock { $0 } }
 
     func methods(of target: Target) -> [Method] { [.get, .put] }

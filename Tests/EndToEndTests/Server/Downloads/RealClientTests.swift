@@ -63,7 +63,8 @@ struct RealClientTests {
     func download(_ download: Download) throws {
         try withServer { server in
             try server.place(Self.content, as: download.fileName)
-            // Each connection ends after this number of bytes: the third or fourth one transfers the last bytes.
+            // The proxy ends each connection after this number of bytes: the third or fourth connection transfers the
+            // last bytes. axel downloads with two connections at a time.
             let proxy = try FaultProxy(to: server.port) {
                 FaultProxy.Fault(
                     kind: download.cut, direction: .toClient, after: download == .axel ? 1_300_000 : 2_500_000)
@@ -104,7 +105,8 @@ struct RealClientTests {
         let error: String?
     }
 
-    /// The result of each mode of `tus.mjs`.
+    /// Runs `tus.mjs`, which uploads with the given protocol of tus-js-client in several variants.
+    /// - Returns: the outcome of each variant.
     private func outcomes(_ server: ServerProcess, protocol mode: String) throws -> [Outcome] {
         let checkout = try #require(getenv("ONWARD_TUS_JS").map { String(cString: $0) })
         let source = server.directory.path + "/source"
@@ -125,7 +127,7 @@ struct RealClientTests {
 
     @Test(
         "VER-23 VER-24: every upload that tus-js-client reports as successful is published",
-        .enabled(if: getenv("ONWARD_TUS_JS") != nil, "ONWARD_TUS_JS names no checkout of tus-js-client"),
+        .enabled(if: getenv("ONWARD_TUS_JS") != nil, "ONWARD_TUS_JS, the path of tus-js-client, is not set"),
         arguments: ["ietf-draft-03", "ietf-draft-05"])
     func tus(mode: String) throws {
         try withServer { server in
@@ -146,8 +148,8 @@ struct RealClientTests {
     }
 
     @Test(
-        "tus-js-client in its default mode, tus 1.0, reports the setting to change, and uploads nothing",
-        .enabled(if: getenv("ONWARD_TUS_JS") != nil, "ONWARD_TUS_JS names no checkout of tus-js-client"))
+        "the error of tus-js-client in its default mode (tus 1.0) names the setting to change; nothing is uploaded",
+        .enabled(if: getenv("ONWARD_TUS_JS") != nil, "ONWARD_TUS_JS, the path of tus-js-client, is not set"))
     func tusByDefault() throws {
         try withServer { server in
             for outcome in try outcomes(server, protocol: "tus-v1") {

@@ -98,7 +98,7 @@ struct FramingTests {
             ("TLS", "\u{16}\u{3}\u{1}\0\u{5}hello", [400]),
             ("H11-22 NUL before a request", "\0\r\nGET /files/f HTTP/1.1\r\nHost: localhost\r\n\r\n", [400]),
             ("H11-22 NUL before a field", head("\0X: y"), [400]),
-            ("H11-22 NUL for the empty line", "PUT /files/f HTTP/1.1\r\nHost: localhost\r\n\0\r\n", [400]),
+            ("H11-22 NUL instead of the empty line", "PUT /files/f HTTP/1.1\r\nHost: localhost\r\n\0\r\n", [400]),
             ("H11-22 bare CR before a request", "\rGET /files/f HTTP/1.1\r\nHost: localhost\r\n\r\n", [400]),
             ("H11-22 bare LF before a request", "\nGET /files/f HTTP/1.1\r\nHost: localhost\r\n\r\n", [400]),
             ("H11-18 many lines", head(String(repeating: "a:\r\n", count: 2000) + "X: y"), [431]),

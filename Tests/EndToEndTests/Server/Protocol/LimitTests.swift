@@ -7,7 +7,7 @@ import Testing
 @Suite("Limits", .serialized, .blocking)
 struct LimitTests {
     @Test(
-        "LIM-01 LIM-02 INT-05: an upload that is too large is refused before any content, with the limits",
+        "LIM-01 LIM-02 INT-05: if an upload is too large, a 413 with the limits is sent before any content is read",
         arguments: [true, false])
     func tooLarge(byContentLength: Bool) throws {
         try withServer("--max-size", "100") { server in
@@ -39,7 +39,7 @@ struct LimitTests {
         }
     }
 
-    @Test("LIM-03 SEC-11: content of unknown length is stopped at the maximum")
+    @Test("LIM-03 SEC-11: content of unknown length is refused as soon as it exceeds --max-size")
     func unknownLength() throws {
         try withServer("--max-size", "100K") { server in
             let connection = try server.connect()
@@ -75,7 +75,7 @@ struct LimitTests {
         }
     }
 
-    @Test("LIM-04: chunked content counts for --max-append-size")
+    @Test("LIM-04: --max-append-size also applies to chunked content")
     func maxAppendChunked() throws {
         try withServer("--max-append-size", "10") { server in
             let location = try server.begin()
@@ -88,7 +88,7 @@ struct LimitTests {
             #expect(response.status == 413)
             let offset = try #require(try server.retrieve(location).offset)
             #expect(offset <= 10)
-            #expect(response.offset == offset, "the refusal has the offset at which the upload continues")
+            #expect(response.offset == offset, "the refusal reports the offset from which the client can continue")
         }
     }
 
@@ -110,7 +110,7 @@ struct LimitTests {
         }
     }
 
-    @Test("LIM-06: the bytes of an interrupted request are kept, even below --min-append-size")
+    @Test("LIM-06: the bytes of an interrupted request are kept, even if they are fewer than --min-append-size")
     func minAppendInterrupted() throws {
         try withServer("--min-append-size", "10") { server in
             let location = try server.begin()
@@ -186,7 +186,9 @@ struct LimitTests {
         }
     }
 
-    @Test("LIM-17: a resource without uploads announces no limits", arguments: ["/healthz", "/readyz", "/nothing"])
+    @Test(
+        "LIM-17: a resource that accepts no uploads announces no limits",
+        arguments: ["/healthz", "/readyz", "/nothing"])
     func unsupported(target: String) throws {
         try withServer { server in
             let response = try server.exchange(Request("OPTIONS", target))
