@@ -1,7 +1,8 @@
 import HTTPSemantics
 
 extension FuzzTarget {
-    /// Range, Content-Range and the multipart layout. An input is a size in eight bytes, then the lines of the field.
+    /// Range, Content-Range and the multipart layout. An input is a size in eight bytes, then the field lines
+    /// of Range or the value of Content-Range.
     static let ranges = FuzzTarget(
         name: "ranges",
         maximumLength: 1024,
@@ -31,7 +32,7 @@ extension FuzzTarget {
                 if let set = ByteRangeSet(fieldLines: lines) { try checkResolution(of: set, size: size) }
             }
             if let range = ContentRange(parsing: reader.text) {
-                try require(ContentRange(parsing: range.serialized) == range, "\(range) comes back changed")
+                try require(ContentRange(parsing: range.serialized) == range, "\(range) differs after a round trip")
                 if let bytes = range.range {
                     try require(bytes.lowerBound >= 0 && !bytes.isEmpty, "\(range) is empty")
                     try require(bytes.upperBound <= range.size ?? .max, "\(range) ends after its size")
@@ -41,15 +42,17 @@ extension FuzzTarget {
 
     private static func checkResolution(of set: ByteRangeSet, size: Int64) throws(Violation) {
         guard case .satisfiable(let ranges) = set.resolve(size: size) else { return }
-        try require((1...16).contains(ranges.count), "\(ranges.count) ranges")
+        try require((1...16).contains(ranges.count), "\(ranges.count) ranges instead of 1 to 16")
         var total: Int64 = 0
         for range in ranges {
-            try require(range.lowerBound >= 0 && range.upperBound <= size && !range.isEmpty, "\(range) of \(size)")
+            try require(
+                range.lowerBound >= 0 && range.upperBound <= size && !range.isEmpty,
+                "\(range) is empty or not within \(size) bytes")
             let (sum, overflows) = total.addingReportingOverflow(range.upperBound - range.lowerBound)
             try require(!overflows && sum <= size, "\(ranges) are more than \(size) bytes")
             total = sum
             let field = try require(ContentRange(range: range, size: size), "\(range) of \(size) has no Content-Range")
-            try require(ContentRange(parsing: field.serialized) == field, "\(field) comes back changed")
+            try require(ContentRange(parsing: field.serialized) == field, "\(field) differs after a round trip")
         }
         guard let parts = MultipartByteRanges(boundary: "boundary", ranges: ranges, size: size, contentType: "a/b")
         else {

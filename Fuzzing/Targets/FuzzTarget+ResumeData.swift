@@ -36,8 +36,10 @@ extension FuzzTarget {
         do throws(TransferError) { again = try ResumeData(value.record) } catch {
             throw Violation("\(value) cannot be written: \(error)")
         }
-        try require(again.record == value.record, "\(value) comes back changed")
-        try require((try? ResumeData(again.data))?.record == value.record, "\(value) comes back changed from its bytes")
+        try require(again.record == value.record, "\(value) differs after a round trip")
+        try require(
+            (try? ResumeData(again.data))?.record == value.record,
+            "\(value) differs after a round trip through its bytes")
         try require(value.position >= 0 && value.total.map { $0 >= value.position } ?? true, "\(value)")
         if let path = value.path { try require(path.hasPrefix("/"), "\(path) is not absolute") }
         try require(value.request.fields.firstInvalid == nil, "\(value) would send an invalid field")
@@ -75,11 +77,11 @@ extension FuzzTarget {
                 else {
                     throw Violation("\(saved) cannot be written and read")
                 }
-                try require(again.resumeData.record == saved.resumeData.record, "\(saved) comes back changed")
+                try require(again.resumeData.record == saved.resumeData.record, "\(saved) differs after a round trip")
                 // Data of version 1 may be written in another form.
                 var same = saved
                 same.resumeData = again.resumeData
-                try require(again == same, "\(saved) comes back changed")
+                try require(again == same, "\(saved) differs after a round trip")
                 let name = FilePath(saved.identity.name) + StateFile.suffix
                 try require(!name.bytes.contains(0x2F) && !name.bytes.contains(0), "\(name) is no name")
                 try require(name.bytes.count <= 255, "\(name) is too long")

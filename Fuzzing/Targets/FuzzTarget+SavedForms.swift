@@ -57,6 +57,6 @@ extension FuzzTarget {
         let written = form.savedBytes
         try require(written.count <= bytes.count, "\(bytes.count) bytes became \(written.count)")
         guard let again = try? Form(savedBytes: written) else { throw Violation("\(form) cannot be read again") }
-        try require(isEqual(form, again), "\(form) comes back changed")
+        try require(isEqual(form, again), "\(form) differs after a round trip")
     }
 }

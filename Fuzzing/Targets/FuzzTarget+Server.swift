@@ -1,16 +1,18 @@
 import TestSupport
 
 extension FuzzTarget {
-    /// Bytes on a connection to a server without tokens, which every program on this machine may use.
+    /// An input is the bytes that a client sends to a server without tokens. Every program on this machine may use such
+    /// a server.
     ///
-    /// The server responds with HTTP/1.1 and closes the connection, serves later connections, accesses nothing outside its
-    /// root, and publishes nothing of an incomplete upload.
+    /// The check: the server responds with HTTP/1.1 and closes the connection, serves later connections, accesses
+    /// nothing outside its root, and publishes nothing of an incomplete upload.
     static let server = FuzzTarget(
         name: "server", maximumLength: 8192, dictionary: RequestText.dictionary,
         seeds: { generator in serverSeeds(&generator, tokens: [nil]) },
         check: { input throws(Violation) in try open.process(Array(input)) })
 
-    /// Bytes on a connection to a server with tokens. The seeds contain only one of them, which allows reading.
+    /// An input is the bytes that a client sends to a server with tokens. The seeds contain only one valid token; it
+    /// allows reading.
     static let guardedServer = FuzzTarget(
         name: "guarded-server", maximumLength: 8192, dictionary: RequestText.dictionary + [ServerUnderTest.readerToken],
         seeds: { generator in

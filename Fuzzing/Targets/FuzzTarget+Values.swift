@@ -28,28 +28,32 @@ extension FuzzTarget {
         check: { input throws(Violation) in
             var reader = InputReader(input)
             let now = HTTPDate(secondsSinceEpoch: reader.integer())
-            try require(HTTPDate(parsing: now.serialized, relativeTo: now) == now, "\(now) comes back changed")
+            try require(HTTPDate(parsing: now.serialized, relativeTo: now) == now, "\(now) differs after a round trip")
             let text = reader.text
             if let date = HTTPDate(parsing: text, relativeTo: now) {
-                try require(HTTPDate(parsing: date.serialized, relativeTo: now) == date, "\(date) comes back changed")
+                try require(
+                    HTTPDate(parsing: date.serialized, relativeTo: now) == date, "\(date) differs after a round trip")
             }
             if let type = MediaType(parsing: text) {
-                try require(MediaType(parsing: type.serialized) == type, "\(type.serialized) comes back changed")
+                try require(
+                    MediaType(parsing: type.serialized) == type, "\(type.serialized) differs after a round trip")
                 try require(Fields.isValidValue(type.serialized), "\(type.serialized.debugDescription) may not be sent")
                 try require(type.matches(type.essence), "\(type.essence) does not match itself")
             }
             if let tag = EntityTag(parsing: text) {
-                try require(EntityTag(parsing: tag.serialized) == tag, "\(tag.serialized) comes back changed")
+                try require(EntityTag(parsing: tag.serialized) == tag, "\(tag.serialized) differs after a round trip")
                 try require(tag.weakMatches(tag) && tag.strongMatches(tag) != tag.isWeak, "\(tag.serialized)")
             }
             if let authority = Authority(parsing: text) {
                 try require(
-                    Authority(parsing: authority.serialized) == authority, "\(authority.serialized) comes back changed")
+                    Authority(parsing: authority.serialized) == authority,
+                    "\(authority.serialized) differs after a round trip")
             }
             let lines = reader.lines
             if let digests = DigestField(fieldLines: lines) {
                 try require(
-                    DigestField(fieldLines: [digests.serialized]) == digests, "\(digests.serialized) comes back changed"
+                    DigestField(fieldLines: [digests.serialized]) == digests,
+                    "\(digests.serialized) differs after a round trip"
                 )
             }
             if let weights = DigestPreferences(fieldLines: lines)?.weights {

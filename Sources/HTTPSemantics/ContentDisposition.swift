@@ -4,7 +4,7 @@
 package struct ContentDisposition: Sendable, Hashable {
     /// `attachment`, `inline` or another type, in lower case.
     package let type: String
-    /// The decoded name: of `filename*` if that is present and valid, else of `filename`.
+    /// The decoded value of `filename*` if that is present and valid, otherwise the value of `filename`.
     package let filename: String?
 
     /// A type that is not a token becomes `attachment`, because recipients handle unknown types as attachments (RFC
@@ -30,8 +30,8 @@ package struct ContentDisposition: Sendable, Hashable {
     /// The field value: `filename` if that can express the name, otherwise an ASCII approximation as `filename` for old
     /// recipients, followed by the name as `filename*`.
     ///
-    /// Any name can be given: it cannot end or change the field, because control characters, quotes and backslashes are
-    /// replaced or percent-encoded.
+    /// Any name is allowed. It cannot end the field or add a parameter, because control characters, quotes and
+    /// backslashes are replaced or percent-encoded.
     package var serialized: String {
         guard let filename else { return type }
         let approximation = ContentDisposition.asciiApproximation(of: filename)

@@ -1,5 +1,5 @@
-/// Why a request is rejected because its head or framing is invalid. The connection must be closed after the response,
-/// because the end of the request is unknown.
+/// The reason for which a request with an invalid head or framing is rejected. The connection must be closed after the
+/// response, because the end of the request is unknown.
 package struct FramingRefusal: Error, Hashable, Sendable {
     /// 400, 413, 414, 431, 501 or 505.
     package let status: Status
@@ -29,7 +29,7 @@ extension FramingRefusal {
     /// The chunked coding is malformed (RFC 9112 section 7.1).
     package static let malformedChunk = FramingRefusal.badRequest(
         "malformed-chunk",
-        "A chunk has no valid size, an extension that is malformed or too long, or no CRLF where one is needed.")
+        "A chunk has an invalid size, an extension that is malformed or too long, or no CRLF where one is needed.")
     /// The trailer section is malformed (RFC 9112 section 7.1.2).
     package static let malformedTrailer = FramingRefusal.badRequest(
         "malformed-trailer",

@@ -91,7 +91,7 @@ struct CheckCommand {
         let root = DisplayText.printable(settings.root)
         let message =
             switch error {
-            case .inUse: "a server uses \(root); stop it, or check a copy"
+            case .inUse: "a server uses \(root); stop it, or check a copy of the directory"
             case .newerSchema(let version): "\(root) was written by a newer version of onward (schema \(version))"
             case .unusableRoot(let reason), .foreignData(let reason), .damaged(let reason): "\(root): \(reason)"
             default: "\(root): \(error)"

@@ -50,7 +50,7 @@ enum ServeCommand {
         var configuration = settings.store
         configuration.interruptedResponse = .init(
             ProblemDetails(
-                status: 500, detail: "The server ended while the target worked on the upload.",
+                status: 500, detail: "The server stopped while it processed the complete upload.",
                 code: "target-interrupted"))
         configuration.validated = FilesHandler.validated
         // If unfinished uploads do not expire, only stored responses do.

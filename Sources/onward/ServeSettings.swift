@@ -17,6 +17,7 @@ struct ServeSettings {
     var store = StoreConfiguration()
     var tokenFile: String?
     var allowsPublicReading = false
+    /// Whether browsers may show files of active types, such as HTML, SVG and PDF (`--inline`).
     var showsActiveTypes = false
     var rejectsFormData = false
     private var certificateFile: String?

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 @Suite struct ProblemDetailsTests {
-    @Test("PRB-03: the document has its media type, and its status member equals the status")
+    @Test("PRB-03: the media type is application/problem+json, and the member status equals the status")
     func members() {
         let problem = ProblemDetails(
             type: "https://iana.org/assignments/http-problem-types#mismatching-upload-offset", title: "Offset mismatch",
@@ -21,7 +21,7 @@ import Testing
         #expect(String(decoding: problem.json(), as: UTF8.self) == expected)
     }
 
-    @Test("PRB-03: the title of a plain problem is the phrase of its status")
+    @Test("PRB-03: the title of a problem without a type is the reason phrase of its status")
     func blank() {
         let json = String(decoding: ProblemDetails(status: .notFound).json(), as: UTF8.self)
         #expect(json == #"{"type":"about:blank","title":"Not Found","status":404}"#)

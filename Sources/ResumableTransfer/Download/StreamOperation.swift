@@ -113,7 +113,7 @@ final class StreamOperation: DownloadingOperation {
         case .hasChanged:
             TransferError(
                 .sourceChanged,
-                "The server sent other content, or content without a validator, after a part was delivered.")
+                "The server sent other content, or content without a validator, after the caller had received a part.")
         case .overrun: TransferError(.protocolViolation, "The response is longer than its head stated.")
         }
     }

@@ -44,7 +44,7 @@ final class TicketClaim: Sendable {
         }
     }
 
-    /// Claims the transfer of data with a ticket. Data of earlier generations is superseded.
+    /// Claims the transfer that data with a ticket belongs to. Data of earlier generations is superseded.
     static func claim(_ ticket: ResumeTicket, in directory: FileDescriptor) throws(Errno) -> Outcome {
         let file: FileDescriptor
         do throws(Errno) {

@@ -1,7 +1,7 @@
 import Foundation
 import SystemCalls
 
-/// The directory for tickets and for partial files without a destination.
+/// The directory of the tickets (``ResumeTicket``) and of the partial files of downloads without a destination.
 struct TransferStorage: Sendable {
     let path: FilePath
 
@@ -30,8 +30,8 @@ struct TransferStorage: Sendable {
     ///
     /// If no file can be created, resume data is issued without a ticket, so that a full disk does not lose a transfer.
     /// - Parameter generation: the generation of the data that is to be issued.
-    /// - Returns: the ticket of that data, with a later generation if that one was superseded; `nil` if no file can be
-    ///   created.
+    /// - Returns: a ticket for that data. If `generation` was superseded, the ticket has a later generation. `nil` if
+    ///   no file can be created.
     func issueTicket(for id: UUID, generation: Int) -> ResumeTicket? {
         guard let directory = try? open() else { return nil }
         var ticket = ResumeTicket(id: id, generation: generation)
@@ -59,10 +59,10 @@ struct TransferStorage: Sendable {
         }
     }
 
-    /// Claims the transfer of resume data. If several transfers, in any processes, try at the same time, only one
-    /// succeeds.
-    /// - Parameter hasTicket: whether the data has a ticket. Data of checkpoints has none. It stays valid after other
-    ///   data was used, but only one transfer at a time can use it.
+    /// Claims the transfer that resume data belongs to, so that no other transfer can use the data now. If several
+    /// transfers, in any processes, try at the same time, only one succeeds.
+    /// - Parameter hasTicket: whether the data has a ticket. Data of checkpoints has none: this data stays valid after
+    ///   other data of the transfer was used, but only one transfer at a time can use it.
     /// - Parameter createsFile: whether a missing file is created for data without a ticket. Downloads need no file,
     ///   because their partial files are locked.
     /// - Returns: `nil` for data without a ticket if there is no file, or none can be created. The transfer then runs

@@ -75,7 +75,7 @@ public struct TransferStore: Sendable {
         if text.utf8.first == UInt8(ascii: ".") { text = "%2E" + text.dropFirst() }
         guard !text.isEmpty, text.utf8.count <= maxStemLength else {
             throw TransferError(
-                .invalidRequest, "The name of an entry must not be empty, and have at most \(maxStemLength) bytes.")
+                .invalidRequest, "The name of an entry must have 1 to \(maxStemLength) bytes.")
         }
         return FilePath(text)
     }

@@ -204,8 +204,8 @@ public struct FilesHandler: TargetHandler {
 extension ProblemDetails {
     static let form = ProblemDetails(
         status: 415,
-        detail: "Forms are not supported, because the file would be the entire form. Send the file itself as the"
-            + " content, with curl -T instead of curl -F.",
+        detail: "Forms are not supported, because the stored file would contain the entire form. Send the file itself"
+            + " as the content, with curl -T instead of curl -F.",
         code: "unsupported-media-type")
     static let nameTaken = ProblemDetails(
         status: 403, detail: "A file with this name exists, and the token allows only new names.",

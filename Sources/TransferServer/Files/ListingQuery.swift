@@ -56,9 +56,10 @@ extension ProblemDetails {
     init(_ refusal: ListingQuery.Refusal) {
         let detail =
             switch refusal {
-            case .invalidLimit: "limit must be a number from 1 to \(ListingQuery.maxLimit) and occur only once."
+            case .invalidLimit:
+                "The parameter limit must be a number from 1 to \(ListingQuery.maxLimit) and occur once."
             case .invalidCursor:
-                "after must be a percent-encoded name, as in the link to the next page, and occur only once."
+                "The parameter after must be a percent-encoded name, as in the link to the next page, and occur once."
             }
         self.init(status: 400, detail: detail, code: refusal.rawValue)
     }

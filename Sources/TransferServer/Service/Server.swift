@@ -239,7 +239,7 @@ public final class Server: Sendable {
             // A failure that persists is logged once in 15 minutes.
             for failure in Set(report.failures.map { "\($0)" }).sorted() where reported[failure, default: 0] <= seconds
             {
-                log.warning("maintenance of the store: \(failure)")
+                log.warning("maintenance of the store failed: \(failure)")
                 reported[failure] = seconds + 900
             }
             if reported.count > 100 { reported = [:] }

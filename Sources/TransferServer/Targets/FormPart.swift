@@ -60,7 +60,7 @@ public struct FormPart: Sendable {
     ///   `StoreError` if it cannot be read.
     public func text(atMost limit: Int) async throws -> String {
         guard let text = String(validating: try await content(atMost: limit), as: UTF8.self) else {
-            throw ContentRejection(.malformedForm("the content of a text is not UTF-8"))
+            throw ContentRejection(.malformedForm("the text of a part is not UTF-8"))
         }
         return text
     }

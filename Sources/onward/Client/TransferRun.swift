@@ -97,8 +97,8 @@ struct TransferRun: Sendable {
     private var olderStateAdvice: String? {
         guard let position = state.savedPosition else { return nil }
         return
-            "An earlier state is still usable, at \(Amount.bytes(position)). When the state can be saved again, run the"
-            + " same command to resume from there."
+            "An earlier state is still usable: it was saved at \(Amount.bytes(position)). When the state can be saved"
+            + " again, run the same command to resume from there."
     }
 
     /// Returns the advice for a source that has changed.
@@ -119,8 +119,8 @@ struct TransferRun: Sendable {
             return isKept ? unsentAdvice : "The same command sends it again from the beginning."
         case .notAllowed where failure.response == 407:
             return """
-                Give user and password of the proxy in its URL, percent-encoded if need be:
-                https_proxy=http://USER:PASSWORD@HOST:PORT, http_proxy for http URLs.
+                Give the user and the password in the URL of the proxy, with special characters percent-encoded:
+                https_proxy=http://USER:PASSWORD@HOST:PORT. For http URLs, set http_proxy in the same way.
                 """
         case .notAllowed where failure.code == TransferError.Code.proxyRefused.rawValue:
             return "Set no_proxy=HOST in the environment to connect to HOST without the proxy."

@@ -5,7 +5,7 @@ extension Outcome {
         case .pass: nil
         case .fail(let finding), .warn(let finding): "expected \(finding.expected), seen: \(finding.seen)"
         case .skipped(let reason): "skipped: \(reason)"
-        case .blocked(let id): "blocked by \(id)"
+        case .blocked(let id): "blocked: \(id) did not pass"
         case .setup(let finding): "not verified: expected \(finding.expected), seen: \(finding.seen)"
         case .harness(let text): "internal error of the harness: \(text)"
         }

@@ -40,8 +40,8 @@ package final class DeploymentRun {
             check("body", "Body with a length", progress) { try self.body($0, isChunked: false) }
             check("body-chunked", "Body without a length", progress) { try self.body($0, isChunked: true) }
             check("abort", "Client closes the connection", progress) { try self.abort($0, isChunked: false) }
-            check("abort-chunked", "Client closes; no body length", progress) { try self.abort($0, isChunked: true) }
-            check("take-over", "Time of a takeover", progress, takeOver)
+            check("abort-chunked", "Client closes; chunked body", progress) { try self.abort($0, isChunked: true) }
+            check("take-over", "Resuming a stuck upload", progress, takeOver)
             check("early-answer", "Response during a body", progress, earlyAnswer)
             check("range", "Range and If-Range", progress, ranges)
         } catch let setup as SetupFailure {

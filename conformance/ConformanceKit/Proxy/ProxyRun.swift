@@ -45,7 +45,7 @@ package final class ProxyRun {
                 try self.abort(isChunked: false, byReset: false)
             }
             check("abort-reset", "Client resets", progress) { try self.abort(isChunked: false, byReset: true) }
-            check("abort-chunked", "Client closes; no body length", progress) {
+            check("abort-chunked", "Client closes; chunked body", progress) {
                 try self.abort(isChunked: true, byReset: false)
             }
             check("early-answer", "Response during a body", progress) { try self.earlyAnswer() }

@@ -57,7 +57,7 @@ package struct ProxyVerdict: Sendable, Equatable {
         case .limited(let maximum)?:
             limit(
                 "interim responses: on, but no more than \(maximum) for one request (Onward limits them for requests from proxies); "
-                    + "otherwise `Onward-Interim: off`")
+                    + "if the server sends more, turn them off (Onward: `Onward-Interim: off` set by the proxy)")
         case .firstOnly?:
             limit("interim responses: on; only the first one is forwarded, so clients get no progress")
         case .late?:

@@ -19,7 +19,7 @@ enum UncoveredRequirements {
         ("an idle timeout takes longer than a run should take", ["SEC-07"]),
         ("needs a target that scans content", ["SEC-12"]),
         ("needs a cache in front of the server", ["CCH-02"]),
-        ("runs the test suite of another project, which tests a parser and not a server", ["STF-12"]),
+        ("is a test suite of another project, which tests a parser and not a server", ["STF-12"]),
         ("a server cannot observe the memory of a client", ["CLI-25"]),
         ("needs a source that is still being written, but the command gets a complete file", ["CLI-29"]),
         ("needs a source of unknown length, but the command gets a file", ["CLI-27"]),

@@ -39,7 +39,7 @@ enum AppendCases {
             let (upload, request) = try t.newUploadWithRequest(t.part)
             let remaining = t.bytes(t.part, from: t.part)
             let response = try t.appending(upload, at: Int64(t.part), complete: true, .bytes(remaining))
-            try t.expectSuccess(response, "of the target")
+            try t.expectSuccess(response, "from the target")
             try t.expect(t.profile.isComplete(response) != false, "no ?0 in the response", response.summary)
             try t.expectFile(of: response, to: request, t.bytes(t.part * 2))
         },
@@ -74,7 +74,7 @@ enum AppendCases {
             for content in [Request.Content.bytes([]), .none] {
                 let (upload, request) = try t.newUploadWithRequest(t.part)
                 let response = try t.appending(upload, at: Int64(t.part), complete: true, content)
-                try t.expectSuccess(response, "of the target")
+                try t.expectSuccess(response, "from the target")
                 try t.expect(t.profile.isComplete(response) != false, "no ?0 in the response", response.summary)
                 try t.expectFile(of: response, to: request, t.bytes(t.part))
             }

@@ -54,7 +54,7 @@ enum ConcurrencyCases {
             try t.expectSuccess(second.readResponse(), "to the append at the offset reported")
             try t.expectState(of: upload, offset: Int64(offset + t.part * 2))
             let finished = try t.appending(upload, at: Int64(offset + t.part * 2), complete: true, .bytes([]))
-            try t.expectSuccess(finished, "of the target")
+            try t.expectSuccess(finished, "from the target")
             try t.expectFile(of: finished, to: request, t.bytes(offset + t.part * 2))
         },
         Case(

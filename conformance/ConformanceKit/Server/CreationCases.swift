@@ -52,7 +52,7 @@ enum CreationCases {
             let content = t.bytes(t.part)
             let request = t.creation(complete: true, .bytes(content))
             let response = try t.exchange(request)
-            try t.expectSuccess(response, "of the target")
+            try t.expectSuccess(response, "from the target")
             try t.expectFile(of: response, to: request, content)
         },
     ]
@@ -73,7 +73,7 @@ enum CreationCases {
         ) { t in
             let request = t.creation(complete: true, .bytes([]))
             let response = try t.exchange(request)
-            try t.expectSuccess(response, "of the target")
+            try t.expectSuccess(response, "from the target")
             try t.expect(t.profile.isComplete(response) != false, "no ?0 in the final response", response.summary)
             try t.expectFile(of: response, to: request, [])
         },
@@ -85,7 +85,7 @@ enum CreationCases {
             let chunks = [Array(content[..<1]), Array(content[1..<t.part]), Array(content[t.part...])]
             let request = t.creation(complete: true, .chunks(chunks))
             let response = try t.exchange(request)
-            try t.expectSuccess(response, "of the target")
+            try t.expectSuccess(response, "from the target")
             try t.expect(t.profile.isComplete(response) != false, "no ?0 in the final response", response.summary)
             try t.expectFile(of: response, to: request, content)
         },
@@ -117,7 +117,7 @@ enum CreationCases {
         ) { t in
             let first = try t.newUpload(t.part)
             let second = try t.newUpload(t.part * 2)
-            try t.expect(first.endpoint != second.endpoint, "two Locations", first.location)
+            try t.expect(first.endpoint != second.endpoint, "two different Locations", first.location)
             try t.expectState(of: first, offset: Int64(t.part))
             try t.expectState(of: second, offset: Int64(t.part * 2))
         },
@@ -214,7 +214,8 @@ enum CreationCases {
                 upload.location)
         },
         Case(
-            "4.2/other-method", .info, "4.2.1", "The responses to creations with other methods are noted.",
+            "4.2/other-method", .info, "4.2.1",
+            "The responses to creations with other methods are recorded, without a verdict.",
             covers: "CRE-08", needs: ["4.2/create-empty"]
         ) { t in
             for method in ["POST", "PUT", "PATCH"] where method != t.subject.method {

@@ -10,7 +10,7 @@ enum DigestCases {
             let complete = t.bytes(t.part * 3)
             for field in [t.digest(sha256: complete), t.digest(sha512: complete)] {
                 let response = try t.upload(t.part * 3, with: ("Repr-Digest", field))
-                try t.expectSuccess(response, "of the target to the correct digest")
+                try t.expectSuccess(response, "from the target for the correct digest")
             }
         },
         Case(
@@ -75,7 +75,7 @@ enum DigestCases {
             covers: "DIG-03", needs: ["4.4/finish"]
         ) { t in
             let response = try t.upload(t.part * 3, with: ("Want-Repr-Digest", "sha-512=3, sha-256=10"))
-            try t.expectSuccess(response, "of the target")
+            try t.expectSuccess(response, "from the target")
             let field = try t.require(
                 DigestField(fieldLines: response.fields.values("Repr-Digest")), "Repr-Digest", response.summary)
             try t.expect(

@@ -35,7 +35,7 @@ enum DownloadCases {
             "long-suffix", "A suffix range that is longer than the file is the complete file.", "RNG-05", "bytes=-5000",
             0..<1000),
         range(
-            "huge-end", "A last position beyond 64 bits is handled as beyond the end.", "RNG-21",
+            "huge-end", "A last position beyond 64 bits is handled like one beyond the end of the file.", "RNG-21",
             "bytes=990-99999999999999999999", 990..<1000),
         range("one-byte", "A range of one byte gets 206 with this byte.", "RNG-09", "bytes=0-0", 0..<1),
         range("unit-case", "The range unit is compared without regard to case.", "RNG-02", "BYTES=2-4", 2..<5),
@@ -107,7 +107,8 @@ enum DownloadCases {
                 response.summary)
         },
         Case(
-            "14/many", .may, "RFC 9110 14.2", "Many overlapping ranges do not get a multiple of the file.",
+            "14/many", .may, "RFC 9110 14.2",
+            "The response to many overlapping ranges is not many times as large as the file.",
             covers: "RNG-11",
             needs: ["14/single"]
         ) { t in
@@ -191,7 +192,7 @@ enum DownloadCases {
         ) { t in
             let first = try t.strongTag(of: t.finishedFile(1000))
             let second = try t.strongTag(of: t.finishedFile(999))
-            try t.expect(first != second, "two entity tags", first)
+            try t.expect(first != second, "two different entity tags", first)
         },
         Case(
             "14/replaced", .must, "RFC 9110 8.8",
@@ -205,13 +206,13 @@ enum DownloadCases {
             var second = t.creation(complete: true, .bytes([UInt8](repeating: 0x62, count: 8 << 20)))
             second.target = first.target
             let place = t.subject.endpoint.at(first.target)
-            try t.setup { try t.expectSuccess(t.exchange(first), "of the target") }
+            try t.setup { try t.expectSuccess(t.exchange(first), "from the target") }
             let connection = try t.connect(to: place)
             let request = Request("GET", place.target, t.subject.extraFields)
             try connection.send(request)
             // The file is larger than the socket buffers, so the server is still sending it.
             _ = try connection.awaitHead(within: t.subject.timeout)
-            try t.setup { try t.expectSuccess(t.exchange(second), "of the target") }
+            try t.setup { try t.expectSuccess(t.exchange(second), "from the target") }
             // The server may abort the download. The case ends here, because no bytes are mixed.
             guard let file = try? connection.readResponse() else { return }
             try t.expect(Set(file.content) == [0x61], "the bytes of one file", "bytes of both")
@@ -260,7 +261,7 @@ extension CaseContext {
         return try setup {
             let request = creation(complete: true, .bytes(bytes(size)))
             let response = try exchange(request)
-            try expectSuccess(response, "of the target")
+            try expectSuccess(response, "from the target")
             return try fileURL(of: response, to: request)
         }
     }

@@ -178,7 +178,7 @@ enum FramingCases {
             // The server may answer the request after the content. If the content has no end, this request is part of
             // the content and gets no response.
             let maximum = leniency.contains(.waiting) ? 1 : 2
-            try t.expect(answers.count <= maximum, "no response to content", "\(answers.count) responses")
+            try t.expect(answers.count <= maximum, "no response to bytes of the content", "\(answers.count) responses")
             if first.isSuccessful, let second = answers.second {
                 try t.expect(
                     second.status != 400, "a response to the request after the content", second.summary)

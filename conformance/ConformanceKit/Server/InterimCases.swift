@@ -113,7 +113,7 @@ enum InterimCases {
             try t.expect(
                 statuses.contains(100), "100 before any content", statuses.isEmpty ? "nothing" : "\(statuses)")
             try connection.send(content)
-            try t.expectSuccess(connection.readResponse(), "of the target")
+            try t.expectSuccess(connection.readResponse(), "from the target")
         },
         Case(
             "5/refusal-without-continue", .should, "RFC 9110 10.1.1",
@@ -141,7 +141,8 @@ enum InterimCases {
             }
         },
         Case(
-            "5/unknown-expectation", .info, "RFC 9110 10.1.1", "The response to an unknown expectation is noted.",
+            "5/unknown-expectation", .info, "RFC 9110 10.1.1",
+            "The response to an unknown expectation is recorded, without a verdict.",
             covers: "INT-09", needs: ["4.2/complete"]
         ) { t in
             let request = t.creation(complete: true, .bytes(t.bytes(t.part))).with("Expect", "the-unexpected")
@@ -237,7 +238,7 @@ extension CaseContext {
     func expectUnannounced(_ request: Request, _ why: String) throws {
         let response = try exchange(request)
         try expect(response.announcements.isEmpty, "no 104 \(why)", response.announcements.first?.summary ?? "")
-        try expect(response.isSuccessful, "2xx of the target \(why)", response.summary)
+        try expect(response.isSuccessful, "2xx from the target \(why)", response.summary)
     }
 
     /// Sends the head of an append whose content has one byte more than ``slowContent``.

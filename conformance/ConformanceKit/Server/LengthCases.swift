@@ -135,7 +135,7 @@ enum LengthCases {
         ) { t in
             let request = t.creation(complete: true, length: 0, .bytes([]))
             let response = try t.exchange(request)
-            try t.expectSuccess(response, "of the target")
+            try t.expectSuccess(response, "from the target")
             try t.expectFile(of: response, to: request, [])
             try t.expect(t.profile.isComplete(response) != false, "no ?0 in the final response", response.summary)
         },

@@ -20,7 +20,8 @@ enum LimitCases {
                 "Accept-Patch: application/partial-upload", response.fields["Accept-Patch"] ?? "none")
         },
         Case(
-            "4.1.4/options-asterisk", .info, "4.1.4", "The limits in the response to OPTIONS * are noted.",
+            "4.1.4/options-asterisk", .info, "4.1.4",
+            "The limits in the response to OPTIONS * are recorded, without a verdict.",
             covers: "LIM-15"
         ) { t in
             let response = try t.exchange(Request("OPTIONS", "*", t.profile.versionFields + t.subject.extraFields))
@@ -44,7 +45,8 @@ enum LimitCases {
         },
         Case(
             "4.1.4/other-resource", .info, "4.1.4",
-            "The response to OPTIONS on a resource that accepts no uploads is noted.", covers: "LIM-17"
+            "The response to OPTIONS on a resource that accepts no uploads is recorded, without a verdict.",
+            covers: "LIM-17"
         ) { t in
             let target = "/.well-known/no-such-resource"
             let response = try t.exchange(Request("OPTIONS", target, t.profile.versionFields + t.subject.extraFields))
@@ -162,7 +164,7 @@ enum LimitCases {
             let limit = try t.limit("min-size")
             guard limit > 1 else { throw t.skip("no content is below the limit") }
             let response = try t.exchange(t.creation(complete: true, .bytes(t.bytes(Int(limit) - 1))))
-            try t.expectSuccess(response, "of the target to \(limit - 1) bytes")
+            try t.expectSuccess(response, "from the target for \(limit - 1) bytes")
             t.note(response.announcements.isEmpty ? "no 104 is sent" : "104 is sent")
         },
     ]

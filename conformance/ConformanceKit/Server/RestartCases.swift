@@ -29,7 +29,7 @@ enum RestartCases {
             try t.expectState(of: upload, offset: Int64(t.part))
             let content = Request.Content.bytes(t.bytes(t.part, from: t.part))
             let response = try t.appending(upload, at: Int64(t.part), complete: true, content)
-            try t.expectSuccess(response, "of the target")
+            try t.expectSuccess(response, "from the target")
             try t.expectFile(of: response, to: request, t.bytes(t.part * 2))
         },
         Case(

@@ -71,7 +71,7 @@ enum VersionCases {
             ) { t in
                 let upload = try t.newUpload(t.part)
                 let response = try t.appending(upload, at: Int64(t.part), complete: nil, .bytes(t.bytes(t.part)))
-                try t.expectSuccess(response, "of the target")
+                try t.expectSuccess(response, "from the target")
                 let head = try t.exchange(t.retrieval(upload), with: upload)
                 try t.expect(
                     t.profile.isComplete(head) == true || head.status == 404, "the upload complete", head.summary)
@@ -119,7 +119,7 @@ enum VersionCases {
                 profile: profile
             ) { t in
                 let response = try t.exchange(t.creation(complete: true, .bytes(t.bytes(t.part))))
-                try t.expectSuccess(response, "of the target")
+                try t.expectSuccess(response, "from the target")
                 guard let announced = response.announcements.first?.location else { throw t.skip("no 104 is sent") }
                 try t.expect(response.location == announced, "Location: \(announced)", response.summary)
             },
@@ -177,7 +177,7 @@ enum VersionCases {
                 let content = Request.Content.bytes(t.bytes(t.part, from: t.part))
                 let response = try t.appending(
                     upload, at: Int64(t.part), complete: true, content, in: t.subject.defaultProfile)
-                try t.expectSuccess(response, "of the target")
+                try t.expectSuccess(response, "from the target")
             },
         ].filter { $0.ranks.contains(profile.rank) }
     }

@@ -136,7 +136,7 @@ package final class RawConnection {
 
     /// Ends the output of the connection (FIN).
     package func endOutput() {
-        transcript.note("the harness ends its side", on: number)
+        transcript.note("the harness closes its side of the connection", on: number)
         socket?.endOutput()
     }
 

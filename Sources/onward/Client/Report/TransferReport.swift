@@ -125,7 +125,7 @@ final class TransferReport: Sendable {
             if let contentCoding {
                 let name = DisplayText.printable(identity.path.description)
                 let coding = DisplayText.printable(contentCoding)
-                write("onward \(command): \(name) is stored as the server sent it, coded as \(coding)")
+                write("onward \(command): \(name) is stored as the server sent it, with the content coding \(coding)")
             }
             state.identity = nil
         }

@@ -147,7 +147,7 @@ struct DownloadDestinationTests {
         expectSame([UInt8](try Data(contentsOf: URL(filePath: root + "/a"))), file.bytes)
     }
 
-    @Test("a storage directory that cannot be used ends a download that has no destination")
+    @Test("a download without a destination fails if the storage directory cannot be used")
     func storage() async throws {
         let fixture = try UploadFixture { $0.storageDirectory = "/dev/null/storage" }
         let server = try ScriptedServer { try $1.respond(200, [:], "x") }

@@ -22,7 +22,7 @@ struct StalledDownloadTests {
                 try reply.begin(200, file.fields.merging(["Content-Length": "\(file.bytes.count)"]))
                 try reply.send(raw: [UInt8](file.bytes[..<1_000_000]))
                 if staysOpen { reply.stall() } else { reply.close() }
-            // Nothing arrives while the client waits for its next try, either.
+            // After the close the client sends a second request. It gets no response, so again nothing arrives.
             case 2 where !staysOpen: reply.stall()
             default: try file.serve(request, reply)
             }

@@ -47,7 +47,9 @@ struct ContentCodingTests {
         let home = try CommandHome()
         let run = try home.run("get", "--json", server.url + "/page.html", "-o", home.path + "/page.html")
         try run.expect(0)
-        #expect(run.errors.contains("page.html is stored as the server sent it, coded as gzip"), "\(run.errors)")
+        #expect(
+            run.errors.contains("page.html is stored as the server sent it, with the content coding gzip"),
+            "\(run.errors)")
         #expect(try run.awaitEvent("completed").text("contentCoding") == "gzip")
     }
 }

@@ -7,7 +7,7 @@ import Testing
 /// `make test-clients` installs the programs and runs these tests.
 @Suite(
     "Clients of other projects", .serialized, .blocking,
-    .enabled(if: getenv("ONWARD_CLIENTS") != nil, "make test-clients runs it"))
+    .enabled(if: getenv("ONWARD_CLIENTS") != nil, "make test-clients runs these tests"))
 struct RealClientTests {
     private static let scripts = "/" + #filePath.split(separator: "/").dropLast(4).joined(separator: "/") + "/Clients"
     /// A sound file that ffmpeg can read: 44 bytes of header, then samples.
@@ -21,7 +21,7 @@ struct RealClientTests {
         /// Chromium and lftp do not always continue by themselves after a reset.
         var cut: FaultProxy.Fault.Kind { [.chromium, .lftp].contains(self) ? .end : .reset }
 
-        /// A browser would play a sound file, so only ffmpeg gets one.
+        /// A browser would play a file named f.wav, so only ffmpeg gets this name.
         var fileName: String { self == .ffmpeg ? "f.wav" : "f.bin" }
 
         /// The program with its arguments; it writes the file `copy` or `download` in `directory`.
