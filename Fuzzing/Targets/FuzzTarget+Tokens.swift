@@ -34,11 +34,11 @@ extension FuzzTarget {
                 try require(list.token(withDigest: token.digest) == token, "\(token) is not found")
                 try require(token.prefixes.allSatisfy { !$0.isEmpty }, "\(token) has an empty prefix")
             }
-            let guarding = TokenAuthorizer(list)
+            let authorizer = TokenAuthorizer(list)
             let target = try require(RequestTarget(parsing: "/files/a"), "/files/a is not accepted as a request target")
             for value in [text, "Bearer not-in-any-list-\(text.utf8.count)", "Basic \(text)"] {
                 let head = RequestHead(method: .put, target: "/files/a", fields: ["Host": "h", "Authorization": value])
-                guard let identity = try? guarding.identify(head, target: target) else { continue }
+                guard let identity = try? authorizer.identify(head, target: target) else { continue }
                 // The token is the last word of the value. White space after it is ignored.
                 let known = value.split { $0 == " " || $0 == "\t" }.last.map { TokenList.digest(String($0)) } ?? []
                 try require(

@@ -53,7 +53,7 @@ enum Embedding {
         defer { store.close() }
         var failures = 0
         for (name, sent, calls, status) in cases() {
-            for isInPieces in [false, true] {
+            for sendsByteByByte in [false, true] {
                 let recorder = Recorder()
                 let socket = "\(root)/socket"
                 let server = Server(
@@ -61,16 +61,16 @@ enum Embedding {
                     store: store,
                     handlers: [("inbox", recorder)])
                 try await server.start()
-                let answer = RawClient.exchange(sent, path: socket, isInPieces: isInPieces)
+                let answer = RawClient.exchange(sent, path: socket, sendsByteByByte: sendsByteByByte)
                 await server.stop()
                 let isRight =
-                    recorder.calls == calls && recorder.detectedChanges.isEmpty && answer.lastStatus == status
+                    recorder.calls == calls && recorder.clientFailures.isEmpty && answer.lastStatus == status
                     && !answer.text.contains("<html")
                 if isRight { continue }
                 failures += 1
                 print(
-                    "embedding: \(name), byte by byte: \(isInPieces): \(recorder.calls)"
-                        + " \(recorder.detectedChanges) \(answer)"
+                    "embedding: \(name), byte by byte: \(sendsByteByByte): \(recorder.calls)"
+                        + " \(recorder.clientFailures) \(answer)"
                 )
             }
         }

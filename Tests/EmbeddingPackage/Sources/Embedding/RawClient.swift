@@ -11,7 +11,7 @@ enum RawClient {
         }
     }
 
-    static func exchange(_ sent: String, path: String, isInPieces: Bool) -> Answer {
+    static func exchange(_ sent: String, path: String, sendsByteByByte: Bool) -> Answer {
         let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
         defer { close(descriptor) }
         var address = sockaddr_un()
@@ -24,7 +24,7 @@ enum RawClient {
         }
         guard result == 0 else { return Answer(text: "connect: errno \(errno)") }
         let bytes = Array(sent.utf8)
-        for piece in isInPieces ? bytes.map({ [$0] }) : [bytes] {
+        for piece in sendsByteByByte ? bytes.map({ [$0] }) : [bytes] {
             guard piece.withUnsafeBytes({ send(descriptor, $0.baseAddress, $0.count, 0) }) == piece.count else { break }
             var unread: Int32 = 1
             for _ in 0..<200 where unread > 0 {

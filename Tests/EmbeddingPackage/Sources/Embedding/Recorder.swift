@@ -14,7 +14,7 @@ final class Recorder: TargetHandler {
 
     var calls: [Call] { received.withLock { $0 } }
     /// The errors of ``OtherClient``, which runs on the thread of libmicrohttpd; empty if its data arrives unchanged.
-    var detectedChanges: [String] { failures.withLock { $0 } }
+    var clientFailures: [String] { failures.withLock { $0 } }
 
     func methods(of target: Target) -> [Method] { [.get, .put] }
     func accept(_ proposal: UploadProposal) -> Acceptance { .accept }

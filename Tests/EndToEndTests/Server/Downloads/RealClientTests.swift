@@ -163,9 +163,11 @@ struct RealClientTests {
 
     /// The RIFF header of a sound file with samples of 16 bits, one channel and 44,100 samples a second.
     private static func waveHeader(samples count: Int) -> [UInt8] {
-        func little(_ value: Int, _ bytes: Int) -> [UInt8] { (0..<bytes).map { UInt8(value >> (8 * $0) & 0xFF) } }
-        return Array("RIFF".utf8) + little(36 + count, 4) + Array("WAVEfmt ".utf8) + little(16, 4) + little(1, 2)
-            + little(1, 2) + little(44_100, 4) + little(88_200, 4) + little(2, 2) + little(16, 2) + Array("data".utf8)
-            + little(count, 4)
+        func littleEndian(_ value: Int, _ bytes: Int) -> [UInt8] { (0..<bytes).map { UInt8(value >> (8 * $0) & 0xFF) } }
+        return Array("RIFF".utf8) + littleEndian(36 + count, 4) + Array("WAVEfmt ".utf8) + littleEndian(16, 4)
+            + littleEndian(1, 2)
+            + littleEndian(1, 2) + littleEndian(44_100, 4) + littleEndian(88_200, 4) + littleEndian(2, 2)
+            + littleEndian(16, 2) + Array("data".utf8)
+            + littleEndian(count, 4)
     }
 }
