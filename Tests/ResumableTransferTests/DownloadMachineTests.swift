@@ -245,16 +245,16 @@ struct DownloadMachineTests {
         #expect(machine.isFinished)
     }
 
-    @Test("a Content-Length that exceeds the largest integer is a violation")
-    func overflowingLength() {
+    @Test("a Content-Length that exceeds the largest integer is a violation, also on two lines", arguments: [1, 2])
+    func overflowingLength(lineCount: Int) {
+        var fields = part
+        fields.remove("Content-Length")
+        for _ in 1...lineCount { fields.append("Content-Length", "9223372036854775808") }
         for status in [200, 206] as [Status] {
             var machine = DownloadMachine.sample()
-            guard
-                case .violation = machine.reception(
-                    status, part.merging(["Content-Length": "9223372036854775808"]))
-            else {
-                Issue.record("accepted")
-                return
+            guard case .violation = machine.reception(status, fields) else {
+                Issue.record("\(status) was accepted")
+                continue
             }
         }
     }

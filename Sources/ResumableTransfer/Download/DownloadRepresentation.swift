@@ -153,9 +153,9 @@ extension ClientResponseHead {
             return "The response has different values of Content-Length."
         }
         // The number is too large for Int64. libcurl would then ignore it and read until the connection ends (RFC 9112
-        // section 6.3).
-        if let length = single("Content-Length"), !fields.contains("Transfer-Encoding"), Int64(length) == nil,
-            length.utf8.allSatisfy({ (0x30...0x39).contains($0) })
+        // section 6.3). All lines have the same value.
+        if let length = fields.values("Content-Length").first, !fields.contains("Transfer-Encoding"),
+            Int64(length) == nil, length.utf8.allSatisfy({ (0x30...0x39).contains($0) })
         {
             return "The Content-Length of the response is invalid."
         }
