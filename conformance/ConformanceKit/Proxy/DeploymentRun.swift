@@ -85,7 +85,7 @@ package final class DeploymentRun {
 
     private func versions(_ t: CaseContext) throws -> ProxyRun.Answer {
         let words = subject.supportedProfiles.map(\.description).sorted().joined(separator: ", ")
-        return (.good, subject.announces ? words : "\(words); without 104 other versions are unknown")
+        return (.good, subject.announces == false ? "\(words); without 104 other versions are unknown" : words)
     }
 
     private func limits(_ t: CaseContext) throws -> ProxyRun.Answer {

@@ -32,7 +32,7 @@ package struct JSONReport: JSONDocument {
         let method: String
         let profile: String
         let profiles: [String]
-        let sends104: Bool
+        let sends104: Bool?
         let limits: [String: Int64]
         let download: String?
     }

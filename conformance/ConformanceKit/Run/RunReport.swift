@@ -4,7 +4,8 @@ package struct RunReport: CaseReport {
     package let method: String
     package let base: Profile
     package let supportedProfiles: [Profile]
-    package let announces: Bool
+    /// Whether the subject announces a creation with 104; nil if that is unknown, because it could not be reached.
+    package let announces: Bool?
     package let limits: [String: Int64]
     package let download: String?
     /// Seconds since 1970.
@@ -19,6 +20,6 @@ package struct RunReport: CaseReport {
     package var remark: String {
         if supportedProfiles.isEmpty { return "supported versions unknown" }
         let versions = supportedProfiles.map(\.word).sorted().joined(separator: " ")
-        return "\(base), supports \(versions)\(announces ? "" : ", sends no 104")"
+        return "\(base), supports \(versions)\(announces == false ? ", sends no 104" : "")"
     }
 }

@@ -9,8 +9,8 @@ final class Subject {
     var defaultProfile: Profile = .interop(8)
     /// The versions that the subject supports.
     var supportedProfiles: [Profile] = []
-    /// Whether the subject announces a creation with 104.
-    var announces = false
+    /// Whether the subject announces a creation with 104; nil until that was probed.
+    var announces: Bool?
     /// The limits in the response to OPTIONS.
     var limits: [String: Int64] = [:]
     /// The source of the URL at which a finished file can be read; nil if it cannot be read.

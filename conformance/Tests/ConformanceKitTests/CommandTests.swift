@@ -133,6 +133,17 @@ struct CommandTests {
         #expect(kill(-identifier, 0) == -1 && errno == ESRCH)
     }
 
+    @Test("The report of a server that cannot be reached does not state whether the server sends 104")
+    func unknownAnnouncements() async throws {
+        let directory = try TemporaryDirectory()
+        let path = directory.path + "/json"
+        let (status, _) = try await Self.run("server http://127.0.0.1:1/ --json \(path)")
+        #expect(status == .exited(2))
+        let document = try JSONSerialization.jsonObject(with: Data(contentsOf: URL(fileURLWithPath: path)))
+        let subject = try #require((document as? [String: Any])?["subject"] as? [String: Any])
+        #expect(subject["url"] as? String == "http://127.0.0.1:1/" && subject["sends104"] == nil)
+    }
+
     @Test("The results are written to the terminal and to a JSON document with a fixed schema")
     func report() async throws {
         let server = try ReferenceServer(.dropsOffsetOn409)
@@ -148,6 +159,7 @@ struct CommandTests {
         let members = try #require(document as? [String: Any])
         #expect(members["version"] as? Int == 1)
         #expect(members["exitStatus"] as? Int == 1)
+        #expect((members["subject"] as? [String: Any])?["sends104"] as? Bool == true)
         let cases = try #require(members["cases"] as? [[String: Any]])
         let failed = try #require(cases.first { $0["id"] as? String == "4.4/mismatch-offset" })
         #expect(failed["outcome"] as? String == "fail")
