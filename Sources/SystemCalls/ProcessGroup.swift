@@ -15,13 +15,19 @@ package final class ProcessGroup: Sendable {
         }
     }
 
-    /// The groups whose commands have not been reaped (waitpid(2)). While this lock is held, no command is started, and
-    /// no ID of such a group can belong to another process.
+    /// The groups whose commands have not been reaped. While this lock is held, no command is started, and no ID of such
+    /// a group can belong to another process. A command is reaped only when its group is killed, because the processes
+    /// that it started can outlive it.
     private static let unreaped = Monitor<Set<pid_t>>([])
 
     /// The ID of the group, and of the process that leads it.
     package let identifier: pid_t
-    private let ending = Monitor<Ending?>(nil)
+    private let state = Monitor(State())
+
+    private struct State {
+        var ending: Ending?
+        var isKilled = false
+    }
 
     /// Starts `/bin/sh -c command`. Its input is empty; its output is appended to the file `output`.
     package init(shell command: String, output: String) throws(Errno) {
@@ -56,18 +62,24 @@ package final class ProcessGroup: Sendable {
 
     deinit { kill() }
 
-    /// Sends a signal to every process of the group, unless the command has ended.
+    /// Sends a signal to every process of the group, unless the group was killed.
     package func signal(_ number: Int32) {
-        // Until waitpid(2) has reported the end of the command, the ID cannot belong to another process.
-        ending.withLock { if $0 == nil { Glibc.kill(-identifier, number) } }
+        // Until the command is reaped, the ID cannot belong to another process.
+        state.withLock { if !$0.isKilled { Glibc.kill(-identifier, number) } }
     }
 
-    /// Ends all processes of the group with SIGKILL, and waits until the command has ended.
+    /// Ends the group immediately, as a crash would, and waits until the command is gone. If the command has ended, this
+    /// ends the processes that it started.
     package func kill() {
-        ending.withLock { state in
-            guard state == nil else { return }
+        state.withLock { state in
+            guard !state.isKilled else { return }
             Glibc.kill(-identifier, SIGKILL)
-            state = reap(0)
+            state.ending = ending(0)
+            state.isKilled = true
+            Self.unreaped.withLock { unreaped in
+                _ = try? retryingOnInterrupt { waitpid(identifier, nil, 0) }
+                unreaped.remove(identifier)
+            }
         }
     }
 
@@ -91,21 +103,22 @@ package final class ProcessGroup: Sendable {
 
     /// How the command ended; nil while it runs.
     package var currentEnding: Ending? {
-        ending.withLock { state in
-            if state == nil { state = reap(WNOHANG) }
-            return state
+        state.withLock { state in
+            if state.ending == nil { state.ending = ending(WNOHANG) }
+            return state.ending
         }
     }
 
-    private func reap(_ options: Int32) -> Ending? {
-        Self.unreaped.withLock { unreaped in
-            var status: Int32 = 0
-            guard let found = try? retryingOnInterrupt({ waitpid(identifier, &status, options) }), found == identifier
-            else { return nil }
-            unreaped.remove(identifier)
-            let signal = status & 0x7F
-            return signal == 0 ? .exited((status >> 8) & 0xFF) : .signaled(signal)
+    /// How the command ended. The command is not reaped (waitid(2)).
+    /// - Parameter options: `WNOHANG` to return nil if it has not ended; 0 to wait.
+    private func ending(_ options: Int32) -> Ending? {
+        var information = siginfo_t()
+        let isFound = try? retryingOnInterrupt {
+            waitid(P_PID, id_t(identifier), &information, WEXITED | WNOWAIT | options)
         }
+        guard isFound != nil, information.si_signo == SIGCHLD else { return nil }
+        let status = information._sifields._sigchld.si_status
+        return information.si_code == Int32(CLD_EXITED) ? .exited(status) : .signaled(status)
     }
 
     /// Kills all groups whose commands have not ended, waits at most 10 s until none of their processes runs, and calls

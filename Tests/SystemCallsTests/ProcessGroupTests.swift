@@ -48,4 +48,19 @@ struct ProcessGroupTests {
         Glibc.kill(-group.identifier, SIGKILL)
         while group.isRunning { usleep(1000) }
     }
+
+    @Test("A group that is killed or released after its command has ended leaves no process", arguments: [true, false])
+    func leftMembers(isReleased: Bool) throws {
+        let directory = try TemporaryDirectory()
+        let path = directory.path + "/process"
+        var group: ProcessGroup? = try ProcessGroup(shell: "sleep 100 & echo $!", output: path)
+        #expect(Self.ending(of: try #require(group)) == .exited(0))
+        if isReleased { group = nil } else { group?.kill() }
+        let bytes = try FileDescriptor.open(path, .readOnly).content(atMost: 100)
+        let member = try #require(pid_t(String(decoding: bytes.dropLast(), as: UTF8.self)))
+        // The process may wait for its parent to notice its end.
+        let isGone: Bool? = pollUntil(within: .seconds(60)) { Glibc.kill(member, 0) != 0 ? true : nil }
+        #expect(isGone == true)
+        #expect(group?.currentEnding == (isReleased ? nil : .exited(0)))
+    }
 }

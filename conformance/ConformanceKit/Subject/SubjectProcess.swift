@@ -38,7 +38,8 @@ final class SubjectProcess: SubjectControl {
         self.group = group
         let deadline = Deadline(in: .seconds(30))
         while !deadline.isOver {
-            if let ending = group.currentEnding {
+            // A command that has succeeded may have started the server in the background.
+            if let ending = group.currentEnding, ending != .exited(0) || !group.isRunning {
                 throw RunFailure("“\(command)” \(ending) before it listened on port \(port)\(output)")
             }
             if isListening { return }
@@ -48,7 +49,7 @@ final class SubjectProcess: SubjectControl {
     }
 
     /// Kills the process group and waits until the server has ended: the command may be a shell that waits for the
-    /// server, and a process that is about to end would reset a new connection.
+    /// server or has started it in the background, and a process that is about to end would reset a new connection.
     func kill() throws {
         guard let group else { return }
         group.kill()

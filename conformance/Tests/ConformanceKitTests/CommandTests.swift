@@ -61,6 +61,7 @@ struct CommandTests {
             ),
             ("server --start 'exit 3; : {port} {root}'", "exited with status 3 before it listened on port"),
             ("server --start 'kill -9 $$; : {port} {root}'", "was ended by signal 9 before it listened on port"),
+            ("server --start 'true & : {port} {root}'", "exited with status 0 before it listened on port"),
         ])
     func noServer(_ arguments: String, _ reason: String) async throws {
         let (status, output) = try await Self.run(arguments)
@@ -110,12 +111,28 @@ struct CommandTests {
         arguments: [SIGINT, SIGTERM],
         ["server --start", "client --command"])
     func signals(_ signal: Int32, _ mode: String) async throws {
+        try await interrupt(by: signal, "\(mode) 'echo $$ >PROCESS; exec sleep 1000; : {root} {port} {file} {url}'")
+    }
+
+    @Test(
+        "SIGINT and SIGTERM also end what the command has started in the background", arguments: [SIGINT, SIGTERM],
+        ["server --start", "client --command"])
+    func backgroundSignals(_ signal: Int32, _ mode: String) async throws {
+        // The client has to run until the signal arrives.
+        let end = mode.hasPrefix("client") ? "sleep 1000" : ":"
+        try await interrupt(
+            by: signal, "\(mode) 'sleep 1000 & echo $! >PROCESS; \(end); : {root} {port} {file} {url}'")
+    }
+
+    /// Runs the program until the command in `arguments` has written its process ID to the file PROCESS, and sends the
+    /// signal. Expects that the process ends, and that nothing is left.
+    private func interrupt(by signal: Int32, _ arguments: String) async throws {
         let directory = try TemporaryDirectory()
         let temporary = directory.path + "/temporary"
         try FileManager.default.createDirectory(atPath: temporary, withIntermediateDirectories: false)
         let process = directory.path + "/process"
-        let command = "echo $$ >\(process); exec sleep 1000; : {root} {port} {file} {url}"
-        let shell = try "export TMPDIR=\(temporary); exec \(Self.executable()) \(mode) '\(command)'"
+        let arguments = arguments.replacing("PROCESS", with: process)
+        let shell = try "export TMPDIR=\(temporary); exec \(Self.executable()) \(arguments)"
         let (ending, output) = try await onThread {
             let run = try ProcessGroup(shell: shell, output: directory.path + "/txt")
             let started: Bool? = pollUntil(within: .seconds(60)) {
@@ -129,8 +146,31 @@ struct CommandTests {
         #expect(ending == .exited(128 + signal), "\(output)")
         #expect(!output.contains("ended"), "\(output)")
         #expect(try FileManager.default.contentsOfDirectory(atPath: temporary) == [])
-        let identifier = try #require(pid_t(String(contentsOfFile: process, encoding: .utf8).filter(\.isNumber)))
-        #expect(kill(-identifier, 0) == -1 && errno == ESRCH)
+        #expect(try !Self.isRunning(processIn: process))
+    }
+
+    @Test("A server that the command has started in the background is tested, restarted, and killed at the end")
+    func backgroundServer() async throws {
+        let directory = try TemporaryDirectory()
+        let process = directory.path + "/process"
+        let server = try "\(ExecutableLocation.onward()) serve --root {root} --listen 127.0.0.1:{port} --min-free 0"
+        let (status, output) = try await Self.run(
+            "server --start '\(server) & echo $! >>\(process)' --only 4.2/create-empty --only restart/offset-kept")
+        #expect(status == .exited(0), "\(output)")
+        let text = try String(contentsOfFile: process, encoding: .utf8)
+        #expect(text.split(separator: "\n").count > 1, "\(text)")
+        #expect(try !Self.isRunning(processIn: process), "\(output)")
+    }
+
+    /// Whether one of the processes in the lines of a file runs. A process that nobody has waited for does not.
+    private static func isRunning(processIn path: String) throws -> Bool {
+        try String(contentsOfFile: path, encoding: .utf8).split(separator: "\n").contains { line in
+            let identifier = try #require(pid_t(line))
+            guard let status = try? String(contentsOfFile: "/proc/\(identifier)/stat", encoding: .utf8) else {
+                return false
+            }
+            return status.split(separator: ")").last?.hasPrefix(" Z") != true
+        }
     }
 
     @Test("The report of a server that cannot be reached does not state whether the server sends 104")
