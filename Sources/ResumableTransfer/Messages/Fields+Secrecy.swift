@@ -1,19 +1,25 @@
 import HTTPSemantics
 
 extension Fields {
-    /// Whether a field of this name may contain credentials.
+    /// Registered fields with credentials.
+    private static let secrets: Set<String> = [
+        "authorization", "proxy-authorization", "authentication-info", "proxy-authentication-info", "cookie",
+        "cookie2", "set-cookie", "set-cookie2", "dpop", "signature", "signature-input",
+    ]
+    /// Words in names of fields with credentials.
+    private static let secretWords = [
+        "token", "secret", "password", "passwd", "credential", "session", "csrf", "xsrf",
+    ].map { Array($0.utf8) }
+
+    /// Whether a field of this name may authorize a client that knows its value.
     ///
     /// These are some registered fields, and all fields whose names suggest a token, a key or a signature.
     static func isSecret(_ name: String) -> Bool {
         let name = name.lowercased()
-        let registered: Set<String> = [
-            "authorization", "proxy-authorization", "authentication-info", "proxy-authentication-info", "cookie",
-            "cookie2", "set-cookie", "set-cookie2", "dpop", "signature", "signature-input",
-        ]
-        let words = ["token", "secret", "password", "passwd", "credential", "session", "csrf", "xsrf"]
-        return registered.contains(name) || name.hasSuffix("-key") || name.hasSuffix("apikey")
+        let bytes = Array(name.utf8)
+        return secrets.contains(name) || name.hasSuffix("-key") || name.hasSuffix("apikey")
             || name.hasSuffix("-signature") || name.split(separator: "-").contains("auth")
-            || words.contains { name.contains($0) }
+            || secretWords.contains { word in bytes.indices.contains { bytes[$0...].starts(with: word) } }
     }
 
     /// Whether the value of a field of this name is known to contain no credentials, so that other origins and readers

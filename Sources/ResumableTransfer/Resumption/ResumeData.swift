@@ -16,19 +16,34 @@ public struct ResumeData: Sendable, Hashable {
     }
 
     /// The bytes to save.
-    public let data: Data
+    public var data: Data { bytes ?? (try? ResumeData.encode(record)) ?? Data() }
+
+    /// The same bytes; `nil` if they were not needed yet. A list of many stored transfers does not need them.
+    private let bytes: Data?
     let record: ResumeRecord
 
     /// Reads bytes that were saved.
     /// - Throws: `resumeDataInvalid` if the bytes are not resume data of a supported version.
     public init(_ data: Data) throws(TransferError) {
         // A slice has indices of its own.
-        self.data = Data(data)
-        record = try ResumeData.decode(self.data)
+        let bytes = Data(data)
+        record = try ResumeData.decode(bytes)
+        self.bytes = bytes
     }
 
+    /// - Throws: `invalidRequest` if the bytes are too large.
     init(_ record: ResumeRecord) throws(TransferError) {
-        data = try ResumeData.encode(record)
+        let bytes = try ResumeData.encode(record)
+        guard bytes.count <= Self.maximumSize else {
+            throw TransferError(.invalidRequest, "The request is too large for resume data of 64 KiB.")
+        }
+        self.bytes = bytes
+        self.record = record
+    }
+
+    /// Data that is part of another stored format. The caller limits its size.
+    fileprivate init(embedded record: ResumeRecord) {
+        bytes = nil
         self.record = record
     }
 
@@ -101,7 +116,8 @@ extension ResumeData: CustomStringConvertible, CustomDebugStringConvertible, Cus
     public var customMirror: Mirror { Mirror(self, children: ["description": description]) }
 }
 
-/// Resume data inside another stored format that has its own version: the JSON of the data without its header.
+/// Resume data inside another stored format that has its own version: the JSON of the data without its header. A reader
+/// of that format limits the size.
 package struct EmbeddedResumeData: Codable {
     package let data: ResumeData
 
@@ -113,7 +129,7 @@ package struct EmbeddedResumeData: Codable {
             throw DecodingError.dataCorrupted(
                 .init(codingPath: decoder.codingPath, debugDescription: "the resume data contradicts itself"))
         }
-        data = try ResumeData(record)
+        data = ResumeData(embedded: record)
     }
 
     package func encode(to encoder: any Encoder) throws { try data.record.encode(to: encoder) }
@@ -135,11 +151,7 @@ extension ResumeData {
         } catch {
             throw TransferError(.internalFailure, "The resume data cannot be written.", underlying: error)
         }
-        let data = Data(magic + [UInt8(version >> 8), UInt8(version & 0xFF)]) + text
-        guard data.count <= maximumSize else {
-            throw TransferError(.invalidRequest, "The request is too large for resume data of 64 KiB.")
-        }
-        return data
+        return Data(magic + [UInt8(version >> 8), UInt8(version & 0xFF)]) + text
     }
 
     /// - Parameter data: the bytes, with indices from zero.

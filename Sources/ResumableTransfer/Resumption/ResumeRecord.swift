@@ -36,11 +36,11 @@ struct ResumeRecord: Sendable, Hashable, Codable {
         }
 
         var isValid: Bool {
-            RequestURI(uri)?.text == uri && Fields.isValidName(method) && fields.allSatisfy { $0.count == 2 }
-                && transferRequest.fields.firstInvalid == nil
-                && !transferRequest.fields.contains { Fields.isSecret($0.name) }
+            let request = transferRequest
+            return RequestURI(uri)?.text == uri && Fields.isValidName(method) && fields.allSatisfy { $0.count == 2 }
+                && request.fields.firstInvalid == nil && !request.fields.contains { Fields.isSecret($0.name) }
                 // A digest that cannot be read must not be ignored.
-                && digest == transferRequest.digestField?.serialized
+                && digest == request.digestField?.serialized
         }
     }
 

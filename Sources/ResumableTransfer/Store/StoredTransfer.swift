@@ -94,7 +94,12 @@ extension StoredTransfer: Codable {
     /// - Throws: `damaged` if the bytes are not a state of a supported version.
     package static func decode(_ data: Data, from path: FilePath) throws(StateError) -> StoredTransfer {
         let decoder = JSONDecoder()
-        if let stored = try? decoder.decode(StoredTransfer.self, from: data) { return stored }
+        if let stored = try? decoder.decode(StoredTransfer.self, from: data) {
+            // The resume data in a small file is small, too. It is encoded only for a large file.
+            if data.count <= ResumeData.maximumSize || stored.resumeData.data.count <= ResumeData.maximumSize {
+                return stored
+            }
+        }
         struct Version: Decodable { var version: Int }
         guard let version = try? decoder.decode(Version.self, from: data).version,
             !(1...currentVersion).contains(version)
