@@ -8,7 +8,8 @@ DESTDIR ?=
 PROGRAMS ?= onward onward-conformance
 
 .PHONY: run test test-unit demo conformance conformance-client build build-packages test-packages watch-packages package-packages \
-        image-packages format lint requirements test-thread test-address soak test-framing test-power-loss fuzz test-proxies \
+        image-packages format lint requirements test-thread test-address soak test-framing test-power-loss test-kills fuzz \
+        test-proxies \
         test-systemd test-browser test-attacks test-clients test-deployment bench-upload bench-takeover bench-commits \
         bench-client bench-memory doc \
         help clean build-static install uninstall test-manual deb test-deb test-image
@@ -120,6 +121,10 @@ test-framing: build-packages ## compare ONWARD_CASES (100000) generated connecti
 test-power-loss: build-packages ## run ONWARD_HISTORIES (5000) histories of a store with power losses, from ONWARD_SEED on
 	$(SWIFT) build -c release --product PowerLoss
 	ONWARD_HISTORIES=$${ONWARD_HISTORIES:-5000} .build/release/PowerLoss
+
+test-kills: test-packages ## kill the client and its store of transfers at every operation on a file
+	$(SWIFT) build --build-tests
+	ONWARD_KILLS=all SWIFT=$(SWIFT) scripts/run-tests --filter 'StoreCrashTests|RecipeTests/fileOperations'
 
 fuzz: test-packages ## run libFuzzer with AddressSanitizer, ONWARD_FUZZ_SECONDS (60) for each target; TARGET=NAME for one
 	SWIFT=$(SWIFT) Fuzzing/run $(TARGET)

@@ -125,8 +125,8 @@ let package = Package(
             ],
             swiftSettings: strict),
         .testTarget(
-            name: "ResumableTransferTests", dependencies: ["ResumableTransfer", "SystemCalls", "TestSupport"],
-            swiftSettings: strict),
+            name: "ResumableTransferTests",
+            dependencies: ["ResumableTransfer", "SystemCalls", "TransferRecipes", "TestSupport"], swiftSettings: strict),
         .testTarget(
             name: "onwardTests",
             dependencies: [

@@ -7,10 +7,13 @@ import SystemCalls
 ///
 ///     TransferRecipes upload|download DIRECTORY FILE URL [pause]
 ///     TransferRecipes store-upload|store-download DIRECTORY FILE URL
+///     TransferRecipes store-history DIRECTORY URL
+///     TransferRecipes store-sweep DIRECTORY
 ///     TransferRecipes write DIRECTORY
 ///
-/// The transfers of the second form are in a ``TransferStore``. The third form writes the resume data of the file `new`
-/// to the file `saved`.
+/// The transfers of the second form are in a ``TransferStore``. The third form is ``StoreHistory``. The fourth form
+/// sweeps the directory, as a store without transfers that are kept. The fifth form writes the resume data of the file
+/// `new` to the file `saved`.
 ///
 /// `DIRECTORY` contains the saved data and the tickets. With `pause` the transfer is paused, and its data saved, as
 /// soon as bytes were transferred. The exit status is 0 after the transfer is complete, 75 after a pause, and 1 after
@@ -34,6 +37,9 @@ struct TransferRecipes {
     static func main() async {
         let arguments = CommandLine.arguments
         if arguments.count == 3, arguments[1] == "write" { exit(write(in: URL(filePath: arguments[2]))) }
+        if arguments.count >= 3, ["store-history", "store-sweep"].contains(arguments[1]) {
+            await runHistory(arguments)
+        }
         guard arguments.count >= 5 else { exit(64) }
         let saved = URL(filePath: arguments[2] + "/saved")
         let save: @Sendable (ResumeData) -> Void = { data in
@@ -117,6 +123,24 @@ struct TransferRecipes {
         } catch {
             let code = (error as? TransferError)?.code.rawValue ?? "\(error)"
             FileHandle.standardError.write(Data((code + "\n").utf8))
+            exit(1)
+        }
+    }
+
+    private static func runHistory(_ arguments: [String]) async -> Never {
+        do {
+            if arguments[1] == "store-history" {
+                try await StoreHistory(directory: arguments[2], url: arguments[3]).run()
+            } else {
+                var configuration = TransferClient.Configuration()
+                configuration.storageDirectory = arguments[2] + "-storage"
+                let store = try TransferStore(
+                    directory: URL(filePath: arguments[2]), client: TransferClient(configuration))
+                _ = await store.sweep(olderThan: .zero)
+            }
+            exit(0)
+        } catch {
+            FileHandle.standardError.write(Data("\(error)\n".utf8))
             exit(1)
         }
     }

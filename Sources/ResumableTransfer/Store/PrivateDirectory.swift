@@ -98,9 +98,11 @@ package struct PrivateDirectory: Sendable {
         .fileUnusable(path(of: name), reason: reason)
     }
 
+    static let temporarySuffix: FilePath = ".tmp"
+
     /// The name of a file until its content is complete. It is always the same, so that the next process replaces the
     /// file of a killed process.
-    static func temporaryName(of name: FilePath) -> FilePath { "." + name + ".tmp" }
+    static func temporaryName(of name: FilePath) -> FilePath { "." + name + temporarySuffix }
 
     /// Puts `content` in place of a file in one step, and on stable storage. Only its owner can access the file. Only
     /// one thread at a time may replace a file.
@@ -110,10 +112,17 @@ package struct PrivateDirectory: Sendable {
         try descriptor.replaceFile(name, with: [UInt8](content), by: temporary)
     }
 
+    /// Removes a file, on stable storage.
     package func remove(_ name: FilePath) {
-        try? descriptor.unlink(at: name)
-        try? descriptor.synchronize()
+        unlink(name)
+        synchronize()
     }
+
+    /// Removes a file. A crash of the system can restore it until ``synchronize()`` has returned.
+    func unlink(_ name: FilePath) { try? descriptor.unlink(at: name) }
+
+    /// Makes all earlier changes of names in the directory durable.
+    func synchronize() { try? descriptor.synchronize() }
 
     // MARK: Locks
 
@@ -124,8 +133,6 @@ package struct PrivateDirectory: Sendable {
 
     /// Whether `name` is still the name of `file`.
     func isName(_ name: FilePath, of file: FileDescriptor) -> Bool { descriptor.isName(name, of: file) }
-
-    func unlinkLock(_ name: FilePath) { try? descriptor.unlink(at: name) }
 
     func openExistingLock(_ name: FilePath) -> FileDescriptor? {
         try? descriptor.open(at: name, [.readOnly, .noFollow])

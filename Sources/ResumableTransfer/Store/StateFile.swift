@@ -66,9 +66,15 @@ package final class StateFile: Sendable {
     /// The error of the last attempt to save; `nil` if it succeeded.
     package var saveFailure: Errno? { saves.withLock { $0.failure } }
 
-    /// Removes the file.
+    /// Removes the file, on stable storage.
     package func remove() {
-        directory.remove(fileName)
+        unlink()
+        directory.synchronize()
+    }
+
+    /// Removes the file. The caller synchronizes the directory.
+    func unlink() {
+        directory.unlink(fileName)
         saves.withLock { $0.position = nil }
     }
 

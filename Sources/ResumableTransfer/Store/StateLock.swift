@@ -17,7 +17,7 @@ package final class StateLock: Sendable {
     deinit {
         // The file is removed while the lock is held: another process that has opened it in the meantime finds that the
         // file has lost its name.
-        directory.unlinkLock(name)
+        directory.unlink(name)
     }
 
     /// Acquires the lock of this name.

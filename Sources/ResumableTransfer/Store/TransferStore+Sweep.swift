@@ -35,24 +35,45 @@ extension TransferStore {
 
     // MARK: The directory of the store
 
+    /// The maximum number of entries that are locked at the same time. Each has an open file.
+    private static let maxLockedEntries = 64
+
+    /// The directory is synchronized once, at the end, because nothing is reported before. After a crash of the system
+    /// until then, any of the removed names may exist again: a lock that no process holds, an incomplete state, or an
+    /// entry whose partial file may be missing. If the entry is resumed, the download begins again; otherwise the next
+    /// sweep removes it, because the time of its last change is the same.
     private func sweepDirectory(before limit: Int64, _ sweep: inout Sweep) {
         let names = directory.names().map { FilePath($0) }
-        let isLock = { (name: FilePath) in name.hasSuffix(StateFile.lockSuffix) }
-        // Locks come first, because the removal of another file also removes the lock.
-        for name in names.filter(isLock) + names.filter({ !isLock($0) }) {
-            guard let stem = Self.stem(ofFile: name), isOld(name, limit) else { continue }
-            // The lock of a transfer that is running protects all of its files.
-            guard let file = try? StateFile.lock(stem, in: directory) else { continue }
-            // The transfer may have ended before the lock was acquired.
-            if name.hasSuffix(StateFile.suffix) {
-                if isOld(name, limit) { sweepEntry(stem, file, &sweep) }
-            } else {
-                if !isLock(name) { directory.remove(name) }
-                sweep.files.append(directory.path(of: name))
-            }
+        let states = names.filter { $0.hasSuffix(StateFile.suffix) }
+        let locks = names.filter { $0.hasSuffix(StateFile.lockSuffix) }
+        let temporaries = names.filter { $0.hasSuffix(PrivateDirectory.temporarySuffix) }
+        // Locks come first, because the removal of another file also removes the lock. States come last, because several
+        // of them are locked at the same time.
+        for name in locks + temporaries {
+            guard let file = lockIfOld(name, limit) else { continue }
+            if !name.hasSuffix(StateFile.lockSuffix) { directory.unlink(name) }
+            sweep.files.append(directory.path(of: name))
             // This removes the lock file.
             file.release()
         }
+        var removals: [EntryRemoval] = []
+        for name in states {
+            // The transfer may have ended before the lock was acquired.
+            guard let file = lockIfOld(name, limit), isOld(name, limit), let removal = removePartialFiles(name, file)
+            else { continue }
+            removals.append(removal)
+            if removals.count == Self.maxLockedEntries { finish(&removals, &sweep) }
+        }
+        finish(&removals, &sweep)
+        if sweep != Sweep() { directory.synchronize() }
+    }
+
+    /// Locks the entry to which a file of the directory belongs. The lock of a transfer that is running protects all of
+    /// its files.
+    /// - Returns: `nil` if the file does not belong to an entry or is not old, or if a transfer is running.
+    private func lockIfOld(_ name: FilePath, _ limit: Int64) -> StateFile? {
+        guard let stem = Self.stem(ofFile: name), isOld(name, limit) else { return nil }
+        return try? StateFile.lock(stem, in: directory)
     }
 
     /// The name of the entry to which a file of the directory belongs, without a suffix; `nil` for a file that does not
@@ -64,21 +85,47 @@ extension TransferStore {
             return stem.isEmpty || stem.bytes.first == UInt8(ascii: ".") ? nil : stem
         }
         return removing("", StateFile.suffix) ?? removing("", StateFile.lockSuffix)
-            ?? removing(".", StateFile.suffix + ".tmp")
+            ?? removing(".", StateFile.suffix + PrivateDirectory.temporarySuffix)
     }
 
     private func isOld(_ name: FilePath, _ limit: Int64) -> Bool {
         directory.modified(name).map { $0 <= limit } ?? false
     }
 
-    private func sweepEntry(_ stem: FilePath, _ file: StateFile, _ sweep: inout Sweep) {
-        guard let entry = directory.entry(stem, isLockPossible: false) else { return }
+    /// An entry whose partial files were removed, and whose state is to be removed.
+    private struct EntryRemoval {
+        let entry: Entry
+        /// The state, which is locked.
+        let file: StateFile
+        /// The directory of the partial files; `nil` if there are none, or if a sweep finds them without the state.
+        let partialDirectory: FilePath?
+    }
+
+    private func removePartialFiles(_ name: FilePath, _ file: StateFile) -> EntryRemoval? {
+        guard let stem = Self.stem(ofFile: name), let entry = directory.entry(stem, isLockPossible: false) else {
+            return nil
+        }
         if case .download(let checkpoint)? = entry.resumeData?.record.content {
             // If another transfer uses the partial file, the entry is kept for it.
-            guard (try? client.storage.discard(checkpoint)) != nil else { return }
+            guard (try? client.storage.discard(checkpoint)) != nil else { return nil }
         }
-        file.remove()
-        if !directory.contains(stem + StateFile.suffix) { sweep.entries.append(entry) }
+        return EntryRemoval(entry: entry, file: file, partialDirectory: entry.resumeData?.partialPath?.directory)
+    }
+
+    /// Removes the states, and releases their locks.
+    ///
+    /// Only the state has the name of a partial file beside a destination. So the removal of the partial file has to be
+    /// durable before that of the state.
+    private func finish(_ removals: inout [EntryRemoval], _ sweep: inout Sweep) {
+        for path in Set(removals.compactMap(\.partialDirectory)) {
+            try? FileDescriptor.open(path, [.readOnly, .directory]).synchronize()
+        }
+        for removal in removals {
+            removal.file.unlink()
+            if !directory.contains(removal.entry.stem + StateFile.suffix) { sweep.entries.append(removal.entry) }
+            removal.file.release()
+        }
+        removals = []
     }
 
     // MARK: The storage directory of the client
@@ -89,7 +136,10 @@ extension TransferStore {
             let names = try? storageDirectory.entryNames()
         else { return }
         var needed: Set<FilePath> = []
-        for entry in entries() { needed.formUnion(entry.resumeData?.storedNames ?? []) }
+        for stem in directory.stems() {
+            let entry = directory.entry(stem, isLockPossible: false)
+            needed.formUnion(entry?.resumeData?.storedNames ?? [])
+        }
         for name in names.sorted().map({ FilePath($0) }) {
             guard PartialFile.isName(name, for: nil) || ResumeTicket.isFileName(name), !needed.contains(name),
                 storageDirectory.removeUnused(name, before: limit)

@@ -82,6 +82,29 @@ import Testing
         #expect(try stored() == Set(names[1...] + [FilePath(kept.part).lastComponent.repairedText]))
     }
 
+    @Test(
+        "a sweep synchronizes the directory once, and needs a few operations for each entry",
+        .enabled(if: FileOperations.isPossible, "needs a compiler for C"))
+    func operations() async throws {
+        func operations(_ count: Int) async throws -> [FileOperations.Operation] {
+            let place = try StorePlace()
+            for number in 0..<count { try place.save("entry-\(number)") }
+            let operations = try FileOperations(below: place.path, log: place.directory.path + "/operations")
+            try await onThread {
+                let sweep = try ChildProcess(
+                    try ExecutableLocation.beside("TransferRecipes"), ["store-sweep", place.path],
+                    environment: operations.environment())
+                #expect(try sweep.awaitEnding() == .exited(0), "\(sweep.errorOutput)")
+            }
+            #expect(place.names().isEmpty)
+            return operations.operations()
+        }
+        let (few, many) = (try await operations(10), try await operations(210))
+        for operations in [few, many] { #expect(operations.filter { $0.name == "sync" }.count == 1) }
+        // The lock is created, written and removed, and the state is removed.
+        #expect(many.count - few.count == 200 * 6, "\(few)")
+    }
+
     @Test("nothing that a running transfer uses is removed")
     func running() async throws {
         let running = try download(to: nil)
