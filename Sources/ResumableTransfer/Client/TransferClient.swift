@@ -73,9 +73,19 @@ public final class TransferClient: Sendable {
     /// - Throws: an error if the deletion failed; the data can then be used as before.
     @discardableResult
     public func discard(_ data: ResumeData, request: TransferRequest? = nil) async throws(TransferError) -> Bool {
+        try await discard(data, request: request, handler: nil)
+    }
+
+    /// The same, with a handler for the exchanges.
+    @discardableResult
+    package func discard(
+        _ data: ResumeData, request: TransferRequest?, handler: (any ExchangeHandler)?
+    ) async throws(TransferError) -> Bool {
         switch data.record.content {
         case .upload:
-            return try await Upload(client: self, plan: TransferPlan(discarding: data, request: request)).discard()
+            var plan = try TransferPlan(discarding: data, request: request)
+            plan.handler = handler
+            return try await Upload(client: self, plan: plan).discard()
         case .download(let checkpoint):
             let claim = try await claim(
                 data.record.id, generation: data.record.generation, hasTicket: data.record.hasTicket)

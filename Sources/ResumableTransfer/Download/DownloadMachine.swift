@@ -42,11 +42,15 @@ struct DownloadMachine: Sendable {
     private(set) var attempts = 0
     /// Whether new credentials can be requested after a 401 to the current request.
     var canRefreshCredentials = false
-    /// Whether the credentials were refreshed after the last progress or retry. If the server rejects them, too, the
+    /// Whether the caller has other credentials than those of the current request, to which the response is 401 or 407.
+    var hasOtherCredentials = false
+    /// Whether the credentials are new since the last progress or retry. If the server does not accept them either, the
     /// download ends.
     private var hasFreshCredentials = false
     private var pendingWait: (duration: Duration, reason: ClientInterruption)?
     private var redirections = 0
+    /// Whether the redirection that is received next is the result.
+    private var isRedirectionDeclined = false
     /// The resource that redirections have led to. Every attempt starts at the target again, because redirections to
     /// storage elsewhere are often valid for a short time only.
     private var place = ClientRequest.Resource.target
@@ -159,11 +163,15 @@ struct DownloadMachine: Sendable {
             requestAgain()
         case .unexpected:
             tryAgain(after: retry.retryAfter(head.fields, now: now), because: .unexpected(head.status))
+        case .redirection where isRedirectionDeclined: fail(.refused(head.status))
         case .redirection: follow(head)
         case .refusal: handleRefusal(head, now: now)
         case .violation(let text): phase = .failed(.violation(text))
         }
     }
+
+    /// Makes the redirection that is received next the result of the download.
+    mutating func declineRedirection() { isRedirectionDeclined = true }
 
     /// Handles the end of a request without the head of a response.
     mutating func interrupted(_ reason: ClientInterruption) {
@@ -175,6 +183,7 @@ struct DownloadMachine: Sendable {
     /// - Parameter isFresh: whether they were requested after the server had rejected those of the last request.
     mutating func credentialsRefreshed(isFresh: Bool) {
         guard case .refreshCredentials = phase else { return }
+        hasOtherCredentials = false
         hasFreshCredentials = isFresh
         requestAgain()
     }
@@ -195,7 +204,9 @@ struct DownloadMachine: Sendable {
 
     private mutating func handleRefusal(_ head: ClientResponseHead, now: Int64) {
         let status = head.status
-        if status == .unauthorized, canRefreshCredentials, !hasFreshCredentials {
+        if status == .unauthorized && canRefreshCredentials && !hasFreshCredentials
+            || [401, 407].contains(status) && hasOtherCredentials
+        {
             phase = .refreshCredentials
         } else if status.isUnauthorized {
             phase = .failed(.unauthorized(status))

@@ -35,6 +35,17 @@ extension DownloadingOperation {
 
     var attempts: Int { machine.attempts }
 
+    var hasOtherCredentials: Bool {
+        get { machine.hasOtherCredentials }
+        set { machine.hasOtherCredentials = newValue }
+    }
+
+    func follows(_ status: Status, to request: ClientRequest) -> Bool {
+        machine.reception(of: ClientResponseHead(status: status, fields: Fields())) == .redirection
+    }
+
+    func declineRedirection() { machine.declineRedirection() }
+
     func credentialsRefreshed(isFresh: Bool) { machine.credentialsRefreshed(isFresh: isFresh) }
 
     /// Reports to the machine whether new credentials can be requested after a 401 response to `request`.

@@ -32,12 +32,14 @@ extension TransferClient {
         download(TransferRequest(url, fields: fields), to: .file(file))
     }
 
-    /// The same as ``download(_:to:)``, with a separate store for the checkpoints of this download.
+    /// The same, with a store for the checkpoints, and a handler for the exchanges, of only this download.
     package func download(
-        _ request: TransferRequest, to destination: DownloadDestination, store: (any CheckpointStore)?
+        _ request: TransferRequest, to destination: DownloadDestination, store: (any CheckpointStore)?,
+        handler: (any ExchangeHandler)? = nil
     ) -> Download {
         var plan = TransferPlan(request, to: destination)
         plan.store = store
+        plan.handler = handler
         return Download(client: self, plan: plan)
     }
 
@@ -55,12 +57,14 @@ extension TransferClient {
         try resumeDownload(data, request: request, store: nil)
     }
 
-    /// The same as ``resumeDownload(_:request:)``, with a separate store for the checkpoints of this download.
+    /// The same, with a store for the checkpoints, and a handler for the exchanges, of only this download.
     package func resumeDownload(
-        _ data: ResumeData, request: TransferRequest?, store: (any CheckpointStore)?
+        _ data: ResumeData, request: TransferRequest?, store: (any CheckpointStore)?,
+        handler: (any ExchangeHandler)? = nil
     ) throws(TransferError) -> Download {
         var plan = try TransferPlan<DownloadOperation>(resuming: data, request: request)
         plan.store = store
+        plan.handler = handler
         try storage.requireUnused(data)
         return Download(client: self, plan: plan)
     }

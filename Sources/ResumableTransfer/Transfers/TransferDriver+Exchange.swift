@@ -16,8 +16,9 @@ extension TransferDriver {
         }
         requests += 1
         operation.willSend(request, to: uri)
-        observe(outgoing, request, to: uri)
         outgoing.uri = uri.text
+        plan.handler?.prepare(&outgoing, for: request)
+        observe(outgoing, request, to: uri)
         var transport = TransportRequest(
             message: outgoing, content: request.content, stallTimeout: client.configuration.stallTimeout,
             rateLimit: client.configuration.rateLimit, settings: settings(of: request, to: uri),
@@ -25,16 +26,17 @@ extension TransferDriver {
         operation.complete(&transport, for: request)
         let exchange = client.engine.start(transport)
         var isAborted = false
-        let result: TransportResult
+        var result: TransportResult
         if operation.isDeleting {
-            isAborted = await follow(exchange, of: request, from: uri)
+            isAborted = await follow(exchange, of: request, outgoing, from: uri)
             result = await exchange.result()
         } else {
             (isAborted, result) = await control.interruptible(
                 by: { exchange.cancel() },
-                while: { (await follow(exchange, of: request, from: uri), await exchange.result()) })
+                while: { (await follow(exchange, of: request, outgoing, from: uri), await exchange.result()) })
         }
-        note(result.metrics, of: request, to: uri)
+        note(result, of: request, outgoing, to: uri)
+        if !isAborted { try await consultHandler(about: &result, to: outgoing, request, from: uri) }
         try await operation.ended(result, of: request, from: uri, isAborted: isAborted)
     }
 
@@ -59,7 +61,7 @@ extension TransferDriver {
 
     /// - Returns: whether the operation has aborted the exchange.
     private func follow(
-        _ exchange: TransportExchange, of request: ClientRequest, from uri: RequestURI
+        _ exchange: TransportExchange, of request: ClientRequest, _ sent: TransferRequest, from uri: RequestURI
     ) async -> Bool {
         var isAborted = false
         for await event in exchange.events {
@@ -79,6 +81,7 @@ extension TransferDriver {
                 }
             case .head(let head):
                 observe(head, from: uri)
+                plan.handler?.received(TransferResponse(status: head.status, fields: head.fields), to: sent)
                 await operation.handle(event, of: request, exchange)
             case .sent, .received: await operation.handle(event, of: request, exchange)
             }
@@ -92,10 +95,14 @@ extension TransferDriver {
         return TransportSettings(client.configuration, carriesCredentials: request.carriesCredentials && isOrigin)
     }
 
-    private func note(_ metrics: RequestMetrics?, of request: ClientRequest, to uri: RequestURI) {
-        guard var metrics else { return }
+    private func note(
+        _ result: TransportResult, of request: ClientRequest, _ sent: TransferRequest, to uri: RequestURI
+    ) {
+        guard var metrics = result.metrics else { return }
         metrics.uri = uri.description(hidingPath: request.isPathSecret)
         control.note(metrics)
+        plan.handler?.ended(
+            metrics, of: sent, result.head.map { TransferResponse(status: $0.status, fields: $0.fields) })
         client.configuration.metricsCollected?(metrics)
     }
 

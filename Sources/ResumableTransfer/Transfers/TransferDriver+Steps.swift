@@ -41,6 +41,10 @@ extension TransferDriver {
 
     /// Gets new credentials after a 401.
     func refreshCredentials() async throws(TransferError) {
+        if operation.hasOtherCredentials {
+            // The handler decides itself how often it tries.
+            return operation.credentialsRefreshed(isFresh: false)
+        }
         guard let refresh = client.credentials, let response else {
             throw TransferError(.internalFailure, "The credentials cannot be refreshed.")
         }

@@ -21,6 +21,8 @@ struct TransferPlan<Operation: TransferOperation>: Sendable {
     /// Saves the checkpoints of this transfer. If it is `nil`, ``TransferClient/Configuration/checkpointed`` saves
     /// them. A transfer with a store has no tickets: the store ensures that only one transfer at a time uses its data.
     var store: (any CheckpointStore)?
+    /// Takes part in the exchanges of this transfer.
+    var handler: (any ExchangeHandler)?
 
     /// A new transfer.
     init(_ request: TransferRequest, _ input: Operation.Input) {

@@ -40,12 +40,14 @@ extension TransferClient {
         upload(request, from: SequenceSource(chunks, directory: configuration.storageDirectory))
     }
 
-    /// The same as ``upload(_:from:)``, with a separate store for the checkpoints of this upload.
+    /// The same, with a store for the checkpoints, and a handler for the exchanges, of only this upload.
     package func upload(
-        _ request: TransferRequest, from source: any UploadSource, store: (any CheckpointStore)?
+        _ request: TransferRequest, from source: any UploadSource, store: (any CheckpointStore)?,
+        handler: (any ExchangeHandler)? = nil
     ) -> Upload {
         var plan = TransferPlan(request, from: source)
         plan.store = store
+        plan.handler = handler
         return Upload(client: self, plan: plan)
     }
 
@@ -67,13 +69,15 @@ extension TransferClient {
         try resumeUpload(data, from: source, request: request, store: nil)
     }
 
-    /// The same as ``resumeUpload(_:from:request:)``, with a separate store for the checkpoints of this upload.
+    /// The same, with a store for the checkpoints, and a handler for the exchanges, of only this upload.
     package func resumeUpload(
-        _ data: ResumeData, from source: (any UploadSource)?, request: TransferRequest?, store: (any CheckpointStore)?
+        _ data: ResumeData, from source: (any UploadSource)?, request: TransferRequest?, store: (any CheckpointStore)?,
+        handler: (any ExchangeHandler)? = nil
     ) throws(TransferError) -> Upload {
         try storage.requireUnused(data)
         var plan = try TransferPlan(resuming: data, source: source, request: request)
         plan.store = store
+        plan.handler = handler
         return Upload(client: self, plan: plan)
     }
 

@@ -114,6 +114,16 @@ final class UploadOperation: TransferOperation {
 
     var attempts: Int { machine.attempts }
 
+    var hasOtherCredentials: Bool {
+        get { machine.hasOtherCredentials }
+        set { machine.hasOtherCredentials = newValue }
+    }
+
+    func follows(_ status: Status, to request: ClientRequest) -> Bool { machine.follows(status, to: request) }
+
+    // A redirection without a location is final.
+    func declineRedirection() {}
+
     func credentialsRefreshed(isFresh: Bool) { machine.credentialsRefreshed(isFresh: isFresh) }
 
     func handle(_ stop: StopRequest) throws(TransferError) {

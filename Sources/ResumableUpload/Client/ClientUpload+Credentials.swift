@@ -4,7 +4,11 @@ extension ClientUpload {
     /// Whether the upload continues with new credentials: the request is then made again. If the server has rejected
     /// fresh credentials, another refresh would not help.
     func shouldRefreshCredentials(after head: ClientResponseHead) -> Bool {
-        head.status == .unauthorized && canRefreshCredentials && !hasFreshCredentials
+        let isPossible =
+            hasOtherCredentials
+            ? [401, 407].contains(head.status)
+            : head.status == .unauthorized && canRefreshCredentials && !hasFreshCredentials
+        return isPossible
             // The application's response to the complete upload is final.
             && (intent.style == .plain || intent.dialect.completeness(of: head.fields) != true)
     }
@@ -29,6 +33,7 @@ extension ClientUpload {
     ///   if newer credentials already existed: they may be old, too, so another refresh is allowed.
     package mutating func credentialsRefreshed(isFresh: Bool) {
         guard case .refreshCredentials(let following) = phase else { return }
+        hasOtherCredentials = false
         hasFreshCredentials = isFresh
         phase = following
     }

@@ -13,7 +13,7 @@ extension ClientUpload {
         guard case .sending(let request) = phase else { return }
         guard abort == nil else { return interrupted(.connection, sent: sent, sourceEnded: sourceEnded) }
         if intent.style != .plain { record(limitsOf: head.fields, now: now) }
-        if head.status == .temporaryRedirect || head.status == .permanentRedirect, request.kind != .cancel {
+        if follows(head.status, to: request) {
             return follow(head, of: request)
         }
         redirections = 0
@@ -37,6 +37,11 @@ extension ClientUpload {
             }
         case .download: break
         }
+    }
+
+    /// Whether a response with this status redirects the request.
+    package func follows(_ status: Status, to request: ClientRequest) -> Bool {
+        [.temporaryRedirect, .permanentRedirect].contains(status) && request.kind != .cancel
     }
 
     /// A final response and what is known about its request.

@@ -51,7 +51,9 @@ package struct ClientUpload: Sendable {
     package internal(set) var attempts = 0
     /// Whether new credentials can be requested after a 401 to the current request.
     package var canRefreshCredentials = false
-    /// Whether the credentials were refreshed after the last progress or retry. If the server rejects them, too, the
+    /// Whether the caller has other credentials than those of the current request, to which the response is 401 or 407.
+    package var hasOtherCredentials = false
+    /// Whether the credentials are new since the last progress or retry. If the server does not accept them either, the
     /// upload ends.
     var hasFreshCredentials = false
 

@@ -1,0 +1,54 @@
+import HTTPSemantics
+import ResumableUpload
+
+/// Takes part in the exchanges of one transfer: it changes requests, receives responses, and decides about redirections
+/// and challenges. The driver calls it in order, in the task of the transfer.
+package protocol ExchangeHandler: Sendable {
+    /// Changes the fields of a request that is about to be sent, with the credentials of the caller in it. What is added
+    /// here is never stored.
+    func prepare(_ request: inout TransferRequest, for step: ClientRequest)
+
+    /// Called with the head of each final response, before its content is received.
+    func received(_ response: TransferResponse, to request: TransferRequest)
+
+    /// Decides about a redirection that the transfer would follow.
+    /// - Parameter proposed: the next request, with the fields of the caller. For another origin it has none that may
+    ///   contain credentials.
+    func redirected(
+        by response: TransferResponse, to proposed: TransferRequest
+    ) async -> RedirectionDecision
+
+    /// Decides about a 401 or 407.
+    /// - Returns: whether ``prepare(_:for:)`` now adds other credentials, so that the request is made again.
+    /// - Throws: an error that ends the transfer with `authorizationFailed`.
+    func challenged(by response: TransferResponse, to request: TransferRequest) async throws -> Bool
+
+    /// Called when an exchange has ended.
+    func ended(_ metrics: RequestMetrics, of request: TransferRequest, _ response: TransferResponse?)
+}
+
+/// What is done about a redirection.
+package enum RedirectionDecision: Sendable, Hashable {
+    /// The transfer follows its own rules.
+    case follow
+    /// The request is sent to this URI, also if it is an http URI and the last one was https.
+    case redirect(to: String)
+    /// The redirection is the response of the transfer.
+    case decline
+}
+
+extension ExchangeHandler {
+    package func prepare(_ request: inout TransferRequest, for step: ClientRequest) {}
+
+    package func received(_ response: TransferResponse, to request: TransferRequest) {}
+
+    package func redirected(
+        by response: TransferResponse, to proposed: TransferRequest
+    ) async -> RedirectionDecision { .follow }
+
+    package func challenged(
+        by response: TransferResponse, to request: TransferRequest
+    ) async throws -> Bool { false }
+
+    package func ended(_ metrics: RequestMetrics, of request: TransferRequest, _ response: TransferResponse?) {}
+}
