@@ -84,15 +84,5 @@ struct TransferSettingsTests {
         var part = try request()
         part.setValue("bytes=0-1", forHTTPHeaderField: "Range")
         #expect(!session.canTransferDownload(part))
-        let configuration = URLSessionConfiguration.default
-        configuration.protocolClasses = [OwnProtocol.self] + (configuration.protocolClasses ?? [])
-        let own = ResumableURLSession(configuration: configuration)
-        #expect(!own.canTransfer(try request("http://own.example/")))
-        #expect(own.canTransfer(try request()))
     }
-}
-
-/// A protocol class of the application, which handles the requests to one host.
-private final class OwnProtocol: URLProtocol {
-    override class func canInit(with request: URLRequest) -> Bool { request.url?.host == "own.example" }
 }

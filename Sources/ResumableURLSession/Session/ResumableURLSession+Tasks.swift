@@ -5,16 +5,25 @@ import ResumableTransfer
 extension ResumableURLSession {
     // MARK: Requests for transfers
 
-    /// Whether this request can be a transfer: its scheme is http or https, and no protocol class of the application
-    /// handles it.
+    /// Whether this request can be a transfer: its scheme is http or https.
     func canTransfer(_ request: URLRequest) -> Bool {
-        guard let scheme = request.url?.scheme?.lowercased(), scheme == "http" || scheme == "https" else {
-            return false
+        let scheme = request.url?.scheme?.lowercased()
+        return scheme == "http" || scheme == "https"
+    }
+
+    /// The error of a transfer that a protocol class of the application handles; `nil` if there is no such class.
+    private func protocolRefusal(of request: URLRequest?) -> TransferError? {
+        guard let request else { return nil }
+        let own: AnyClass? = (configuration.protocolClasses ?? []).first { type in
+            !String(reflecting: type).hasPrefix("FoundationNetworking.")
+                && (type as? URLProtocol.Type)?.canInit(with: request) == true
         }
-        let own = (configuration.protocolClasses ?? []).filter {
-            !String(reflecting: $0).hasPrefix("FoundationNetworking.")
-        }
-        return !own.contains { ($0 as? URLProtocol.Type)?.canInit(with: request) == true }
+        guard let own else { return nil }
+        return TransferError(
+            .invalidRequest,
+            "The protocol class \(String(describing: own)) handles this request, so its transfer could not be resumed. "
+                + "Remove the class from protocolClasses of the configuration, or use a plain URLSession for this request.",
+            underlying: TaskFailure.protocolClass)
     }
 
     /// Whether a download of this request can be a transfer: a GET without content for the complete representation.
@@ -29,10 +38,11 @@ extension ResumableURLSession {
     func makeUploadTask(
         _ request: URLRequest, _ body: UploadTask.Body, _ recipient: UploadTask.Recipient
     ) -> URLSessionUploadTask {
-        var context = request.transferRequest.map { TaskContext(request: $0) }
+        var context = request.transferRequest.map { TaskContext(request: $0, original: request) }
         if case .data(let data) = body { context?.content = data }
         let task = UploadTask(
-            makeCore(request), client: client(for: request), context: context, body: body, recipient: recipient)
+            makeCore(request), client: client(for: request), storages: settings.storages, context: context, body: body,
+            recipient: recipient)
         registry.add(task)
         return task
     }
@@ -42,7 +52,8 @@ extension ResumableURLSession {
     ) -> URLSessionUploadTask {
         let resumption = Resumption(data, kind: .upload, request: request)
         let task = UploadTask(
-            makeCore(resumption), client: client(for: resumption.request), context: resumption.context, body: nil,
+            makeCore(resumption), client: client(for: resumption.request), storages: settings.storages,
+            context: resumption.context, body: nil,
             recipient: recipient)
         registry.add(task)
         return task
@@ -50,8 +61,9 @@ extension ResumableURLSession {
 
     func makeDownloadTask(_ request: URLRequest, _ recipient: DownloadTask.Recipient) -> URLSessionDownloadTask {
         let task = DownloadTask(
-            makeCore(request), client: client(for: request),
-            context: request.transferRequest.map { TaskContext(request: $0) }, isResumed: false, recipient: recipient)
+            makeCore(request), client: client(for: request), storages: settings.storages,
+            context: request.transferRequest.map { TaskContext(request: $0, original: request) }, isResumed: false,
+            recipient: recipient)
         registry.add(task)
         return task
     }
@@ -61,7 +73,8 @@ extension ResumableURLSession {
     ) -> URLSessionDownloadTask {
         let resumption = Resumption(data, kind: .download, request: request)
         let task = DownloadTask(
-            makeCore(resumption), client: client(for: resumption.request), context: resumption.context,
+            makeCore(resumption), client: client(for: resumption.request), storages: settings.storages,
+            context: resumption.context,
             isResumed: true, recipient: recipient)
         registry.add(task)
         return task
@@ -72,13 +85,16 @@ extension ResumableURLSession {
     }
 
     private func makeCore(_ request: URLRequest) -> TaskCore {
-        TaskCore(identifier: registry.makeIdentifier(), session: self, request: request, refusal: invalidation)
+        TaskCore(
+            identifier: registry.makeIdentifier(), session: self, request: request,
+            refusal: invalidation ?? protocolRefusal(of: request), credentials: settings.storages.credentials)
     }
 
     private func makeCore(_ resumption: Resumption) -> TaskCore {
         TaskCore(
             identifier: registry.makeIdentifier(), session: self, request: resumption.request, data: resumption.data,
-            refusal: invalidation ?? resumption.refusal)
+            refusal: invalidation ?? resumption.refusal ?? protocolRefusal(of: resumption.request),
+            credentials: settings.storages.credentials)
     }
 
     private var invalidation: TransferError? {
@@ -107,9 +123,9 @@ private struct Resumption {
             self.data = data
             context = TaskContexts.shared.context(of: data)
             if let given, let request = given.transferRequest {
-                context = TaskContext(request: request, content: context?.content)
+                context = TaskContext(request: request, content: context?.content, original: given)
             }
-            request = given ?? URLRequest(context?.request ?? data.request)
+            request = given ?? context?.original ?? URLRequest(context?.request ?? data.request)
         } catch {
             refusal = error
         }

@@ -6,8 +6,8 @@ import ResumableTransfer
 ///
 /// It is a subclass of `URLSession`: create this class in place of `URLSession`. Uploads of files and of `Data`, and
 /// downloads by GET, over HTTP and HTTPS use ResumableTransfer; everything else (data tasks, streamed uploads, web
-/// sockets, other schemes, requests that a `URLProtocol` of the configuration handles) uses FoundationNetworking as
-/// before.
+/// sockets, other schemes) uses FoundationNetworking as before. If a `URLProtocol` of the configuration handles such an
+/// upload or download, it fails, because it could not be resumed.
 ///
 /// On Apple's platforms this is another name of `URLSession`.
 public final class ResumableURLSession: URLSession, @unchecked Sendable {

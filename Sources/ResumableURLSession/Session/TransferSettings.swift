@@ -11,10 +11,12 @@ struct TransferSettings: Sendable {
 
     /// The configuration of transfers, with the additional header fields of the session.
     let transfers: TransferClient.Configuration
+    let storages: SessionStorages
     private let timeout: TimeInterval
     private let proxies: [String: String]
 
     init(_ configuration: URLSessionConfiguration, transfers: TransferClient.Configuration) {
+        storages = SessionStorages(configuration)
         timeout = configuration.timeoutIntervalForRequest
         proxies = TransferSettings.proxies(configuration.connectionProxyDictionary ?? [:])
         var transfers = transfers

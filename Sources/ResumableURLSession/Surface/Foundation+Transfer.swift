@@ -34,7 +34,8 @@ extension URLError {
             userInfo[Self.failingURLStringKey] = url.absoluteString
         }
         if let data = error.resumeData { userInfo[key] = data.data }
-        self.init(URLError.Code(rawValue: code ?? error.urlErrorCode) ?? .unknown, userInfo: userInfo)
+        let own = (error.underlying as? TaskFailure)?.urlErrorCode
+        self.init(URLError.Code(rawValue: own ?? code ?? error.urlErrorCode) ?? .unknown, userInfo: userInfo)
     }
 
     /// The value of a constant that Foundation has deprecated; `failureURLString` still reads it.

@@ -9,21 +9,26 @@ extension DownloadTask {
         guard let client else { throw TransferError(.internalFailure, "The session has no client.") }
         let download: Download
         if let data {
-            download = try client.resumeDownload(data, request: context?.request)
+            download = try client.resumeDownload(
+                data, request: context?.request, store: nil, handler: exchanges)
             TaskContexts.shared.forget(data)
         } else {
             guard let request = context?.request ?? originalRequest?.transferRequest else {
                 throw TransferError(.gone, "The download cannot be resumed any more.")
             }
-            download = client.download(request, to: .temporary)
+            download = client.download(request, to: .temporary, store: nil, handler: exchanges)
         }
-        let url = originalRequest?.url
+        let core = core
+        let directory = client.configuration.storagePath
         return TaskRun(transfer: download) {
             do throws(TransferError) {
                 let result = try await download.outcome()
-                let response = HTTPURLResponse(status: result.status, fields: result.fields, url: url)
+                let response = HTTPURLResponse(status: result.status, fields: result.fields, url: core.lastURL)
                 return .success(TaskCompletion(response: response, file: result.file))
             } catch {
+                if core.withLock({ $0.hasDeclinedRedirection }), let response = error.response {
+                    return TaskCompletion.declinedRedirection(response, url: core.lastURL, in: directory)
+                }
                 return .failure(error)
             }
         }
@@ -90,7 +95,7 @@ extension DownloadTask {
     func ending(of error: TransferError) -> (Result<TaskCompletion, URLError>, HTTPURLResponse?) {
         let url = originalRequest?.url
         let response = error.response.flatMap {
-            HTTPURLResponse(status: $0.status, fields: $0.fields, url: url)
+            HTTPURLResponse(status: $0.status, fields: $0.fields, url: core.lastURL)
         }
         let code = error.status.flatMap { URLError.downloadCode(forStatus: Int($0.rawValue)) }
         let failure = URLError(error, code: code, url: url, resumeDataKey: NSURLSessionDownloadTaskResumeData)
@@ -124,5 +129,24 @@ extension DownloadTask {
 
     private func notifyEnd(_ file: FilePath?, _ response: HTTPURLResponse?, _ error: URLError?) {
         notifyEnd(recipient, file?.fileURL, response, error) { file?.removeFile() }
+    }
+}
+
+extension TaskCompletion {
+    /// The result of a download whose delegate has not followed a redirection: its content is the file.
+    fileprivate static func declinedRedirection(
+        _ response: TransferResponse, url: URL?, in directory: FilePath
+    ) -> Result<TaskCompletion, TransferError> {
+        let file = directory.appending(FilePath("\(UUID().uuidString).redirection"))
+        do {
+            try FileManager.default.createDirectory(
+                at: directory.fileURL, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+            try Data(response.content).write(to: file.fileURL)
+        } catch {
+            return .failure(
+                TransferError(.storageUnusable, "The content of the response cannot be stored.", underlying: error))
+        }
+        let head = HTTPURLResponse(status: response.status, fields: response.fields, url: url)
+        return .success(TaskCompletion(response: head, file: file))
     }
 }

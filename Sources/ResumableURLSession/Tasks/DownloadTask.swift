@@ -12,15 +12,20 @@ final class DownloadTask: URLSessionDownloadTask, TransferTask, @unchecked Senda
     // are thread-safe by themselves are used.
     let core: TaskCore
     let client: TransferClient?
+    let storages: SessionStorages?
     let context: TaskContext?
     let recipient: Recipient
     /// Whether the task resumes an earlier download.
     let isResumed: Bool
 
     /// - Parameter context: `nil` if there is only the resume data.
-    init(_ core: TaskCore, client: TransferClient?, context: TaskContext?, isResumed: Bool, recipient: Recipient) {
+    init(
+        _ core: TaskCore, client: TransferClient?, storages: SessionStorages?, context: TaskContext?, isResumed: Bool,
+        recipient: Recipient
+    ) {
         self.core = core
         self.client = client
+        self.storages = storages
         self.context = context
         self.isResumed = isResumed
         self.recipient = recipient
@@ -32,7 +37,7 @@ final class DownloadTask: URLSessionDownloadTask, TransferTask, @unchecked Senda
 
     override var taskIdentifier: Int { core.identifier }
     override var originalRequest: URLRequest? { core.originalRequest }
-    override var currentRequest: URLRequest? { core.originalRequest }
+    override var currentRequest: URLRequest? { core.currentRequest }
     override var response: URLResponse? { core.withLock { $0.response } }
     override var error: (any Error)? { core.withLock { $0.error } }
     override var state: URLSessionTask.State { core.withLock { $0.machine.state } }

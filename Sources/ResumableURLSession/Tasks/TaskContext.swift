@@ -1,4 +1,5 @@
 import Foundation
+import FoundationNetworking
 import HTTPSemantics
 import ResumableTransfer
 import SystemCalls
@@ -10,9 +11,13 @@ struct TaskContext: Sendable {
     /// The content of an upload of a `Data` value.
     var content: Data?
 
-    init(request: TransferRequest, content: Data? = nil) {
+    /// The request as the application has made it.
+    var original: URLRequest?
+
+    init(request: TransferRequest, content: Data? = nil, original: URLRequest? = nil) {
         self.request = request
         self.content = content
+        self.original = original
     }
 }
 

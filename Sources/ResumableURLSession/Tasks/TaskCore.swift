@@ -1,6 +1,7 @@
 import Foundation
 import FoundationNetworking
 import ResumableTransfer
+import ResumableUpload
 import Synchronization
 import SystemCalls
 
@@ -30,6 +31,14 @@ final class TaskCore: Sendable {
         var answered: Int64 = 0
         /// Whether the position of the resumption has not been reported yet.
         var awaitsResumption = false
+        /// The request that was sent last to the target, after redirections; `nil`: the original one.
+        var currentRequest: URLRequest?
+        /// The change of the delegate at the last redirection.
+        var redirection: RedirectionChange?
+        var hasDeclinedRedirection = false
+        var redirectCount = 0
+        /// The metrics of the last ``TaskCore/maxTransactions`` requests.
+        var transactions: [URLSessionTaskTransactionMetrics] = []
         var expectedToSend: Int64 = NSURLSessionTransferSizeUnknown
         var expectedToReceive: Int64 = NSURLSessionTransferSizeUnknown
     }
@@ -40,16 +49,19 @@ final class TaskCore: Sendable {
     let originalRequest: URLRequest?
     /// The error of a task that cannot run at all.
     let refusal: TransferError?
+    let credentials: CredentialAnswers
+    private let createdAt = Date()
     private let state: Monitor<State>
 
     init(
         identifier: Int, session: URLSession, request: URLRequest?, data: ResumeData? = nil,
-        refusal: TransferError? = nil
+        refusal: TransferError? = nil, credentials: URLCredentialStorage? = nil
     ) {
         self.identifier = identifier
         self.session = session
         originalRequest = request
         self.refusal = refusal
+        self.credentials = CredentialAnswers(credentials)
         var state = State()
         state.data = data
         self.state = Monitor(state)
@@ -70,7 +82,46 @@ final class TaskCore: Sendable {
     }
 }
 
-/// Determines after which interruptions a task continues automatically.
+extension TaskCore {
+    private static let maxTransactions = 1000
+
+    /// The request after redirections.
+    var currentRequest: URLRequest? { withLock { $0.currentRequest } ?? originalRequest }
+
+    /// The URL of the last response.
+    var lastURL: URL? { currentRequest?.url }
+
+    /// Notes the request that is about to be sent, if it is one to the target.
+    func noteRequest(_ url: URL, of step: ClientRequest) {
+        guard step.kind == .create || step.kind == .download else { return }
+        withLock { state in
+            guard case .other = step.resource else {
+                state.currentRequest = nil
+                return
+            }
+            var request = state.redirection?.request
+            if request?.url != url { request = originalRequest }
+            request?.url = url
+            state.currentRequest = request
+        }
+    }
+
+    func note(_ transaction: URLSessionTaskTransactionMetrics) {
+        withLock { state in
+            if state.transactions.count >= Self.maxTransactions { state.transactions.removeFirst() }
+            state.transactions.append(transaction)
+        }
+    }
+
+    /// The metrics of the task until now.
+    var metrics: URLSessionTaskMetrics {
+        let (transactions, redirectCount) = withLock { ($0.transactions, $0.redirectCount) }
+        let interval = DateInterval(start: createdAt, end: max(createdAt, Date()))
+        return .of(transactions, during: interval, redirectCount: redirectCount)
+    }
+}
+
+/// Decides after which interruptions a task continues by itself.
 ///
 /// Apple documents that a task does so after "a momentary network interruption" of a transfer that can be resumed. The
 /// task fails immediately if the transfer cannot be resumed yet, or if no byte moves during the request's timeout.

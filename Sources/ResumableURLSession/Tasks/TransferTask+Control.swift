@@ -60,10 +60,24 @@ extension TransferTask {
             return (state.transfer, state.hasBegun ? state.data : nil)
         }
         if let transfer { Task { await transfer.cancel() } }
-        if let data, let client { Task { try? await client.discard(data) } }
+        discard(data)
+    }
+
+    /// Deletes the upload resource or the partial file of data that nothing uses any more.
+    private func discard(_ data: ResumeData?) {
+        guard let data, let client else { return }
+        let exchanges = exchanges
+        let request = context?.request
+        Task { try? await client.discard(data, request: request, handler: exchanges) }
     }
 
     // MARK: Runs
+
+    /// Takes part in the exchanges of a run.
+    var exchanges: TaskExchanges? { storages.map { TaskExchanges(self, $0) } }
+
+    /// The URL of the proxy; `nil` if the settings have none.
+    var proxy: URL? { client?.configuration.proxy.flatMap { URL(string: $0) } }
 
     private func run() async {
         let beginning: (data: ResumeData?, isFirst: Bool)? = core.withLock { state in
@@ -144,7 +158,7 @@ extension TransferTask {
         case .success(let completion):
             completion.file?.removeFile()
         case .failure(let error):
-            if let data = error.resumeData, let client { Task { try? await client.discard(data) } }
+            discard(error.resumeData)
         }
     }
 

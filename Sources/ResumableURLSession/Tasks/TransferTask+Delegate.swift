@@ -25,7 +25,7 @@ extension TransferTask {
     /// Reports an interim response.
     func notify(_ status: Status, _ fields: Fields, hasHandler: Bool) {
         guard let listener = listener(hasHandler: hasHandler),
-            let response = HTTPURLResponse(status: status, fields: fields, url: originalRequest?.url)
+            let response = HTTPURLResponse(status: status, fields: fields, url: core.lastURL)
         else { return }
         let session = core.session
         let candidates = hasHandler ? [listener] : [listener, session.delegate as? any URLSessionTaskDelegate]
@@ -37,8 +37,14 @@ extension TransferTask {
     /// Reports the end to the delegate, on the delegate queue.
     func notifyCompletion(_ error: URLError?) {
         completed()
+        notifyMetrics()
         effectiveDelegate?.urlSession(core.session, task: self, didCompleteWithError: error)
         finished()
+    }
+
+    /// Reports the metrics to the delegate, on the delegate queue.
+    private func notifyMetrics() {
+        effectiveDelegate?.urlSession(core.session, task: self, didFinishCollecting: core.metrics)
     }
 
     /// Reports the end to the recipient.
@@ -52,11 +58,13 @@ extension TransferTask {
         case .handler(let handler):
             core.deliver {
                 self.completed()
+                self.notifyMetrics()
                 handler(content, response, error)
                 cleanUp()
                 self.finished()
             }
         case .inline(let handler):
+            if effectiveDelegate != nil { core.deliver { self.notifyMetrics() } }
             completed()
             finished()
             handler(content, response, error)

@@ -11,6 +11,9 @@ protocol TransferTask: URLSessionTask {
     /// The data that is needed besides the resume data to resume the transfer.
     var context: TaskContext? { get }
 
+    /// The storages of the session.
+    var storages: SessionStorages? { get }
+
     /// Creates the transfer of a run.
     func open(_ data: ResumeData?) throws(TransferError) -> TaskRun
     /// Reports an event to the delegate.

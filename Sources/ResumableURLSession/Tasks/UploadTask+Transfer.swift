@@ -10,7 +10,8 @@ extension UploadTask {
         let upload: Upload
         if let data {
             let source = context?.content.map { DataSource($0) }
-            upload = try client.resumeUpload(data, from: source, request: context?.request)
+            upload = try client.resumeUpload(
+                data, from: source, request: context?.request, store: nil, handler: exchanges)
             TaskContexts.shared.forget(data)
         } else {
             guard let request = context?.request, let body else {
@@ -18,17 +19,18 @@ extension UploadTask {
             }
             switch body {
             case .file(let url):
-                upload = client.upload(request, from: try FileSource(url: url))
-            case .data(let data): upload = client.upload(request, from: DataSource(data))
+                upload = client.upload(request, from: try FileSource(url: url), store: nil, handler: exchanges)
+            case .data(let data):
+                upload = client.upload(request, from: DataSource(data), store: nil, handler: exchanges)
             }
         }
-        let url = originalRequest?.url
+        let core = core
         return TaskRun(transfer: upload) {
             do throws(TransferError) {
                 let result = try await upload.outcome()
                 // A lost response was a successful one.
                 let response = HTTPURLResponse(
-                    status: result.status ?? Status(rawValue: 204), fields: result.fields, url: url)
+                    status: result.status ?? Status(rawValue: 204), fields: result.fields, url: core.lastURL)
                 return .success(TaskCompletion(response: response, content: Data(result.content)))
             } catch {
                 return .failure(error)
@@ -81,7 +83,7 @@ extension UploadTask {
     func ending(of error: TransferError) -> (Result<TaskCompletion, URLError>, HTTPURLResponse?) {
         let url = originalRequest?.url
         let response = error.response.flatMap {
-            HTTPURLResponse(status: $0.status, fields: $0.fields, url: url)
+            HTTPURLResponse(status: $0.status, fields: $0.fields, url: core.lastURL)
         }
         let isAnswer = [.refused, .unauthorized, .tooLarge, .serverUnavailable, .digestMismatch].contains(error.code)
         if isAnswer, error.resumeData == nil, let response {

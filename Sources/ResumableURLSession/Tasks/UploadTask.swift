@@ -15,6 +15,7 @@ final class UploadTask: URLSessionUploadTask, TransferTask, @unchecked Sendable 
     // are thread-safe by themselves are used.
     let core: TaskCore
     let client: TransferClient?
+    let storages: SessionStorages?
     let context: TaskContext?
     let recipient: Recipient
     let body: Body?
@@ -22,9 +23,13 @@ final class UploadTask: URLSessionUploadTask, TransferTask, @unchecked Sendable 
     /// - Parameters:
     ///   - body: `nil` if an upload is resumed.
     ///   - context: `nil` if there is only the resume data.
-    init(_ core: TaskCore, client: TransferClient?, context: TaskContext?, body: Body?, recipient: Recipient) {
+    init(
+        _ core: TaskCore, client: TransferClient?, storages: SessionStorages?, context: TaskContext?, body: Body?,
+        recipient: Recipient
+    ) {
         self.core = core
         self.client = client
+        self.storages = storages
         self.context = context
         self.body = body
         self.recipient = recipient
@@ -36,7 +41,7 @@ final class UploadTask: URLSessionUploadTask, TransferTask, @unchecked Sendable 
 
     override var taskIdentifier: Int { core.identifier }
     override var originalRequest: URLRequest? { core.originalRequest }
-    override var currentRequest: URLRequest? { core.originalRequest }
+    override var currentRequest: URLRequest? { core.currentRequest }
     override var response: URLResponse? { core.withLock { $0.response } }
     override var error: (any Error)? { core.withLock { $0.error } }
     override var state: URLSessionTask.State { core.withLock { $0.machine.state } }
@@ -70,6 +75,6 @@ extension UploadTask {
     convenience init(refusing data: Data, in session: URLSession, _ recipient: Recipient) {
         let refusal = TransferError(.resumeDataInvalid, "A plain URLSession cannot resume an upload.")
         let core = TaskCore(identifier: 0, session: session, request: nil, refusal: refusal)
-        self.init(core, client: nil, context: nil, body: nil, recipient: recipient)
+        self.init(core, client: nil, storages: nil, context: nil, body: nil, recipient: recipient)
     }
 }

@@ -1,0 +1,229 @@
+import Foundation
+import FoundationNetworking
+import HTTPSemantics
+import ResumableTransfer
+import SystemCalls
+
+extension TaskExchanges {
+    /// Asks the delegate for credentials after a 401 or 407 with a challenge for Basic authentication.
+    func challenged(by response: TransferResponse, to request: TransferRequest) async throws -> Bool {
+        let core = task.core
+        guard let url = URL(string: request.uri),
+            let space = URLProtectionSpace(response, from: url, proxy: task.proxy),
+            let failure = HTTPURLResponse(status: response.status, fields: response.fields, url: url)
+        else { return false }
+        let proposed = credentials.proposal(for: space)
+        let challenge = URLAuthenticationChallenge(
+            protectionSpace: space, proposedCredential: proposed.credential,
+            previousFailureCount: proposed.failures, failureResponse: failure, error: nil, sender: UnusedSender())
+        let session = core.session
+        let task = task
+        let answer: (URLSession.AuthChallengeDisposition, URLCredential?)? = await ask { delegate, answer in
+            delegate.urlSession(session, task: task, didReceive: challenge) { answer(($0, $1)) }
+        }
+        let (disposition, credential) = answer ?? (.performDefaultHandling, nil)
+        switch disposition {
+        case .useCredential: return credentials.use(credential, for: space)
+        // A credential of the storage that the server has rejected is not proposed again.
+        case .performDefaultHandling: return credentials.use(proposed.credential, for: space)
+        case .rejectProtectionSpace: return false
+        case .cancelAuthenticationChallenge: throw TaskFailure.challengeCanceled
+        }
+    }
+}
+
+/// The credentials of one task, for Basic authentication (RFC 7617).
+final class CredentialAnswers: Sendable {
+    private struct State {
+        /// The credential that is sent to each protection space.
+        var used: [ProtectionSpaceKey: URLCredential] = [:]
+        /// The protection spaces whose credential no response has confirmed yet.
+        var unconfirmed: [ProtectionSpaceKey: URLProtectionSpace] = [:]
+        var failures: [ProtectionSpaceKey: Int] = [:]
+    }
+
+    private let storage: URLCredentialStorage?
+    private let state = Monitor(State())
+
+    init(_ storage: URLCredentialStorage?) {
+        self.storage = storage
+    }
+
+    /// The credential of the storage, unless it was used without success, and the number of earlier failures.
+    func proposal(for space: URLProtectionSpace) -> (credential: URLCredential?, failures: Int) {
+        let stored = storage.flatMap { $0.defaultCredential(for: $0.equivalent(of: space)) }
+        let key = ProtectionSpaceKey(space)
+        return state.withLock { state in
+            if state.used[key] != nil { state.failures[key, default: 0] += 1 }
+            let isRejected = state.used[key] != nil && state.used[key] == stored
+            return (isRejected ? nil : stored, state.failures[key] ?? 0)
+        }
+    }
+
+    /// - Returns: whether there is a user and a password.
+    func use(_ credential: URLCredential?, for space: URLProtectionSpace) -> Bool {
+        guard let credential, credential.user != nil, credential.password != nil else { return false }
+        let key = ProtectionSpaceKey(space)
+        state.withLock { state in
+            state.used[key] = credential
+            state.unconfirmed[key] = space
+        }
+        return true
+    }
+
+    /// Adds the credentials to a request.
+    func authorize(_ request: inout TransferRequest, to url: URL) {
+        let used = state.withLock { $0.used }
+        for (space, credential) in used where space.receivesRequest(to: url) {
+            let pair = Data("\(credential.user ?? ""):\(credential.password ?? "")".utf8).base64EncodedString()
+            request.fields.set(space.isProxy ? "Proxy-Authorization" : "Authorization", "Basic " + pair)
+        }
+    }
+
+    /// Stores the credentials that a response confirms, if their persistence allows it.
+    func received(_ response: TransferResponse, to url: URL) {
+        guard response.status != 401, response.status != 407 else { return }
+        let confirmed = state.withLock { state in
+            let spaces = state.unconfirmed.filter { $0.key.receivesRequest(to: url) }
+            for key in spaces.keys {
+                state.unconfirmed[key] = nil
+                state.failures[key] = nil
+            }
+            return spaces.compactMap { key, space in state.used[key].map { (space, $0) } }
+        }
+        guard let storage else { return }
+        for (space, credential) in confirmed { storage.set(credential, for: storage.equivalent(of: space)) }
+    }
+}
+
+/// The properties by which protection spaces are compared. FoundationNetworking's objects are only equal to themselves.
+private struct ProtectionSpaceKey: Hashable {
+    let isProxy: Bool
+    let scheme: String?
+    let host: String
+    let port: Int
+    let realm: String?
+    let method: String
+
+    init(_ space: URLProtectionSpace) {
+        isProxy = space.isProxy()
+        scheme = space.protocol?.lowercased()
+        host = space.host.lowercased()
+        port = space.port
+        realm = space.realm
+        method = space.authenticationMethod
+    }
+
+    /// Whether a request to this URL is received by the server, or by the proxy. A proxy does not see requests in its
+    /// tunnels.
+    func receivesRequest(to url: URL) -> Bool {
+        let requested = url.scheme?.lowercased()
+        if isProxy { return requested == "http" }
+        return scheme == requested && host == url.host?.lowercased() && port == url.effectivePort
+    }
+}
+
+extension URLCredentialStorage {
+    /// The object with which the storage knows a protection space, or `space` itself.
+    fileprivate func equivalent(of space: URLProtectionSpace) -> URLProtectionSpace {
+        let key = ProtectionSpaceKey(space)
+        return allCredentials.keys.first { ProtectionSpaceKey($0) == key } ?? space
+    }
+}
+
+extension URLProtectionSpace {
+    /// The protection space of a 401 or 407; `nil` if it does not offer Basic authentication.
+    convenience init?(_ response: TransferResponse, from url: URL, proxy: URL?) {
+        let isProxy = response.status == 407
+        let values = response.fields.values(isProxy ? "Proxy-Authenticate" : "WWW-Authenticate")
+        guard let realm = BasicChallenge(values)?.realm, let host = url.host, let scheme = url.scheme else {
+            return nil
+        }
+        if isProxy {
+            guard let proxy, let host = proxy.host else { return nil }
+            self.init(
+                proxyHost: host, port: proxy.effectivePort, type: NSURLProtectionSpaceHTTPProxy, realm: realm,
+                authenticationMethod: NSURLAuthenticationMethodHTTPBasic)
+        } else {
+            self.init(
+                host: host, port: url.effectivePort, protocol: scheme.lowercased(), realm: realm,
+                authenticationMethod: NSURLAuthenticationMethodHTTPBasic)
+        }
+    }
+}
+
+/// The challenge for Basic authentication in `WWW-Authenticate` or `Proxy-Authenticate` (RFC 9110 section 11.6.1).
+struct BasicChallenge: Equatable {
+    let realm: String
+
+    /// `nil` if the fields have no such challenge.
+    init?(_ values: [String]) {
+        for value in values {
+            for (scheme, parameters) in Self.challenges(in: value) where scheme.lowercased() == "basic" {
+                realm = parameters["realm"] ?? ""
+                return
+            }
+        }
+        return nil
+    }
+
+    /// Splits a value into schemes and their parameters.
+    private static func challenges(in value: String) -> [(scheme: String, parameters: [String: String])] {
+        var challenges: [(scheme: String, parameters: [String: String])] = []
+        for element in elements(of: value) {
+            var rest = Substring(element)
+            let word = rest.prefix { $0 != " " && $0 != "=" }
+            let after = rest.dropFirst(word.count).drop { $0 == " " }
+            if !after.hasPrefix("=") {
+                challenges.append((String(word), [:]))
+                rest = after
+            }
+            guard let equals = rest.firstIndex(of: "="), !challenges.isEmpty else { continue }
+            let name = rest[..<equals].trimmingCharacters(in: .whitespaces).lowercased()
+            let text = rest[rest.index(after: equals)...].trimmingCharacters(in: .whitespaces)
+            challenges[challenges.count - 1].parameters[name] = unquoted(text)
+        }
+        return challenges
+    }
+
+    /// Splits a value at the commas that are not in a quoted string.
+    private static func elements(of value: String) -> [String] {
+        var elements = [""]
+        var isQuoted = false
+        var isEscaped = false
+        for character in value {
+            if character == ",", !isQuoted {
+                elements.append("")
+                continue
+            }
+            if character == "\"", !isEscaped { isQuoted.toggle() }
+            isEscaped = character == "\\" && isQuoted && !isEscaped
+            elements[elements.count - 1].append(character)
+        }
+        return elements.map { $0.trimmingCharacters(in: .whitespaces) }.filter { !$0.isEmpty }
+    }
+
+    private static func unquoted(_ text: String) -> String {
+        guard text.hasPrefix("\""), text.hasSuffix("\""), text.count > 1 else { return text }
+        var result = ""
+        var isEscaped = false
+        for character in text.dropFirst().dropLast() {
+            if character == "\\", !isEscaped {
+                isEscaped = true
+                continue
+            }
+            isEscaped = false
+            result.append(character)
+        }
+        return result
+    }
+}
+
+/// The sender of a challenge, which `URLSession` does not use: the delegate answers with its completion handler.
+private final class UnusedSender: NSObject, URLAuthenticationChallengeSender {
+    func use(_ credential: URLCredential, for challenge: URLAuthenticationChallenge) {}
+    func continueWithoutCredential(for challenge: URLAuthenticationChallenge) {}
+    func cancel(_ challenge: URLAuthenticationChallenge) {}
+    func performDefaultHandling(for challenge: URLAuthenticationChallenge) {}
+    func rejectProtectionSpaceAndContinue(with challenge: URLAuthenticationChallenge) {}
+}

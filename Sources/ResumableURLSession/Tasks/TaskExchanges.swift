@@ -1,0 +1,62 @@
+import Foundation
+import FoundationNetworking
+import HTTPSemantics
+import ResumableTransfer
+import ResumableUpload
+import SystemCalls
+
+/// Takes part in the exchanges of a task: it handles cookies, redirections, challenges and metrics as `URLSession` does.
+///
+/// The transfer of a run owns it, so it is released with the run.
+final class TaskExchanges: ExchangeHandler {
+    let task: any TransferTask
+    let cookies: CookieRules
+    let credentials: CredentialAnswers
+
+    init(_ task: any TransferTask, _ storages: SessionStorages) {
+        self.task = task
+        cookies = CookieRules(storages, request: task.core.originalRequest)
+        credentials = task.core.credentials
+    }
+
+    func prepare(_ request: inout TransferRequest, for step: ClientRequest) {
+        guard let url = URL(string: request.uri) else { return }
+        task.core.noteRequest(url, of: step)
+        task.core.withLock { $0.redirection }?.change(&request, to: url)
+        credentials.authorize(&request, to: url)
+        if let field = cookies.field(for: url) { request.fields.set("Cookie", field) }
+    }
+
+    func received(_ response: TransferResponse, to request: TransferRequest) {
+        guard let url = URL(string: request.uri) else { return }
+        cookies.store(response.fields, from: url)
+        credentials.received(response, to: url)
+    }
+
+    func ended(_ metrics: RequestMetrics, of request: TransferRequest, _ response: TransferResponse?) {
+        guard let sent = URLRequest(request) else { return }
+        let head = response.flatMap { HTTPURLResponse(status: $0.status, fields: $0.fields, url: sent.url) }
+        guard let transaction = URLSessionTaskTransactionMetrics.of(metrics, request: sent, response: head) else {
+            return
+        }
+        task.core.note(transaction)
+    }
+
+    /// Asks the task's delegate on the delegate queue, and waits for its answer.
+    /// - Returns: `nil` if there is no delegate, or if the wait was canceled.
+    func ask<Answer: Sendable>(
+        _ body: @escaping @Sendable (any URLSessionTaskDelegate, @escaping @Sendable (Answer) -> Void) -> Void
+    ) async -> Answer? {
+        guard let delegate = task.effectiveDelegate else { return nil }
+        // Only the first answer counts.
+        let (answers, continuation) = AsyncStream.makeStream(of: Answer.self, bufferingPolicy: .bufferingOldest(1))
+        task.core.deliver {
+            body(delegate) {
+                continuation.yield($0)
+                continuation.finish()
+            }
+        }
+        for await answer in answers { return answer }
+        return nil
+    }
+}
