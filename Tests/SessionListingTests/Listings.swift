@@ -99,3 +99,43 @@ class ListingUploads: NSObject, URLSessionTaskDelegate {
         isOver.signal()
     }
 }
+
+// The methods of delegates in Apple's article "Handling an authentication challenge" and in the pages on redirections and
+// metrics.
+
+class ListingConnections: NSObject, URLSessionTaskDelegate {
+    lazy var session: URLSession = ResumableURLSession(configuration: .default, delegate: self, delegateQueue: nil)
+    var credentials: URLCredential?
+    var redirections: [URL?] = []
+    var metrics: URLSessionTaskMetrics?
+
+    func credentialsFromUI() -> URLCredential? { credentials }
+
+    func urlSession(
+        _ session: URLSession, task: URLSessionTask, didReceive challenge: URLAuthenticationChallenge,
+        completionHandler: @escaping (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
+    ) {
+        let authMethod = challenge.protectionSpace.authenticationMethod
+        guard authMethod == NSURLAuthenticationMethodHTTPBasic else {
+            completionHandler(.performDefaultHandling, nil)
+            return
+        }
+        guard let credential = credentialsFromUI() else {
+            completionHandler(.cancelAuthenticationChallenge, nil)
+            return
+        }
+        completionHandler(.useCredential, credential)
+    }
+
+    func urlSession(
+        _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
+        newRequest request: URLRequest, completionHandler: @escaping (URLRequest?) -> Void
+    ) {
+        redirections.append(request.url)
+        completionHandler(request)
+    }
+
+    func urlSession(_ session: URLSession, task: URLSessionTask, didFinishCollecting metrics: URLSessionTaskMetrics) {
+        self.metrics = metrics
+    }
+}

@@ -32,4 +32,54 @@ final class SessionListingTests: XCTestCase {
         uploads.resume()
         XCTAssertNil(uploads.uploadTask)
     }
+
+    /// Methods whose completion handlers are not `@Sendable`, as in Apple's code, are those that the session calls.
+    func testConnections() throws {
+        let listing = ListingConnections()
+        let delegate: URLSessionTaskDelegate = listing
+        let session = listing.session
+        let url = try XCTUnwrap(URL(string: "http://files.example/a"))
+        let task = session.downloadTask(with: url)
+        let space = URLProtectionSpace(
+            host: "files.example", port: 80, protocol: "http", realm: nil,
+            authenticationMethod: NSURLAuthenticationMethodHTTPBasic)
+        let challenge = URLAuthenticationChallenge(
+            protectionSpace: space, proposedCredential: nil, previousFailureCount: 0, failureResponse: nil, error: nil,
+            sender: UnusedSender())
+        let answer = Answer()
+        delegate.urlSession(session, task: task, didReceive: challenge) { disposition, _ in
+            answer.disposition = disposition
+        }
+        XCTAssertEqual(answer.disposition, .cancelAuthenticationChallenge)
+        listing.credentials = URLCredential(user: "user", password: "password", persistence: .none)
+        delegate.urlSession(session, task: task, didReceive: challenge) { disposition, _ in
+            answer.disposition = disposition
+        }
+        XCTAssertEqual(answer.disposition, .useCredential)
+        let response = try XCTUnwrap(
+            HTTPURLResponse(url: url, statusCode: 302, httpVersion: "HTTP/1.1", headerFields: nil))
+        delegate.urlSession(
+            session, task: task, willPerformHTTPRedirection: response, newRequest: URLRequest(url: url)
+        ) { answer.url = $0?.url }
+        XCTAssertEqual(listing.redirections, [url])
+        XCTAssertEqual(answer.url, url)
+        let metrics = URLSessionTaskMetrics()
+        delegate.urlSession(session, task: task, didFinishCollecting: metrics)
+        XCTAssertTrue(listing.metrics === metrics)
+        session.invalidateAndCancel()
+    }
+}
+
+/// Used by one thread only.
+private final class Answer: @unchecked Sendable {
+    var disposition: URLSession.AuthChallengeDisposition?
+    var url: URL?
+}
+
+private final class UnusedSender: NSObject, URLAuthenticationChallengeSender {
+    func use(_ credential: URLCredential, for challenge: URLAuthenticationChallenge) {}
+    func continueWithoutCredential(for challenge: URLAuthenticationChallenge) {}
+    func cancel(_ challenge: URLAuthenticationChallenge) {}
+    func performDefaultHandling(for challenge: URLAuthenticationChallenge) {}
+    func rejectProtectionSpaceAndContinue(with challenge: URLAuthenticationChallenge) {}
 }
