@@ -2,16 +2,15 @@
 
 SWIFT ?= swift
 TESTFLAGS ?=
+BENCHFLAGS ?=
 CLIENTFLAGS = --quiet --retries 2 --stall-timeout 2s --header 'Authorization: Bearer example'
 PREFIX ?= /usr/local
 DESTDIR ?=
 PROGRAMS ?= onward onward-conformance
 
 .PHONY: run test test-unit demo conformance conformance-client build build-packages test-packages watch-packages package-packages \
-        image-packages format lint requirements test-thread test-address soak test-framing test-power-loss test-kills fuzz \
-        test-proxies \
-        test-systemd test-browser test-attacks test-clients test-deployment bench-upload bench-takeover bench-commits \
-        bench-client bench-memory doc \
+        image-packages format lint requirements test-thread test-address soak test-framing test-power-loss fuzz test-proxies \
+        test-systemd test-browser test-attacks test-clients test-deployment bench doc \
         help clean build-static install uninstall test-manual deb test-deb test-image
 
 run: build-packages ## build in release mode and serve ./onward-data on 127.0.0.1:8080; Ctrl-C stops it
@@ -136,25 +135,11 @@ test-proxies: ## test HAProxy, Caddy, nginx, Apache, nghttpx (docker/proxies) an
 	ONWARD_PROXIES=1 SWIFT=$(SWIFT) scripts/run-tests \
 	  --filter 'EndToEndTests.(ProxyTests|DangerousProxyTests)|ConformanceKitTests.ProxyTests'
 
-bench-upload: build-packages ## measure an upload of 1 GiB by curl, compared with nginx
+# For example: make bench BENCHFLAGS='small takeover --runs 3'. `scripts/bench --help` has the options.
+bench: ## compare the server and the client with nginx, curl and cp (20 minutes, 20 GiB); BENCHFLAGS selects parts
+	@scripts/system-packages bench
 	$(SWIFT) build -c release --product onward
-	scripts/bench-upload .build/release/onward
-
-bench-takeover: build-packages ## measure how fast a stuck upload is taken over
-	$(SWIFT) build -c release --product onward
-	scripts/bench-takeover .build/release/onward
-
-bench-commits: build-packages ## measure small uploads per second with 1, 16 and 64 concurrent clients
-	$(SWIFT) build -c release --product onward
-	scripts/bench-commits .build/release/onward
-
-bench-client: build-packages ## measure an upload and a download of 1 GiB, compared with curl, and the memory for 5 GiB
-	$(SWIFT) build -c release --product onward
-	scripts/bench-client .build/release/onward
-
-bench-memory: build-packages ## measure the resident memory of 2,000 slow uploads
-	$(SWIFT) build -c release --product onward
-	scripts/bench-memory .build/release/onward
+	scripts/bench .build/release/onward $(BENCHFLAGS)
 
 doc: build-packages ## render the documentation of the libraries to .build/documentation
 	scripts/doc

@@ -61,7 +61,7 @@ struct TakeOverTests {
             let stuck = try begin(server, length: length, sending: 200_000_000)
             let began = ContinuousClock.now
             let response = try server.exchange(.retrieval(.v8, stuck.location))
-            // An idle machine needs a few milliseconds; scripts/bench-takeover measures the time.
+            // An idle machine needs a few milliseconds; `make bench` measures the time.
             print("HEAD on a stuck upload of 200 MB: \(ContinuousClock.now - began)")
             #expect(response.status == 204)
             #expect(response.complete == false)

@@ -1,0 +1,83 @@
+"""The client against curl, both with the same server."""
+import contextlib, itertools, os, pathlib, re, subprocess
+
+from .comparison import Row, column, interleave
+from .programs import DRAFT, Failure, empty_files, run, timed
+
+FILES, FILE_SIZE = 1000, 100_000
+
+
+def resident(*command):
+    """Returns the peak of a program's resident memory in MiB."""
+    process, peak = subprocess.Popen([str(part) for part in command], stdout=subprocess.DEVNULL), 0
+    while process.poll() is None:
+        # The maximum in the resource usage would include that of this program before exec.
+        with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+            found = re.search(r"VmHWM:\s+(\d+)", pathlib.Path(f"/proc/{process.pid}/status").read_text())
+            peak = max(peak, int(found.group(1)) if found else 0)
+            process.wait(0.02)
+    if process.returncode:
+        raise Failure(f"{command[1]}: status {process.returncode}")
+    return peak / 1024
+
+
+def client(bench):
+    """1 GiB up and down, 1,000 files of 100 kB by one command, and the memory for 5 GiB."""
+    programs, onward = bench.programs, bench.onward
+    os.environ["XDG_STATE_HOME"] = str(programs.fresh("state"))
+    source = programs.source(1024)
+    folder = programs.fresh("files")
+    folder.mkdir()
+    files = [folder / f"{number:04}" for number in range(FILES)]
+    for file in files:
+        file.write_bytes(os.urandom(FILE_SIZE))
+    fields = [part for field in (*DRAFT, "Expect:") for part in ("-H", field)]
+
+    def curl_files(server):
+        config = programs.fresh("config")
+        config.write_text("".join(
+            f'upload-file = "{file}"\nurl = "{server.url}curl/"\noutput = "/dev/null"\n' for file in files))
+        return ["curl", "-sS", "--no-progress-meter", "--fail", "--parallel", *fields, "-K", config]
+
+    order = itertools.cycle([1, -1])
+
+    def measure():
+        seconds = {}
+        copy = programs.fresh("copy")
+        with programs.serve() as server:
+            commands = {
+                "curl up": ["curl", "-sS", "--fail", "-T", source, *fields, f"{server.url}curl-1"],
+                "onward up": [onward, "put", "--quiet", source, f"{server.url}onward-1"],
+                "curl down": ["curl", "-sS", "--fail", "-o", f"{copy}-curl", f"{server.url}curl-1"],
+                "onward down": [onward, "get", "--quiet", f"{server.url}curl-1", "-o", f"{copy}-onward"],
+                "curl files": curl_files(server),
+                "onward files": [onward, "put", "--quiet", *files, f"{server.url}onward/"],
+            }
+            # The one that runs first alternates.
+            names, step = list(commands), next(order)
+            for name in (name for first in (0, 2, 4) for name in names[first:first + 2][::step]):
+                os.sync()
+                seconds[name] = timed(*commands[name])
+            for name in ("curl", "onward"):
+                if len(os.listdir(server.root / "files" / name)) != FILES:
+                    raise Failure(f"{name} has not uploaded all files")
+        empty_files(server.root)
+        for name in ("curl", "onward"):
+            os.truncate(f"{copy}-{name}", 0)
+        return seconds
+
+    results = interleave(bench.runs, {"all": measure})["all"]
+    for key, work in [("up", "upload of 1 GiB by the client"), ("down", "download of 1 GiB by the client"),
+                      ("files", "1,000 files of 100 kB by one `onward put`")]:
+        yield Row("client", work, column(results, f"onward {key}"), "s",
+                  "curl --parallel" if key == "files" else "curl", column(results, f"curl {key}"), "<=", 1.05)
+    with programs.serve() as server:
+        large, copy = programs.fresh("large"), programs.fresh("copy")
+        with open(large, "wb") as file:
+            file.truncate(5 << 30)
+        memory = resident(onward, "put", "--quiet", large, f"{server.url}large")
+        yield Row("client", "resident memory of `onward put` for 5 GiB", [memory], "MiB")
+        memory = resident(onward, "get", "--quiet", f"{server.url}large", "-o", copy)
+        yield Row("client", "resident memory of `onward get` for 5 GiB", [memory], "MiB")
+        os.truncate(copy, 0)
+    empty_files(server.root)

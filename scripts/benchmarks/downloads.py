@@ -1,0 +1,63 @@
+"""Downloads of large and of small files, against nginx with sendfile."""
+from .comparison import Row, column, interleave
+from .programs import curl, timed
+
+GIB = 1 << 30
+
+
+def downloads(bench):
+    """1 GiB entirely, by Range and over TLS; files of 1 KiB and 100 KiB with 64 connections."""
+    programs = bench.programs
+    source, tls = programs.source(1024), programs.certificate()
+    kinds = {"onward": programs.serve, "nginx": programs.nginx}
+    roots = {}
+    for name, start in kinds.items():
+        with start() as server:
+            roots[name] = server.root
+            programs.load(server, "put", "large", size=GIB, file=source)
+            for size in (1 << 10, 100 << 10):
+                programs.load(server, "put", f"{size}-%", connections=16, requests=1000, size=size)
+
+    def measured(start, action, **options):
+        def measure():
+            with start(**options) as server:
+                return action(server)
+        return measure
+
+    def by_curl(*options):
+        def download(server):
+            before = server.cpu()
+            seconds = timed(*curl("--cacert", tls[0], *options, f"{server.url}large"))
+            return {"seconds": seconds, "cpu": server.cpu() - before}
+        return download
+
+    def discarded(server):
+        return programs.load(server, "get", "large", size=GIB)
+
+    def many(size, requests):
+        return lambda server: programs.load(
+            server, "get", f"{size}-%", connections=64, requests=requests, size=size, m=1000)
+
+    actions = {
+        "complete": by_curl(), "range": by_curl("-r", f"{GIB // 4}-{GIB // 4 * 3 - 1}"), "discarded": discarded,
+        "1 KiB": many(1 << 10, 12000), "100 KiB": many(100 << 10, 6000),
+    }
+    variants = {}
+    for name, start in kinds.items():
+        for action in actions:
+            variants[f"{action} {name}"] = measured(start, actions[action], root=roots[name])
+        variants[f"tls {name}"] = measured(start, by_curl(), root=roots[name], tls=tls)
+    results = interleave(bench.runs, variants)
+
+    def row(work, action, key, unit, relation="", limit=None):
+        return Row("downloads", work, column(results[f"{action} onward"], key), unit, "nginx",
+                   column(results[f"{action} nginx"], key), relation, limit, is_rate=key == "rate")
+
+    yield row("download of 1 GiB by curl", "complete", "seconds", "s", "<=", 1.05)
+    yield row("download of 512 MiB by Range by curl", "range", "seconds", "s", "<=", 1.05)
+    yield row("download of 1 GiB over TLS by curl", "tls", "seconds", "s", "<=", 1.2)
+    yield row("download of 1 GiB by the load generator, which discards it", "discarded", "seconds", "s")
+    yield row("server's CPU time for a download of 1 GiB", "complete", "cpu", "s")
+    yield row("downloads of 1 KiB, 64 connections", "1 KiB", "rate", "/s", ">=", 0.4)
+    yield row("downloads of 100 KiB, 64 connections", "100 KiB", "rate", "/s", ">=", 0.9)
+    yield row("server's CPU time for each download of 1 KiB", "1 KiB", "server_cpu", "µs")

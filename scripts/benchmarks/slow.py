@@ -1,0 +1,66 @@
+"""Thousands of slow uploads: memory and CPU time of the server."""
+import threading, time
+
+from .comparison import Row, column, interleave
+from .wire import VERSION, Connection, field
+
+SECONDS = 6
+
+
+def begin(server, number):
+    connection = Connection(server.port)
+    draft = "" if server.name == "nginx" else f"{VERSION}Upload-Complete: ?1\r\n"
+    connection.send("PUT", f"/files/slow-{number}", f"{draft}Content-Length: 1000000\r\n")
+    if draft:
+        connection.head(104)
+    return connection
+
+
+def begin_on_used_connection(server, number):
+    connection = Connection(server.port)
+    connection.send("PUT", f"/files/slow-{number}", f"{VERSION}Upload-Complete: ?0\r\nContent-Length: 0\r\n")
+    location = field(connection.response(201), "Location")
+    connection.send(
+        "PATCH", location,
+        f"{VERSION}Upload-Complete: ?1\r\nUpload-Offset: 0\r\nContent-Type: application/partial-upload\r\n"
+        "Content-Length: 1000000\r\n")
+    return connection
+
+
+def slow(bench):
+    """Uploads that send one byte a second, on the first and on a later request of their connections."""
+    programs, count = bench.programs, bench.slow_uploads
+
+    def measured(start, begin):
+        def measure():
+            with start() as server:
+                before = server.status("VmRSS")
+                connections = [begin(server, number) for number in range(count)]
+                pause, cpu, begun = threading.Event(), server.cpu(), time.monotonic()
+                for second in range(SECONDS):
+                    for number, connection in enumerate(connections):
+                        connection.socket.sendall(b"x")
+                        # One byte a second: the uploads are spread over the second.
+                        if number % 100 == 99:
+                            pause.wait(max(0, begun + second + number / count - time.monotonic()))
+                    pause.wait(max(0, begun + second + 1 - time.monotonic()))
+                cpu = server.cpu() - cpu
+                resident = server.status("VmRSS")
+                for connection in connections:
+                    connection.socket.close()
+                return {"memory": (resident - before) / count, "cpu": cpu}
+        return measure
+
+    def own():
+        return programs.serve("--durability", "relaxed", "--max-connections", str(count + 100), "--idle-timeout", "600")
+
+    results = interleave(min(bench.runs, 3), {
+        "onward": measured(own, begin), "nginx": measured(programs.nginx, begin),
+        "later": measured(own, begin_on_used_connection)})
+    work = f"{count} uploads of one byte a second"
+    yield Row("slow", f"{work}, resident memory of the server for each", column(results["onward"], "memory"), "KiB",
+              relation="<=", limit=40)
+    yield Row("slow", f"{work}, on a later request of their connections, memory for each",
+              column(results["later"], "memory"), "KiB")
+    yield Row("slow", f"{work}, the server's CPU time", column(results["onward"], "cpu"), "s", "nginx",
+              column(results["nginx"], "cpu"), "<=", 3)
