@@ -1,0 +1,111 @@
+import ConformanceKit
+import Testing
+
+/// Counts, not times, are compared with those of before: they are the same on a fast and on a busy machine. The numbers
+/// belong to a debug build, in which allocations are several times as many as in a release build.
+@Suite(
+    "What a request costs", .serialized, .blocking,
+    .enabled(if: SystemCallTrace.isPossible, "needs strace, and the right to trace"),
+    .enabled(if: PreloadedLibrary.compiler != nil, "needs a C compiler"),
+    .enabled(if: RequestCost.isComparable, "a sanitizer and another executable have other counts"))
+struct RequestCostTests {
+    /// Measures requests on connections that stay open: each sends one request, then all responses are read.
+    /// - Parameter units: the number of units in a request, for the cost of each.
+    private func measure(
+        _ options: [String] = [], requests count: Int, units: Int = 1, connections: Int = 1,
+        _ prepare: (ServerProcess) throws -> (_ number: Int) -> Request
+    ) throws -> RequestCost {
+        let counter = try AllocationCounter()
+        let server = try ServerProcess(options, environment: counter.environment)
+        let request = try prepare(server)
+        let open = try (0..<connections).map { _ in try server.connect() }
+        var number = 0
+        return try RequestCost(of: server, allocations: counter, units: count * units) {
+            for _ in 0..<count / connections {
+                for connection in open {
+                    try connection.send(request(number))
+                    number += 1
+                }
+                for connection in open {
+                    let response = try connection.readResponse()
+                    try #require((200..<300).contains(response.status), "\(response)")
+                }
+            }
+        }
+    }
+
+    /// The log is written in batches, whose number depends on time.
+    private static let logCalls = ["clock_nanosleep": 1.0, "write": 1]
+
+    private static func creation(of size: Int) -> (ServerProcess) -> (Int) -> Request {
+        let content = Payload.bytes(size)
+        return { _ in { .creation(.v8, "PUT", "/files/\($0 + 100_000)", complete: true, .bytes(content)) } }
+    }
+
+    /// The calls for an upload of 4 KiB, without synchronizations.
+    private static let creationCalls = [
+        "close": 1, "faccessat2": 1, "fstatfs": 2, "getrandom": 5, "getsockopt": 1, "newfstatat": 6, "openat": 4,
+        "recvfrom": 1, "renameat2": 1, "sendto": 2, "setsockopt": 1, "utimensat": 1,
+    ]
+
+    @Test("an upload of 4 KiB by one client, durable")
+    func durableUpload() throws {
+        let cost = try measure(requests: 32, Self.creation(of: 4096))
+        CostLimit(
+            exactly: Self.creationCalls.merging(["fsync": 4, "fdatasync": 5]) { $1 },
+            atMost: ["fcntl": 27, "futex": 32, "poll": 3, "pread64": 8, "pwrite64": 45].merging(Self.logCalls) { $1 },
+            calls: 135, synchronizations: 9.2, switches: 60, allocations: 2500
+        ).check(cost, "upload of 4 KiB, durable")
+    }
+
+    @Test("an upload of 4 KiB by one client, relaxed")
+    func relaxedUpload() throws {
+        let cost = try measure(["--durability", "relaxed"], requests: 32, Self.creation(of: 4096))
+        CostLimit(
+            exactly: Self.creationCalls,
+            atMost: ["fcntl": 27, "futex": 32, "poll": 3, "pread64": 8, "pwrite64": 45].merging(Self.logCalls) { $1 },
+            calls: 125, synchronizations: 0.2, switches: 16, allocations: 2500
+        ).check(cost, "upload of 4 KiB, relaxed")
+    }
+
+    @Test("uploads of 4 KiB by 64 clients, durable")
+    func concurrentUploads() throws {
+        // Fractions come from work in the background.
+        let cost = try measure(requests: 128, connections: 64, Self.creation(of: 4096))
+        CostLimit(
+            atMost: Self.creationCalls.mapValues { Double($0) + 0.2 }.merging([
+                "fcntl": 10, "fdatasync": 3, "fsync": 4.1, "futex": 30, "poll": 3, "pread64": 4, "pwrite64": 20,
+            ]) { $1 }.merging(Self.logCalls) { $1 },
+            calls: 90, synchronizations: 6.5, switches: 35, allocations: 2500
+        ).check(cost, "upload of 4 KiB, durable, 64 clients")
+    }
+
+    @Test("HEAD of an upload")
+    func retrieval() throws {
+        let cost = try measure(requests: 32) { server in
+            let location = try server.begin()
+            return { _ in .retrieval(.v8, location) }
+        }
+        CostLimit(
+            exactly: [
+                "close": 2, "fcntl": 4, "getrandom": 1, "getsockopt": 1, "newfstatat": 1, "openat": 2, "recvfrom": 1,
+                "sendto": 1, "unlinkat": 1,
+            ],
+            atMost: ["futex": 1, "poll": 2].merging(Self.logCalls) { $1 },
+            calls: 20, synchronizations: 0, switches: 2, allocations: 2300
+        ).check(cost, "HEAD")
+    }
+
+    @Test("an uploaded MiB", arguments: ["acknowledged", "relaxed"])
+    func largeUpload(_ durability: String) throws {
+        let options = ["--durability", durability]
+        let cost = try measure(options, requests: 1, units: 16, Self.creation(of: 16 << 20))
+        CostLimit(
+            atMost: [
+                "fcntl": 3, "fdatasync": 1, "fsync": 0.5, "futex": 5, "poll": 17, "pwrite64": 20, "recvfrom": 17,
+                "sendto": 1, "sync_file_range": 1,
+            ],
+            calls: 62, synchronizations: durability == "relaxed" ? 0 : 1, switches: 10, allocations: 170
+        ).check(cost, "uploaded MiB, \(durability)")
+    }
+}
