@@ -177,11 +177,12 @@ extension TransferClient {
     ///
     /// - Parameters:
     ///   - target: the URI that the caller named. Redirections and resume data may lead to another origin.
+    ///   - limit: the maximum time for `authorize` after a stop request; `nil`: a stop request cancels it.
     ///   - restore: restores the parts that `authorize` must not change.
     /// - Throws: `authorizationFailed` if `authorize` fails, or is canceled because a stop was requested.
     func outgoing<Value>(
         _ request: TransferRequest, carriesCredentials: Bool, target: String, control: TransferControl<Value>,
-        restore: (inout TransferRequest) -> Void
+        limit: Duration? = nil, restore: (inout TransferRequest) -> Void
     ) async throws(TransferError) -> TransferRequest {
         var outgoing = request
         guard carriesCredentials, let target = RequestURI(target),
@@ -195,7 +196,7 @@ extension TransferClient {
             outgoing.fields.append("Authorization", credentials)
         }
         guard let authorize = configuration.authorize else { return outgoing }
-        let result = await control.result { [outgoing] in
+        let result = await control.result(within: limit) { [outgoing] in
             var authorized = outgoing
             try await authorize(&authorized)
             return authorized

@@ -58,5 +58,15 @@ final class EntryKeeper: CheckpointStore {
         }
     }
 
+    func discard(_ data: ResumeData, request: TransferRequest) async throws(TransferError) {
+        // The entry was released when the transfer ended, so another transfer may be running it.
+        let keeper = try EntryKeeper(stem, in: store, userInfo: nil)
+        guard let current = try keeper.load(), current.record.id == data.record.id else {
+            throw TransferError(.resumeDataUsed, "The transfer is no longer in the store.")
+        }
+        try await store.client.discard(current, request: request)
+        keeper.remove()
+    }
+
     func remove() { file.remove() }
 }

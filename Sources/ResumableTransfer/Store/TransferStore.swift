@@ -6,8 +6,9 @@ import SystemCalls
 /// Each transfer has a name that the program chooses. `upload(file:to:fields:as:userInfo:)` and the other methods
 /// that begin a transfer resume the transfer of that name if the store has one. While the transfer runs, the store
 /// saves each of its checkpoints. It removes the entry when the transfer has succeeded, was canceled, or cannot be
-/// resumed any more. A transfer is kept from its first checkpoint on: when the server has announced an upload resource,
-/// or the first bytes of a download were received.
+/// resumed any more. The entry of a canceled upload is kept if the server did not confirm the deletion. A transfer is
+/// kept from its first checkpoint on: when the server has announced an upload resource, or the first bytes of a download
+/// were received.
 ///
 /// An entry is a file `NAME.state` in the directory, which only its owner can access. It contains the URI of an upload
 /// resource, with which the upload can be changed, but no credentials. While a transfer runs, the file `NAME.lock` is

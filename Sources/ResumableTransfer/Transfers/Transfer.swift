@@ -24,7 +24,11 @@ public protocol Transfer<Success>: AnyObject, Sendable {
     func pause() async -> ResumeData?
 
     /// Ends the transfer, deletes the upload resource on the server or the partial file, and waits until all work of
-    /// the transfer has ended.
+    /// the transfer has ended. If the transfer has ended with resume data before, this data is discarded.
+    ///
+    /// The deletion is confirmed if ``resumeData`` is `nil` afterwards. Otherwise the error of the transfer
+    /// (``TransferError/Code/cancelled``) describes why the deletion is not confirmed, for example because the server
+    /// could not be reached. Then the data stays valid, and the next call of this function tries again.
     func cancel() async
 
     /// The data to resume the transfer with; `nil` if it cannot be resumed.
@@ -121,13 +125,28 @@ extension DrivenTransfer {
     }
 
     /// Ends the transfer, deletes the upload resource on the server or the partial file, and waits until all work of
-    /// the transfer has ended.
+    /// the transfer has ended. ``resumeData`` is `nil` afterwards, unless the deletion is not confirmed.
     public func cancel() async { await cancel(deleting: true) }
 
     func cancel(deleting: Bool) async {
-        control.requestStop(.cancel(deleting: deleting))
+        let isRunning = control.requestStop(.cancel(deleting: deleting))
         start()
-        _ = await control.awaitEnd()
+        guard case .failure(let error) = await control.awaitEnd(), deleting, let data = error.resumeData else { return }
+        // This request may have stopped the work, which has then tried to delete the upload. Otherwise the transfer had
+        // ended before, or a pause or a failure was ending it.
+        if isRunning, error.code == .cancelled { return }
+        do throws(TransferError) {
+            if let store = plan.store {
+                try await store.discard(data, request: request)
+            } else {
+                try await client.discard(data, request: request)
+            }
+            control.replaceFailure(with: TransferError(.cancelled, "The \(Operation.noun) was canceled."))
+        } catch {
+            var error = error.asUnconfirmedDeletion(noun: Operation.noun)
+            error.resumeData = data
+            control.replaceFailure(with: error)
+        }
     }
 
     /// Starts the transfer and waits for its result. If the waiting task is canceled, the transfer is paused.

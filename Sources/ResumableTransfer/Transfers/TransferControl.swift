@@ -70,13 +70,26 @@ final class TransferControl<Success: Sendable>: Sendable {
     }
 
     /// Requests that the work stop. Later requests have no effect, except that a cancellation replaces a pause.
-    func requestStop(_ stop: StopRequest) {
-        let interrupt = state.withLock { state -> (@Sendable () -> Void)? in
-            guard state.end == nil else { return nil }
+    /// - Returns: false if the work has ended.
+    @discardableResult
+    func requestStop(_ stop: StopRequest) -> Bool {
+        let (isRunning, interrupt) = state.withLock { state -> (Bool, (@Sendable () -> Void)?) in
+            guard state.end == nil else { return (false, nil) }
             if state.stop == nil || state.stop == .pause { state.stop = stop }
-            return state.interrupt
+            return (true, state.interrupt)
         }
         interrupt?()
+        return isRunning
+    }
+
+    /// Replaces the error of a transfer that has ended with resume data, because its data was discarded, or could not
+    /// be discarded.
+    func replaceFailure(with error: TransferError) {
+        state.withLock { state in
+            guard case .failure(let previous)? = state.end, previous.resumeData != nil else { return }
+            state.end = .failure(error)
+            state.resumeData = error.resumeData
+        }
     }
 
     /// Waits for the result of the work.
@@ -134,11 +147,19 @@ final class TransferControl<Success: Sendable>: Sendable {
     }
 
     /// Waits for the result of a caller's closure. A stop request cancels the task in which the closure runs.
+    /// - Parameter limit: the time after which the task is canceled, for work that follows a stop request; a stop
+    ///   request does not cancel it then.
     func result<Value: Sendable>(
-        of closure: @escaping @Sendable () async throws -> Value
+        within limit: Duration? = nil, of closure: @escaping @Sendable () async throws -> Value
     ) async -> Result<Value, any Error> {
         let task = Task { try await closure() }
-        return await interruptible(by: { task.cancel() }, while: { await task.result })
+        guard let limit else { return await interruptible(by: { task.cancel() }, while: { await task.result }) }
+        let timeout = Task {
+            try await Task.sleep(for: limit)
+            task.cancel()
+        }
+        defer { timeout.cancel() }
+        return await task.result
     }
 
     /// Keeps the metrics of a request that has ended.

@@ -52,7 +52,8 @@ extension TransferDriver {
         do {
             return try await client.outgoing(
                 TransferRequest(uri, method: request.method, fields: fields),
-                carriesCredentials: request.carriesCredentials, target: plan.request.uri, control: control
+                carriesCredentials: request.carriesCredentials, target: plan.request.uri, control: control,
+                limit: operation.isDeleting ? .seconds(30) : nil
             ) { operation.restore(&$0, for: request) }
         } catch {
             throw control.stop.flatMap { operation.error(of: $0) } ?? error

@@ -53,6 +53,15 @@ extension TransferError {
     }
 }
 
+extension TransferError {
+    /// The error of a transfer that was canceled although this error prevented the deletion of what it has left.
+    func asUnconfirmedDeletion(noun: String) -> TransferError {
+        TransferError(
+            .cancelled, "The \(noun) was canceled, but its deletion is not confirmed. \(message)", status: status,
+            response: response, underlying: underlying)
+    }
+}
+
 extension TransferDriver {
     /// The error that events report for an interruption.
     func error(of interruption: ClientInterruption) -> TransferError {

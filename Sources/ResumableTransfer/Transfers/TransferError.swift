@@ -8,7 +8,8 @@ public struct TransferError: Error, Sendable {
     public enum Code: String, Sendable, Hashable, CaseIterable {
         /// Paused by ``Transfer/pause()``, by its progress object or by canceling the task that awaited it.
         case paused
-        /// Ended by ``Transfer/cancel()``.
+        /// Ended by ``Transfer/cancel()``. With ``TransferError/resumeData`` the deletion is not confirmed, and the
+        /// message describes why.
         case cancelled
 
         /// The name of the host has no address, or could not be resolved.

@@ -86,8 +86,19 @@ package protocol CheckpointStore: Sendable {
     /// Called once, when all work of the transfer has ended and before its result is returned.
     /// - Parameter error: the error with which the transfer has failed; `nil` if it has succeeded.
     func ended(_ error: TransferError?) async
+
+    /// Discards the transfer, which has ended, and what the store has saved.
+    /// - Parameters:
+    ///   - data: the resume data of the error with which the transfer has ended.
+    ///   - request: the request of the transfer.
+    /// - Throws: an error if the deletion failed; everything is kept then.
+    func discard(_ data: ResumeData, request: TransferRequest) async throws(TransferError)
 }
 
 extension CheckpointStore {
     package func ended(_ error: TransferError?) async {}
+
+    package func discard(_ data: ResumeData, request: TransferRequest) async throws(TransferError) {
+        throw TransferError(.storageUnusable, "The transfer cannot be discarded here.")
+    }
 }

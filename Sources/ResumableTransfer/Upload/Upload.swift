@@ -34,8 +34,8 @@ public final class Upload: DrivenTransfer {
     package func outcome() async throws(TransferError) -> UploadResult { try await startedOutcome() }
 
     /// Ends the upload and waits until all of its work has ended.
-    /// - Parameter deletingUpload: whether the upload resource is deleted on the server. Otherwise it remains there
-    ///   until its lifetime has passed.
+    /// - Parameter deletingUpload: whether the upload resource is deleted on the server, as by ``Transfer/cancel()``.
+    ///   Otherwise it remains there until its lifetime has passed, and the call has no effect if the upload has ended.
     public func cancel(deletingUpload: Bool) async { await cancel(deleting: deletingUpload) }
 
     /// Deletes only the upload resource. It is no error if the resource no longer exists.

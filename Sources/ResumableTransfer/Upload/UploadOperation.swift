@@ -205,12 +205,18 @@ final class UploadOperation: TransferOperation {
         }
     }
 
-    /// The error of a transfer that only deletes the upload resource, if the server did not confirm the deletion.
-    private var deletionError: TransferError? {
-        guard !driver.plan.input.isResumable else { return nil }
+    /// The error of an upload that was canceled.
+    private var deletionError: TransferError {
+        let isResumable = driver.plan.input.isResumable
         guard machine.resumption != nil else {
-            return TransferError(.cancelled, "The upload was canceled.", response: driver.response)
+            return TransferError(
+                .cancelled, "The upload was canceled.", response: isResumable ? nil : driver.response)
         }
+        return isResumable ? unconfirmedDeletion.asUnconfirmedDeletion(noun: Self.noun) : unconfirmedDeletion
+    }
+
+    /// Why the server did not confirm the deletion of the upload resource.
+    private var unconfirmedDeletion: TransferError {
         guard driver.lastFailure == nil, let response = driver.response else {
             return driver.lastFailure ?? TransferError(.connectionLost, "The connection was lost.")
         }
@@ -225,7 +231,12 @@ final class UploadOperation: TransferOperation {
     }
 
     func conclude(_ error: TransferError) async -> TransferConclusion<UploadCheckpoint> {
-        let isDiscarded = [.cancelled, .gone, .sourceChanged, .digestMismatch].contains(error.code)
+        // After a deletion that was not confirmed, the data is kept to try the deletion again.
+        let isCanceled = error.code == .cancelled
+        let isDiscarded =
+            [.gone, .sourceChanged, .digestMismatch].contains(error.code)
+            || (isCanceled && !(isDeleting && machine.resumption != nil))
+        if isCanceled { (source as? any GrowingSource)?.close() }
         let resumption = machine.resumption ?? (driver.requests == 0 ? driver.plan.resumed?.resumption : nil)
         guard !isDiscarded, driver.plan.input.isResumable, let resumption else {
             if isDiscarded || !error.canRetry { (source as? any GrowingSource)?.close() }
