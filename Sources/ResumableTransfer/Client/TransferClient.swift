@@ -117,13 +117,15 @@ public final class TransferClient: Sendable {
 
     /// Waits until a transfer may run. After a stop request the transfer need not wait: it ends, or only deletes the
     /// upload.
+    /// - Parameter willWait: called before the wait, unless a stop was requested.
     func waitForTurn<Value>(
-        _ transfer: ObjectIdentifier, _ control: TransferControl<Value>, _ progress: TransferProgress
+        _ transfer: ObjectIdentifier, _ control: TransferControl<Value>, _ progress: TransferProgress,
+        willWait: () -> Void
     ) async {
         let queue = queue
         guard queue.isWaiting(transfer) else { return }
         progress.setWaiting(true)
-        if control.stop == nil { control.events.send(.waiting) }
+        if control.stop == nil { willWait() }
         await control.interruptible(by: { queue.remove(transfer) }, while: { await queue.wait(transfer) })
         progress.setWaiting(false)
     }

@@ -65,7 +65,8 @@ final class StreamOperation: DownloadingOperation {
         switch event {
         case .head(let head):
             switch machine.reception(of: head) {
-            case .resume(let known, _), .replace(let known): begin(known)
+            case .resume(let known, _): begin(known, at: machine.start)
+            case .replace(let known): begin(known, at: 0)
             default: break
             }
         case .received: reportProgress()
@@ -73,9 +74,10 @@ final class StreamOperation: DownloadingOperation {
         }
     }
 
-    private func begin(_ representation: DownloadRepresentation) {
+    private func begin(_ representation: DownloadRepresentation, at position: Int64) {
         total = representation.total
-        if driver.isResuming { driver.control.events.send(.resumed(at: buffer.position)) }
+        // More bytes may have arrived than those before `position`.
+        if driver.isResuming { driver.reportResumption(at: position) }
         driver.isResuming = false
     }
 

@@ -107,7 +107,11 @@ extension DrivenTransfer {
         let isAdmitted = client.register(self)
         control.run {
             defer { client.unregister(identifier) }
-            await client.waitForTurn(identifier, control, progress)
+            await client.waitForTurn(identifier, control, progress) {
+                control.events.send(.waiting)
+                TransferLog(client.configuration, plan)
+                    .write(.info, "The \(Operation.noun) waits for its turn.")
+            }
             let driver = TransferDriver(client: client, plan: plan, control: control, progress: progress)
             return await driver.run(isAdmitted: isAdmitted)
         } rejection: {

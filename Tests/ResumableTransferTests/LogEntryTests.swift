@@ -1,0 +1,52 @@
+import Foundation
+import HTTPSemantics
+import ResumableTransfer
+import SystemCalls
+import Testing
+
+@Suite("Client: log entries", .timeLimit(.minutes(2)))
+struct LogEntryTests {
+    private let bytes = sampleBytes(300_000)
+    private let request = TransferRequest("https://files.example/a")
+
+    @Test("a transfer that waits for its turn is logged")
+    func waiting() async throws {
+        let entries = Monitor<[TransferLogEntry]>([])
+        let (started, isStarted) = AsyncStream.makeStream(of: Void.self)
+        let fixture = try MockFixture {
+            $0.maximumTransfers = 1
+            $0.log = { entry in entries.withLock { $0.append(entry) } }
+        } answer: { _ in
+            isStarted.finish()
+            try await Task.sleep(for: .seconds(3600))
+            return MockResponse(.ok)
+        }
+        let first = fixture.client.download(request, to: .temporary)
+        first.start()
+        for await _ in started {}
+        let second = fixture.client.download(request, to: .temporary)
+        for await event in second.events { if case .waiting = event { break } }
+        _ = await second.pause()
+        let found = entries.withLock { $0 }.filter { $0.message.contains("waits for its turn") }
+        #expect(found.map(\.level) == [.info] && found.first?.metadata["kind"] == "download")
+        await fixture.client.shutDown()
+    }
+
+    @Test("a download to memory that continues after an interruption is logged", arguments: [true, false])
+    func resumption(isStream: Bool) async throws {
+        let entries = Monitor<[TransferLogEntry]>([])
+        let file = MockFile(bytes: bytes)
+        let fixture = try MockFixture {
+            $0.log = { entry in entries.withLock { $0.append(entry) } }
+        } answer: {
+            file.response(to: $0, cutAt: $0.number == 1 ? 100_000 : nil)
+        }
+        if isStream {
+            for try await _ in fixture.client.stream(request) {}
+        } else {
+            _ = try await fixture.client.data(for: request, maximumSize: 300_000)
+        }
+        let found = entries.withLock { $0 }.filter { $0.message.contains("resumes") }
+        #expect(found.map { $0.metadata["position"] } == ["100000"])
+    }
+}
