@@ -26,7 +26,7 @@ import Testing
         return names
     }
 
-    @Test("every stream gets all events, except that unread progress events are merged into the last one")
+    @Test("every stream gets all events, except that an unread event is replaced by the next one of its kind")
     func coalescing() async {
         let broadcast = EventBroadcast()
         let streams = [broadcast.stream(), broadcast.stream()]
@@ -40,9 +40,28 @@ import Testing
         for stream in streams {
             #expect(
                 await names(of: stream) == [
-                    "started", "progress 5", "informational 104", "informational 104", "progress 9", "completed",
+                    "started", "informational 104", "informational 104", "progress 9", "completed",
                 ])
         }
+    }
+
+    @Test("of the events of a download that no one reads, a bounded number waits, among them the last event")
+    func bounded() async throws {
+        let data = try ResumeData(.uploadSample())
+        let broadcast = EventBroadcast()
+        let (alternating, endless) = (broadcast.stream(), broadcast.stream())
+        for count in 1...3000 {
+            broadcast.send(.received(Int64(count), total: nil))
+            broadcast.send(.checkpoint(data))
+        }
+        var reader = alternating.makeAsyncIterator()
+        var found: [String] = []
+        for _ in 0..<2 { if let event = await reader.next() { found.append(name(event)) } }
+        #expect(found == ["received 3000", "checkpoint"])
+        for _ in 1...3000 { broadcast.send(.informational(104, [:])) }
+        broadcast.send(.completed)
+        let names = await names(of: endless)
+        #expect(names.count == 1024 && names.last == "completed")
     }
 
     @Test("a later stream begins with the current state of the transfer")

@@ -39,6 +39,9 @@ public protocol Transfer<Success>: AnyObject, Sendable {
 
     /// A new stream of events. Reading this property starts the transfer. The stream begins with the current state of
     /// the transfer and ends with `completed` or `failed`.
+    ///
+    /// At most 1024 events wait for the reader. Of the `progress`, `received` and `checkpoint` events only the latest
+    /// one waits. If there would be more than 1024 events, the oldest one is dropped.
     var events: AsyncStream<TransferEvent> { get }
 
     /// The transferred bytes out of the total, the throughput and the remaining time. Canceling or pausing this object

@@ -8,7 +8,7 @@ public enum TransferEvent: Sendable {
     case started(total: Int64?)
     /// The progress of an upload in bytes. `sent` is the end of the bytes that were passed to the kernel, and
     /// `acknowledged` is the offset that the server has acknowledged. Such events are sent at most about ten times a
-    /// second. If several of them wait for the reader, only the last one is kept.
+    /// second.
     case progress(sent: Int64, acknowledged: Int64, total: Int64?)
     /// The number of bytes that a download has received, including those of earlier runs. This event is sent as often
     /// as `progress`.
@@ -31,18 +31,26 @@ public enum TransferEvent: Sendable {
 
 extension TransferEvent {
     /// Whether this is the last event.
-    var isLast: Bool {
+    var isLast: Bool { kind == .end }
+
+    /// The events of which only the latest one describes the state of a transfer, in the order in which a new stream
+    /// begins with them.
+    enum Kind: CaseIterable {
+        case start, checkpoint, progress, end
+    }
+
+    var kind: Kind? {
         switch self {
-        case .completed, .failed: true
-        default: false
+        case .started, .waiting: .start
+        case .checkpoint: .checkpoint
+        case .progress, .received: .progress
+        case .completed, .failed: .end
+        case .informational, .interrupted, .resumed: nil
         }
     }
 
-    /// Whether this event replaces `other`, which was not received yet.
-    func supersedes(_ other: TransferEvent) -> Bool {
-        switch (self, other) {
-        case (.progress, .progress), (.received, .received): true
-        default: false
-        }
+    /// Whether a reader that gets this event does not need an earlier event of the same transfer.
+    func replaces(_ earlier: TransferEvent) -> Bool {
+        (kind == .checkpoint || kind == .progress) && kind == earlier.kind
     }
 }
