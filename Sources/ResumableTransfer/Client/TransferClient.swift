@@ -20,10 +20,10 @@ public final class TransferClient: Sendable {
     private struct State {
         var isShutDown = false
         /// The transfers that have started, each with the number of transfers that were started before.
-        var transfers: [ObjectIdentifier: (transfer: any Transfer, number: Int)] = [:]
+        var transfers: [ObjectIdentifier: (transfer: any DrivenTransfer, number: Int)] = [:]
         var started = 0
 
-        var inOrder: [any Transfer] { transfers.values.sorted { $0.number < $1.number }.map(\.transfer) }
+        var inOrder: [any DrivenTransfer] { transfers.values.sorted { $0.number < $1.number }.map(\.transfer) }
     }
 
     private let state = Monitor(State())
@@ -47,14 +47,15 @@ public final class TransferClient: Sendable {
         engine.shutDown()
     }
 
-    /// Pauses all transfers, waits until their work has ended, and closes all connections. Transfers that are started
-    /// later fail.
+    /// Pauses all transfers at the same time, waits until their work has ended, and closes all connections. Transfers
+    /// that are started later fail.
     public func shutDown() async {
         let running = state.withLock { state in
             state.isShutDown = true
             return state.inOrder
         }
         queue.close()
+        for transfer in running { transfer.requestPause() }
         for transfer in running { _ = await transfer.pause() }
         credentials?.cancel()
         clientEvents.finish()
@@ -98,7 +99,7 @@ public final class TransferClient: Sendable {
     // MARK: For transfers
 
     /// Registers a transfer that starts. Returns false if it must not start because the client was shut down.
-    func register(_ transfer: any Transfer) -> Bool {
+    func register(_ transfer: any DrivenTransfer) -> Bool {
         state.withLock { state in
             if state.isShutDown { return false }
             state.started += 1

@@ -125,11 +125,13 @@ extension DrivenTransfer {
     /// Pauses the transfer and waits until all of its work has ended.
     /// - Returns: the data to resume the transfer with; `nil` if it cannot be resumed.
     public func pause() async -> ResumeData? {
-        control.requestStop(.pause)
+        requestPause()
         start()
         guard case .failure(let error) = await control.awaitEnd() else { return nil }
         return error.resumeData
     }
+
+    func requestPause() { control.requestStop(.pause) }
 
     /// Ends the transfer, deletes the upload resource on the server or the partial file, and waits until all work of
     /// the transfer has ended. ``resumeData`` is `nil` afterwards, unless the deletion is not confirmed.

@@ -110,6 +110,8 @@ final class TransferClients: Sendable {
             defer { clients = [:] }
             return Array(clients.values)
         }
-        for client in all { await client.shutDown() }
+        await withTaskGroup { group in
+            for client in all { group.addTask { await client.shutDown() } }
+        }
     }
 }
