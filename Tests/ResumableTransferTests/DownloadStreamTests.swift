@@ -204,4 +204,26 @@ import Testing
         #expect(data == Data(bytes))
         #expect(largest <= 2 << 20)
     }
+
+    @Test("a second iteration fails, and ends neither the first one nor the download", .timeLimit(.minutes(2)))
+    func secondIteration() async throws {
+        let file = MockFile(bytes: bytes)
+        let (released, release) = AsyncStream.makeStream(of: Void.self)
+        let fixture = try MockFixture { request in
+            if request.number == 2 { for await _ in released {} }
+            return file.response(to: request, cutAt: request.number == 1 ? 100_000 : nil)
+        }
+        let stream = fixture.client.stream(request)
+        var first = stream.makeAsyncIterator()
+        var data = Data()
+        while data.count < 100_000, let chunk = try await first.next() { data += chunk }
+        do {
+            var second = stream.makeAsyncIterator()
+            let error = await transferError { _ = try await second.next() }
+            #expect(error?.code == .invalidRequest)
+        }
+        release.finish()
+        while let chunk = try await first.next() { data += chunk }
+        #expect(data == Data(bytes) && fixture.requests.count == 2)
+    }
 }

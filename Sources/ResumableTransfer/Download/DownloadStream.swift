@@ -1,11 +1,12 @@
 import Foundation
 import HTTPSemantics
+import Synchronization
 
 /// The bytes of a download as a sequence of chunks, which is not stored on the disk.
 ///
 /// The download starts with the first iteration, and continues after interruptions where it was interrupted, as any
 /// download. If the caller is slow, no more than 2 MiB are received ahead. The sequence can be iterated only once. When
-/// its iterator is released, or the task of the iteration is canceled, the download ends.
+/// its first iterator is released, or the task of the iteration is canceled, the download ends.
 ///
 /// The iteration throws ``TransferError``: with the code `sourceChanged` if bytes were delivered and the download
 /// cannot continue after them, because the representation has changed or has no validator; and with `digestMismatch`
@@ -30,21 +31,29 @@ public struct DownloadStream: AsyncSequence, Sendable {
     /// The times of the requests that have ended: of the last fifty, if there were more.
     public var metrics: [RequestMetrics] { transfer.metrics }
 
-    /// Iterates over the chunks.
-    public func makeAsyncIterator() -> Iterator { Iterator(Reader(transfer)) }
+    /// Iterates over the chunks. Iterators after the first one throw ``TransferError`` with the code `invalidRequest`.
+    public func makeAsyncIterator() -> Iterator {
+        Iterator(transfer.beginIteration() ? Reader(transfer) : nil)
+    }
 
     /// An iteration over the chunks of a download.
     public struct Iterator: AsyncIteratorProtocol {
-        private let reader: Reader
+        /// `nil` if another iterator has the bytes.
+        private let reader: Reader?
 
-        fileprivate init(_ reader: Reader) {
+        fileprivate init(_ reader: Reader?) {
             self.reader = reader
         }
 
         /// Waits for the next bytes.
         /// - Returns: at least one byte; `nil` after the last one.
         /// - Throws: ``TransferError`` or `CancellationError`.
-        public mutating func next() async throws -> Data? { try await reader.next() }
+        public mutating func next() async throws -> Data? {
+            guard let reader else {
+                throw TransferError(.invalidRequest, "The bytes of a download stream can be iterated only once.")
+            }
+            return try await reader.next()
+        }
     }
 
     /// Ends the download when the iteration is released.
@@ -81,6 +90,7 @@ final class StreamTransfer: DrivenTransfer {
     let plan: TransferPlan<StreamOperation>
     let control = TransferControl<TransferResponse>()
     let transferProgress: TransferProgress
+    private let isIterated = Atomic(false)
 
     init(client: TransferClient, plan: TransferPlan<StreamOperation>) {
         self.client = client
@@ -90,6 +100,9 @@ final class StreamTransfer: DrivenTransfer {
     }
 
     func value() async throws -> TransferResponse { try await cancellableOutcome() }
+
+    /// Returns true for the first call only.
+    func beginIteration() -> Bool { !isIterated.exchange(true, ordering: .relaxed) }
 
     /// Ends the download; its bytes are not needed any more.
     func stop() {
