@@ -91,14 +91,14 @@ struct ContentSender {
             }
             count = min(read, part.count)
         } catch {
-            failure = .sourceFailed(at: error.offset ?? offset, error.errno)
+            failure = .sourceFailed(at: offset, error)
             return Int(CURL_READFUNC_ABORT)
         }
         guard count > 0 else {
             hasSourceEnded = true
             isEnded = content.count == nil
             if isEnded { return 0 }
-            failure = .sourceFailed(at: offset, nil)
+            failure = .sourceFailed(at: offset, .unavailable(at: offset))
             return Int(CURL_READFUNC_ABORT)
         }
         handedBeforeLastRead = handed
@@ -145,9 +145,4 @@ struct ContentSender {
         guard let length = source?.length else { return false }
         return content.start + handed >= length
     }
-}
-
-extension SourceError {
-    fileprivate var offset: Int64? { if case .unavailable(let offset) = self { offset } else { nil } }
-    fileprivate var errno: Errno? { if case .system(let errno) = self { errno } else { nil } }
 }

@@ -19,7 +19,7 @@ enum TransportFailure: Error, Sendable, Hashable {
     case stalled
     case cancelled
     /// The source returned no byte at this offset.
-    case sourceFailed(at: Int64, Errno?)
+    case sourceFailed(at: Int64, SourceError)
     case sinkFailed(Errno)
     /// The URI scheme is neither http nor https.
     case unsupportedURI

@@ -41,13 +41,32 @@ protocol GrowingSource: UploadSource {
     func close()
 }
 
-/// The reason why a source could not be read.
-public enum SourceError: Error, Sendable, Hashable {
+/// The reason why a source could not be read. The upload ends, and its resource is deleted on the server. ``changed``
+/// becomes ``TransferError/Code/sourceChanged``, any other reason ``TransferError/Code/sourceUnavailable``.
+public enum SourceError: Error, Sendable {
     /// The source has no bytes at this offset, but the upload needs them: the file has become shorter, or the source is
     /// a stream that cannot be read again.
     case unavailable(at: Int64)
-    /// The system could not read the source.
+    /// The system could not read the source. The associated value is the ``TransferError/underlying`` error.
     case system(Errno)
+    /// The source could not be read for another reason. The associated value is the ``TransferError/underlying`` error.
+    case failed(any Error)
     /// The source has changed since the upload began.
     case changed
+}
+
+extension SourceError: Hashable {
+    /// Whether both are the same reason. Errors of ``failed(_:)`` are compared by their descriptions.
+    public static func == (left: SourceError, right: SourceError) -> Bool {
+        switch (left, right) {
+        case (.unavailable(let left), .unavailable(let right)): left == right
+        case (.system(let left), .system(let right)): left == right
+        case (.failed(let left), .failed(let right)): "\(left)" == "\(right)"
+        case (.changed, .changed): true
+        default: false
+        }
+    }
+
+    /// Hashes the description.
+    public func hash(into hasher: inout Hasher) { hasher.combine("\(self)") }
 }

@@ -18,9 +18,7 @@ extension TransferError {
             self.init(.timedOut, "No connection to \(uri.authority) was made within the stall timeout.")
         case .stalled: self.init(.timedOut, "No data was transferred during the stall timeout.")
         case .cancelled: self.init(.cancelled, "The request was canceled.")
-        case .sourceFailed(let offset, let error):
-            self.init(
-                .sourceUnavailable, "The source could not be read at offset \(offset).", underlying: error)
+        case .sourceFailed(let offset, let error): self.init(error, at: offset)
         case .sinkFailed(let error):
             self.init(.destinationUnusable, "The destination could not be written.", underlying: error)
         case .invalidRequest: self.init(.invalidRequest, "The method or a field of the request cannot be sent.")
@@ -54,6 +52,23 @@ extension TransferError {
 }
 
 extension TransferError {
+    /// Converts the error of a source.
+    /// - Parameter offset: the offset of the bytes that could not be read.
+    init(_ error: SourceError, at offset: Int64) {
+        var offset = offset
+        var underlying: (any Error)?
+        switch error {
+        case .changed:
+            self.init(.sourceChanged, "The source has changed while it was read.")
+            return
+        case .unavailable(let missing): offset = missing
+        case .system(let error): underlying = error
+        case .failed(let error): underlying = error
+        }
+        self.init(
+            .sourceUnavailable, "The source could not be read at offset \(offset).", underlying: underlying)
+    }
+
     /// The error of a transfer that was canceled although this error prevented the deletion of what it has left.
     func asUnconfirmedDeletion(noun: String) -> TransferError {
         TransferError(
@@ -145,10 +160,7 @@ extension TransferDriver {
         case .digestMismatch:
             TransferError(
                 .digestMismatch, "The bytes on the server do not match the digest of the source.", response: response)
-        case .sourceUnavailable(let offset):
-            TransferError(
-                .sourceUnavailable, "The source could not be read at offset \(offset).",
-                underlying: lastFailure?.underlying)
+        case .sourceUnavailable(let offset): TransferError(.unavailable(at: offset), at: offset)
         case .sourceChanged: TransferError(.sourceChanged, "The source has changed.")
         }
     }

@@ -63,8 +63,8 @@ public struct TransferError: Error, Sendable {
 
         /// The file does not exist or is not a regular file.
         case noSuchSource = "no-such-source"
-        /// The source could not be read at the position that has to be sent next, or its sequence threw the underlying
-        /// error.
+        /// The source could not be read at the position that has to be sent next. The ``TransferError/underlying`` error
+        /// is that of the source or of its sequence.
         case sourceUnavailable = "source-unavailable"
         /// The source has changed since the upload began, or the representation of a ``DownloadStream`` has changed after
         /// bytes were delivered.
@@ -102,8 +102,9 @@ public struct TransferError: Error, Sendable {
     public var response: TransferResponse?
     /// The data to resume the transfer with, also in another process; `nil` if it cannot be resumed.
     public var resumeData: ResumeData?
-    /// The error that caused this one: a ``CurlError`` of libcurl, an `Errno` of the system, or the error that the
-    /// `authorize` closure threw.
+    /// The error that caused this one: a ``CurlError`` of libcurl, an `Errno` of the system, or the error that a
+    /// closure (``TransferClient/Configuration/authorize``, ``TransferClient/Configuration/refreshCredentials``), the
+    /// sequence of an upload or its ``UploadSource`` threw.
     public var underlying: (any Error)?
 
     /// - Parameters:

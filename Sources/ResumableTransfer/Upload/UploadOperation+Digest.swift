@@ -33,10 +33,7 @@ extension UploadOperation {
                 }
                 offset += Int64(count)
             } catch {
-                if error == .changed {
-                    return .failure(TransferError(.sourceChanged, "The source has changed while it was read."))
-                }
-                return .failure(TransferError(.sourceUnavailable, "The source cannot be read.", underlying: error))
+                return .failure(TransferError(error, at: offset))
             }
         }
         return .success(digest.finalized())

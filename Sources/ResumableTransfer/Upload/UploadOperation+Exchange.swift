@@ -113,7 +113,10 @@ extension UploadOperation {
         }
         let failure = result.failure ?? .connectionLost(code: 0, message: "no response")
         driver.lastFailure = isAborted ? nil : TransferError(failure, asking: uri)
-        if case .sourceFailed(let offset, _) = failure { return machine.sourceFailed(at: offset) }
+        if case .sourceFailed(let offset, let error) = failure {
+            sourceError = error
+            return machine.sourceFailed(at: offset)
+        }
         machine.interrupted(failure.interruption, sent: result.sent, sourceEnded: result.sourceEnded)
     }
 

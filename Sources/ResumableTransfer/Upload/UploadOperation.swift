@@ -31,6 +31,8 @@ final class UploadOperation: TransferOperation {
     var sent: Int64 = 0
     /// The position in the representation up to which the last request with content passed bytes to the kernel.
     var position: Int64 = 0
+    /// The error of the source because of which the upload ends.
+    var sourceError: SourceError?
     /// Whether a 104 was received for the request that is being sent.
     var isAnnounced = false
 
@@ -200,7 +202,8 @@ final class UploadOperation: TransferOperation {
                 .sourceUnavailable, "The sequence of the upload's bytes ended with an error after offset \(offset).",
                 underlying: (source as? any GrowingSource)?.failure)
         case .sourceUnavailable where !isSourceUnchanged:
-            TransferError(.sourceChanged, "The source has changed while it was sent.")
+            TransferError(.changed, at: machine.acknowledged)
+        case .sourceUnavailable(let offset): sourceError.map { TransferError($0, at: offset) }
         default: nil
         }
     }

@@ -80,16 +80,16 @@ struct EngineSendingTests {
         }
         let unreadable = MemorySource(bytes, failsAt: 1_000_000)
         let first = await fixture.run(fixture.request("PUT", server.url, [:], unreadable.whole))
-        #expect(first.failure == .sourceFailed(at: 1_000_000, .inputOutput) && first.head == nil)
+        #expect(first.failure == .sourceFailed(at: 1_000_000, .system(.inputOutput)) && first.head == nil)
         let chunked = await fixture.run(fixture.request("PUT", server.url, [:], unreadable.content()))
-        #expect(chunked.failure == .sourceFailed(at: 1_000_000, .inputOutput))
+        #expect(chunked.failure == .sourceFailed(at: 1_000_000, .system(.inputOutput)))
         let shrunk = MemorySource(bytes)
         let second = await fixture.run(
             fixture.request("PUT", server.url, [:], shrunk.content(from: 2_000_000, count: 2_000_000)))
-        #expect(second.failure == .sourceFailed(at: 3_000_000, nil) && !second.sourceEnded)
+        #expect(second.failure == .sourceFailed(at: 3_000_000, .unavailable(at: 3_000_000)) && !second.sourceEnded)
         let gone = MemorySource(bytes, failsAt: 500_000, .unavailable(at: 7))
         let third = await fixture.run(fixture.request("PUT", server.url, [:], gone.whole))
-        #expect(third.failure == .sourceFailed(at: 7, nil))
+        #expect(third.failure == .sourceFailed(at: 500_000, .unavailable(at: 7)))
         #expect(server.requests.allSatisfy { !$0.hasReadContent })
     }
 
