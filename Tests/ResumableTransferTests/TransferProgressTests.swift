@@ -46,6 +46,26 @@ struct TransferProgressTests {
         #expect(parent.isFinished && parent.fractionCompleted == 1)
     }
 
+    @Test("children of one parent can be updated on different threads", arguments: 1...5)
+    func threads(round: Int) async {
+        let parent = Progress(totalUnitCount: 4)
+        let children = (0..<4).map { _ in TransferProgress(total: 100_000) }
+        for child in children { parent.addChild(child, withPendingUnitCount: 1) }
+        await withTaskGroup { group in
+            for child in children {
+                group.addTask {
+                    for count in 1...5000 {
+                        child.update(completed: Int64(count) * 10, total: 100_000)
+                        if !(0...0.5).contains(child.fractionCompleted) { Issue.record("\(child.fractionCompleted)") }
+                    }
+                }
+            }
+        }
+        #expect(children.allSatisfy { $0.fractionCompleted == 0.5 } && parent.fractionCompleted == 0.5)
+        for child in children { child.finish() }
+        #expect(parent.isFinished && parent.fractionCompleted == 1)
+    }
+
     @Test("the progress of an empty file is determinate and finished at the end")
     func empty() {
         let progress = TransferProgress(total: nil)

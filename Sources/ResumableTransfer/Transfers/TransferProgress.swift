@@ -1,11 +1,12 @@
 import Foundation
 import SystemCalls
 
-/// The progress of a transfer in bytes, which any thread may read while the transfer runs.
+/// The progress of a transfer in bytes.
 ///
-/// Foundation's class is not thread-safe, and it traps if a total becomes 0 while units are completed. So the counts
-/// that callers read are kept here behind a lock, and the superclass gets only a share of a constant total, from which
-/// it computes the fraction for callers and for parents.
+/// While the transfer runs, any thread may read the properties that this class declares or overrides, pause and cancel.
+/// On Linux other properties of Foundation's `Progress`, among them `fractionCompleted`, and a parent have no locks.
+/// Transfers with the same parent update it one after another. Add them to it before they start, and read fractions
+/// when they have ended; while they run, compute fractions from ``completedUnitCount`` and ``totalUnitCount``.
 public final class TransferProgress: Progress, @unchecked Sendable {
     private struct State {
         var counts: ByteCounts
@@ -14,8 +15,12 @@ public final class TransferProgress: Progress, @unchecked Sendable {
         var isWaiting = false
     }
 
-    // The monitor's lock protects the state. Only the transfer's task writes the properties of the superclass.
+    // Foundation's class has no locks, and it traps if a total becomes 0 while units are completed. So the counts that
+    // callers read are kept here behind a lock, and the superclass gets only a share of a constant total, from which it
+    // computes the fraction for callers and for parents. Each write of the superclass also writes its parents, which
+    // other transfers may have, too: one lock for all transfers of the process protects these writes.
     private let state: Monitor<State>
+    private static let tree = Monitor(())
 
     /// - Parameter total: the total in bytes; `nil` while it is unknown.
     package init(total: Int64? = nil) {
@@ -43,11 +48,13 @@ public final class TransferProgress: Progress, @unchecked Sendable {
     package func finish() { change { $0.finish() } }
 
     private func change(_ body: (inout ByteCounts) -> Void) {
-        let units = state.withLock { state in
-            body(&state.counts)
-            return state.counts.completedUnits
+        Self.tree.withLock { _ in
+            let units = state.withLock { state in
+                body(&state.counts)
+                return state.counts.completedUnits
+            }
+            if super.completedUnitCount != units { super.completedUnitCount = units }
         }
-        if super.completedUnitCount != units { super.completedUnitCount = units }
     }
 
     // MARK: Throughput
@@ -108,7 +115,8 @@ public final class TransferProgress: Progress, @unchecked Sendable {
         set { change { $0.update(completed: $0.completed, total: newValue < 0 ? nil : newValue) } }
     }
 
-    /// The completed bytes, including those of earlier runs.
+    /// The completed bytes, including those of earlier runs. For an upload, these are the bytes that were sent, without
+    /// the last 4 MiB if the server has not acknowledged them. Bytes that were not acknowledged may be sent again.
     public override var completedUnitCount: Int64 {
         get { state.withLock { $0.counts.completed } }
         set { change { $0.update(completed: newValue, total: $0.total) } }
