@@ -46,8 +46,8 @@ public enum DownloadDestination: Sendable, Hashable {
     /// A file with this path in UTF-8.
     public static func file(_ path: String) -> DownloadDestination { .file(FilePath(path)) }
 
-    /// A file with this file URL.
-    public static func file(_ url: URL) -> DownloadDestination { .file(FilePath(url)) }
+    /// A file with this file URL. With another URL the download ends with the code `destinationUnusable`.
+    public static func file(_ url: URL) -> DownloadDestination { .file(url.isFileURL ? FilePath(url) : FilePath("")) }
 }
 
 /// The result of a complete download.

@@ -159,7 +159,7 @@ final class DownloadOperation: DownloadingOperation {
 extension TransferPlan<DownloadOperation> {
     init(_ request: TransferRequest, to destination: DownloadDestination) {
         var absolute = destination
-        if case .file(let path) = destination, !path.isAbsolute {
+        if case .file(let path) = destination, !path.isAbsolute, !path.isEmpty {
             absolute = .file((try? FilePath(".").resolved())?.appending(path) ?? path)
         }
         self.init(request, absolute)

@@ -17,6 +17,9 @@ struct PartialPlace: Sendable {
         guard case .file(let file) = destination else {
             return PartialPlace(directory: try storage.open(), path: storage.path, destinationName: nil)
         }
+        guard !file.isEmpty else {
+            throw TransferError(.destinationUnusable, "The destination must be a path or a file URL.")
+        }
         let name = file.lastComponent
         guard file.isAbsolute, !file.containsNUL, !["", ".", ".."].contains(name) else {
             throw TransferError(.destinationUnusable, "\(file) cannot be the name of a file.")
