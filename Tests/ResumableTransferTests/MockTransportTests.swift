@@ -1,8 +1,9 @@
 import Foundation
 import HTTPSemantics
-import ResumableTransfer
 import SystemCalls
 import Testing
+
+@testable import ResumableTransfer
 
 @Suite("Client: the mock transport") struct MockTransportTests {
     private let bytes = sampleBytes(300_000)
@@ -167,5 +168,35 @@ import Testing
         let text = "\(upload.metrics)"
         #expect(!text.contains("secret") && !text.contains("/u/1"))
         #expect(upload.metrics[0].requestEnd == nil && upload.metrics[2].requestEnd != nil)
+    }
+
+    @Test("progress is reported about ten times a second, as for a request to a server")
+    func reports() async throws {
+        let bytes = sampleBytes(3_000_000)
+        let engine = MockEngine(MockTransport { _ in MockResponse(.ok, content: bytes) })
+        let start = ContinuousClock.now
+        let exchange = engine.start(
+            TransportRequest(
+                message: TransferRequest("https://files.example/a"), stallTimeout: nil,
+                settings: TransportSettings(TransferClient.Configuration(), carriesCredentials: false),
+                receive: { _ in .collect(limit: 4 << 20, within: .seconds(600)) }))
+        var counts: [Int64] = []
+        for await event in exchange.events { if case .received(let count) = event { counts.append(count) } }
+        #expect(await exchange.result().received == 3_000_000 && counts.last == 3_000_000)
+        // One report at the beginning, and one at the end.
+        #expect(counts.count <= 2 + Int(start.duration(to: .now) / .milliseconds(100)), "\(counts.count)")
+    }
+
+    @Test("progress is also reported while a request waits after its last bytes", .timeLimit(.minutes(2)))
+    func reportsDuringWaits() async throws {
+        let fixture = try MockFixture { request in
+            _ = try await request.readContent(atMost: 100_000)
+            _ = try await request.readContent(atMost: 100_000)
+            try await Task.sleep(for: .seconds(3600))
+            return MockResponse(.ok)
+        }
+        let upload = fixture.client.upload(TransferRequest("https://files.example/a"), from: Data(bytes))
+        for await event in upload.events { if case .progress(200_000, _, _) = event { break } }
+        _ = await upload.pause()
     }
 }

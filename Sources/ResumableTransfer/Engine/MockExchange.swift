@@ -13,6 +13,9 @@ final class MockExchange: ExchangeCommands {
         var changes = 0
         var waiter: CheckedContinuation<Void, Never>?
         var times: ExchangeTimes
+        var reports = ProgressReports()
+        /// Waits for the next report of the progress.
+        var reportTimer: Task<Void, any Error>?
     }
 
     private let request: TransportRequest
@@ -94,6 +97,7 @@ final class MockExchange: ExchangeCommands {
             state.exchange = nil
             state.waiter = nil
             state.task = nil
+            state.reportTimer = nil
             return ended
         }
         if let exchange = ended.exchange {
@@ -103,6 +107,7 @@ final class MockExchange: ExchangeCommands {
             exchange.end(result)
         }
         ended.waiter?.resume()
+        ended.reportTimer?.cancel()
         // The closure may still run after a cancellation.
         ended.task?.cancel()
     }
@@ -177,6 +182,22 @@ final class MockExchange: ExchangeCommands {
         timer?.cancel()
     }
 
+    /// Reports the progress if a report is due, or when it is due.
+    private func reportProgress() {
+        state.withLock { state in
+            guard let exchange = state.exchange else { return }
+            state.reports.report(
+                sent: state.sender?.handed, received: state.receiver.received, now: SystemClock.monotonicNanoseconds(),
+                to: exchange)
+            guard state.reportTimer == nil, let time = state.reports.nextTime else { return }
+            state.reportTimer = Task { [self] in
+                try await Task.sleep(for: .nanoseconds(max(time - SystemClock.monotonicNanoseconds(), 0)))
+                self.state.withLock { $0.reportTimer = nil }
+                reportProgress()
+            }
+        }
+    }
+
     // MARK: Content and responses
 
     private enum Step {
@@ -200,19 +221,19 @@ final class MockExchange: ExchangeCommands {
     }
 
     private func read(into buffer: UnsafeMutableRawBufferPointer) throws -> Step {
-        let (step, exchange, sent) = try state.withLock { state in
-            guard let exchange = state.exchange else { throw TransportFailure.cancelled }
+        let step = try state.withLock { state in
+            guard state.exchange != nil else { throw TransportFailure.cancelled }
             let count = state.sender?.read(into: buffer, now: SystemClock.monotonicNanoseconds()) ?? 0
             if let failure = state.sender?.failure { throw failure }
             if state.sender?.isHeld == true {
-                return (Step.wait(changes: state.changes, until: state.sender?.resumesAt), exchange, Int64(0))
+                return Step.wait(changes: state.changes, until: state.sender?.resumesAt)
             }
             if state.times.requestEnd == nil, state.sender.map({ $0.isAtEnd(sent: $0.handed) }) == true {
                 state.times.requestEnd = SystemClock.monotonicNanoseconds()
             }
-            return (.bytes(count), exchange, state.sender?.handed ?? 0)
+            return .bytes(count)
         }
-        if sent > 0 { exchange.report(.sent(sent)) }
+        reportProgress()
         return step
     }
 
@@ -254,17 +275,15 @@ final class MockExchange: ExchangeCommands {
 
     /// - Returns: 0 bytes if no more are accepted.
     private func receive(_ bytes: UnsafeRawBufferPointer) throws -> Step {
-        let (step, exchange, received) = try state.withLock { state in
-            guard let exchange = state.exchange else { throw TransportFailure.cancelled }
-            let step: Step =
-                switch state.receiver.write(bytes, now: SystemClock.monotonicNanoseconds()) {
-                case .taken: .bytes(bytes.count)
-                case .held: .wait(changes: state.changes, until: state.receiver.resumesAt)
-                case .refused: .bytes(0)
-                }
-            return (step, exchange, state.receiver.received)
+        let step = try state.withLock { state -> Step in
+            guard state.exchange != nil else { throw TransportFailure.cancelled }
+            return switch state.receiver.write(bytes, now: SystemClock.monotonicNanoseconds()) {
+            case .taken: .bytes(bytes.count)
+            case .held: .wait(changes: state.changes, until: state.receiver.resumesAt)
+            case .refused: .bytes(0)
+            }
         }
-        exchange.report(.received(received))
+        reportProgress()
         return step
     }
 }
