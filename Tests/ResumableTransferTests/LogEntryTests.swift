@@ -49,4 +49,33 @@ struct LogEntryTests {
         let found = entries.withLock { $0 }.filter { $0.message.contains("resumes") }
         #expect(found.map { $0.metadata["position"] } == ["100000"])
     }
+
+    @Test("log entries, metrics and records have the id of their transfer, which a resumption keeps")
+    func identity() async throws {
+        let entries = Monitor<[TransferLogEntry]>([])
+        let records = Monitor<[TransferRecord]>([])
+        let metrics = Monitor<[RequestMetrics]>([])
+        let file = MockFile(bytes: bytes)
+        let fixture = try MockFixture {
+            $0.retry.delays = [.seconds(3600)]
+            $0.log = { entry in entries.withLock { $0.append(entry) } }
+            $0.observer = { record in records.withLock { $0.append(record) } }
+            $0.metricsCollected = { collected in metrics.withLock { $0.append(collected) } }
+        } answer: {
+            file.response(to: $0, cutAt: $0.number == 1 ? 100_000 : nil)
+        }
+        let first = fixture.client.download(request, to: .temporary)
+        for await event in first.events { if case .interrupted = event { break } }
+        let data = try #require(await first.pause())
+        let second = try fixture.client.resumeDownload(data)
+        _ = try await second.value()
+        let stream = fixture.client.stream(request)
+        for try await _ in stream {}
+        #expect(first.id == second.id && first.id != stream.id)
+        let ids = [first.id, stream.id]
+        #expect(Set(entries.withLock { $0 }.compactMap { $0.metadata["transfer"] }) == Set(ids.map(\.uuidString)))
+        #expect(
+            records.withLock { $0 }.map(\.transferID) == Array(repeating: first.id, count: 4) + [stream.id, stream.id])
+        #expect(metrics.withLock { $0 }.map(\.transferID) == [first.id, first.id, stream.id])
+    }
 }

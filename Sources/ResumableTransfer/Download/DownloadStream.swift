@@ -19,6 +19,9 @@ public struct DownloadStream: AsyncSequence, Sendable {
         self.transfer = transfer
     }
 
+    /// Identifies the download in its log entries, its ``RequestMetrics`` and its ``TransferRecord``s.
+    public var id: UUID { transfer.id }
+
     /// The request of the download.
     public var request: TransferRequest { transfer.request }
 

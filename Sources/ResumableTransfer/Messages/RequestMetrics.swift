@@ -3,6 +3,8 @@ import HTTPSemantics
 
 /// The times of one request that has ended, and what was transferred. All durations are measured from ``startedAt``.
 public struct RequestMetrics: Sendable, Hashable {
+    /// The ``Transfer/id`` of the transfer that sent the request; `nil` for metrics that a program has created.
+    public var transferID: UUID?
     /// The method of the request.
     public var method: HTTPSemantics.Method
     /// The URI of the request without its query; the path of an upload resource is hidden.

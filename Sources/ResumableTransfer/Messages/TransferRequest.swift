@@ -84,12 +84,15 @@ public struct TransferRecord: Sendable {
         case response(Status, version: String)
     }
 
+    /// The ``Transfer/id`` of the transfer that sends the request.
+    public var transferID: UUID
     /// The request line or the status line.
     public var message: Message
     /// The fields of the message. Values that are secrets are replaced.
     public var fields: Fields
 
-    init(_ message: Message, fields: Fields) {
+    init(_ message: Message, fields: Fields, of transferID: UUID) {
+        self.transferID = transferID
         self.message = message
         self.fields = fields
     }

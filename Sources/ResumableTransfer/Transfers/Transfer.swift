@@ -7,6 +7,10 @@ public protocol Transfer<Success>: AnyObject, Sendable {
     /// The result of the transfer.
     associatedtype Success: Sendable
 
+    /// Identifies the transfer through all its resumptions, also in its log entries (`transfer` in
+    /// ``TransferLogEntry/metadata``), its ``RequestMetrics`` and its ``TransferRecord``s.
+    var id: UUID { get }
+
     /// The request that began the transfer.
     var request: TransferRequest { get }
 
@@ -82,6 +86,9 @@ extension DrivenTransfer {
 
     /// The times of the requests of this transfer that have ended, in order: of the last fifty, if there were more.
     public var metrics: [RequestMetrics] { control.metrics }
+
+    /// Identifies the transfer through all its resumptions.
+    public var id: UUID { plan.id }
 
     /// The request that began the transfer.
     public var request: TransferRequest { plan.request }

@@ -100,6 +100,7 @@ extension TransferDriver {
         _ result: TransportResult, of request: ClientRequest, _ sent: TransferRequest, to uri: RequestURI
     ) {
         guard var metrics = result.metrics else { return }
+        metrics.transferID = plan.id
         metrics.uri = uri.description(hidingPath: request.isPathSecret)
         control.note(metrics)
         plan.handler?.ended(
@@ -110,7 +111,7 @@ extension TransferDriver {
     private func observe(_ message: TransferRequest, _ request: ClientRequest, to uri: RequestURI) {
         let shown = uri.description(hidingPath: request.isPathSecret)
         client.configuration.observer?(
-            TransferRecord(.request(message.method, uri: shown), fields: message.fields.hidingSecrets()))
+            TransferRecord(.request(message.method, uri: shown), fields: message.fields.hidingSecrets(), of: plan.id))
         log.write(.debug, "A request is sent.", ["method": message.method.rawValue, "request": shown])
     }
 
@@ -120,6 +121,7 @@ extension TransferDriver {
         }
         client.configuration.observer?(
             TransferRecord(
-                .response(head.status, version: head.version), fields: operation.shownFields(of: head, from: uri)))
+                .response(head.status, version: head.version), fields: operation.shownFields(of: head, from: uri),
+                of: plan.id))
     }
 }

@@ -29,7 +29,7 @@ public struct TransferLogEntry: Sendable, Hashable {
     public var level: Level
     /// A sentence for people.
     public var message: String
-    /// Values by name. All entries have `transfer` (which identifies the transfer through all its resumptions), `kind`
+    /// Values by name. All entries have `transfer` (the ``Transfer/id`` of the transfer), `kind`
     /// (`upload` or `download`) and `uri` (that of the caller). Depending on the message there are also `method` and
     /// `request` (the URI of one request), `status`, `position` and `total` (in bytes), `code` and `reason` (of an
     /// error), `attempt`, and `delay` (in seconds).
