@@ -53,7 +53,7 @@ extension DownloadOperation {
     }
 
     private func checkDigest(of partial: PartialFile, size: Int64) async throws(TransferError) {
-        let expected = expectedDigests(of: files?.representation)
+        let expected = ExpectedDigests(of: files?.representation, and: driver.plan.request)
         guard !expected.isEmpty else { return }
         let flag = StopFlag()
         let result = await driver.control.interruptible(
@@ -101,18 +101,14 @@ extension PartialFile {
     /// Whether the first `size` bytes have the expected digests; `nil` if `flag` was raised.
     fileprivate func matches(_ expected: ExpectedDigests, size: Int64, until flag: StopFlag) throws(Errno) -> Bool? {
         var digests = expected
-        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 1)
-        defer { buffer.deallocate() }
-        var offset: Int64 = 0
-        while offset < size {
-            if flag.isRaised { return nil }
-            let wanted = Int(min(Int64(buffer.count), size - offset))
-            let count = try read(into: UnsafeMutableRawBufferPointer(rebasing: buffer[..<wanted]), at: offset)
+        let isRead = try flag.readAll(size) { buffer, offset throws(Errno) in
+            let count = try read(into: buffer, at: offset)
             guard count > 0 else { throw .inputOutput }
-            digests.update(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
-            offset += Int64(count)
+            return count
+        } body: {
+            digests.update($0)
         }
-        return digests.areMatched
+        return isRead ? digests.areMatched : nil
     }
 }
 
@@ -129,6 +125,12 @@ struct ExpectedDigests: Sendable {
             running[algorithm] = Algorithm(rawValue: algorithm.rawValue).map { RunningDigest($0) }
         }
         self.expected = expected.filter { [running] in running[$0.algorithm] != nil }
+    }
+
+    /// The digests that the server sent, and those that the caller passed.
+    init(of representation: DownloadRepresentation?, and request: TransferRequest) {
+        let sent = representation?.digest.flatMap { DigestField(fieldLines: [$0]) }
+        self.init((sent?.values ?? []) + (request.digestField?.values ?? []))
     }
 
     var isEmpty: Bool { expected.isEmpty }

@@ -98,34 +98,15 @@ extension DownloadOperation {
 
     /// Reports the end of the exchange to the machine.
     private func report(_ result: TransportResult, files: PartialFiles, isOverrun: Bool, from uri: RequestURI) {
-        guard let head = result.head else {
-            let failure = result.failure ?? .connectionLost(code: 0, message: "no response")
-            driver.lastFailure = TransferError(failure, asking: uri)
-            return machine.interrupted(failure.interruption)
-        }
-        var ending = ContentEnding.complete
-        switch machine.reception(of: head) {
-        case .resume, .replace:
+        guard let head = head(of: result, from: uri) else { return }
+        let ending = noteResponse(head, of: result, from: uri)
+        if ending != nil {
             received += result.received
             driver.progress.note(transferred: received)
-            driver.response = TransferResponse(status: head.status, fields: head.fields)
-            if isOverrun {
-                ending = .overrun
-            } else if let failure = result.failure {
-                driver.lastFailure = TransferError(failure, asking: uri)
-                ending = .cut(failure.interruption)
-            } else {
-                driver.lastFailure = nil
-            }
-        case .inconsistent, .earlier:
-            driver.isResuming = true
-            driver.lastFailure = nil
-        case .complete, .doubtful, .redirection, .refusal, .unexpected, .violation:
-            driver.response = TransferResponse(status: head.status, fields: head.fields, content: result.content)
-            driver.lastFailure = nil
         }
         machine.responded(
-            head, position: files.current.position, ending: ending, now: SystemClock.realtimeSeconds())
-        if ending == .overrun { driver.isResuming = true }
+            head, position: files.current.position, ending: isOverrun ? .overrun : ending ?? .complete,
+            now: SystemClock.realtimeSeconds())
+        if isOverrun { driver.isResuming = true }
     }
 }

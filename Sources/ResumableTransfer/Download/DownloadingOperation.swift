@@ -53,10 +53,32 @@ extension DownloadingOperation {
         machine.canRefreshCredentials = driver.canRefreshCredentials(for: request, to: uri)
     }
 
-    /// The digests that the server sent, and those that the caller passed.
-    func expectedDigests(of representation: DownloadRepresentation?) -> ExpectedDigests {
-        let sent = representation?.digest.flatMap { DigestField(fieldLines: [$0]) }
-        return ExpectedDigests((sent?.values ?? []) + (driver.plan.request.digestField?.values ?? []))
+    /// The head of the final response; `nil` if there is none, which is reported to the machine.
+    func head(of result: TransportResult, from uri: RequestURI) -> ClientResponseHead? {
+        if let head = result.head { return head }
+        let failure = result.failure ?? .connectionLost(code: 0, message: "no response")
+        driver.lastFailure = TransferError(failure, asking: uri)
+        machine.interrupted(failure.interruption)
+        return nil
+    }
+
+    /// Keeps a response for errors.
+    /// - Returns: how its content has ended; `nil` if its content is not a part of the representation.
+    func noteResponse(
+        _ head: ClientResponseHead, of result: TransportResult, from uri: RequestURI
+    ) -> ContentEnding? {
+        driver.lastFailure = nil
+        switch machine.reception(of: head) {
+        case .resume, .replace:
+            driver.response = TransferResponse(status: head.status, fields: head.fields)
+            guard let failure = result.failure else { return .complete }
+            driver.lastFailure = TransferError(failure, asking: uri)
+            return .cut(failure.interruption)
+        case .inconsistent, .earlier: driver.isResuming = true
+        case .complete, .doubtful, .redirection, .refusal, .unexpected, .violation:
+            driver.response = TransferResponse(status: head.status, fields: head.fields, content: result.content)
+        }
+        return nil
     }
 
     var callerFields: Fields {

@@ -41,7 +41,7 @@ final class StreamOperation: DownloadingOperation {
     func complete(_ transport: inout TransportRequest, for request: ClientRequest) {
         let buffer = buffer
         let machine = machine
-        let given = driver.plan.request.digestField?.values ?? []
+        let caller = driver.plan.request
         transport.receive = { head in
             let canReceive: Bool
             switch machine.reception(of: head) {
@@ -51,8 +51,7 @@ final class StreamOperation: DownloadingOperation {
                 if machine.hasBytes, machine.representation?.hasSameValidator(as: new) == true {
                     canReceive = buffer.begin(at: 0, end: nil, total: new.total)
                 } else {
-                    let sent = new.digest.flatMap { DigestField(fieldLines: [$0]) }?.values ?? []
-                    canReceive = buffer.replace(total: new.total, digests: ExpectedDigests(sent + given))
+                    canReceive = buffer.replace(total: new.total, digests: ExpectedDigests(of: new, and: caller))
                 }
             case .complete, .doubtful, .redirection, .refusal, .unexpected: return .refusal
             case .inconsistent, .earlier, .violation: return .abort
@@ -86,27 +85,11 @@ final class StreamOperation: DownloadingOperation {
     ) async throws(TransferError) {
         reportProgress()
         if let failure = buffer.failure { throw error(of: failure) }
-        guard let head = result.head else {
-            let failure = result.failure ?? .connectionLost(code: 0, message: "no response")
-            driver.lastFailure = TransferError(failure, asking: uri)
-            return machine.interrupted(failure.interruption)
-        }
-        var ending = ContentEnding.complete
-        driver.lastFailure = nil
-        switch machine.reception(of: head) {
-        case .resume, .replace:
-            driver.response = TransferResponse(status: head.status, fields: head.fields)
-            if let failure = result.failure {
-                driver.lastFailure = TransferError(failure, asking: uri)
-                ending = .cut(failure.interruption)
-            } else if !buffer.isCaughtUp {
-                ending = .cut(.truncated)
-            }
-        case .inconsistent, .earlier: driver.isResuming = true
-        case .complete, .doubtful, .redirection, .refusal, .unexpected, .violation:
-            driver.response = TransferResponse(status: head.status, fields: head.fields, content: result.content)
-        }
-        machine.responded(head, position: buffer.position, ending: ending, now: SystemClock.realtimeSeconds())
+        guard let head = head(of: result, from: uri) else { return }
+        var ending = noteResponse(head, of: result, from: uri)
+        if ending == .complete, !buffer.isCaughtUp { ending = .cut(.truncated) }
+        machine.responded(
+            head, position: buffer.position, ending: ending ?? .complete, now: SystemClock.realtimeSeconds())
     }
 
     private func error(of failure: ContentBuffer.Failure) -> TransferError {

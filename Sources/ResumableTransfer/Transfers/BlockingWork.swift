@@ -6,12 +6,10 @@ enum BlockingWork {
     /// Runs `work` on its own thread and waits for the result. If the system cannot start a thread, `work` runs on the
     /// caller's thread.
     static func run<Result: Sendable>(_ work: @escaping @Sendable () -> Result) async -> Result {
-        await withCheckedContinuation { continuation in
-            do throws(Errno) {
-                _ = try WorkerThread(name: "transfer-work") { continuation.resume(returning: work()) }
-            } catch {
-                continuation.resume(returning: work())
-            }
+        do throws(Errno) {
+            return try await WorkerThread.run(name: "transfer-work", work)
+        } catch {
+            return work()
         }
     }
 }
@@ -23,4 +21,24 @@ final class StopFlag: Sendable {
     var isRaised: Bool { flag.load(ordering: .relaxed) }
 
     func raise() { flag.store(true, ordering: .relaxed) }
+
+    /// Reads the first `size` bytes of something in portions, and passes them to `body`.
+    /// - Parameter read: reads at least one byte at an offset, or throws.
+    /// - Returns: false if the flag was raised before the end.
+    func readAll<Failure: Error>(
+        _ size: Int64, _ read: (UnsafeMutableRawBufferPointer, Int64) throws(Failure) -> Int,
+        body: (UnsafeRawBufferPointer) -> Void
+    ) throws(Failure) -> Bool {
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 1)
+        defer { buffer.deallocate() }
+        var offset: Int64 = 0
+        while offset < size {
+            if isRaised { return false }
+            let wanted = Int(min(Int64(buffer.count), size - offset))
+            let count = try read(UnsafeMutableRawBufferPointer(rebasing: buffer[..<wanted]), offset)
+            body(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+            offset += Int64(count)
+        }
+        return true
+    }
 }

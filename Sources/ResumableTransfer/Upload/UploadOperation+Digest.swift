@@ -18,24 +18,22 @@ extension UploadOperation {
         of source: any UploadSource, length: Int64, until flag: StopFlag
     ) -> Result<[UInt8]?, TransferError> {
         var digest = RunningDigest(.sha256)
-        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 1)
-        defer { buffer.deallocate() }
-        var offset: Int64 = 0
-        while offset < length {
-            if flag.isRaised { return .success(nil) }
-            do throws(SourceError) {
-                let wanted = Int(min(Int64(buffer.count), length - offset))
-                let count = try source.read(
-                    into: UnsafeMutableRawBufferPointer(rebasing: buffer[..<wanted]), at: offset)
-                digest.update(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
-                guard count > 0 else {
-                    return .failure(TransferError(.sourceChanged, "The source has fewer bytes than its length."))
+        do throws(TransferError) {
+            let isRead = try flag.readAll(length) { buffer, offset throws(TransferError) in
+                do throws(SourceError) {
+                    let count = try source.read(into: buffer, at: offset)
+                    // The source has fewer bytes than its length.
+                    guard count > 0 else { throw .changed }
+                    return count
+                } catch {
+                    throw TransferError(error, at: offset)
                 }
-                offset += Int64(count)
-            } catch {
-                return .failure(TransferError(error, at: offset))
+            } body: {
+                digest.update($0)
             }
+            return .success(isRead ? digest.finalized() : nil)
+        } catch {
+            return .failure(error)
         }
-        return .success(digest.finalized())
     }
 }
