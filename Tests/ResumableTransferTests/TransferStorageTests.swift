@@ -189,12 +189,13 @@ import Testing
         let link = directory.path + "/link"
         #expect(symlink(directory.path, link) == 0)
         let file = try directory.file("file", [])
-        for path in [open, link, file, "relative", ""] {
+        for path in [open, link, file, "relative", "", directory.path + "/a\0b"] {
             do throws(TransferError) {
                 _ = try TransferStorage(path: FilePath(path)).open()
                 Issue.record("\(path) was opened")
             } catch {
                 #expect(error.code == .storageUnusable)
+                #expect(error.message.contains("belong to you") == (path == open))
             }
             #expect(TransferStorage(path: FilePath(path)).issueTicket(for: UUID(), generation: 1) == nil)
         }

@@ -7,20 +7,14 @@ struct TransferStorage: Sendable {
 
     /// Opens the directory, and creates it if it is missing.
     ///
-    /// - Throws: `storageUnusable` if it cannot be created, is no directory, belongs to another user, or is writable by
-    ///   other users.
+    /// - Throws: `storageUnusable` if it cannot be created, is a symbolic link or no directory, belongs to another user,
+    ///   or is writable by other users.
     func open() throws(TransferError) -> FileDescriptor {
-        do throws(Errno) {
-            try FileDescriptor.makeDirectories(path)
-            let directory = try FileDescriptor.open(path, [.readOnly, .directory, .noFollow])
-            let status = try directory.status()
-            guard status.owner == ProcessControl.effectiveUser, status.permissions & 0o022 == 0 else {
-                throw .notPermitted
-            }
-            return directory
+        do throws(StateError) {
+            // The default path can be in a directory where other users create symbolic links.
+            return try PrivateDirectory.createDescriptor(path, .noFollow)
         } catch {
-            throw TransferError(
-                .storageUnusable, "The directory \(path) for transfers cannot be used.", underlying: error)
+            throw TransferError(error)
         }
     }
 

@@ -17,12 +17,20 @@ package struct PrivateDirectory: Sendable {
     /// Opens the directory at an absolute path, and creates it with mode 0700 if it is missing.
     /// - Throws: `directoryUnusable`, or `directoryNotPrivate`.
     package static func create(_ path: FilePath) throws(StateError) -> PrivateDirectory {
+        PrivateDirectory(path: path, descriptor: try createDescriptor(path))
+    }
+
+    /// The descriptor of the directory that ``create(_:)`` opens.
+    /// - Parameter options: further options, for example that the path must not be a symbolic link.
+    static func createDescriptor(
+        _ path: FilePath, _ options: FileDescriptor.OpenFlags = []
+    ) throws(StateError) -> FileDescriptor {
         let directory: FileDescriptor
         let status: FileStatus
         do throws(Errno) {
             guard !path.containsNUL else { throw .invalidArgument }
             try FileDescriptor.makeDirectories(path)
-            directory = try FileDescriptor.open(path, [.readOnly, .directory])
+            directory = try FileDescriptor.open(path, options.union([.readOnly, .directory]))
             status = try directory.status()
         } catch {
             throw .directoryUnusable(path, error)
@@ -30,7 +38,7 @@ package struct PrivateDirectory: Sendable {
         guard status.owner == ProcessControl.effectiveUser, status.permissions & 0o022 == 0 else {
             throw .directoryNotPrivate(path)
         }
-        return PrivateDirectory(path: path, descriptor: directory)
+        return directory
     }
 
     /// Opens an existing directory.
