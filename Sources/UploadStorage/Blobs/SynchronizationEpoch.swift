@@ -26,7 +26,20 @@ final class DirectorySynchronization: Sendable {
         var made: [PublishedName.Directory: Entry] = [:]
     }
 
+    /// The synchronizations of one directory, of which one at a time runs.
+    private struct Turns {
+        /// The number of threads that use this value.
+        var users = 0
+        /// The number of synchronizations that have begun.
+        var begun = 0
+        var isRunning = false
+
+        var ended: Int { isRunning ? begun - 1 : begun }
+    }
+
     private let state = Monitor(State())
+    /// By the inode of the directory; all directories of an area are in one file system.
+    private let turns = Monitor<[UInt64: Turns]>([:])
 
     var epoch: SynchronizationEpoch { state.withLock { SynchronizationEpoch(failures: $0.failures) } }
 
@@ -55,9 +68,56 @@ final class DirectorySynchronization: Sendable {
         }
     }
 
-    /// Returns once the changes in an open directory are on stable storage.
+    /// Returns once the changes in an open directory are on stable storage. Threads that call this at the same time
+    /// share synchronizations: each needs one that begins after its call.
     func synchronize(_ directory: FileDescriptor, since epoch: SynchronizationEpoch) throws(Errno) {
-        try synchronize(since: epoch) { () throws(Errno) in try directory.synchronize() }
+        let inode = try directory.status().inode
+        try synchronizeTogether(inode, since: epoch) { () throws(Errno) in try directory.synchronize() }
+    }
+
+    /// - Parameters:
+    ///   - inode: the directory.
+    ///   - synchronize: makes its entries durable.
+    func synchronizeTogether(
+        _ inode: UInt64, since epoch: SynchronizationEpoch, _ synchronize: () throws(Errno) -> Void
+    ) throws(Errno) {
+        let goal = turns.withLock { turns in
+            turns[inode, default: Turns()].users += 1
+            return turns[inode, default: Turns()].begun + 1
+        }
+        defer { leaveTurns(of: inode) }
+        let isShared = turns.waitForever { turns -> Bool? in
+            guard var directory = turns[inode] else { return nil }
+            if directory.ended >= goal { return true }
+            if directory.isRunning { return nil }
+            directory.begun += 1
+            directory.isRunning = true
+            turns[inode] = directory
+            return false
+        }
+        if isShared {
+            // The other thread has counted its failure before its turn ended.
+            try self.synchronize(since: epoch) { () throws(Errno) in }
+        } else {
+            defer {
+                turns.withLock { $0[inode]?.isRunning = false }
+                turns.notifyAll()
+            }
+            try self.synchronize(since: epoch, synchronize)
+        }
+    }
+
+    /// Whether no thread synchronizes a directory, and nothing is kept for any directory.
+    var isIdle: Bool { turns.withLock { $0.isEmpty } }
+
+    /// The number of threads that synchronize a directory or wait for that.
+    func users(of inode: UInt64) -> Int { turns.withLock { $0[inode]?.users ?? 0 } }
+
+    private func leaveTurns(of inode: UInt64) {
+        turns.withLock { turns in
+            turns[inode]?.users -= 1
+            if turns[inode]?.users == 0 { turns[inode] = nil }
+        }
     }
 
     /// Makes a directory unless it exists. A directory whose entry was lost is removed first.
