@@ -11,6 +11,9 @@ extension ClientUpload {
             intent.length = start + sent
             resumption?.length = intent.length
         }
+        if intent.dialect.completeness(of: request.fields) == true, !request.content.exceeds(sent) {
+            mayBeComplete = true
+        }
         if let plan = abort {
             abort = nil
             switch plan {
@@ -56,7 +59,10 @@ extension ClientUpload {
         if request.kind == .create, let location = head.location {
             if let known = resumption, known.uri != location.uri { return end(.abort(.locationChanged)) }
             // An unusable location is ignored: without an interruption the upload can still succeed.
-            if isUsable(location) { adopt(location, now: now) }
+            if isUsable(location) {
+                adopt(location, now: now)
+                isOnlyAnnounced = true
+            }
             reaction = .openGate
         }
         record(limitsOf: head.fields, now: now)
@@ -67,6 +73,7 @@ extension ClientUpload {
             let offset = head.fields.uploadInteger(UploadFieldName.offset)
         {
             if let problem = problem(with: offset) { return end(.abort(problem)) }
+            isOnlyAnnounced = false
             record(offset: offset)
         }
         return reaction

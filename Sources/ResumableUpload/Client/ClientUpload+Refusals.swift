@@ -9,7 +9,7 @@ extension ClientUpload {
         if answer.problem?.isDigestMismatch == true { return abort(.digestMismatch) }
         if status == .contentTooLarge { return handleTooLarge(answer, request) }
         if request.kind == .append {
-            if status.isGone { return fail(.gone(status)) }
+            if status.isGone { return handleMissingResource(answer) }
             if status == .conflict { return handleConflict(answer, request) }
         }
         guard status.isTransient else {

@@ -19,6 +19,7 @@ extension ClientUpload {
         redirections = 0
         if shouldRefreshCredentials(after: head) { return refreshCredentials(for: request) }
         let answer = Answer(head: head, sent: sent, sourceEnded: sourceEnded, problem: problem, now: now)
+        if head.status.isSuccessful || answer.offset != nil { isOnlyAnnounced = false }
         switch request.kind {
         case .cancel: endCancellation(isConfirmed: head.status.isSuccessful || head.status.isGone)
         case .discover:
@@ -126,7 +127,7 @@ extension ClientUpload {
     private mutating func handleRetrieval(_ answer: Answer) {
         let status = answer.status
         guard status.isSuccessful else {
-            if status.isGone { return fail(isExpired(answer.now) ? .expired : .gone(status)) }
+            if status.isGone { return isExpired(answer.now) ? fail(.expired) : handleMissingResource(answer) }
             if status.isUnauthorized { return stop(.unauthorized(status)) }
             return status.isTransient ? tryLater(.retrieve, answer) : stop(.refused(status))
         }
@@ -140,6 +141,16 @@ extension ClientUpload {
         if intent.dialect.completeness(of: answer.head.fields) == true { return handleCompletion(answer) }
         if let exceededSize { return abort(.tooLarge(limit: exceededSize)) }
         phase = .append
+    }
+
+    /// 404 or 410: the upload resource does not exist. An upload that was only announced is created again, unless the
+    /// target may have processed its content already and must not process it twice.
+    mutating func handleMissingResource(_ answer: Answer) {
+        guard answer.status == .notFound, isOnlyAnnounced, intent.method == .put || !mayBeComplete else {
+            return fail(.gone(answer.status))
+        }
+        forgetUpload()
+        tryLater(.create, answer)
     }
 
     private mutating func handleCompletion(_ answer: Answer) {

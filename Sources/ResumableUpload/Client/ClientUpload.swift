@@ -73,6 +73,11 @@ package struct ClientUpload: Sendable {
     var isUploadForeign = false
     /// Whether the upload resource was created or reported in this run.
     var isOwnCreation = true
+    /// Whether the server has only announced the upload resource, with a 104 response. A server that then crashes may
+    /// lose the resource, because it has reported no offset.
+    var isOnlyAnnounced = false
+    /// Whether the server may have received all content of a request that completes the upload.
+    var mayBeComplete = false
     /// Whether a retrieval has just shown that the server still has the upload.
     var isKnownToExist = false
 
@@ -259,6 +264,8 @@ package struct ClientUpload: Sendable {
         acknowledged = 0
         temporaryURI = nil
         isUploadForeign = false
+        isOnlyAnnounced = false
+        mayBeComplete = false
         isKnownToExist = false
         limits.maxAge = nil
     }

@@ -169,6 +169,62 @@ import Testing
         }
     }
 
+    @Test("an upload that was only announced and no longer exists is created again", arguments: [Method.put, .post])
+    func announcedOnly(method: Method) throws {
+        for sent in [40, 100] as [Int64] {
+            var upload = ClientUpload.fresh(method: method)
+            _ = try upload.request()
+            _ = upload.announce("/u/a")
+            upload.interrupted(.connection, sent: sent, sourceEnded: false)
+            _ = try upload.wait()
+            #expect(try upload.request().kind == .retrieve)
+            upload.answer(404)
+            // A target that has got all content may have processed it.
+            guard method == .put || sent < 100 else {
+                #expect(upload.failed() == .gone(404))
+                continue
+            }
+            #expect(upload.resumption == nil)
+            _ = try upload.wait()
+            let again = try upload.request()
+            #expect(again.kind == .create && again.content == .range(from: 0, count: 100))
+            _ = upload.announce("/u/b")
+            upload.answer(201, v8.head(complete: true), sent: 100)
+            #expect(upload.outcome() != nil)
+        }
+    }
+
+    @Test("an upload of which an offset was reported is not created again", arguments: [0, 40] as [Int64])
+    func reportedOffset(offset: Int64) throws {
+        var upload = ClientUpload.fresh()
+        _ = try upload.request()
+        _ = upload.announce("/u/a")
+        upload.interrupted(.connection, sent: 60, sourceEnded: false)
+        _ = try upload.wait()
+        _ = try upload.request()
+        upload.answer(204, v8.head(complete: false, offset: offset))
+        #expect(try upload.request().kind == .append)
+        upload.answer(404)
+        #expect(upload.failed() == .gone(404))
+    }
+
+    @Test("creations of an upload that never exists are limited")
+    func announcedForever() throws {
+        var upload = ClientUpload.fresh()
+        var requests = 0
+        while upload.failed() == nil && requests < 200 {
+            guard case .send(let request) = upload.next(now: 0) else { continue }
+            requests += 1
+            if request.kind == .create {
+                _ = upload.announce("/u/\(requests)")
+                upload.interrupted(.connection, sent: 40, sourceEnded: false)
+            } else {
+                upload.answer(404)
+            }
+        }
+        #expect(upload.failed() != nil && requests < 100)
+    }
+
     @Test("CLI-13: the client waits for Retry-After instead of the policy's delay")
     func retryAfter() throws {
         var upload = ClientUpload.resumed()

@@ -225,11 +225,29 @@ struct UploadInterruptionTests {
             if request.method != "PUT" { return try reply.respond(status) }
             try reply.interim(104, model.announcement)
             try model.take(reply, atMost: 400_000)
+            try reply.interim(104, Fields([ScriptedUpload.version, ("Upload-Offset", "400000")]))
             reply.reset()
         }
         let fixture = try UploadFixture()
         let error = await upload(to: server, fixture).failure()
         #expect(error?.code == .gone && error?.resumeData == nil && error?.status?.rawValue == status)
+    }
+
+    @Test("an upload that a server lost before it reported an offset is created again")
+    func lostBeforeOffset() async throws {
+        let (lost, model) = (ScriptedUpload(path: "/u/lost"), ScriptedUpload())
+        let turns = UploadInventory()
+        let server = try ScriptedServer { request, reply in
+            if request.target == lost.path { return try reply.respond(404) }
+            guard turns.turn() == 1 else { return try model.serve(request, reply) }
+            try reply.interim(104, lost.announcement)
+            try lost.take(reply, atMost: 400_000)
+            reply.reset()
+        }
+        let fixture = try UploadFixture()
+        let result = try await upload(to: server, fixture).value()
+        #expect(server.requests.map(\.method) == ["PUT", "HEAD", "PUT"])
+        #expect(result.status == 200 && model.inventory.count == 2_000_000)
     }
 
     @Test("a pause during the wait between two tries takes effect without a delay")
