@@ -74,6 +74,7 @@ final class History {
         case .acknowledge(let number):
             guard let index = index(number) else { return }
             note(.acknowledged(upload: index, offset: try lease(index, store).acknowledge()))
+            note(.confirmed(upload: index))
         case .startAcknowledging(let number):
             guard let index = index(number) else { return }
             let lease = try lease(index, store)
@@ -101,7 +102,7 @@ final class History {
             note(.gone(upload: index))
         case .cancel(let number):
             guard let index = index(number) else { return }
-            note(.endBegan(upload: index))
+            note(.cancellationBegan(upload: index))
             try store.cancel(uploads[index].id, principal: Self.principal)
             note(.gone(upload: index))
         case .removeFile(let name):
@@ -111,6 +112,8 @@ final class History {
         case .sweep(let seconds): sweep(seconds, store)
         case .restart:
             shut()
+            // A clean stop loses no upload.
+            for index in uploads.indices { note(.confirmed(upload: index)) }
             try open()
         }
     }
@@ -129,7 +132,9 @@ final class History {
                 length: declaresLength ? Int64(size) : nil, digests: [.sha256], expiresAt: expiresAt))
         guard let id = lease.id else { return }
         uploads.append(Upload(id: id, content: content, name: name, expiresAt: expiresAt, lease: lease))
-        note(.created(upload: uploads.count - 1))
+        // A store in its default configuration records an upload of unknown length at once. All uploads of known length
+        // are short here.
+        note(.created(upload: uploads.count - 1, isShort: declaresLength))
     }
 
     private func lease(_ index: Int, _ store: UploadStore) throws(StoreError) -> UploadLease {
@@ -213,7 +218,12 @@ final class History {
     }
 
     private func isAnswered(_ index: Int) -> Bool {
-        notes.contains { if case .endBegan(index) = $0.note { true } else { false } }
+        notes.contains {
+            switch $0.note {
+            case .endBegan(index), .cancellationBegan(index): true
+            default: false
+            }
+        }
     }
 }
 

@@ -16,6 +16,7 @@ enum StoreKind: String, CaseIterable, CustomTestStringConvertible {
 /// A store that can be closed and reopened, with a clock that the test sets.
 final class StoreFixture: Sendable {
     let kind: StoreKind
+    private let recordsAtOnce: Bool
     private let directory: TemporaryDirectory
     let plan = FaultPlan()
     private let reading = Monitor(ClockReading(wall: 1_000_000_000_000_000, boot: 500_000_000_000))
@@ -27,8 +28,12 @@ final class StoreFixture: Sendable {
         var area: MemoryBlobArea
     }
 
-    init(_ kind: StoreKind, _ adjust: (inout StoreConfiguration) -> Void = { _ in }) throws {
+    /// - Parameter recordsAtOnce: whether short uploads get a row when they are created, as other uploads do.
+    init(
+        _ kind: StoreKind, recordsAtOnce: Bool = false, _ adjust: (inout StoreConfiguration) -> Void = { _ in }
+    ) throws {
         self.kind = kind
+        self.recordsAtOnce = recordsAtOnce
         directory = try TemporaryDirectory()
         let catalog = MemoryCatalog(plan: plan)
         let area = MemoryBlobArea(plan: plan)
@@ -91,6 +96,7 @@ final class StoreFixture: Sendable {
         var configuration = StoreConfiguration(minFree: 0)
         configuration.clock = { [reading] in reading.withLock { $0 } }
         configuration.processingWait = .milliseconds(50)
+        if recordsAtOnce { configuration.shortLength = -1 }
         adjust(&configuration)
         switch kind {
         case .memory:

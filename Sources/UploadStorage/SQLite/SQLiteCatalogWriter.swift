@@ -177,8 +177,9 @@ final class SQLiteCatalogWriter: @unchecked Sendable {
     private func apply(_ change: CatalogChange) throws(SQLiteFailure) -> CommitQueue.Outcome {
         let refusal: StoreError?
         switch change {
-        case .insert(let row):
+        case .insert(let row, let file):
             refusal = try insert(row)
+            if refusal == nil, let file { try record(file) }
         case .advance(let advance):
             refusal = try runFenced(
                 CatalogSQL.advance, advance.id, advance.epoch,

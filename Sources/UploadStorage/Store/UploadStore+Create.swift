@@ -2,7 +2,8 @@ import HTTPSemantics
 import SystemCalls
 
 extension UploadStore {
-    /// Creates an upload. Its row is durable on return.
+    /// Creates an upload. Its row is durable on return, except for a short upload: see
+    /// ``StoreConfiguration/shortLength``.
     package func create(_ new: NewUpload) throws(StoreError) -> UploadLease {
         try begin(new, isTransient: false)
     }
@@ -23,7 +24,7 @@ extension UploadStore {
         let blob = UploadID().text
         // The bytes are announced before anything is counted, so that no totals are saved if the store is closed during
         // this call. They are also announced before they exist, so that the sweep does not remove them.
-        try registry.addNewBlob(blob)
+        try context.newBlobs.add(blob)
         do throws(StoreError) {
             try ledger.begin(new.principal, reserving: reserved, counts: !isTransient)
             do throws(StoreError) {
@@ -34,7 +35,7 @@ extension UploadStore {
                 throw error
             }
         } catch {
-            registry.removeNewBlob(blob)
+            context.newBlobs.remove(blob)
             throw error
         }
     }
@@ -54,22 +55,24 @@ extension UploadStore {
             id: UploadID(), blob: blob, upload: new, createdAt: time,
             expiresAt: new.expiresAt, epoch: 1, offset: 0, length: new.length, phase: .receiving, intent: nil,
             digestStates: [])
+        let isRecorded = !isTransient && new.length.map { $0 > configuration.shortLength } ?? true
         do throws(StoreError) {
             let blob = try translating("create the bytes of an upload") { () throws(Errno) in
                 try area.create(row.blob)
             }
-            if !isTransient { try catalog.commit(.insert(row)) }
+            if isRecorded { try catalog.commit(.insert(row)) }
             let upload = OpenUpload(row.id, context, isTransient: isTransient)
-            let epoch = upload.begin(row, blob: blob, reserved: reserved)
+            let epoch = upload.begin(row, blob: blob, reserved: reserved, isRecorded: isRecorded)
             let use = try registry.use(new: upload)
-            if !isTransient { registry.removeNewBlob(row.blob) }
+            if isRecorded { context.newBlobs.remove(row.blob) }
             return UploadLease(use, epoch: epoch, record: row.record)
         } catch {
             // The row may exist, because a commit that failed may have been made.
-            if !isTransient {
+            if isRecorded {
                 _ = try? catalog.commit(.delete([CatalogChange.Removal(id: row.id, epoch: row.epoch)]))
             }
-            context.discard(row.blob)
+            // The name stays announced until the upload is not counted any more.
+            _ = try? area.remove(row.blob)
             throw error
         }
     }
