@@ -74,7 +74,6 @@ final class History {
         case .acknowledge(let number):
             guard let index = index(number) else { return }
             note(.acknowledged(upload: index, offset: try lease(index, store).acknowledge()))
-            note(.confirmed(upload: index))
         case .startAcknowledging(let number):
             guard let index = index(number) else { return }
             let lease = try lease(index, store)
@@ -102,7 +101,7 @@ final class History {
             note(.gone(upload: index))
         case .cancel(let number):
             guard let index = index(number) else { return }
-            note(.cancellationBegan(upload: index))
+            note(.endBegan(upload: index))
             try store.cancel(uploads[index].id, principal: Self.principal)
             note(.gone(upload: index))
         case .removeFile(let name):
@@ -112,8 +111,6 @@ final class History {
         case .sweep(let seconds): sweep(seconds, store)
         case .restart:
             shut()
-            // A clean stop loses no upload.
-            for index in uploads.indices { note(.confirmed(upload: index)) }
             try open()
         }
     }
@@ -132,9 +129,7 @@ final class History {
                 length: declaresLength ? Int64(size) : nil, digests: [.sha256], expiresAt: expiresAt))
         guard let id = lease.id else { return }
         uploads.append(Upload(id: id, content: content, name: name, expiresAt: expiresAt, lease: lease))
-        // A store in its default configuration records an upload of unknown length at once. All uploads of known length
-        // are short here.
-        note(.created(upload: uploads.count - 1, isShort: declaresLength))
+        note(.created(upload: uploads.count - 1))
     }
 
     private func lease(_ index: Int, _ store: UploadStore) throws(StoreError) -> UploadLease {
@@ -218,12 +213,7 @@ final class History {
     }
 
     private func isAnswered(_ index: Int) -> Bool {
-        notes.contains {
-            switch $0.note {
-            case .endBegan(index), .cancellationBegan(index): true
-            default: false
-            }
-        }
+        notes.contains { if case .endBegan(index) = $0.note { true } else { false } }
     }
 }
 

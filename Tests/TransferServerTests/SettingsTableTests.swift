@@ -23,8 +23,7 @@ struct SettingsTableTests {
     func store() throws {
         let configuration = StoreConfiguration()
         let differences = try SettingsTable(of: "StoreConfiguration").differences(
-            from: configuration, names: ["clock": nil, "shortLength": nil],
-            inWords: ["interruptedResponse", "validated"])
+            from: configuration, names: ["clock": nil], inWords: ["interruptedResponse", "validated"])
         #expect(differences == [])
         #expect(configuration.interruptedResponse.status == 500)
     }

@@ -26,20 +26,13 @@ import Testing
         }
     }
 
-    @Test(
-        "a crash at any step of a publication loses no acknowledged state", arguments: [0 as UInt64, 1],
-        [
-            [.create, .append, .acknowledge, .append, .publish], [.create, .append, .publish],
-            [.create, .publish, .create, .takeOver, .publish], [.create, .append, .release, .takeOver, .publish],
-            [.create, .append, .complete], [.create, .append, .cancel],
-        ] as [[CrashHistory.Action]])
-    func everyStep(_ seed: UInt64, _ script: [CrashHistory.Action]) throws {
+    @Test("a crash at any step of a publication loses no acknowledged state", arguments: [0 as UInt64, 1])
+    func everyStep(_ seed: UInt64) throws {
         for step in 1...60 {
-            for shortLength in [-1, 4000] as [Int64] {
-                var history = CrashHistory(seed: seed, crashStep: step, script: script, shortLength: shortLength)
-                try history.run()
-                #expect(history.problems == [], "step \(step), seed \(seed), \(shortLength), \(history.steps)")
-            }
+            var history = CrashHistory(
+                seed: seed, crashStep: step, script: [.create, .append, .acknowledge, .append, .publish])
+            try history.run()
+            #expect(history.problems == [], "step \(step), seed \(seed)")
         }
     }
 }

@@ -374,7 +374,7 @@ import Testing
 
     @Test("a failed creation leaves no bytes and no row", arguments: [FaultPlan.Operation.create, .commit, .committed])
     func failedCreation(_ operation: FaultPlan.Operation) throws {
-        let fixture = try StoreFixture(.memory, recordsAtOnce: true)
+        let fixture = try StoreFixture(.memory)
         fixture.plan.fail(operation, with: .inputOutput)
         #expect(throws: StoreError.self) { try fixture.store.create(.testing(length: 5)) }
         fixture.plan.fail(operation, with: nil)

@@ -10,20 +10,13 @@ import Testing
 /// implementation.
 @Suite struct PublicationFaultTests {
     struct Kind: Sendable, CustomTestStringConvertible {
-        /// Whether the upload has an upload resource, and when it gets its row.
-        enum Upload: String, CaseIterable {
-            case plain, short, recordedAtOnce
-        }
-
         var replaces: Bool
-        var upload: Upload
+        var isPlain: Bool
 
-        var isPlain: Bool { upload == .plain }
-
-        var testDescription: String { "\(replaces ? "replacing" : "new"), \(upload)" }
+        var testDescription: String { "\(replaces ? "replacing" : "new"), \(isPlain ? "plain" : "resumable")" }
 
         static let all = [false, true].flatMap { replaces in
-            Upload.allCases.map { Kind(replaces: replaces, upload: $0) }
+            [false, true].map { Kind(replaces: replaces, isPlain: $0) }
         }
     }
 
@@ -325,7 +318,7 @@ import Testing
         area = area.durableImage(using: &generator, plan: plan)
         var id: UploadID?
         var answer: Response?
-        if let store = try? UploadStore(catalog: catalog, area: area, configuration: configuration(run.kind)) {
+        if let store = try? UploadStore(catalog: catalog, area: area, configuration: configuration) {
             let lease =
                 run.kind.isPlain
                 ? try? store.createTransient(principal: "alice", length: Int64(Self.new.count))
@@ -355,12 +348,6 @@ import Testing
 
     private var configuration: StoreConfiguration { StoreConfiguration(minFree: 0, processingWait: .zero) }
 
-    private func configuration(_ kind: Kind) -> StoreConfiguration {
-        var configuration = configuration
-        if kind.upload == .recordedAtOnce { configuration.shortLength = -1 }
-        return configuration
-    }
-
     private func verify(
         _ store: UploadStore, _ area: MemoryBlobArea, _ id: UploadID?, _ answer: Response?, _ run: Run
     ) throws {
@@ -386,11 +373,7 @@ import Testing
         #expect(store.sweep().failures.isEmpty, "\(run)")
         #expect(store.sweep() == SweepReport(), "\(run)")
         let expected = content.map { Int64($0.count) } ?? 0
-        // An upload without a row and without an answer may have left a new file that is not counted.
-        let mayBeUncounted = answer == nil && !run.kind.replaces && run.kind.upload == .short
-        if !run.kind.isPlain {
-            let published = store.usage(of: "alice").publishedBytes
-            #expect(published == expected || mayBeUncounted && published == 0, "\(run)")
-        }
+        // A plain upload without an answer may have left a file that is not counted.
+        if !run.kind.isPlain { #expect(store.usage(of: "alice").publishedBytes == expected, "\(run)") }
     }
 }

@@ -146,7 +146,7 @@ import Testing
         "a publication that failed after it was recorded is completed by the next sweep",
         arguments: [FaultPlan.Operation.rename, .setTime])
     func unsettled(_ operation: FaultPlan.Operation) throws {
-        let fixture = try StoreFixture(.memory, recordsAtOnce: true)
+        let fixture = try StoreFixture(.memory)
         let upload = try lease(fixture, "content")
         let id = try #require(upload.id)
         try upload.beginProcessing(marksDurably: false)
@@ -171,7 +171,7 @@ import Testing
 
     @Test("publications of a name are completed in the order in which they were recorded, even after an error")
     func decidedFirst() throws {
-        let fixture = try StoreFixture(.memory, recordsAtOnce: true)
+        let fixture = try StoreFixture(.memory)
         let upload = try lease(fixture, "content")
         let id = try #require(upload.id)
         fixture.plan.fail(.rename, with: .inputOutput)
@@ -192,7 +192,7 @@ import Testing
 
     @Test("a publication is refused if another program has created a file with its name in the meantime")
     func occupiedMeanwhile() throws {
-        let fixture = try StoreFixture(.files, recordsAtOnce: true)
+        let fixture = try StoreFixture(.files)
         let upload = try lease(fixture, "content")
         let id = try #require(upload.id)
         try upload.beginProcessing(marksDurably: false)

@@ -16,7 +16,6 @@ enum StoreKind: String, CaseIterable, CustomTestStringConvertible {
 /// A store that can be closed and reopened, with a clock that the test sets.
 final class StoreFixture: Sendable {
     let kind: StoreKind
-    private let recordsAtOnce: Bool
     private let directory: TemporaryDirectory
     let plan = FaultPlan()
     private let reading = Monitor(ClockReading(wall: 1_000_000_000_000_000, boot: 500_000_000_000))
@@ -28,12 +27,8 @@ final class StoreFixture: Sendable {
         var area: MemoryBlobArea
     }
 
-    /// - Parameter recordsAtOnce: whether short uploads get a row when they are created, as other uploads do.
-    init(
-        _ kind: StoreKind, recordsAtOnce: Bool = false, _ adjust: (inout StoreConfiguration) -> Void = { _ in }
-    ) throws {
+    init(_ kind: StoreKind, _ adjust: (inout StoreConfiguration) -> Void = { _ in }) throws {
         self.kind = kind
-        self.recordsAtOnce = recordsAtOnce
         directory = try TemporaryDirectory()
         let catalog = MemoryCatalog(plan: plan)
         let area = MemoryBlobArea(plan: plan)
@@ -96,7 +91,6 @@ final class StoreFixture: Sendable {
         var configuration = StoreConfiguration(minFree: 0)
         configuration.clock = { [reading] in reading.withLock { $0 } }
         configuration.processingWait = .milliseconds(50)
-        if recordsAtOnce { configuration.shortLength = -1 }
         adjust(&configuration)
         switch kind {
         case .memory:

@@ -81,18 +81,52 @@ package final class MemoryCatalog: UploadCatalog {
     ) throws(StoreError) -> RemovedUploads {
         var removed = RemovedUploads()
         switch change {
-        case .insert(let row, let file):
+        case .insert(let row):
             guard state.rows[row.id] == nil else { throw .invalidState("an upload of this name exists") }
             state.rows[row.id] = row
-            if let file { state.files[file.name] = file }
-        case .advance(let advance): try update(advance.id, advance.epoch, change, in: &state) { $0.intent == nil }
-        case .markProcessing(let id, let epoch): try update(id, epoch, change, in: &state) { $0.intent == nil }
-        case .recordIntent(let id, let epoch, _): try update(id, epoch, change, in: &state)
-        case .withdraw(let id, let epoch): try update(id, epoch, change, in: &state) { $0.intent != nil }
+        case .advance(let advance):
+            try update(advance.id, advance.epoch, in: &state) { (row) throws(StoreError) in
+                if row.intent != nil { throw .superseded }
+                row.offset = max(row.offset, advance.offset)
+                row.length = advance.length ?? row.length
+                row.digestStates = advance.digestStates
+                row.phase = .receiving
+            }
+        case .markProcessing(let id, let epoch):
+            try update(id, epoch, in: &state) { (row) throws(StoreError) in
+                if row.intent != nil { throw .superseded }
+                row.phase = .processing
+            }
+        case .recordIntent(let id, let epoch, let intent):
+            try update(id, epoch, in: &state) { row in
+                row.phase = .processing
+                row.intent = intent
+            }
+        case .withdraw(let id, let epoch):
+            try update(id, epoch, in: &state) { (row) throws(StoreError) in
+                if row.intent == nil { throw .superseded }
+                row.isWithdrawn = true
+            }
         case .complete(let completion):
-            try update(completion.id, completion.epoch, change, in: &state)
+            try update(completion.id, completion.epoch, in: &state) { row in
+                row.offset = max(row.offset, completion.offset)
+                row.phase = .complete(completion.response)
+                row.upload = completion.upload
+                row.expiresAt = completion.expiresAt
+                row.intent = nil
+                row.isWithdrawn = false
+                row.digestStates = []
+            }
             if let file = completion.file { state.files[file.name] = file }
-        case .invalidate(let invalidation): try update(invalidation.id, invalidation.epoch, change, in: &state)
+        case .invalidate(let invalidation):
+            try update(invalidation.id, invalidation.epoch, in: &state) { row in
+                row.phase = .invalid(reason: invalidation.reason)
+                row.upload = invalidation.upload
+                row.expiresAt = invalidation.expiresAt
+                row.intent = nil
+                row.isWithdrawn = false
+                row.digestStates = []
+            }
         case .delete(let removals):
             for removal in removals {
                 guard let row = state.rows[removal.id], row.epoch <= removal.epoch else { continue }
@@ -123,11 +157,13 @@ package final class MemoryCatalog: UploadCatalog {
     }
 
     private static func update(
-        _ id: UploadID, _ epoch: Int64, _ change: CatalogChange, in state: inout State,
-        if isAllowed: (CatalogRow) -> Bool = { _ in true }
+        _ id: UploadID, _ epoch: Int64, in state: inout State,
+        _ body: (inout CatalogRow) throws(StoreError) -> Void
     ) throws(StoreError) {
-        guard let row = state.rows[id], row.epoch <= epoch, row.isUnfinished, isAllowed(row) else { throw .superseded }
-        state.rows[id]?.apply(change)
+        guard var row = state.rows[id], row.epoch <= epoch, row.isUnfinished else { throw .superseded }
+        row.epoch = epoch
+        try body(&row)
+        state.rows[id] = row
     }
 
     package func row(_ id: UploadID) throws(StoreError) -> CatalogRow? { state.withLock { $0.rows[id] } }

@@ -177,9 +177,8 @@ final class SQLiteCatalogWriter: @unchecked Sendable {
     private func apply(_ change: CatalogChange) throws(SQLiteFailure) -> CommitQueue.Outcome {
         let refusal: StoreError?
         switch change {
-        case .insert(let row, let file):
+        case .insert(let row):
             refusal = try insert(row)
-            if refusal == nil, let file { try record(file) }
         case .advance(let advance):
             refusal = try runFenced(
                 CatalogSQL.advance, advance.id, advance.epoch,

@@ -12,7 +12,6 @@ final class StoreContext: Sendable {
     let finished: FinishedUploads
     let pathLocks = PathLocks()
     let failedPublications = FailedPublications()
-    let newBlobs = NewBlobs()
     let acknowledging: WorkQueue
     let digesting: WorkQueue
     let writeBack: WorkQueue
@@ -61,10 +60,7 @@ final class StoreContext: Sendable {
     var time: Int64 { clockObservation.withLock { $0.clock }.time(at: configuration.clock()) }
 
     /// Removes bytes that are not needed. If that fails, the sweep removes them.
-    func discard(_ blob: String) {
-        _ = try? area.remove(blob)
-        newBlobs.remove(blob)
-    }
+    func discard(_ blob: String) { _ = try? area.remove(blob) }
 
     /// A number for one request in the queue of an upload.
     func nextTicket() -> Int { lastTicket.wrappingAdd(1, ordering: .relaxed).newValue }
@@ -136,31 +132,6 @@ final class PathLocks: Sendable {
             if state.unsettled[name] == id { state.unsettled[name] = nil }
         }
     }
-}
-
-/// The names of the bytes of uploads that may have no row: plain uploads, short uploads that are not recorded yet, and
-/// uploads that are being created. The sweep does not remove these bytes. A name is removed from this set after the row
-/// is durable, or after the upload has ended and is not counted any more.
-final class NewBlobs: Sendable {
-    private let state = Monitor((names: Set<String>(), isClosed: false))
-
-    /// - Throws: `superseded` after ``close()``.
-    func add(_ name: String) throws(StoreError) {
-        try state.withLock { (state) throws(StoreError) in
-            if state.isClosed { throw .superseded }
-            state.names.insert(name)
-        }
-    }
-
-    func remove(_ name: String) { state.withLock { _ = $0.names.remove(name) } }
-
-    func contains(_ name: String) -> Bool { state.withLock { $0.names.contains(name) } }
-
-    /// Whether every upload that is counted has a row.
-    var isEmpty: Bool { state.withLock { $0.names.isEmpty } }
-
-    /// Rejects all later names.
-    func close() { state.withLock { $0.isClosed = true } }
 }
 
 /// The numbers of finished uploads whose response is kept. They are counted in memory, because counting rows takes

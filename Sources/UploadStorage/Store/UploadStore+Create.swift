@@ -2,8 +2,7 @@ import HTTPSemantics
 import SystemCalls
 
 extension UploadStore {
-    /// Creates an upload. Its row is durable on return, except for a short upload: see
-    /// ``StoreConfiguration/shortLength``.
+    /// Creates an upload. Its row is durable on return.
     package func create(_ new: NewUpload) throws(StoreError) -> UploadLease {
         try begin(new, isTransient: false)
     }
@@ -24,7 +23,7 @@ extension UploadStore {
         let blob = UploadID().text
         // The bytes are announced before anything is counted, so that no totals are saved if the store is closed during
         // this call. They are also announced before they exist, so that the sweep does not remove them.
-        try context.newBlobs.add(blob)
+        try registry.addNewBlob(blob)
         do throws(StoreError) {
             try ledger.begin(new.principal, reserving: reserved, counts: !isTransient)
             do throws(StoreError) {
@@ -35,7 +34,7 @@ extension UploadStore {
                 throw error
             }
         } catch {
-            context.newBlobs.remove(blob)
+            registry.removeNewBlob(blob)
             throw error
         }
     }
@@ -55,24 +54,22 @@ extension UploadStore {
             id: UploadID(), blob: blob, upload: new, createdAt: time,
             expiresAt: new.expiresAt, epoch: 1, offset: 0, length: new.length, phase: .receiving, intent: nil,
             digestStates: [])
-        let isRecorded = !isTransient && new.length.map { $0 > configuration.shortLength } ?? true
         do throws(StoreError) {
             let blob = try translating("create the bytes of an upload") { () throws(Errno) in
                 try area.create(row.blob)
             }
-            if isRecorded { try catalog.commit(.insert(row)) }
+            if !isTransient { try catalog.commit(.insert(row)) }
             let upload = OpenUpload(row.id, context, isTransient: isTransient)
-            let epoch = upload.begin(row, blob: blob, reserved: reserved, isRecorded: isRecorded)
+            let epoch = upload.begin(row, blob: blob, reserved: reserved)
             let use = try registry.use(new: upload)
-            if isRecorded { context.newBlobs.remove(row.blob) }
+            if !isTransient { registry.removeNewBlob(row.blob) }
             return UploadLease(use, epoch: epoch, record: row.record)
         } catch {
             // The row may exist, because a commit that failed may have been made.
-            if isRecorded {
+            if !isTransient {
                 _ = try? catalog.commit(.delete([CatalogChange.Removal(id: row.id, epoch: row.epoch)]))
             }
-            // The name stays announced until the upload is not counted any more.
-            _ = try? area.remove(row.blob)
+            context.discard(row.blob)
             throw error
         }
     }

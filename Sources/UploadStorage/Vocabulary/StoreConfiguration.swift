@@ -22,10 +22,6 @@ public struct StoreConfiguration: Sendable {
     public var lifetime: Duration
     /// The system's clocks. Ages and expiry are measured with them, see ``UploadStore/time``.
     package var clock: @Sendable () -> ClockReading = { SystemClock.reading() }
-    /// The maximum length in bytes of a short upload. A short upload gets its row with its first acknowledgment, or at
-    /// its end if that comes first. After a crash before that the upload does not exist, and its client uploads it
-    /// again from the first byte, because no offset was reported.
-    package var shortLength: Int64 = 256 << 10
     /// The final response of an upload that its target was processing when the process ended.
     public var interruptedResponse: Response
     /// The replacement for ``Publication/validated`` when recovery completes a publication.

@@ -162,28 +162,22 @@ struct SynchronizationTests {
     }
 
     @Test(
-        "CRE-16 OFF-18: decision, directories, rename and names are synchronized, in this order, before the response",
-        arguments: [3, 300_000])
-    func publication(count: Int) throws {
-        // A short upload of a new file needs no decision.
-        let isShort = count <= 256 << 10
+        "CRE-16 OFF-18: decision, directories, rename and names are synchronized, in this order, before the response"
+    )
+    func publication() throws {
         let trace = try trace { port, _ in
             let response = try RawConnection(port: port).exchange(
-                .creation(.v8, "PUT", "/files/new/a", complete: true, .bytes([UInt8](repeating: 1, count: count))))
+                .creation(.v8, "PUT", "/files/new/a", complete: true, .bytes([1, 2, 3])))
             #expect(response.status == 201)
         }
-        let rename = try trace.first(["renameat2"], "/data/uploads>", "/data/files/new>")
-        let write = try #require(
-            trace.calls.last {
-                $0.name == "pwrite64" && $0.text.contains("/data/uploads/") && $0.end < rename.begin
-            })
+        let write = try trace.first(["pwrite64"], "/data/uploads/", ", 3, 0)")
         let data = try trace.first(["fdatasync"], "/data/uploads/", after: write.end)
-        #expect(data.end < rename.begin)
-        let hasDecision = trace.calls.contains {
-            ["fdatasync", "fsync"].contains($0.name) && $0.text.contains("sqlite-wal") && $0.begin > data.end
-                && $0.end < rename.begin
-        }
-        #expect(hasDecision == !isShort)
+        let rename = try trace.first(["renameat2"], "/data/uploads>", "/data/files/new>", after: data.end)
+        let decision = try #require(
+            trace.calls.last {
+                ["fdatasync", "fsync"].contains($0.name) && $0.text.contains("sqlite-wal") && $0.end < rename.begin
+            })
+        #expect(decision.begin > data.end)
         let directory = try trace.first(["mkdirat"], "/data/files>", "\"new\"")
         let parent = try trace.first(["fsync"], "/data/files>", after: directory.end)
         #expect(parent.end < rename.begin)
