@@ -29,7 +29,8 @@ extension ClientUpload {
         case .discover: return endDiscovery(isSupported: false)
         case .create, .append, .retrieve, .download: break
         }
-        if let completed { return endWithoutAnswer(completed) }
+        // The target may have refused the complete content, so the response is requested again.
+        completed = nil
         guard reason != .unusableConnection else { return stop(.exhausted(lastReason: reason)) }
         if resumption != nil { return tryAgain(.retrieve, because: reason) }
         if isRepeatable(request, reason, sent: sent) {

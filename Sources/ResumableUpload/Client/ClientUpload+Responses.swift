@@ -170,9 +170,11 @@ extension ClientUpload {
 
     private mutating func endReplay(of head: ClientResponseHead, _ answer: Answer) {
         let completeness = intent.dialect.completeness(of: answer.head.fields)
-        guard completeness ?? answer.status.isSuccessful else { return endWithoutAnswer(head) }
         completed = nil
-        finish(answer.head)
+        if completeness ?? answer.status.isSuccessful { return finish(answer.head) }
+        // A proxy may have sent this response.
+        if completeness == nil, answer.status.isTransient { return tryLater(.retrieve, answer) }
+        endWithoutAnswer(head)
     }
 
     // MARK: The limits of the target, and cancellation

@@ -334,6 +334,32 @@ import Testing
         }
     }
 
+    @Test("CLI-38: if the request for a lost final response is interrupted or gets a transient error, it is repeated")
+    func repeatedReplay() throws {
+        var upload = ClientUpload.resumed()
+        for round in 0..<4 {
+            #expect(try upload.request().kind == .retrieve)
+            upload.answer(204, v8.head(complete: true, offset: 100, length: 100))
+            #expect(try upload.request().content == .empty)
+            if round == 3 { break }
+            if round == 1 { upload.answer(502) } else { upload.interrupted(.connection, sent: 0, sourceEnded: false) }
+        }
+        var rejected = upload
+        rejected.answer(500, v8.head(complete: true))
+        #expect(rejected.outcome()?.response.status == 500 && rejected.outcome()?.isResponseLost == false)
+        // Without an answer the result is unknown, so the upload does not end as successful.
+        for _ in 0..<9 {
+            upload.interrupted(.connection, sent: 0, sourceEnded: false)
+            var copy = upload
+            guard copy.failed() == nil else { break }
+            _ = try upload.request()
+            upload.answer(204, v8.head(complete: true, offset: 100, length: 100))
+            _ = try upload.request()
+        }
+        #expect(upload.failed() == .exhausted(lastReason: .connection))
+        #expect(upload.resumption != nil)
+    }
+
     @Test("CLI-38: a lost final response is not requested in versions before 8", arguments: Dialect.allCases)
     func lostAnswer(dialect: Dialect) throws {
         guard dialect < .interop8 else { return }
