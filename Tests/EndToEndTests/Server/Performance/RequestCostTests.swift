@@ -74,10 +74,10 @@ struct RequestCostTests {
         let cost = try measure(requests: 128, connections: 64, Self.creation(of: 4096))
         CostLimit(
             atMost: Self.creationCalls.mapValues { Double($0) + 0.2 }.merging([
-                "fcntl": 10, "fdatasync": 3, "fsync": 4.1, "futex": 30, "newfstatat": 9.2, "poll": 3, "pread64": 4,
+                "fcntl": 10, "fdatasync": 3, "fsync": 4.1, "futex": 30, "newfstatat": 14, "poll": 3, "pread64": 4,
                 "pwrite64": 20,
             ]) { $1 }.merging(Self.logCalls) { $1 },
-            calls: 90, synchronizations: 6.5, switches: 35, allocations: 2700
+            calls: 110, synchronizations: 6.5, switches: 35, allocations: 2700
         ).check(cost, "upload of 4 KiB, durable, 64 clients")
     }
 
