@@ -101,7 +101,7 @@ struct TransferProgressTests {
         #expect(progress.estimatedTimeRemaining(at: 4 * second) == 0)
     }
 
-    @Test("while a transfer waits, its throughput is 0; after the wait the throughput is measured anew")
+    @Test("while a transfer waits, its throughput is 0; after the wait a new measurement of the throughput begins")
     func waiting() {
         let progress = TransferProgress(total: 10_000)
         let second = Self.second

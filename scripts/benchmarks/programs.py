@@ -104,7 +104,7 @@ class Programs:
         command = [
             *wrapper, self.onward, "serve", "--root", root, "--listen", "127.0.0.1:0", "--min-free", "0", "--log-level",
             "info" if self.access_log else "warning", *certificate, *options]
-        # Standard error is a file: nobody has to read it while the server writes.
+        # Standard error is a file, so that the server never waits for a reader.
         log_name = self.fresh("onward.log")
         with open(log_name, "w") as log:
             process = subprocess.Popen(

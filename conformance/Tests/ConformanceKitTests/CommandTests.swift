@@ -162,7 +162,8 @@ struct CommandTests {
         #expect(try !Self.isRunning(processIn: process), "\(output)")
     }
 
-    /// Whether one of the processes in the lines of a file runs. A process that nobody has waited for does not.
+    /// Whether one of the processes in the lines of a file runs. A process that has ended counts as not
+    /// running, even if its parent has not waited for it.
     private static func isRunning(processIn path: String) throws -> Bool {
         try String(contentsOfFile: path, encoding: .utf8).split(separator: "\n").contains { line in
             let identifier = try #require(pid_t(line))
