@@ -1,0 +1,92 @@
+/// A challenge in `WWW-Authenticate` or `Proxy-Authenticate`: an authentication scheme and its parameters (RFC 9110
+/// §11.6.1).
+package struct AuthenticationChallenge: Sendable, Hashable {
+    /// The authentication scheme in lower case, such as `basic`.
+    package let scheme: String
+    /// The single value that some schemes send in place of parameters; nil if there is none.
+    package let token68: String?
+    /// The values of the parameters, without quotes, by their names in lower case.
+    package let parameters: [String: String]
+
+    package init(scheme: String, token68: String? = nil, parameters: [String: String] = [:]) {
+        self.scheme = scheme.asciiLowercased
+        self.token68 = token68
+        self.parameters = parameters
+    }
+
+    /// Parses the lines of a field, in order. Each line can have several challenges.
+    ///
+    /// A malformed line is skipped completely, and the other lines still count. Malformed are also a parameter that no
+    /// scheme precedes, one after a `token68`, and one that a challenge has twice.
+    package static func challenges(parsing lines: [String]) -> [AuthenticationChallenge] {
+        lines.flatMap { challenges(parsing: $0) ?? [] }
+    }
+
+    private static func challenges(parsing line: String) -> [AuthenticationChallenge]? {
+        var scanner = FieldValueScanner(line)
+        guard let elements = scanner.list(of: { $0.challengeElement() }) else { return nil }
+        var challenges: [AuthenticationChallenge] = []
+        for element in elements {
+            switch element {
+            case .scheme(let scheme, nil): challenges.append(AuthenticationChallenge(scheme: scheme))
+            case .scheme(let scheme, .token68(let value)?):
+                challenges.append(AuthenticationChallenge(scheme: scheme, token68: value))
+            case .scheme(let scheme, .parameter(let name, let value)?):
+                challenges.append(AuthenticationChallenge(scheme: scheme, parameters: [name: value]))
+            case .parameter(let name, let value):
+                guard let last = challenges.popLast()?.adding(name, value) else { return nil }
+                challenges.append(last)
+            }
+        }
+        return challenges
+    }
+
+    private func adding(_ name: String, _ value: String) -> AuthenticationChallenge? {
+        guard token68 == nil, parameters[name] == nil else { return nil }
+        return AuthenticationChallenge(scheme: scheme, parameters: parameters.merging([name: value]) { $1 })
+    }
+}
+
+/// An element of the list in a field with challenges. The parameters of a challenge are elements of the same list.
+private enum ChallengeElement {
+    enum Content {
+        case token68(String)
+        case parameter(name: String, value: String)
+    }
+
+    /// The beginning of a challenge, with its first parameter.
+    case scheme(String, Content?)
+    case parameter(name: String, value: String)
+}
+
+extension FieldValueScanner {
+    fileprivate mutating func challengeElement() -> ChallengeElement? {
+        if let (name, value) = completeParameter() { return .parameter(name: name, value: value) }
+        guard let scheme = token() else { return nil }
+        guard next == 0x20 else { return .scheme(scheme, nil) }
+        skipOptionalWhitespace()
+        if isAtEnd || next == 0x2C { return .scheme(scheme, nil) }
+        // A token68 can begin like a parameter ("abc=").
+        if let (name, value) = completeParameter() { return .scheme(scheme, .parameter(name: name, value: value)) }
+        return token68().map { .scheme(scheme, .token68($0)) }
+    }
+
+    /// A parameter that is an entire element of a list; if there is none, nothing is consumed.
+    private mutating func completeParameter() -> (name: String, value: String)? {
+        let start = self
+        if let parameter = parameter(allowsWhitespace: true) {
+            var ahead = self
+            ahead.skipOptionalWhitespace()
+            if ahead.isAtEnd || ahead.next == 0x2C { return parameter }
+        }
+        self = start
+        return nil
+    }
+
+    /// `1*( ALPHA / DIGIT / "-" / "." / "_" / "~" / "+" / "/" ) *"="`
+    private mutating func token68() -> String? {
+        let characters = run { $0.isUnreserved || $0 == 0x2B || $0 == 0x2F }
+        guard !characters.isEmpty else { return nil }
+        return String(decoding: characters + run { $0 == 0x3D }, as: UTF8.self)
+    }
+}
