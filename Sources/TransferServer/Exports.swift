@@ -1,6 +1,32 @@
-// A program that embeds the server needs no other import.
-@_exported import HTTPSemantics
-@_exported import ResumableUpload
-@_exported import SystemCalls
-@_exported import TLS
-@_exported import UploadStorage
+// The types of other modules that a program which embeds the server uses: it needs no other import.
+@_exported import struct HTTPSemantics.AddressBlock
+@_exported import struct HTTPSemantics.CacheControl
+@_exported import protocol HTTPSemantics.ContentStream
+@_exported import enum HTTPSemantics.DigestAlgorithm
+@_exported import struct HTTPSemantics.EntityTag
+@_exported import struct HTTPSemantics.Fields
+@_exported import struct HTTPSemantics.IPAddress
+@_exported import struct HTTPSemantics.Method
+@_exported import struct HTTPSemantics.PathSegments
+@_exported import struct HTTPSemantics.ProblemDetails
+@_exported import struct HTTPSemantics.ProtocolVersion
+@_exported import struct HTTPSemantics.RequestHead
+@_exported import struct HTTPSemantics.RequestTarget
+@_exported import struct HTTPSemantics.Response
+@_exported import struct HTTPSemantics.Status
+@_exported import struct ResumableUpload.UploadLimits
+@_exported import struct SystemCalls.Errno
+@_exported import enum SystemCalls.SocketAddress
+@_exported import class TLS.ServerCredentials
+@_exported import struct TLS.TLSError
+@_exported import enum TLS.TLSTrust
+@_exported import enum UploadStorage.Durability
+@_exported import struct UploadStorage.Health
+@_exported import struct UploadStorage.Publication
+@_exported import class UploadStorage.PublishedFile
+@_exported import struct UploadStorage.PublishedName
+@_exported import struct UploadStorage.SpaceShortage
+@_exported import struct UploadStorage.StoreConfiguration
+@_exported import enum UploadStorage.StoreError
+@_exported import struct UploadStorage.UploadID
+@_exported import class UploadStorage.UploadStore

@@ -24,6 +24,9 @@ public protocol Authorizer: Sendable {
 }
 
 /// The operation of a request on a target resource.
+#if hasAttribute(nonexhaustive)
+    @nonexhaustive
+#endif
 public enum AccessOperation: Sendable, Hashable, CaseIterable {
     /// Read the methods and limits (`OPTIONS`).
     case discover

@@ -162,6 +162,9 @@ public struct TokenList: Sendable, Hashable {
 }
 
 /// The scope of a token: a set of operations.
+#if hasAttribute(nonexhaustive)
+    @nonexhaustive
+#endif
 public enum TokenScope: String, Sendable, Hashable, CaseIterable {
     /// Read files and listings.
     case read

@@ -3,9 +3,15 @@ import UploadStorage
 
 /// Problems that belong neither to the upload protocol nor to a target.
 extension ProblemDetails {
-    static let notFound = ProblemDetails(
-        status: 404, detail: "The resource does not exist. Files are below /files/, uploads below /uploads/.",
-        code: "not-found")
+    /// - Parameter hasFiles: whether the server has files below `/files/`. Programs that embed the server choose other
+    ///   prefixes, which this text does not disclose.
+    static func notFound(hasFiles: Bool) -> ProblemDetails {
+        ProblemDetails(
+            status: 404,
+            detail: "The resource does not exist."
+                + (hasFiles ? " Files are below /files/, uploads below /uploads/." : ""),
+            code: "not-found")
+    }
     static let methodNotAllowed = ProblemDetails(
         status: 405, detail: "The resource does not support this method; see Allow.", code: "method-not-allowed")
     static let unsupportedExpectation = ProblemDetails(

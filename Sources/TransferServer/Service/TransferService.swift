@@ -156,7 +156,7 @@ final class TransferService: RequestService {
         case .invalid(let refusal, let isUpload):
             // Every invalid URL of an upload gets the response for an unknown upload.
             .respond(isUpload ? UploadError.notFound.problem(in: .rfc) : ProblemDetails(refusal))
-        case .unknown: .respond(ProblemDetails.notFound)
+        case .unknown: .respond(ProblemDetails.notFound(hasFiles: routes.hasFiles))
         }
     }
 

@@ -19,6 +19,11 @@ public final class ReceivedUpload: Sendable {
     /// Whether an existing resource may be replaced, as in ``UploadProposal/mayReplace``.
     public let mayReplace: Bool
 
+    /// Identifies the upload in all calls of ``TargetHandler/complete(_:)`` for it, also after a restart of the server:
+    /// 32 hexadecimal digits, which give no access to the upload. Store it with everything that the handler does
+    /// elsewhere, so that a repeated call finds what the first one has done.
+    public var idempotencyKey: String { lease.fingerprint }
+
     private struct Publishing {
         var isRunning = false
         var hasEnded = false
@@ -28,7 +33,8 @@ public final class ReceivedUpload: Sendable {
     let store: UploadStore
     let executor: ThreadExecutor
     private let lease: UploadLease
-    private let digest: String?
+    /// The value of `Repr-Digest` in the response.
+    private let digestField: String?
     private let publishing = Monitor(Publishing())
 
     /// - Parameters:
@@ -48,7 +54,7 @@ public final class ReceivedUpload: Sendable {
         self.lease = lease
         self.store = store
         self.executor = executor
-        self.digest = digest
+        digestField = digest
     }
 
     /// Reads bytes of the representation from `offset` on.
@@ -56,6 +62,19 @@ public final class ReceivedUpload: Sendable {
     /// - Throws: `StoreError` if the bytes cannot be read.
     public func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(StoreError) -> Int {
         try lease.read(into: buffer, at: offset)
+    }
+
+    /// Returns the digest of the representation. Its bytes are read for this, unless the creating request named the
+    /// algorithm in `Repr-Digest` or `Want-Repr-Digest`.
+    ///
+    /// This method waits for the disk on the thread of the connection. So it does not block other actors or tasks.
+    /// - Parameter algorithm: the hash algorithm (RFC 9530 section 5).
+    /// - Returns: 32 bytes for `sha256`, 64 for `sha512`.
+    /// - Throws: `StoreError` if the bytes cannot be read.
+    public func digest(_ algorithm: DigestAlgorithm = .sha256) async throws(StoreError) -> [UInt8] {
+        try await withTaskExecutorPreference(executor) { () async throws(StoreError) -> [UInt8] in
+            try lease.representationDigest(algorithm)
+        }
     }
 
     /// Publishes the bytes as a file, atomically, and stores the final response. The handler must return this response.
@@ -82,7 +101,7 @@ public final class ReceivedUpload: Sendable {
     private func publishBlocking(_ publication: Publication) throws(StoreError) -> Response {
         guard beginPublication() else { throw .invalidState("the call of complete(_:) has ended") }
         var publication = publication
-        if digest != nil {
+        if digestField != nil {
             publication.response = { [respond = publication.response] created, name in
                 self.withDigest(respond(created, name))
             }
@@ -123,7 +142,7 @@ public final class ReceivedUpload: Sendable {
     /// The response with the digest that the client requested.
     func withDigest(_ response: Response) -> Response {
         var response = response
-        if let digest { response.fields.set("Repr-Digest", digest) }
+        if let digestField { response.fields.set("Repr-Digest", digestField) }
         return response
     }
 }

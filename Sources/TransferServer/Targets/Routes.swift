@@ -12,6 +12,9 @@ struct Routes: Sendable {
             .sorted { $0.prefix.count > $1.prefix.count }
     }
 
+    /// Whether a handler has the prefix `files`, as in `onward serve`.
+    var hasFiles: Bool { entries.contains { $0.prefix == ["files"] } }
+
     /// Returns the route of a request target.
     func route(of target: RequestTarget) -> Route {
         if case .asterisk = target.form { return .server }

@@ -29,6 +29,9 @@ package final class UploadLease: Sendable {
     /// The ID of the upload; nil for a plain upload, which has no upload resource.
     package var id: UploadID? { upload.isTransient ? nil : upload.id }
 
+    /// Identifies the upload, and gives no access to it.
+    package var fingerprint: String { upload.id.fingerprint }
+
     /// The number of received bytes, contiguous from 0, without staged bytes.
     package var received: Int64 { upload.receivedMirror.load(ordering: .acquiring) }
 

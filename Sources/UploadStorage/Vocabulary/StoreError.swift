@@ -1,6 +1,9 @@
 import SystemCalls
 
 /// An error of the store. `code` is its stable name in problem documents, logs and metrics.
+#if hasAttribute(nonexhaustive)
+    @nonexhaustive
+#endif
 public enum StoreError: Error, Sendable, Hashable {
     /// The upload or file does not exist, or the upload belongs to another principal.
     case notFound

@@ -40,17 +40,20 @@ public struct UploadID: Hashable, Sendable {
         }
     }
 
+    /// A text that identifies the upload and gives no access to it: 32 lower-case hexadecimal digits.
+    package var fingerprint: String {
+        var digest = RunningDigest(.sha256)
+        bytes.withUnsafeBytes { digest.update($0) }
+        return Array(digest.finalized().prefix(16)).hexadecimal
+    }
+
     /// The secret in the form of URLs: 32 lower-case hexadecimal digits.
     public var text: String { bytes.hexadecimal }
 }
 
 extension UploadID: CustomStringConvertible, CustomDebugStringConvertible {
     /// A text for logs that identifies the upload and gives no access.
-    public var description: String {
-        var digest = RunningDigest(.sha256)
-        bytes.withUnsafeBytes { digest.update($0) }
-        return "upload:" + Array(digest.finalized().prefix(4)).hexadecimal
-    }
+    public var description: String { "upload:" + fingerprint.prefix(8) }
 
     /// A short form for logs, which gives no access.
     public var debugDescription: String { description }

@@ -60,6 +60,37 @@ struct HandlerContentTests {
         #expect(refused.status == 413 && text(refused).contains("content-too-large"))
     }
 
+    @Test("An upload has a digest and a key of its own, which is not its ID")
+    func digest() async throws {
+        let bytes = Array("content".utf8)
+        let keys = Monitor<Set<String>>([])
+        for algorithm in DigestAlgorithm.allCases {
+            for fields in [["Want-Repr-Digest": "\(algorithm.rawValue)=1"], [:]] as [Fields] {
+                let response = try await send(bytes, fields) { upload in
+                    keys.withLock { _ = $0.insert(upload.idempotencyKey) }
+                    return Response(status: 200, content: try await upload.digest(algorithm))
+                }
+                let digest = try #require(response.content.bytes)
+                #expect(digest.count == algorithm.size)
+                let field = fields.isEmpty ? nil : "\(algorithm.rawValue)=:\(Data(digest).base64EncodedString()):"
+                #expect(response.fields["Repr-Digest"] == field)
+            }
+        }
+        #expect(keys.withLock { $0.count == 4 && $0.allSatisfy { $0.utf8.count == 32 } })
+    }
+
+    @Test("The text of a 404 names /files/ only if the server has it")
+    func unknown() async throws {
+        let store = try UploadStore.inMemory()
+        defer { store.close() }
+        for (prefix, isNamed) in [("files", true), ("media", false)] {
+            let server = InProcessServer(store: store, handlers: [(prefix, FilesHandler(store: store))])
+            let response = try await server.send(.get, "/nothing")
+            #expect(response.status == 404 && text(response).contains("\"not-found\""))
+            #expect(text(response).contains("/files/") == isNamed)
+        }
+    }
+
     @Test("The chunks of an upload have its content in order", arguments: [0, 1, 65_536, 65_537, 1_000_000])
     func chunks(size: Int) async throws {
         let bytes = (0..<size).map { UInt8(truncatingIfNeeded: $0 / 7) }
