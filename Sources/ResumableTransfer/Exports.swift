@@ -1,4 +1,10 @@
-// A program that uses the client needs no other import.
-@_exported import HTTPSemantics
-@_exported import ResumableUpload
-@_exported import SystemCalls
+// The types of other modules in the public declarations of this one: a program that uses the client needs no other
+// import.
+@_exported import enum HTTPSemantics.DigestAlgorithm
+@_exported import struct HTTPSemantics.Fields
+@_exported import struct HTTPSemantics.Method
+@_exported import struct HTTPSemantics.Status
+@_exported import enum ResumableUpload.CreationStyle
+@_exported import enum ResumableUpload.Dialect
+@_exported import struct ResumableUpload.RetryPolicy
+@_exported import struct SystemCalls.Errno

@@ -6,6 +6,9 @@ import StructuredFields
 /// Interop versions 3 to 8 are the drafts -01 to -11 and the editor's copy after them; `rfc` is the protocol of version
 /// 8 without the draft's version field. The state of an upload does not depend on a version: each request can use
 /// another dialect. This file contains all differences between the versions.
+#if hasAttribute(nonexhaustive)
+    @nonexhaustive
+#endif
 public enum Dialect: Int, Sendable, Hashable, CaseIterable, Codable {
     case interop3 = 3
     case interop4 = 4

@@ -4,34 +4,34 @@ import Glibc
 ///
 /// Swift compares strings by canonical equivalence, and replaces bytes that are not UTF-8. In the file system "é" and
 /// "e\u{301}" are two names, and a name can have bytes that are not UTF-8.
-public struct FilePath: Sendable, Hashable {
+package struct FilePath: Sendable, Hashable {
     /// The bytes of the path, without NUL at the end.
-    public let bytes: [UInt8]
+    package let bytes: [UInt8]
 
     /// Creates a path from its bytes.
-    public init(_ bytes: some Sequence<UInt8>) { self.bytes = Array(bytes) }
+    package init(_ bytes: some Sequence<UInt8>) { self.bytes = Array(bytes) }
 
     /// The UTF-8 bytes of `text`, without any normalization.
-    public init(_ text: String) { bytes = Array(text.utf8) }
+    package init(_ text: String) { bytes = Array(text.utf8) }
 
     private static let slash = UInt8(ascii: "/")
 
     /// Whether the path has no bytes.
-    public var isEmpty: Bool { bytes.isEmpty }
+    package var isEmpty: Bool { bytes.isEmpty }
     /// Whether the path begins with a slash.
-    public var isAbsolute: Bool { bytes.first == Self.slash }
+    package var isAbsolute: Bool { bytes.first == Self.slash }
     /// Whether the path contains a NUL. System calls would ignore the bytes from the NUL on.
-    public var containsNUL: Bool { bytes.contains(0) }
+    package var containsNUL: Bool { bytes.contains(0) }
 
     /// The bytes as a string; `nil` if they are not UTF-8.
-    public var text: String? { String(validating: bytes, as: UTF8.self) }
+    package var text: String? { String(validating: bytes, as: UTF8.self) }
 
     /// The bytes as a string, with U+FFFD in place of bytes that are not UTF-8.
-    public var repairedText: String { String(decoding: bytes, as: UTF8.self) }
+    package var repairedText: String { String(decoding: bytes, as: UTF8.self) }
 
     /// Calls `body` with the bytes followed by NUL, as system calls expect them.
     @inline(__always)
-    public func withCString<Result>(_ body: (UnsafePointer<CChar>) -> Result) -> Result {
+    package func withCString<Result>(_ body: (UnsafePointer<CChar>) -> Result) -> Result {
         (bytes + [0]).withUnsafeBufferPointer { buffer in
             buffer.withMemoryRebound(to: CChar.self) { rebound in
                 // An array with at least one element has a base address.
@@ -45,48 +45,48 @@ public struct FilePath: Sendable, Hashable {
 
 extension FilePath {
     /// The part after the last slash; empty for a path that ends with a slash.
-    public var lastComponent: FilePath {
+    package var lastComponent: FilePath {
         guard let slash = bytes.lastIndex(of: Self.slash) else { return self }
         return FilePath(bytes[(slash + 1)...])
     }
 
     /// The part before the last slash; "/" for a path in the root directory, "." for a path without a slash.
-    public var directory: FilePath {
+    package var directory: FilePath {
         guard let slash = bytes.lastIndex(of: Self.slash) else { return "." }
         return slash == 0 ? "/" : FilePath(bytes[..<slash])
     }
 
     /// The path without slashes at its end; "/" stays "/".
-    public var withoutTrailingSlashes: FilePath {
+    package var withoutTrailingSlashes: FilePath {
         let end = bytes.lastIndex { $0 != Self.slash } ?? 0
         return FilePath(bytes.prefix(end + 1))
     }
 
     /// The path of `name` in this directory.
-    public func appending(_ name: FilePath) -> FilePath {
+    package func appending(_ name: FilePath) -> FilePath {
         FilePath(bytes.last == Self.slash ? bytes + name.bytes : bytes + [Self.slash] + name.bytes)
     }
 
     /// Whether the bytes of the path end with those of `suffix`.
-    public func hasSuffix(_ suffix: FilePath) -> Bool {
+    package func hasSuffix(_ suffix: FilePath) -> Bool {
         bytes.count >= suffix.bytes.count && bytes.suffix(suffix.bytes.count).elementsEqual(suffix.bytes)
     }
 
     /// The paths of all parent directories, from the root on, and the path itself.
-    public var ancestry: [FilePath] {
+    package var ancestry: [FilePath] {
         let ends = bytes.indices.filter { bytes[$0] == Self.slash && $0 > 0 } + [bytes.count]
         return ends.map { FilePath(bytes[..<$0]) }
     }
 
     /// The bytes of both paths, without a separator between them.
-    public static func + (left: FilePath, right: FilePath) -> FilePath { FilePath(left.bytes + right.bytes) }
+    package static func + (left: FilePath, right: FilePath) -> FilePath { FilePath(left.bytes + right.bytes) }
 }
 
 // MARK: - Properties of the file
 
 extension FilePath {
     /// The absolute path without symbolic links (realpath(3)).
-    public func resolved() throws(Errno) -> FilePath {
+    package func resolved() throws(Errno) -> FilePath {
         guard !isEmpty, !containsNUL else { throw .noSuchFile }
         var error = Errno.noSuchFile
         let found = withCString { path -> FilePath? in
@@ -103,7 +103,7 @@ extension FilePath {
 
     /// The absolute path. Symbolic links are resolved in the directory, not in the last component. `nil` if the
     /// directory does not exist.
-    public var absolute: FilePath? {
+    package var absolute: FilePath? {
         guard !isEmpty, !containsNUL else { return nil }
         let trimmed = withoutTrailingSlashes
         let name = trimmed.lastComponent
@@ -113,7 +113,7 @@ extension FilePath {
     }
 
     /// Whether the path names a directory; symbolic links are followed.
-    public var isDirectory: Bool { (try? status().isDirectory) ?? false }
+    package var isDirectory: Bool { (try? status().isDirectory) ?? false }
 
     /// The attributes of the file at the path; symbolic links are followed (stat(2)).
     package func status() throws(Errno) -> FileStatus {
@@ -129,7 +129,7 @@ extension FilePath {
     }
 
     /// The path in an environment variable; `nil` if the variable is not set.
-    public static func environment(_ name: String) -> FilePath? {
+    package static func environment(_ name: String) -> FilePath? {
         getenv(name).map { FilePath(UnsafeBufferPointer(start: $0, count: strlen($0)).map { UInt8(bitPattern: $0) }) }
     }
 }
@@ -138,12 +138,12 @@ extension FilePath {
 
 extension FilePath: ExpressibleByStringLiteral {
     /// Creates a path from the UTF-8 bytes of a literal.
-    public init(stringLiteral text: String) { self.init(text) }
+    package init(stringLiteral text: String) { self.init(text) }
 }
 
 extension FilePath: CustomStringConvertible {
     /// The path on one line for people, with `\xHH` in place of control characters and of bytes that are not UTF-8.
-    public var description: String {
+    package var description: String {
         escaped(controls: true) { byte in
             let digits = String(byte, radix: 16, uppercase: true)
             return "\\x" + (digits.utf8.count == 1 ? "0" : "") + digits
@@ -152,7 +152,7 @@ extension FilePath: CustomStringConvertible {
 
     /// The path as text, in which the result of `escape` replaces each byte that is not UTF-8 and, if `controls` is
     /// true, each byte of a control character.
-    public func escaped(controls: Bool = false, _ escape: (UInt8) -> String) -> String {
+    package func escaped(controls: Bool = false, _ escape: (UInt8) -> String) -> String {
         var result = ""
         var remaining = bytes[...]
         while !remaining.isEmpty {
@@ -181,7 +181,7 @@ extension FilePath: Codable {
     private enum CodingKeys: String, CodingKey { case bytes }
 
     /// Decodes a string, or an object with the bytes.
-    public init(from decoder: any Decoder) throws {
+    package init(from decoder: any Decoder) throws {
         if let container = try? decoder.singleValueContainer(), let text = try? container.decode(String.self) {
             self.init(text)
         } else {
@@ -190,7 +190,7 @@ extension FilePath: Codable {
     }
 
     /// Encodes a string, or an object with the bytes if they are not UTF-8.
-    public func encode(to encoder: any Encoder) throws {
+    package func encode(to encoder: any Encoder) throws {
         if let text {
             var container = encoder.singleValueContainer()
             try container.encode(text)

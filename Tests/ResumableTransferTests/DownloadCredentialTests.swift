@@ -14,7 +14,7 @@ struct DownloadCredentialTests {
 
     private func sample() -> DownloadMachine {
         var machine = DownloadMachine.sample()
-        machine.canRefreshCredentials = true
+        machine.credentials.source = .refresh
         return machine
     }
 
@@ -56,6 +56,20 @@ struct DownloadCredentialTests {
             machine.answer(401, [:])
             #expect(refreshes(machine))
         }
+    }
+
+    @Test("credentials of a handler are used after a 401 or 407, until it has none", arguments: [401, 407] as [Status])
+    func handler(status: Status) {
+        var machine = sample()
+        for _ in 0..<3 {
+            machine.credentials.source = .handler
+            machine.answer(status, [:])
+            #expect(refreshes(machine))
+            machine.credentialsRefreshed(isFresh: false)
+        }
+        machine.credentials.source = nil
+        machine.answer(status, [:])
+        #expect(machine.failure == .unauthorized(status))
     }
 
     @Test("a 403 and a 407 cause no refresh", arguments: [403, 407] as [Status])

@@ -182,7 +182,7 @@ import Testing
             let error = await transferError { _ = try result.get() }
             #expect(error?.code == .paused)
         }
-        for await event in stream.events { if case .failed = event { break } }
+        for await event in stream.events() { if case .failed = event { break } }
         // The second request may not have been sent yet when the download ended.
         if fixture.requests.count == 2 { for await _ in canceled {} }
         #expect(fixture.storedNames.isEmpty)

@@ -60,7 +60,7 @@ import Testing
         let observed = Monitor<[String?]>([])
         let file = file
         let fixture = try MockFixture({
-            $0.observer = { record in
+            $0.onMessage = { record in
                 if case .request = record.message { observed.withLock { $0.append(record.fields["Cookie"]) } }
             }
         }) { file.response(to: $0) }
@@ -143,7 +143,7 @@ private final class ScriptedHandler: ExchangeHandler {
         try challenge()
     }
 
-    func ended(_ metrics: RequestMetrics, of request: TransferRequest, _ response: TransferResponse?) {
-        note("ended \(request.method.rawValue) \(response?.status.rawValue ?? 0)")
+    func ended(_ metrics: RequestMetrics) {
+        note("ended \(metrics.method.rawValue) \(metrics.status?.rawValue ?? 0)")
     }
 }

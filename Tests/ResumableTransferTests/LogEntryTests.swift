@@ -15,7 +15,7 @@ struct LogEntryTests {
         let (started, isStarted) = AsyncStream.makeStream(of: Void.self)
         let fixture = try MockFixture {
             $0.maximumTransfers = 1
-            $0.log = { entry in entries.withLock { $0.append(entry) } }
+            $0.onLogEntry = { entry in entries.withLock { $0.append(entry) } }
         } answer: { _ in
             isStarted.finish()
             try await Task.sleep(for: .seconds(3600))
@@ -25,7 +25,7 @@ struct LogEntryTests {
         first.start()
         for await _ in started {}
         let second = fixture.client.download(request, to: .temporary)
-        for await event in second.events { if case .waiting = event { break } }
+        for await event in second.events() { if case .waiting = event { break } }
         _ = await second.pause()
         let found = entries.withLock { $0 }.filter { $0.message.contains("waits for its turn") }
         #expect(found.map(\.level) == [.info] && found.first?.metadata["kind"] == "download")
@@ -37,7 +37,7 @@ struct LogEntryTests {
         let entries = Monitor<[TransferLogEntry]>([])
         let file = MockFile(bytes: bytes)
         let fixture = try MockFixture {
-            $0.log = { entry in entries.withLock { $0.append(entry) } }
+            $0.onLogEntry = { entry in entries.withLock { $0.append(entry) } }
         } answer: {
             file.response(to: $0, cutAt: $0.number == 1 ? 100_000 : nil)
         }
@@ -58,14 +58,14 @@ struct LogEntryTests {
         let file = MockFile(bytes: bytes)
         let fixture = try MockFixture {
             $0.retry.delays = [.seconds(3600)]
-            $0.log = { entry in entries.withLock { $0.append(entry) } }
-            $0.observer = { record in records.withLock { $0.append(record) } }
-            $0.metricsCollected = { collected in metrics.withLock { $0.append(collected) } }
+            $0.onLogEntry = { entry in entries.withLock { $0.append(entry) } }
+            $0.onMessage = { record in records.withLock { $0.append(record) } }
+            $0.onMetrics = { collected in metrics.withLock { $0.append(collected) } }
         } answer: {
             file.response(to: $0, cutAt: $0.number == 1 ? 100_000 : nil)
         }
         let first = fixture.client.download(request, to: .temporary)
-        for await event in first.events { if case .interrupted = event { break } }
+        for await event in first.events() { if case .interrupted = event { break } }
         let data = try #require(await first.pause())
         let second = try fixture.client.resumeDownload(data)
         _ = try await second.value()

@@ -59,7 +59,7 @@ import Testing
     func upload() async throws {
         let server = MockUpload()
         let fixture = try MockFixture {
-            $0.gate = .seconds(600)
+            $0.interimResponseTimeout = .seconds(600)
         } answer: { request in
             try await server.response(to: request, cutAt: request.number <= 3 ? 100_000 : nil)
         }
@@ -73,10 +73,10 @@ import Testing
         #expect(upload.metrics[1].uri == "https://files.example/(hidden)")
     }
 
-    @Test("if no 104 arrives, the content is sent after the time of the setting `gate`")
+    @Test("if no 104 arrives, the content is sent after the time of the setting `interimResponseTimeout`")
     func gate() async throws {
         let fixture = try MockFixture {
-            $0.gate = .milliseconds(20)
+            $0.interimResponseTimeout = .milliseconds(20)
         } answer: { request in
             MockResponse(try await request.readContent() == [1, 2, 3] ? .ok : .badRequest)
         }
@@ -89,7 +89,7 @@ import Testing
         arguments: MockFailure.allCases)
     func failures(failure: MockFailure) async throws {
         let fixture = try MockFixture {
-            $0.retry.triesWithoutProgress = 1
+            $0.retry.maximumRetriesWithoutProgress = 1
         } answer: { _ in
             throw failure
         }
@@ -120,8 +120,19 @@ import Testing
         }
         let upload = fixture.client.upload(request, from: Data())
         var interim: [Status] = []
-        for await event in upload.events { if case .informational(let status, _) = event { interim.append(status) } }
+        for await event in upload.events() { if case .informational(let status, _) = event { interim.append(status) } }
         #expect(interim == [103])
+    }
+
+    @Test("a 412 has a code of its own, for an upload that the target rejects and for a request that is refused")
+    func precondition() async throws {
+        let request = TransferRequest("https://files.example/a", method: .put, fields: ["If-None-Match": "*"])
+        for fields in [["Upload-Complete": "?1"], [:]] as [Fields] {
+            let client = TransferClient(
+                transport: MockTransport(responses: [MockResponse(.preconditionFailed, fields)]))
+            let error = await transferError { _ = try await client.upload(request, from: Data([1])).value() }
+            #expect(error?.code == .preconditionFailed && error?.status == 412 && error?.canRetry == false)
+        }
     }
 
     @Test("a pause cancels the closure of the mock transport, and a client that was shut down starts no request")
@@ -156,7 +167,7 @@ import Testing
         let collected = Monitor<[RequestMetrics]>([])
         let server = MockUpload()
         let fixture = try MockFixture {
-            $0.metricsCollected = { metrics in collected.withLock { $0.append(metrics) } }
+            $0.onMetrics = { metrics in collected.withLock { $0.append(metrics) } }
         } answer: {
             try await server.response(to: $0, cutAt: $0.number == 1 ? 10 : nil)
         }
@@ -178,7 +189,7 @@ import Testing
         let exchange = engine.start(
             TransportRequest(
                 message: TransferRequest("https://files.example/a"), stallTimeout: nil,
-                settings: TransportSettings(TransferClient.Configuration(), carriesCredentials: false),
+                settings: TransportSettings(TransferClient.Configuration(), proxy: nil, carriesCredentials: false),
                 receive: { _ in .collect(limit: 4 << 20, within: .seconds(600)) }))
         var counts: [Int64] = []
         for await event in exchange.events { if case .received(let count) = event { counts.append(count) } }
@@ -196,7 +207,7 @@ import Testing
             return MockResponse(.ok)
         }
         let upload = fixture.client.upload(TransferRequest("https://files.example/a"), from: Data(bytes))
-        for await event in upload.events { if case .progress(200_000, _, _) = event { break } }
+        for await event in upload.events() { if case .progress(200_000, _, _) = event { break } }
         _ = await upload.pause()
     }
 }

@@ -1,3 +1,7 @@
+import Foundation
+import FoundationNetworking
+import HTTPSemantics
+import ResumableTransfer
 import Testing
 
 @testable import ResumableURLSession
@@ -18,7 +22,10 @@ struct BasicChallengeTests {
             (["Negotiate YWJj==, Basic realm=\"n\""], "n"),
             (["Bearer"], nil), (["Digest realm=\"Basic\""], nil), ([], nil), ([", ,"], nil), (["=x"], nil),
         ] as [([String], String?)])
-    func realm(values: [String], realm: String?) {
-        #expect(BasicChallenge(values)?.realm == realm)
+    func realm(values: [String], realm: String?) throws {
+        let url = try #require(URL(string: "https://example.com/a"))
+        let fields = Fields(values.map { ("WWW-Authenticate", $0) })
+        let space = URLProtectionSpace(TransferResponse(status: 401, fields: fields), from: url, proxy: nil)
+        #expect(space?.realm == realm && (space == nil || space?.port == 443))
     }
 }

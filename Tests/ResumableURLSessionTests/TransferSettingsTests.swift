@@ -20,15 +20,15 @@ struct TransferSettingsTests {
         var transfers = TransferClient.Configuration()
         transfers.stallTimeout = .seconds(5)
         let plain = TransferSettings(configuration, transfers: transfers)
-        #expect(plain.choice(for: try request()).stallTimeout == .seconds(5))
-        #expect(plain.choice(for: nil).stallTimeout == .seconds(5))
-        #expect(plain.choice(for: try request(timeout: 1.5)).stallTimeout == .milliseconds(1500))
+        #expect(plain.connection(for: try request()).stallTimeout == .seconds(5))
+        #expect(plain.connection(for: nil).stallTimeout == .seconds(5))
+        #expect(plain.connection(for: try request(timeout: 1.5)).stallTimeout == .milliseconds(1500))
         configuration.timeoutIntervalForRequest = 10
         let own = TransferSettings(configuration, transfers: transfers)
-        #expect(own.choice(for: try request()).stallTimeout == .seconds(10))
-        #expect(own.choice(for: try request(timeout: 2)).stallTimeout == .seconds(2))
-        #expect(own.choice(for: try request(timeout: 0)).stallTimeout == nil)
-        #expect(own.choice(for: try request(timeout: .infinity)).stallTimeout == nil)
+        #expect(own.connection(for: try request()).stallTimeout == .seconds(10))
+        #expect(own.connection(for: try request(timeout: 2)).stallTimeout == .seconds(2))
+        #expect(own.connection(for: try request(timeout: 0)).stallTimeout == nil)
+        #expect(own.connection(for: try request(timeout: .infinity)).stallTimeout == nil)
     }
 
     @Test("additional header fields of the session replace fields of the transfer settings with the same name")
@@ -52,8 +52,8 @@ struct TransferSettingsTests {
         var transfers = TransferClient.Configuration()
         transfers.proxy = "http://base.example:1"
         let settings = TransferSettings(configuration, transfers: transfers)
-        #expect(settings.choice(for: try request()).proxy == "http://proxy.example:3128")
-        #expect(settings.choice(for: try request("https://example.org/")).proxy == "http://base.example:1")
+        #expect(settings.connection(for: try request()).proxy == "http://proxy.example:3128")
+        #expect(settings.connection(for: try request("https://example.org/")).proxy == "http://base.example:1")
         #expect(TransferSettings.proxies([:]).isEmpty)
         #expect(TransferSettings.proxies(["HTTPSProxy": "p"]) == ["https": "http://p:80"])
     }

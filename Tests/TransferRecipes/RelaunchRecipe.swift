@@ -12,18 +12,18 @@ struct Transfers {
     }
 
     /// Uploads a file, or resumes its upload.
-    func upload(_ file: URL, to url: URL) throws -> Upload {
-        try store.upload(file: file, to: url, as: file.lastPathComponent)
+    func upload(_ file: URL, to url: URL) async throws -> Upload {
+        try await store.upload(file: file, to: url, as: file.lastPathComponent)
     }
 
     /// Downloads a file, or resumes its download.
-    func download(_ url: URL, to file: URL) throws -> Download {
-        try store.download(TransferRequest(url), to: .file(file), as: file.lastPathComponent)
+    func download(_ url: URL, to file: URL) async throws -> Download {
+        try await store.download(TransferRequest(url), to: .file(file), as: file.lastPathComponent)
     }
 
     /// Resumes everything that earlier launches have left.
     func resumeAll() async {
-        for entry in store.entries() where !entry.isRunning {
+        for entry in await store.entries() where !entry.isRunning {
             do {
                 _ = try await store.resume(entry).value()
                 print("\(entry.name): done")
@@ -41,8 +41,8 @@ struct Transfers {
     }
 
     /// Prints all transfers.
-    func list() {
-        for entry in store.entries() {
+    func list() async {
+        for entry in await store.entries() {
             if let damage = entry.damage {
                 print("\(entry.name): \(damage.message)")
             } else {
@@ -54,7 +54,7 @@ struct Transfers {
 
     /// Removes a transfer, and also its upload on the server or its partial file.
     func remove(_ name: String) async throws {
-        guard let entry = store.entry(name) else { return }
+        guard let entry = await store.entry(name) else { return }
         try await store.discard(entry)
     }
 

@@ -43,30 +43,30 @@ struct StoreHistory {
 
     func run() async throws {
         if !ended.contains("up") {
-            try await pause(slow.upload(file: files("up.bin"), to: url + upload("up"), as: "up"), "up")
+            try await pause(await slow.upload(file: files("up.bin"), to: url + upload("up"), as: "up"), "up")
             _ = try await fast.upload(file: files("up.bin"), to: url + upload("up"), as: "up").value()
             note("done up")
         }
         if !ended.contains("down") {
-            try await pause(download("down", slow), "down")
+            try await pause(await download("down", slow), "down")
             _ = try await download("down", fast).value()
             note("done down")
         }
         if !ended.contains("discarded") {
-            try await pause(slow.download(file, to: .temporary, as: "discarded"), "discarded")
-            if let entry = fast.entry("discarded") { try await fast.discard(entry) }
+            try await pause(await slow.download(file, to: .temporary, as: "discarded"), "discarded")
+            if let entry = await fast.entry("discarded") { try await fast.discard(entry) }
             note("removed discarded")
         }
         if !ended.contains("canceled") {
             do {
-                let upload = try slow.upload(file: files("up.bin"), to: url + upload("canceled"), as: "canceled")
+                let upload = try await slow.upload(file: files("up.bin"), to: url + upload("canceled"), as: "canceled")
                 await checkpoint(upload, "canceled")
                 await upload.cancel()
             } catch  where error.code == .gone {}
             note("removed canceled")
         }
         if !ended.contains("old") {
-            try await pause(download("old", slow), "old")
+            try await pause(await download("old", slow), "old")
             _ = await fast.sweep(olderThan: .zero)
             note("removed old")
         }
@@ -84,7 +84,7 @@ struct StoreHistory {
     }
 
     private func checkpoint(_ transfer: any Transfer, _ name: String) async {
-        for await event in transfer.events {
+        for await event in transfer.events() {
             guard case .checkpoint(let data) = event else { continue }
             return note("saved \(name) \(data.position)")
         }
@@ -99,8 +99,8 @@ struct StoreHistory {
     /// The name of an upload on the server, which has the uploads of several directories.
     private func upload(_ name: String) -> String { FilePath(directory).lastComponent.repairedText + "-" + name }
 
-    private func download(_ name: String, _ store: TransferStore) throws -> Download {
-        try store.download(file, to: .file(files(name + ".bin")), as: name)
+    private func download(_ name: String, _ store: TransferStore) async throws -> Download {
+        try await store.download(file, to: .file(files(name + ".bin")), as: name)
     }
 
     private func note(_ line: String) {

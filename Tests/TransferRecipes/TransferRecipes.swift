@@ -20,7 +20,7 @@ import SystemCalls
 /// an error, whose code is on standard error.
 ///
 /// With `ONWARD_KILL_AT=N` the program kills itself with SIGKILL at the N-th point. There are points before and after
-/// every event, every call of `checkpointed`, and every save.
+/// every event, every call of `onCheckpoint`, and every save.
 @main
 struct TransferRecipes {
     private static let points = Monitor(0)
@@ -51,7 +51,7 @@ struct TransferRecipes {
         configuration.storageDirectory = arguments[2] + "/storage"
         configuration.rateLimit = 8_000_000
         if arguments[1].hasPrefix("store-") { await runInStore(arguments, configuration) }
-        configuration.checkpointed = save
+        configuration.onCheckpoint = save
         let client = TransferClient(configuration)
         do throws(TransferError) {
             let hasData = FileManager.default.fileExists(atPath: saved.path)
@@ -75,7 +75,7 @@ struct TransferRecipes {
                     }
             }
             point()
-            for await event in transfer.events {
+            for await event in transfer.events() {
                 point()
                 switch event {
                 case .checkpoint(let data): save(data)
@@ -109,12 +109,12 @@ struct TransferRecipes {
             point()
             let transfer: any Transfer =
                 if arguments[1] == "store-upload" {
-                    try transfers.upload(file, to: url)
+                    try await transfers.upload(file, to: url)
                 } else {
-                    try transfers.download(url, to: file)
+                    try await transfers.download(url, to: file)
                 }
             point()
-            for await event in transfer.events {
+            for await event in transfer.events() {
                 point()
                 if case .failed(let error) = event { throw error }
             }

@@ -50,7 +50,7 @@ public struct MockRequest: Sendable {
     let exchange: MockExchange
 
     /// Reads the next bytes of the request's content. As with a server, the content of some uploads arrives after an
-    /// interim response 104, or after ``TransferClient/Configuration/gate``.
+    /// interim response 104, or after ``TransferClient/Configuration/interimResponseTimeout``.
     /// - Parameter limit: the maximum number of bytes.
     /// - Returns: fewer bytes only at the end of the content.
     /// - Throws: an error after which the request has ended: throw it again.

@@ -24,12 +24,12 @@ extension TransferClient {
         public var creation: CreationStyle = .automatic
         /// The maximum time for which the client waits for the server's 104 before it sends the content of an
         /// optimistic creation.
-        public var gate: Duration = .seconds(1)
+        public var interimResponseTimeout: Duration = .seconds(1)
         /// The version of the protocol that uploads use.
         public var dialect: Dialect = .interop8
         /// The maximum length in bytes of the content of each request of an upload, including the one that creates it;
         /// `nil`: no limit.
-        public var maximumContent: Int64?
+        public var maximumRequestContentLength: Int64?
         /// The maximum number of retries without progress, and the delays before them.
         public var retry = RetryPolicy()
         /// Called before each wait for another attempt. It is not called if ``retry`` allows no further attempt.
@@ -82,19 +82,19 @@ extension TransferClient {
         /// called at most twice a second while bytes arrive, and once more when the file is complete and does not have
         /// its final name yet. The transfer waits until the closure returns. Save the data here to survive a crash at
         /// any moment.
-        public var checkpointed: (@Sendable (ResumeData) async -> Void)?
+        public var onCheckpoint: (@Sendable (ResumeData) async -> Void)?
         /// Called with the head of every message that is sent or received, including interim responses. The calls are
         /// made on any thread, in order for each transfer.
-        public var observer: (@Sendable (TransferRecord) -> Void)?
+        public var onMessage: (@Sendable (TransferRecord) -> Void)?
         /// Receives the log entries of all transfers; ``TransferLogEntry/Level`` lists what is logged at which level. It
         /// is called on any thread, in order for each transfer.
-        public var log: (@Sendable (TransferLogEntry) -> Void)?
-        /// The lowest level of the entries for ``log``.
+        public var onLogEntry: (@Sendable (TransferLogEntry) -> Void)?
+        /// The lowest level of the entries for ``onLogEntry``.
         public var logLevel = TransferLogEntry.Level.info
 
         /// Called with the times of every request that has ended. The calls are made on any thread, in order for each
         /// transfer.
-        public var metricsCollected: (@Sendable (RequestMetrics) -> Void)?
+        public var onMetrics: (@Sendable (RequestMetrics) -> Void)?
 
         /// Whether tickets prevent two transfers from using the same resume data at the same time. Without tickets the
         /// owner of the data prevents that.
@@ -128,9 +128,9 @@ public enum RetryDecision: Sendable, Hashable {
 
 extension TransportSettings {
     /// - Parameter carriesCredentials: whether the request may carry credentials of the client.
-    init(_ configuration: TransferClient.Configuration, carriesCredentials: Bool) {
+    init(_ configuration: TransferClient.Configuration, proxy: String?, carriesCredentials: Bool) {
         self.init(
-            caFile: configuration.caPath, proxy: configuration.proxy, httpVersion: configuration.httpVersion,
+            caFile: configuration.caPath, proxy: proxy, httpVersion: configuration.httpVersion,
             connectTimeout: .seconds(30),
             clientCertificate: carriesCredentials ? configuration.clientCertificate : nil)
     }

@@ -9,5 +9,5 @@ extension TransferClient {
     /// `received` and `checkpoint` events of a transfer only the latest one waits. If there would be more than 1024
     /// events, the oldest event that is not the last event of its transfer is dropped, or the oldest event if all are
     /// last events.
-    public var events: AsyncStream<(transfer: any Transfer, event: TransferEvent)> { clientEvents.stream() }
+    public func events() -> AsyncStream<(transfer: any Transfer, event: TransferEvent)> { clientEvents.stream() }
 }

@@ -165,12 +165,12 @@ extension TransferClient {
                 message: TransferRequest(
                     uri.text, method: request.method, fields: configuration.fields.merging(request.fields)),
                 stallTimeout: configuration.stallTimeout,
-                settings: TransportSettings(configuration, carriesCredentials: true),
+                settings: TransportSettings(configuration, proxy: configuration.proxy, carriesCredentials: true),
                 receive: { _ in .collect(limit: 64 << 10, within: .seconds(30)) }))
         let result = await exchange.result()
-        if let failure = result.failure { throw TransferError(failure, asking: uri) }
+        if let failure = result.failure { throw TransferError(failure, requestURI: uri) }
         guard let head = result.head else { throw TransferError(.connectionLost, "There was no response.") }
-        return TransferResponse(status: head.status, fields: head.fields, content: result.content)
+        return TransferResponse(head, content: result.content)
     }
 }
 

@@ -36,18 +36,25 @@ public final class Download: DrivenTransfer {
 }
 
 /// The destination of a download.
-public enum DownloadDestination: Sendable, Hashable {
+public struct DownloadDestination: Sendable, Hashable {
+    /// The path of the file; `nil` for a file in the client's storage directory.
+    package let path: FilePath?
+
+    /// A file in the client's storage directory. The caller moves or removes it when the download is complete.
+    public static let temporary = DownloadDestination(path: nil)
+
     /// A file with this path. It gets its name when it is complete, and replaces a file that had the name before. Until
     /// then the partial file is in the same directory. Only a file or a symbolic link to a file is replaced.
-    case file(FilePath)
-    /// A file in the client's storage directory. The caller moves or removes it when the download is complete.
-    case temporary
-
-    /// A file with this path in UTF-8.
     public static func file(_ path: String) -> DownloadDestination { .file(FilePath(path)) }
 
-    /// A file with this file URL. With another URL the download ends with the code `destinationUnusable`.
+    /// A file with this file URL, as for ``file(_:)-(String)``. With another URL the download ends with the code
+    /// `destinationUnusable`.
     public static func file(_ url: URL) -> DownloadDestination { .file(url.isFileURL ? FilePath(url) : FilePath("")) }
+
+    /// A file whose path need not be UTF-8.
+    package static func file(_ path: FilePath) -> DownloadDestination { DownloadDestination(path: path) }
+
+    private init(path: FilePath?) { self.path = path }
 }
 
 /// The result of a complete download.
@@ -64,8 +71,8 @@ public struct DownloadResult: Sendable, Hashable {
     public var path: String { file.repairedText }
     /// The URL of the complete file.
     public var url: URL { file.fileURL }
-    /// The absolute path of the complete file. Its bytes need not be UTF-8.
-    public var file: FilePath
+    /// The path ``path`` as bytes, which need not be UTF-8.
+    package var file: FilePath
     /// The size of the complete file in bytes.
     public var size: Int64
     /// The number of bytes of content that were received in this run.

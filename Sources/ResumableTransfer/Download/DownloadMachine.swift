@@ -40,13 +40,8 @@ struct DownloadMachine: Sendable {
     private var highestPosition: Int64
     /// The number of attempts without progress.
     private(set) var attempts = 0
-    /// Whether new credentials can be requested after a 401 to the current request.
-    var canRefreshCredentials = false
-    /// Whether the caller has other credentials than those of the current request, to which the response is 401 or 407.
-    var hasOtherCredentials = false
-    /// Whether the credentials are new since the last progress or retry. If the server does not accept them either, the
-    /// download ends.
-    private var hasFreshCredentials = false
+    /// Decides whether the download continues with other credentials after a 401 or 407.
+    var credentials = CredentialRenewal()
     private var pendingWait: (duration: Duration, reason: ClientInterruption)?
     private var redirections = 0
     /// Whether the redirection that is received next is the result.
@@ -159,7 +154,9 @@ struct DownloadMachine: Sendable {
         case .earlier:
             returnToEarlier()
             attempts += 1
-            guard attempts <= retry.triesWithoutProgress else { return fail(.exhausted(lastReason: .inconsistent)) }
+            guard attempts <= retry.maximumRetriesWithoutProgress else {
+                return fail(.exhausted(lastReason: .inconsistent))
+            }
             requestAgain()
         case .unexpected:
             tryAgain(after: retry.retryAfter(head.fields, now: now), because: .unexpected(head.status))
@@ -179,12 +176,11 @@ struct DownloadMachine: Sendable {
         tryAgain(because: reason)
     }
 
-    /// Reports that the credentials were refreshed: the request is made again.
-    /// - Parameter isFresh: whether they were requested after the server had rejected those of the last request.
+    /// Reports that there are other credentials: the request is made again.
+    /// - Parameter isFresh: as for `CredentialRenewal.noteRenewal(isFresh:)`.
     mutating func credentialsRefreshed(isFresh: Bool) {
         guard case .refreshCredentials = phase else { return }
-        hasOtherCredentials = false
-        hasFreshCredentials = isFresh
+        credentials.noteRenewal(isFresh: isFresh)
         requestAgain()
     }
 
@@ -204,9 +200,7 @@ struct DownloadMachine: Sendable {
 
     private mutating func handleRefusal(_ head: ClientResponseHead, now: Int64) {
         let status = head.status
-        if status == .unauthorized && canRefreshCredentials && !hasFreshCredentials
-            || [401, 407].contains(status) && hasOtherCredentials
-        {
+        if credentials.isPossible(after: status) {
             phase = .refreshCredentials
         } else if status.isUnauthorized {
             phase = .failed(.unauthorized(status))
@@ -246,7 +240,7 @@ struct DownloadMachine: Sendable {
         guard position > highestPosition else { return }
         highestPosition = position
         attempts = 0
-        hasFreshCredentials = false
+        credentials.noteAttempt()
     }
 
     private mutating func requestAgain() {
@@ -261,15 +255,17 @@ struct DownloadMachine: Sendable {
         shouldRequestEverything = true
         isCompletenessUncertain = false
         attempts += 1
-        guard attempts <= retry.triesWithoutProgress else { return fail(.exhausted(lastReason: .inconsistent)) }
+        guard attempts <= retry.maximumRetriesWithoutProgress else {
+            return fail(.exhausted(lastReason: .inconsistent))
+        }
         requestAgain()
     }
 
     private mutating func tryAgain(after duration: Duration? = nil, because reason: ClientInterruption) {
         dropUnresumableBytes()
         attempts += 1
-        hasFreshCredentials = false
-        guard reason != .unusableConnection, attempts <= retry.triesWithoutProgress else {
+        credentials.noteAttempt()
+        guard reason != .unusableConnection, attempts <= retry.maximumRetriesWithoutProgress else {
             return fail(.exhausted(lastReason: reason))
         }
         let wait = retry.delay(before: attempts, random: random(), isRefused: reason.isRefusal)

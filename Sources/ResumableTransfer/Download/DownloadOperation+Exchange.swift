@@ -7,7 +7,6 @@ extension DownloadOperation {
     func canSend(_ request: ClientRequest) async -> Bool { true }
 
     func willSend(_ request: ClientRequest, to uri: RequestURI) {
-        noteCredentials(for: request, to: uri)
         // The rate includes the time before the first byte.
         driver.progress.note(transferred: received)
     }
@@ -93,7 +92,7 @@ extension DownloadOperation {
         // A complete file is synchronized next. For any other file the checkpoint is saved, unless that was done.
         guard !machine.isFinished else { return }
         await BlockingWork.run { files.current.span() }
-        await driver.keepCheckpoint(isDue: !driver.hasHandedOut(checkpoint))
+        await driver.keepCheckpoint(isDue: !driver.isLastSaved(checkpoint))
     }
 
     /// Reports the end of the exchange to the machine.

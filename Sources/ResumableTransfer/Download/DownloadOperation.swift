@@ -138,10 +138,8 @@ final class DownloadOperation: DownloadingOperation {
 
     private func checkpoint(of partial: PartialFile, _ representation: DownloadRepresentation) -> DownloadCheckpoint {
         let mark = partial.mark
-        var destination: FilePath?
-        if case .file(let path) = driver.plan.input { destination = path }
         return DownloadCheckpoint(
-            destination: destination, partialName: partial.name, inode: partial.inode,
+            destination: driver.plan.input.path, partialName: partial.name, inode: partial.inode,
             received: mark.span?.end ?? mark.position, synchronized: mark.position, bootID: BootIdentity.current,
             tailDigest: mark.tailDigest, spanDigest: mark.span?.digest, entityTag: representation.entityTag?.serialized,
             lastModified: representation.lastModified, date: representation.date, total: representation.total,
@@ -159,7 +157,7 @@ final class DownloadOperation: DownloadingOperation {
 extension TransferPlan<DownloadOperation> {
     init(_ request: TransferRequest, to destination: DownloadDestination) {
         var absolute = destination
-        if case .file(let path) = destination, !path.isAbsolute, !path.isEmpty {
+        if let path = destination.path, !path.isAbsolute, !path.isEmpty {
             absolute = .file((try? FilePath(".").resolved())?.appending(path) ?? path)
         }
         self.init(request, absolute)

@@ -29,7 +29,7 @@ public struct DownloadStream: AsyncSequence, Sendable {
     public var progress: Progress { transfer.progress }
 
     /// The events of the download, until it ends. Reading them does not start it.
-    public var events: AsyncStream<TransferEvent> { transfer.control.events.stream() }
+    public func events() -> AsyncStream<TransferEvent> { transfer.control.events.stream() }
 
     /// The times of the requests that have ended: of the last fifty, if there were more.
     public var metrics: [RequestMetrics] { transfer.metrics }

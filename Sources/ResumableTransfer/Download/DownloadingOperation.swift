@@ -35,9 +35,9 @@ extension DownloadingOperation {
 
     var attempts: Int { machine.attempts }
 
-    var hasOtherCredentials: Bool {
-        get { machine.hasOtherCredentials }
-        set { machine.hasOtherCredentials = newValue }
+    var credentialSource: CredentialRenewal.Source? {
+        get { machine.credentials.source }
+        set { machine.credentials.source = newValue }
     }
 
     func follows(_ status: Status, to request: ClientRequest) -> Bool {
@@ -48,16 +48,11 @@ extension DownloadingOperation {
 
     func credentialsRefreshed(isFresh: Bool) { machine.credentialsRefreshed(isFresh: isFresh) }
 
-    /// Reports to the machine whether new credentials can be requested after a 401 response to `request`.
-    func noteCredentials(for request: ClientRequest, to uri: RequestURI) {
-        machine.canRefreshCredentials = driver.canRefreshCredentials(for: request, to: uri)
-    }
-
     /// The head of the final response; `nil` if there is none, which is reported to the machine.
     func head(of result: TransportResult, from uri: RequestURI) -> ClientResponseHead? {
         if let head = result.head { return head }
         let failure = result.failure ?? .connectionLost(code: 0, message: "no response")
-        driver.lastFailure = TransferError(failure, asking: uri)
+        driver.lastFailure = TransferError(failure, requestURI: uri)
         machine.interrupted(failure.interruption)
         return nil
     }
@@ -70,13 +65,13 @@ extension DownloadingOperation {
         driver.lastFailure = nil
         switch machine.reception(of: head) {
         case .resume, .replace:
-            driver.response = TransferResponse(status: head.status, fields: head.fields)
+            driver.response = TransferResponse(head)
             guard let failure = result.failure else { return .complete }
-            driver.lastFailure = TransferError(failure, asking: uri)
+            driver.lastFailure = TransferError(failure, requestURI: uri)
             return .cut(failure.interruption)
         case .inconsistent, .earlier: driver.isResuming = true
         case .complete, .doubtful, .redirection, .refusal, .unexpected, .violation:
-            driver.response = TransferResponse(status: head.status, fields: head.fields, content: result.content)
+            driver.response = TransferResponse(head, content: result.content)
         }
         return nil
     }

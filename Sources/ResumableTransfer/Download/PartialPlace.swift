@@ -14,7 +14,7 @@ struct PartialPlace: Sendable {
     static func open(
         _ destination: DownloadDestination, storage: TransferStorage
     ) throws(TransferError) -> PartialPlace? {
-        guard case .file(let file) = destination else {
+        guard let file = destination.path else {
             return PartialPlace(directory: try storage.open(), path: storage.path, destinationName: nil)
         }
         guard !file.isEmpty else {

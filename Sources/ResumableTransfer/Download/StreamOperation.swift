@@ -34,7 +34,6 @@ final class StreamOperation: DownloadingOperation {
     }
 
     func willSend(_ request: ClientRequest, to uri: RequestURI) {
-        noteCredentials(for: request, to: uri)
         driver.progress.note(transferred: buffer.position)
     }
 
@@ -113,7 +112,7 @@ final class StreamOperation: DownloadingOperation {
         reportProgress()
         driver.progress.finish()
         buffer.end(.success(()))
-        return TransferResponse(status: head.status, fields: head.fields)
+        return TransferResponse(head)
     }
 
     private var total: Int64?

@@ -229,7 +229,7 @@ final class ActiveTransfer {
         // Newer versions of libcurl report an error if the content ends before its stated length.
         if code == CURLE_READ_ERROR, sender?.isAborted == true { return result(nil, isContentComplete: false) }
         let failure = TransportFailure(
-            code, of: easy, asking: uri, isConnected: isConnected, isStallLimit: isStallLimit)
+            code, of: easy, requestURI: uri, isConnected: isConnected, isStallLimit: isStallLimit)
         return result(failure, isContentComplete: false)
     }
 

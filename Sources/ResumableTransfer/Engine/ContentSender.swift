@@ -7,8 +7,8 @@ struct ContentSender {
     private let content: ClientRequest.Content
     private let source: (any UploadSource)?
     /// The number of bytes that all reads have passed to libcurl, and the number without the last read.
-    private(set) var handed: Int64 = 0
-    private var handedBeforeLastRead: Int64 = 0
+    private(set) var readCount: Int64 = 0
+    private var readCountBeforeLastRead: Int64 = 0
     /// Bytes that HTTP/1.1's framing of chunks has added (RFC 9112 §7.1).
     private var framing: Int64 = 0
     /// Whether the source has reported its end.
@@ -63,7 +63,7 @@ struct ContentSender {
     /// The maximum number of bytes that the content still has.
     private var room: Int64 {
         let most: Int64? = if case .remaining(_, let limit) = content { limit } else { content.count }
-        return most.map { max($0 - handed, 0) } ?? .max
+        return most.map { max($0 - readCount, 0) } ?? .max
     }
 
     mutating func read(into buffer: UnsafeMutableRawBufferPointer, now: Int64) -> Int {
@@ -81,7 +81,7 @@ struct ContentSender {
             }
             most = min(most, available)
         }
-        let offset = content.start + handed
+        let offset = content.start + readCount
         let count: Int
         do throws(SourceError) {
             let part = UnsafeMutableRawBufferPointer(rebasing: buffer[..<Int(most)])
@@ -101,8 +101,8 @@ struct ContentSender {
             failure = .sourceFailed(at: offset, .unavailable(at: offset))
             return Int(CURL_READFUNC_ABORT)
         }
-        handedBeforeLastRead = handed
-        handed += Int64(count)
+        readCountBeforeLastRead = readCount
+        readCount += Int64(count)
         if content.count == nil { framing += Int64(String(count, radix: 16).utf8.count + 4) }
         pacer?.spend(count)
         return count
@@ -119,19 +119,19 @@ struct ContentSender {
     /// Whether the content can be read again from its beginning: libcurl repeats a request by itself if a connection
     /// that it reuses turns out to be closed. After bytes were passed to libcurl, the state machine decides whether to
     /// repeat the request.
-    func canRewind() -> Bool { handed == 0 }
+    func canRewind() -> Bool { readCount == 0 }
 
     /// The number of bytes of content that were passed to the kernel.
     /// - Parameter bytes: the number of bytes that libcurl has counted.
     func sent(_ bytes: Int64, isHTTP2: Bool) -> Int64 {
         let counted = isHTTP2 ? bytes : bytes - framing
         // libcurl requests more bytes only after it has sent the previous ones.
-        return min(max(counted, handedBeforeLastRead), handed)
+        return min(max(counted, readCountBeforeLastRead), readCount)
     }
 
     /// Whether all of the content was passed to the kernel.
     func isSent(_ bytes: Int64, isHTTP2: Bool) -> Bool {
-        (isEnded || content.count == handed) && sent(bytes, isHTTP2: isHTTP2) == handed
+        (isEnded || content.count == readCount) && sent(bytes, isHTTP2: isHTTP2) == readCount
     }
 
     /// Whether the end of the content was reached. If its length is known: whether all of it was passed to libcurl. If
@@ -139,10 +139,10 @@ struct ContentSender {
     /// - Parameter sent: the number of bytes that were sent. It can be less than the number of bytes that were passed
     ///   to libcurl; the end of the source is then not the end of the sent bytes.
     func isAtEnd(sent: Int64) -> Bool {
-        if let count = content.count { return handed == count }
-        guard sent == handed else { return false }
+        if let count = content.count { return readCount == count }
+        guard sent == readCount else { return false }
         if hasSourceEnded { return true }
         guard let length = source?.length else { return false }
-        return content.start + handed >= length
+        return content.start + readCount >= length
     }
 }

@@ -23,7 +23,7 @@ final class EasyHandle {
 
     /// How bytes of the response's content were handled.
     enum Acceptance {
-        case taken
+        case accepted
         /// The bytes are not accepted now; libcurl offers them again later.
         case held
         case refused
@@ -101,7 +101,7 @@ final class EasyHandle {
             guard let bytes, let me else { return 0 }
             let content = UnsafeRawBufferPointer(start: bytes, count: size * count)
             switch EasyHandle.at(me).delegate?.write(content) ?? .refused {
-            case .taken: return content.count
+            case .accepted: return content.count
             case .held: return Int(CURL_WRITEFUNC_PAUSE)
             // Any other number than the number of bytes is an error.
             case .refused: return content.count + 1

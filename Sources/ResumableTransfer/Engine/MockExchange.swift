@@ -120,7 +120,7 @@ final class MockExchange: ExchangeCommands {
         let failure = isOver ? nil : receiver.failure ?? state.sender?.failure ?? failure
         var metrics = state.times.metrics(
             method: request.message.method, easy: nil, head: receiver.head, now: SystemClock.monotonicNanoseconds())
-        metrics.sent = state.sender?.handed ?? 0
+        metrics.sent = state.sender?.readCount ?? 0
         metrics.received = receiver.received
         return TransportResult(
             head: receiver.head, content: receiver.content, sent: metrics.sent, received: receiver.received,
@@ -187,7 +187,8 @@ final class MockExchange: ExchangeCommands {
         state.withLock { state in
             guard let exchange = state.exchange else { return }
             state.reports.report(
-                sent: state.sender?.handed, received: state.receiver.received, now: SystemClock.monotonicNanoseconds(),
+                sent: state.sender?.readCount, received: state.receiver.received,
+                now: SystemClock.monotonicNanoseconds(),
                 to: exchange)
             guard state.reportTimer == nil, let time = state.reports.nextTime else { return }
             state.reportTimer = Task { [self] in
@@ -228,7 +229,7 @@ final class MockExchange: ExchangeCommands {
             if state.sender?.isHeld == true {
                 return Step.wait(changes: state.changes, until: state.sender?.resumesAt)
             }
-            if state.times.requestEnd == nil, state.sender.map({ $0.isAtEnd(sent: $0.handed) }) == true {
+            if state.times.requestEnd == nil, state.sender.map({ $0.isAtEnd(sent: $0.readCount) }) == true {
                 state.times.requestEnd = SystemClock.monotonicNanoseconds()
             }
             return .bytes(count)
@@ -278,7 +279,7 @@ final class MockExchange: ExchangeCommands {
         let step = try state.withLock { state -> Step in
             guard state.exchange != nil else { throw TransportFailure.cancelled }
             return switch state.receiver.write(bytes, now: SystemClock.monotonicNanoseconds()) {
-            case .taken: .bytes(bytes.count)
+            case .accepted: .bytes(bytes.count)
             case .held: .wait(changes: state.changes, until: state.receiver.resumesAt)
             case .refused: .bytes(0)
             }

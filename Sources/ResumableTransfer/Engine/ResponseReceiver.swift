@@ -108,7 +108,7 @@ struct ResponseReceiver {
         pacer?.spend(bytes.count)
         received += Int64(bytes.count)
         moved += Int64(bytes.count)
-        return .taken
+        return .accepted
     }
 
     /// Handles input that libcurl has not read, if it is the beginning of a response in HTTP/1.1.

@@ -67,14 +67,14 @@ final class EngineCommands: ExchangeCommands {
 
     /// Posts a command. After the engine has stopped, an exchange that should start ends as canceled.
     func post(_ command: Command) {
-        let isTaken = state.withLock { state in
+        let isAccepted = state.withLock { state in
             guard let multi = state.multi else { return false }
             state.waiting.append(command)
             // Called under the lock, because the handle may be released when it is no longer stored here.
             multi.wake()
             return true
         }
-        if !isTaken, case .start(_, let exchange) = command { exchange.end(.cancelled) }
+        if !isAccepted, case .start(_, let exchange) = command { exchange.end(.cancelled) }
     }
 
     func post(_ command: ExchangeCommand, to exchange: TransportExchange) { post(.forExchange(command, exchange)) }

@@ -5,7 +5,7 @@ extension TransportFailure {
     /// Converts an error code of libcurl.
     /// - Parameter isStallLimit: whether the stall timeout limits the time to make a connection.
     /// - Parameter uri: the URI of the request.
-    init(_ code: CURLcode, of easy: EasyHandle, asking uri: String, isConnected: Bool, isStallLimit: Bool) {
+    init(_ code: CURLcode, of easy: EasyHandle, requestURI uri: String, isConnected: Bool, isStallLimit: Bool) {
         let message = easy.text(of: code)
         switch code {
         // libcurl has no separate code for a proxy that refuses a tunnel.

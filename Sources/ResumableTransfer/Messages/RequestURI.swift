@@ -3,22 +3,25 @@ import ResumableUpload
 
 /// An absolute http or https URI, without userinfo and fragment, against which references are resolved (RFC 3986
 /// section 5).
-struct RequestURI: Sendable, Hashable {
+package struct RequestURI: Sendable, Hashable {
     /// Absolute, without userinfo and fragment.
-    let text: String
+    package let text: String
     /// Lower case.
-    let scheme: String
+    package let scheme: String
     /// Lower case.
-    let host: String
-    let port: Int
+    package let host: String
+    package let port: Int
     /// `user:password` without percent-encoding; `nil` if the text had none.
     let userinfo: String?
 
     /// `nil` for anything but an absolute http or https URI with a host.
-    init?(_ text: String) {
+    package init?(_ text: String) {
         guard let components = URLComponents(string: text) else { return nil }
         self.init(components)
     }
+
+    /// `nil` for anything but an absolute http or https URL with a host.
+    package init?(_ url: URL) { self.init(url.absoluteString) }
 
     private init?(_ given: URLComponents) {
         var components = given
@@ -53,7 +56,7 @@ struct RequestURI: Sendable, Hashable {
     }
 
     /// Whether both belong to one origin (RFC 6454).
-    func hasSameOrigin(as other: RequestURI) -> Bool {
+    package func hasSameOrigin(as other: RequestURI) -> Bool {
         scheme == other.scheme && host == other.host && port == other.port
     }
 

@@ -1,5 +1,6 @@
 import Foundation
 import HTTPSemantics
+import ResumableUpload
 
 /// The request of a caller: its URI, method and fields.
 public struct TransferRequest: Sendable, Hashable {
@@ -72,11 +73,18 @@ public struct TransferResponse: Sendable, Hashable {
         self.fields = fields
         self.content = content
     }
+
+    init(_ head: ClientResponseHead, content: [UInt8] = []) {
+        self.init(status: head.status, fields: head.fields, content: content)
+    }
 }
 
 /// The head of one message, for an observer. Credentials and the URI of an upload resource are hidden.
 public struct TransferRecord: Sendable {
     /// The first line of a message.
+    #if hasAttribute(nonexhaustive)
+        @nonexhaustive
+    #endif
     public enum Message: Sendable, Hashable {
         /// The request line of a request.
         case request(Method, uri: String)

@@ -7,9 +7,12 @@ extension ResumeData {
     ///
     /// When this returns, the file is on stable storage. It has mode 0600: only its owner can access it. If the name is a
     /// symbolic link, the link itself is replaced. The call blocks until the disk has finished.
-    /// - Parameter file: the path of the file; its directory must exist.
-    /// - Throws: `storageUnusable`, with the `Errno` as ``TransferError/underlying``.
-    public func write(to file: FilePath) throws(TransferError) {
+    /// - Parameter file: a file URL; its directory must exist.
+    /// - Throws: `storageUnusable`, with the `Errno` as ``TransferError/underlying``, also for a URL with another scheme.
+    public func write(to file: URL) throws(TransferError) { try write(to: FilePath(requiringFile: file)) }
+
+    /// The same, with a path whose bytes need not be UTF-8.
+    package func write(to file: FilePath) throws(TransferError) {
         do throws(Errno) {
             guard !file.containsNUL else { throw .invalidArgument }
             let directory = try FileDescriptor.open(file.directory, [.readOnly, .directory])
@@ -21,17 +24,18 @@ extension ResumeData {
         }
     }
 
-    /// Writes the data to a file; see ``write(to:)-(FilePath)``.
-    /// - Parameter file: a file URL; its directory must exist.
-    /// - Throws: `storageUnusable`, also for a URL with another scheme.
-    public func write(to file: URL) throws(TransferError) { try write(to: FilePath(requiringFile: file)) }
+    /// Reads a file that ``write(to:)`` has written. Use only a file that no other user can change: the data names a file
+    /// to upload, or one to replace.
+    /// - Parameter file: a file URL.
+    /// - Throws: `storageUnusable` if the file cannot be read, with the `Errno` as ``TransferError/underlying``, which is
+    ///   `noSuchFile` if there is none, and for a URL with another scheme; `resumeDataInvalid` if its content is not
+    ///   resume data of a supported version.
+    public init(contentsOf file: URL) throws(TransferError) {
+        try self.init(contentsOf: FilePath(requiringFile: file))
+    }
 
-    /// Reads a file that ``write(to:)-(FilePath)`` has written. Use only a file that no other user can change: the data
-    /// names a file to upload, or one to replace.
-    /// - Parameter file: the path of the file.
-    /// - Throws: `storageUnusable` with the `Errno` as ``TransferError/underlying`` if the file cannot be read, which is
-    ///   `noSuchFile` if there is none; `resumeDataInvalid` if its content is not resume data of a supported version.
-    public init(contentsOf file: FilePath) throws(TransferError) {
+    /// The same, with a path whose bytes need not be UTF-8.
+    package init(contentsOf file: FilePath) throws(TransferError) {
         let content: [UInt8]
         do throws(Errno) {
             guard !file.containsNUL else { throw .noSuchFile }
@@ -43,13 +47,6 @@ extension ResumeData {
             throw TransferError(.storageUnusable, "The resume data in \(file) cannot be read.", underlying: error)
         }
         try self.init(Data(content))
-    }
-
-    /// Reads a file that ``write(to:)-(FilePath)`` has written. Use only a file that no other user can change.
-    /// - Parameter file: a file URL.
-    /// - Throws: `storageUnusable`, also for a URL with another scheme, or `resumeDataInvalid`.
-    public init(contentsOf file: URL) throws(TransferError) {
-        try self.init(contentsOf: FilePath(requiringFile: file))
     }
 }
 

@@ -97,7 +97,7 @@ protocol TransferCheckpoint: Sendable, Hashable {
 
     /// Whether a later process needs this checkpoint in place of the last one that the caller received.
     /// - Parameter age: the time in nanoseconds since the caller received the last one.
-    func supersedes(_ handedOut: Self, age: Int64) -> Bool
+    func supersedes(_ lastSaved: Self, age: Int64) -> Bool
 }
 
 /// The part of resume data that describes an upload.
@@ -126,9 +126,9 @@ extension UploadCheckpoint: TransferCheckpoint {
 
     /// The offset is requested from the server in any case, and the remaining lifetime decreases with every response.
     /// If only these differ, no new checkpoint is needed.
-    func supersedes(_ handedOut: UploadCheckpoint, age: Int64) -> Bool {
+    func supersedes(_ lastSaved: UploadCheckpoint, age: Int64) -> Bool {
         var new = self
-        var old = handedOut
+        var old = lastSaved
         new.resumption.acknowledged = 0
         old.resumption.acknowledged = 0
         new.resumption.limits.maxAge = nil
@@ -195,8 +195,8 @@ extension DownloadCheckpoint: TransferCheckpoint {
 
     var content: ResumeRecord.Content { .download(self) }
 
-    func supersedes(_ handedOut: DownloadCheckpoint, age: Int64) -> Bool {
-        synchronizedPart != handedOut.synchronizedPart || (self != handedOut && age >= Self.checkpointInterval)
+    func supersedes(_ lastSaved: DownloadCheckpoint, age: Int64) -> Bool {
+        synchronizedPart != lastSaved.synchronizedPart || (self != lastSaved && age >= Self.checkpointInterval)
     }
 
     /// This checkpoint without the bytes that are not on stable storage.

@@ -44,7 +44,7 @@ final class EntryKeeper: CheckpointStore {
             return file.saveFailure
         }
         guard let failure else { return }
-        store.saveFailed?(
+        store.onSaveFailure?(
             TransferStore.name(of: stem),
             TransferError(.storageUnusable, "The state file \(file.path) cannot be written.", underlying: failure))
     }
@@ -69,4 +69,8 @@ final class EntryKeeper: CheckpointStore {
     }
 
     func remove() { file.remove() }
+
+    /// Releases the lock now, although other threads may still have a reference to this object. The entry must not be
+    /// used afterwards.
+    func release() { file.release() }
 }

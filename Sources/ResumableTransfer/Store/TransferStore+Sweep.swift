@@ -6,8 +6,8 @@ extension TransferStore {
     public struct Sweep: Sendable, Hashable {
         /// The entries that were removed, with the partial files of their downloads.
         public var entries: [Entry] = []
-        /// The paths of all other files that were removed.
-        public var files: [FilePath] = []
+        /// The URLs of all other files that were removed.
+        public var files: [URL] = []
     }
 
     /// Removes the entries that no transfer has saved for some time, with the partial files of their downloads, and
@@ -52,7 +52,7 @@ extension TransferStore {
         for name in locks + temporaries {
             guard let file = lockIfOld(name, limit) else { continue }
             if !name.hasSuffix(StateFile.lockSuffix) { directory.unlink(name) }
-            sweep.files.append(directory.path(of: name))
+            sweep.files.append(directory.path(of: name).fileURL)
             // This removes the lock file.
             file.release()
         }
@@ -144,7 +144,7 @@ extension TransferStore {
             guard PartialFile.isName(name, for: nil) || ResumeTicket.isFileName(name), !needed.contains(name),
                 storageDirectory.removeUnused(name, before: limit)
             else { continue }
-            sweep.files.append(storage.path.appending(name))
+            sweep.files.append(storage.path.appending(name).fileURL)
         }
     }
 }

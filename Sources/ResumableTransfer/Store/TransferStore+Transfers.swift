@@ -15,11 +15,13 @@ extension TransferStore {
     ///   is damaged), `resumeDataUsed` and `storageUnusable`. The entry is kept.
     public func upload(
         _ request: TransferRequest, from source: any UploadSource, as name: String, userInfo: [String: String] = [:]
-    ) throws(TransferError) -> Upload {
-        let keeper = try lock(name, userInfo)
-        guard let data = try keeper.load() else { return client.upload(request, from: source, store: keeper) }
-        try check(data, begins: request, kind: .upload, name)
-        return try client.resumeUpload(data, from: source, request: request, store: keeper)
+    ) async throws(TransferError) -> Upload {
+        try await BlockingWork.run { () throws(TransferError) in
+            let keeper = try lock(name, userInfo)
+            guard let data = try keeper.load() else { return client.upload(request, from: source, store: keeper) }
+            try check(data, begins: request, kind: .upload, name)
+            return try client.resumeUpload(data, from: source, request: request, store: keeper)
+        }
     }
 
     /// Prepares the upload of a file as the entry `name`, or resumes the upload of that entry. The request is that of
@@ -33,11 +35,8 @@ extension TransferStore {
     /// - Throws: as ``upload(_:from:as:userInfo:)``, or `noSuchSource` or `sourceUnavailable`.
     public func upload(
         file path: String, to uri: String, fields: Fields = [:], as name: String, userInfo: [String: String] = [:]
-    ) throws(TransferError) -> Upload {
-        let source = try FileSource(path: path)
-        return try upload(
-            TransferRequest(uploading: source.file.lastComponent, to: uri, fields: fields), from: source, as: name,
-            userInfo: userInfo)
+    ) async throws(TransferError) -> Upload {
+        try await upload(FilePath(path), to: uri, fields, as: name, userInfo)
     }
 
     /// Prepares the upload of a file as the entry `name`, or resumes the upload of that entry. The request is that of
@@ -51,11 +50,18 @@ extension TransferStore {
     /// - Throws: as ``upload(_:from:as:userInfo:)``, or `noSuchSource` or `sourceUnavailable`.
     public func upload(
         file: URL, to url: URL, fields: Fields = [:], as name: String, userInfo: [String: String] = [:]
-    ) throws(TransferError) -> Upload {
-        let source = try FileSource(url: file)
-        return try upload(
-            TransferRequest(uploading: source.file.lastComponent, to: url.absoluteString, fields: fields),
-            from: source, as: name, userInfo: userInfo)
+    ) async throws(TransferError) -> Upload {
+        guard file.isFileURL else { throw TransferError(.noSuchSource, "The source must be a file URL.") }
+        return try await upload(FilePath(file), to: url.absoluteString, fields, as: name, userInfo)
+    }
+
+    private func upload(
+        _ path: FilePath, to uri: String, _ fields: Fields, as name: String, _ userInfo: [String: String]
+    ) async throws(TransferError) -> Upload {
+        let source = try await BlockingWork.run { () throws(TransferError) in try FileSource(path) }
+        return try await upload(
+            TransferRequest(uploading: source.file.lastComponent, to: uri, fields: fields), from: source, as: name,
+            userInfo: userInfo)
     }
 
     /// Prepares the download of the entry `name`, or a new download with that name if there is no such entry.
@@ -73,16 +79,18 @@ extension TransferStore {
     public func download(
         _ request: TransferRequest, to destination: DownloadDestination, as name: String,
         userInfo: [String: String] = [:]
-    ) throws(TransferError) -> Download {
-        let keeper = try lock(name, userInfo)
-        guard let data = try keeper.load() else { return client.download(request, to: destination, store: keeper) }
-        try check(data, begins: request, kind: .download, name)
-        if case .download(let checkpoint) = data.record.content,
-            DownloadDestination(checkpoint) != TransferPlan(request, to: destination).input
-        {
-            throw TransferError(.invalidRequest, "The store has a download '\(name)' with another destination.")
+    ) async throws(TransferError) -> Download {
+        try await BlockingWork.run { () throws(TransferError) in
+            let keeper = try lock(name, userInfo)
+            guard let data = try keeper.load() else { return client.download(request, to: destination, store: keeper) }
+            try check(data, begins: request, kind: .download, name)
+            if case .download(let checkpoint) = data.record.content,
+                DownloadDestination(checkpoint) != TransferPlan(request, to: destination).input
+            {
+                throw TransferError(.invalidRequest, "The store has a download '\(name)' with another destination.")
+            }
+            return try client.resumeDownload(data, request: request, store: keeper)
         }
-        return try client.resumeDownload(data, request: request, store: keeper)
     }
 
     /// Prepares the transfer of an entry, which is locked until the transfer has ended, or until the returned object is
@@ -97,12 +105,14 @@ extension TransferStore {
     ///   `sourceChanged` and `storageUnusable`. The entry is kept.
     public func resume(
         _ entry: Entry, from source: (any UploadSource)? = nil, request: TransferRequest? = nil
-    ) throws(TransferError) -> any Transfer {
-        let keeper = try lock(entry)
-        let data = try loaded(entry, keeper)
-        return switch data.kind {
-        case .upload: try client.resumeUpload(data, from: source, request: request, store: keeper)
-        case .download: try client.resumeDownload(data, request: request, store: keeper)
+    ) async throws(TransferError) -> any Transfer {
+        try await BlockingWork.run { () throws(TransferError) -> any Transfer in
+            let keeper = try lock(entry)
+            let data = try loaded(entry, keeper)
+            return switch data.kind {
+            case .upload: try client.resumeUpload(data, from: source, request: request, store: keeper)
+            case .download: try client.resumeDownload(data, request: request, store: keeper)
+            }
         }
     }
 
@@ -118,17 +128,20 @@ extension TransferStore {
     ///   no longer exists, or the error of the deletion. The entry is kept.
     @discardableResult
     public func discard(_ entry: Entry, request: TransferRequest? = nil) async throws(TransferError) -> Bool {
-        let keeper = try lock(entry)
-        let data: ResumeData
-        do throws(TransferError) {
-            data = try loaded(entry, keeper)
-        } catch {
-            guard error.code == .resumeDataInvalid else { throw error }
-            keeper.remove()
-            return false
+        let (keeper, data) = try await BlockingWork.run { () throws(TransferError) -> (EntryKeeper, ResumeData?) in
+            let keeper = try lock(entry)
+            do throws(TransferError) {
+                return (keeper, try loaded(entry, keeper))
+            } catch {
+                guard error.code == .resumeDataInvalid else { throw error }
+                keeper.remove()
+                return (keeper, nil)
+            }
         }
+        defer { keeper.release() }
+        guard let data else { return false }
         let isDeleted = try await client.discard(data, request: request)
-        keeper.remove()
+        await BlockingWork.run { keeper.remove() }
         return isDeleted
     }
 

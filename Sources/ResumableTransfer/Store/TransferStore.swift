@@ -13,28 +13,33 @@ import SystemCalls
 /// An entry is a file `NAME.state` in the directory, which only its owner can access. It contains the URI of an upload
 /// resource, with which the upload can be changed, but no credentials. While a transfer runs, the file `NAME.lock` is
 /// locked, so that one transfer at a time, in all processes, uses the entry.
-/// ``TransferClient/Configuration/checkpointed`` is not called for transfers of a store. Do not use the resume data of
+/// ``TransferClient/Configuration/onCheckpoint`` is not called for transfers of a store. Do not use the resume data of
 /// such a transfer elsewhere while it is in the store.
 ///
-/// A store is a value with an open directory. Several of them, also in different processes, can use one directory. All
-/// methods that are not `async` block until the disk has finished.
+/// A store is a value with an open directory. Several of them, also in different processes, can use one directory.
 public struct TransferStore: Sendable {
     /// The client that runs the transfers. Its storage directory has the partial files of downloads without a
     /// destination.
     public let client: TransferClient
     /// Called with the name of an entry and the error, whenever a checkpoint could not be saved. The transfer
     /// continues, and the earlier checkpoint is kept.
-    public var saveFailed: (@Sendable (_ name: String, _ error: TransferError) -> Void)?
+    public var onSaveFailure: (@Sendable (_ name: String, _ error: TransferError) -> Void)?
 
     let directory: PrivateDirectory
 
-    /// Opens a directory, and creates it with mode 0700 if it is missing.
+    /// Opens a directory, and creates it with mode 0700 if it is missing. This needs a few system calls and waits for
+    /// nothing else.
     /// - Parameters:
     ///   - path: an absolute path. The directory must belong to the user and not be writable by others. Use it for
     ///     nothing else.
     ///   - client: the client that runs the transfers.
     /// - Throws: ``TransferError`` with the code `storageUnusable`.
-    public init(directory path: FilePath, client: TransferClient) throws(TransferError) {
+    public init(directory path: String, client: TransferClient) throws(TransferError) {
+        try self.init(directory: FilePath(path), client: client)
+    }
+
+    /// The same, with a path whose bytes need not be UTF-8.
+    package init(directory path: FilePath, client: TransferClient) throws(TransferError) {
         do throws(StateError) {
             directory = try PrivateDirectory.create(path)
         } catch {
@@ -43,7 +48,8 @@ public struct TransferStore: Sendable {
         self.client = client
     }
 
-    /// Opens a directory, and creates it with mode 0700 if it is missing.
+    /// Opens a directory, and creates it with mode 0700 if it is missing. This needs a few system calls and waits for
+    /// nothing else.
     /// - Parameters:
     ///   - url: a file URL. The directory must belong to the user and not be writable by others. Use it for nothing
     ///     else.
@@ -54,12 +60,16 @@ public struct TransferStore: Sendable {
     }
 
     /// The entries of the store, sorted by their names: all transfers that can be resumed or are running, and the
-    /// entries that cannot be read. A transfer that has no checkpoint yet is not listed.
-    public func entries() -> [Entry] { directory.entries() }
+    /// entries that cannot be read. A transfer that has no checkpoint yet is not listed. Other processes may run transfers
+    /// of the store meanwhile: their locks do not delay the list.
+    public func entries() async -> [Entry] {
+        await BlockingWork.run { [directory] in directory.entries() }
+    }
 
     /// The entry with this name; `nil` if there is none.
-    public func entry(_ name: String) -> Entry? {
-        (try? Self.stem(of: name)).flatMap { directory.entry($0) }
+    public func entry(_ name: String) async -> Entry? {
+        guard let stem = try? Self.stem(of: name) else { return nil }
+        return await BlockingWork.run { [directory] in directory.entry(stem) }
     }
 
     // MARK: Names

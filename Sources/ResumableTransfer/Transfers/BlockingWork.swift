@@ -12,6 +12,13 @@ enum BlockingWork {
             return work()
         }
     }
+
+    /// The same for work that can fail.
+    static func run<Success: Sendable, Failure: Error>(
+        _ work: @escaping @Sendable () throws(Failure) -> Success
+    ) async throws(Failure) -> Success {
+        try await run { Result { () throws(Failure) in try work() } }.get()
+    }
 }
 
 /// A flag that requests work on another thread to stop.

@@ -4,6 +4,9 @@ import ResumableUpload
 /// Takes part in the exchanges of one transfer: it changes requests, receives responses, and decides about redirections
 /// and challenges. The driver calls it in order, in the task of the transfer.
 package protocol ExchangeHandler: Sendable {
+    /// The settings of the connections of this transfer; `nil`: those of the client.
+    var connection: ConnectionSettings? { get }
+
     /// Changes the fields of a request that is about to be sent, with the credentials of the caller in it. What is added
     /// here is never stored.
     func prepare(_ request: inout TransferRequest, for step: ClientRequest)
@@ -24,7 +27,20 @@ package protocol ExchangeHandler: Sendable {
     func challenged(by response: TransferResponse, to request: TransferRequest) async throws -> Bool
 
     /// Called when an exchange has ended.
-    func ended(_ metrics: RequestMetrics, of request: TransferRequest, _ response: TransferResponse?)
+    func ended(_ metrics: RequestMetrics)
+}
+
+/// The settings of connections in which the transfers of one client can differ.
+package struct ConnectionSettings: Sendable, Hashable {
+    /// The same as ``TransferClient/Configuration/stallTimeout``.
+    package var stallTimeout: Duration?
+    /// The same as ``TransferClient/Configuration/proxy``.
+    package var proxy: String?
+
+    package init(stallTimeout: Duration?, proxy: String?) {
+        self.stallTimeout = stallTimeout
+        self.proxy = proxy
+    }
 }
 
 /// What is done about a redirection.
@@ -38,6 +54,8 @@ package enum RedirectionDecision: Sendable, Hashable {
 }
 
 extension ExchangeHandler {
+    package var connection: ConnectionSettings? { nil }
+
     package func prepare(_ request: inout TransferRequest, for step: ClientRequest) {}
 
     package func received(_ response: TransferResponse, to request: TransferRequest) {}
@@ -50,5 +68,5 @@ extension ExchangeHandler {
         by response: TransferResponse, to request: TransferRequest
     ) async throws -> Bool { false }
 
-    package func ended(_ metrics: RequestMetrics, of request: TransferRequest, _ response: TransferResponse?) {}
+    package func ended(_ metrics: RequestMetrics) {}
 }

@@ -2,7 +2,7 @@ import Foundation
 
 /// An upload or a download.
 ///
-/// Nothing is sent before ``start()`` is called, the result is awaited or ``events`` is read.
+/// Nothing is sent before ``start()`` is called, the result is awaited or ``events()`` is called.
 public protocol Transfer<Success>: AnyObject, Sendable {
     /// The result of the transfer.
     associatedtype Success: Sendable
@@ -41,12 +41,12 @@ public protocol Transfer<Success>: AnyObject, Sendable {
     /// resumes it. After it has failed, it is the data of its error.
     var resumeData: ResumeData? { get }
 
-    /// A new stream of events. Reading this property starts the transfer. The stream begins with the current state of
-    /// the transfer and ends with `completed` or `failed`.
+    /// Starts the transfer, and returns a new stream of its events. The stream begins with the current state of the
+    /// transfer and ends with `completed` or `failed`.
     ///
     /// At most 1024 events wait for the reader. Of the `progress`, `received` and `checkpoint` events only the latest
     /// one waits. If there would be more than 1024 events, the oldest one is dropped.
-    var events: AsyncStream<TransferEvent> { get }
+    func events() -> AsyncStream<TransferEvent>
 
     /// The transferred bytes out of the total, the throughput and the remaining time. Canceling or pausing this object
     /// pauses the transfer.
@@ -96,8 +96,8 @@ extension DrivenTransfer {
     /// The data to resume the transfer with; `nil` if it cannot be resumed.
     public var resumeData: ResumeData? { control.resumeData }
 
-    /// A new stream of events. Reading this property starts the transfer.
-    public var events: AsyncStream<TransferEvent> {
+    /// Starts the transfer, and returns a new stream of its events.
+    public func events() -> AsyncStream<TransferEvent> {
         let stream = control.events.stream()
         start()
         return stream

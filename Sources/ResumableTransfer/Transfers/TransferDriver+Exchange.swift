@@ -20,7 +20,7 @@ extension TransferDriver {
         plan.handler?.prepare(&outgoing, for: request)
         observe(outgoing, request, to: uri)
         var transport = TransportRequest(
-            message: outgoing, content: request.content, stallTimeout: client.configuration.stallTimeout,
+            message: outgoing, content: request.content, stallTimeout: connection.stallTimeout,
             rateLimit: client.configuration.rateLimit, settings: settings(of: request, to: uri),
             receive: { _ in .abort })
         operation.complete(&transport, for: request)
@@ -35,8 +35,11 @@ extension TransferDriver {
                 by: { exchange.cancel() },
                 while: { (await follow(exchange, of: request, outgoing, from: uri), await exchange.result()) })
         }
-        note(result, of: request, outgoing, to: uri)
-        if !isAborted { try await consultHandler(about: &result, to: outgoing, request, from: uri) }
+        note(result, of: request, to: uri)
+        if !isAborted {
+            operation.credentialSource = try await credentialSource(after: result, to: outgoing, request, at: uri)
+            await consultHandler(aboutRedirectionIn: &result, to: request, from: uri)
+        }
         try await operation.ended(result, of: request, from: uri, isAborted: isAborted)
     }
 
@@ -82,7 +85,7 @@ extension TransferDriver {
                 }
             case .head(let head):
                 observe(head, from: uri)
-                plan.handler?.received(TransferResponse(status: head.status, fields: head.fields), to: sent)
+                plan.handler?.received(TransferResponse(head), to: sent)
                 await operation.handle(event, of: request, exchange)
             case .sent, .received: await operation.handle(event, of: request, exchange)
             }
@@ -93,24 +96,30 @@ extension TransferDriver {
     /// The settings of the connection for a request. Only the origin that the caller named gets the client certificate.
     private func settings(of request: ClientRequest, to uri: RequestURI) -> TransportSettings {
         let isOrigin = RequestURI(plan.request.uri)?.hasSameOrigin(as: uri) == true
-        return TransportSettings(client.configuration, carriesCredentials: request.carriesCredentials && isOrigin)
+        return TransportSettings(
+            client.configuration, proxy: connection.proxy,
+            carriesCredentials: request.carriesCredentials && isOrigin)
     }
 
-    private func note(
-        _ result: TransportResult, of request: ClientRequest, _ sent: TransferRequest, to uri: RequestURI
-    ) {
+    /// The settings of the connections of this transfer.
+    var connection: ConnectionSettings {
+        plan.handler?.connection
+            ?? ConnectionSettings(
+                stallTimeout: client.configuration.stallTimeout, proxy: client.configuration.proxy)
+    }
+
+    private func note(_ result: TransportResult, of request: ClientRequest, to uri: RequestURI) {
         guard var metrics = result.metrics else { return }
         metrics.transferID = plan.id
         metrics.uri = uri.description(hidingPath: request.isPathSecret)
         control.note(metrics)
-        plan.handler?.ended(
-            metrics, of: sent, result.head.map { TransferResponse(status: $0.status, fields: $0.fields) })
-        client.configuration.metricsCollected?(metrics)
+        plan.handler?.ended(metrics)
+        client.configuration.onMetrics?(metrics)
     }
 
     private func observe(_ message: TransferRequest, _ request: ClientRequest, to uri: RequestURI) {
         let shown = uri.description(hidingPath: request.isPathSecret)
-        client.configuration.observer?(
+        client.configuration.onMessage?(
             TransferRecord(.request(message.method, uri: shown), fields: message.fields.hidingSecrets(), of: plan.id))
         log.write(.debug, "A request is sent.", ["method": message.method.rawValue, "request": shown])
     }
@@ -119,7 +128,7 @@ extension TransferDriver {
         if !head.status.isInformational {
             log.write(.debug, "A response was received.", ["status": "\(head.status.rawValue)"])
         }
-        client.configuration.observer?(
+        client.configuration.onMessage?(
             TransferRecord(
                 .response(head.status, version: head.version), fields: operation.shownFields(of: head, from: uri),
                 of: plan.id))

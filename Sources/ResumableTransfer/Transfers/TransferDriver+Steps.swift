@@ -38,49 +38,4 @@ extension TransferDriver {
         case .success(.stop), .failure: return .zero
         }
     }
-
-    /// Gets new credentials after a 401.
-    func refreshCredentials() async throws(TransferError) {
-        if operation.hasOtherCredentials {
-            // The handler decides itself how often it tries.
-            return operation.credentialsRefreshed(isFresh: false)
-        }
-        guard let refresh = client.credentials, let response else {
-            throw TransferError(.internalFailure, "The credentials cannot be refreshed.")
-        }
-        guard let wait = refresh.join(rejected: credentials, response) else {
-            return operation.credentialsRefreshed(isFresh: false)
-        }
-        let outcome: CredentialRefresh.Outcome?
-        if operation.isDeleting {
-            // A stop was requested before, so only this timeout ends the wait.
-            let timeout = Task {
-                try await Task.sleep(for: .seconds(30))
-                wait.leave()
-            }
-            outcome = await wait.outcome()
-            timeout.cancel()
-        } else {
-            outcome = await control.interruptible(by: { wait.leave() }, while: { await wait.outcome() })
-        }
-        switch outcome {
-        case .success?:
-            log.write(.notice, "The credentials were refreshed.")
-            operation.credentialsRefreshed(isFresh: true)
-        case nil where !operation.isDeleting: return
-        case .failure(let failure)?: throw refreshError(failure)
-        case nil: throw refreshError(nil)
-        }
-    }
-
-    /// Whether a 401 response to `request` causes a refresh: only if the request has the caller's credentials.
-    func canRefreshCredentials(for request: ClientRequest, to uri: RequestURI) -> Bool {
-        guard client.credentials != nil, request.carriesCredentials else { return false }
-        return RequestURI(plan.request.uri)?.hasSameOrigin(as: uri) == true
-    }
-
-    private func refreshError(_ failure: (any Error)?) -> TransferError {
-        TransferError(
-            .authorizationFailed, "The credentials could not be refreshed.", response: response, underlying: failure)
-    }
 }

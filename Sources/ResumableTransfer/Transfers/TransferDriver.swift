@@ -16,9 +16,9 @@ final class TransferDriver<Operation: TransferOperation> {
     /// The right to run the transfer, from its first checkpoint or its resumption until its end.
     private var claim: TicketClaim?
     /// The last checkpoint that was saved and reported as an event.
-    private var handedOut: Operation.Checkpoint?
+    private var lastSaved: Operation.Checkpoint?
     /// The time at which that checkpoint was saved, in monotonic nanoseconds.
-    private var handedOutAt: Int64 = 0
+    private var lastSavedAt: Int64 = 0
     /// The last checkpoint that callers can read.
     private var kept: Operation.Checkpoint?
     /// The position of an upload when its checkpoint was saved last, and the time of that in monotonic nanoseconds.
@@ -123,21 +123,21 @@ final class TransferDriver<Operation: TransferOperation> {
     /// - Parameter isDue: whether the checkpoint is saved in any case.
     func keepCheckpoint(isDue: Bool = false) async {
         guard let checkpoint = operation.checkpoint else {
-            handedOut = nil
+            lastSaved = nil
             kept = nil
             return control.keep(nil)
         }
         let now = SystemClock.monotonicNanoseconds()
-        let shouldHandOut = isDue || handedOut.map { checkpoint.supersedes($0, age: now - handedOutAt) } ?? true
+        let shouldSave = isDue || lastSaved.map { checkpoint.supersedes($0, age: now - lastSavedAt) } ?? true
         let position = operation.sentPosition
         let hasMoved = position.map { $0 > saved.position && now - saved.time >= saveInterval } ?? false
-        guard shouldHandOut || hasMoved || checkpoint != kept else { return }
+        guard shouldSave || hasMoved || checkpoint != kept else { return }
         kept = checkpoint
         let data = plan.data(of: checkpoint)
         control.keep(data)
-        if shouldHandOut {
-            handedOut = checkpoint
-            handedOutAt = now
+        if shouldSave {
+            lastSaved = checkpoint
+            lastSavedAt = now
             await claimCheckpoint()
             guard let data else { return }
             await save(data)
@@ -166,16 +166,16 @@ final class TransferDriver<Operation: TransferOperation> {
         if let store = plan.store {
             await store.save(data, sent: position)
         } else {
-            await client.configuration.checkpointed?(data)
+            await client.configuration.onCheckpoint?(data)
         }
     }
 
     /// Whether `checkpoint` is the last one that was saved and reported as an event.
-    func hasHandedOut(_ checkpoint: Operation.Checkpoint?) -> Bool { handedOut == checkpoint }
+    func isLastSaved(_ checkpoint: Operation.Checkpoint?) -> Bool { lastSaved == checkpoint }
 
     /// Prevents other transfers from resuming a checkpoint of this transfer while it runs, if checkpoints are saved.
     private func claimCheckpoint() async {
-        guard claim == nil, operation.createsTicketFile, plan.store == nil, client.configuration.checkpointed != nil
+        guard claim == nil, operation.createsTicketFile, plan.store == nil, client.configuration.onCheckpoint != nil
         else { return }
         claim = try? await client.claim(plan.id, generation: plan.generation, hasTicket: false, createsFile: true)
     }

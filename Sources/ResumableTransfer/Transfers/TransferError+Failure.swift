@@ -4,12 +4,12 @@ import ResumableUpload
 extension TransferError {
     /// Converts a failure of the transport.
     /// - Parameter uri: the URI of the request.
-    init(_ failure: TransportFailure, asking uri: RequestURI) {
+    init(_ failure: TransportFailure, requestURI uri: RequestURI) {
         switch failure {
         case .resolve: self.init(.hostNotFound, "The address of the host \(uri.host) could not be found.")
         case .connect(let peer, let reason):
             self.init(.cannotConnect, "\(peer ?? uri.authority) could not be reached: \(reason).")
-        case .proxy(let failure): self.init(failure, asking: uri)
+        case .proxy(let failure): self.init(failure, requestURI: uri)
         case .tls(let text):
             self.init(.insecureConnection, "A secure connection could not be made.", underlying: CurlError(text))
         case .connectionLost(_, let text):
@@ -29,7 +29,7 @@ extension TransferError {
         }
     }
 
-    private init(_ failure: ProxyFailure, asking uri: RequestURI) {
+    private init(_ failure: ProxyFailure, requestURI uri: RequestURI) {
         switch failure {
         case .unusable:
             self.init(
@@ -77,6 +77,13 @@ extension TransferError {
     }
 }
 
+extension TransferError.Code {
+    /// The code for a response with this status, after which the same request is not sent again.
+    package init(rejection status: Status) {
+        self = status.isUnauthorized ? .unauthorized : status == .preconditionFailed ? .preconditionFailed : .refused
+    }
+}
+
 extension TransferDriver {
     /// The error that events report for an interruption.
     func error(of interruption: ClientInterruption) -> TransferError {
@@ -107,7 +114,8 @@ extension TransferDriver {
         switch failure {
         case .refused(let status):
             TransferError(
-                .refused, "The server refused the \(Operation.noun) (\(status)).", status: status, response: response)
+                TransferError.Code(rejection: status), "The server refused the \(Operation.noun) (\(status)).",
+                status: status, response: response)
         case .unauthorized(let status):
             TransferError(
                 .unauthorized,

@@ -5,6 +5,9 @@ import SystemCalls
 /// The reason why a transfer failed or was interrupted.
 public struct TransferError: Error, Sendable {
     /// The stable code of the error; the same in events, logs and the command line's output.
+    #if hasAttribute(nonexhaustive)
+        @nonexhaustive
+    #endif
     public enum Code: String, Sendable, Hashable, CaseIterable {
         /// Paused by ``Transfer/pause()``, by its progress object or by canceling the task that awaited it.
         case paused
@@ -36,6 +39,8 @@ public struct TransferError: Error, Sendable {
 
         /// The server rejected the request with a status that does not change if the request is sent again.
         case refused
+        /// A condition of the request, such as `If-Match` or `If-None-Match: *`, is not fulfilled (412).
+        case preconditionFailed = "precondition-failed"
         /// The server or the proxy requires other credentials (401, 403 or 407).
         case unauthorized
         /// The upload no longer exists on the server, or its lifetime has passed.
@@ -174,7 +179,8 @@ extension TransferError {
         case .connectionLost: -1005
         case .tooManyRedirects: -1007
         case .insecureRedirect, .locationUnusable: -1010
-        case .serverUnavailable, .unexpectedResponse, .offsetConflict, .refused, .offsetLost, .offsetImpossible,
+        case .serverUnavailable, .unexpectedResponse, .offsetConflict, .refused, .preconditionFailed, .offsetLost,
+            .offsetImpossible,
             .locationChanged,
             .resumptionUnsupported, .protocolViolation:
             -1011

@@ -1,6 +1,9 @@
 import HTTPSemantics
 
 /// An event of a transfer. The last one is `completed` or `failed`.
+#if hasAttribute(nonexhaustive)
+    @nonexhaustive
+#endif
 public enum TransferEvent: Sendable {
     /// The transfer waits for its turn, because ``TransferClient/Configuration/maximumTransfers`` other transfers run.
     case waiting
@@ -20,7 +23,7 @@ public enum TransferEvent: Sendable {
     /// The transfer continues at this position, in bytes.
     case resumed(at: Int64)
     /// The data to resume the transfer has changed. This event is sent after
-    /// ``TransferClient/Configuration/checkpointed`` has returned. The data has no ticket: the caller ensures
+    /// ``TransferClient/Configuration/onCheckpoint`` has returned. The data has no ticket: the caller ensures
     /// that at most one transfer at a time resumes it.
     case checkpoint(ResumeData)
     /// The transfer has succeeded.

@@ -2,7 +2,7 @@ import HTTPSemantics
 import ResumableUpload
 import SystemCalls
 
-/// A line for the log of the program, for ``TransferClient/Configuration/log``.
+/// A line for the log of the program, for ``TransferClient/Configuration/onLogEntry``.
 ///
 /// It contains no credentials, no fields of messages, no queries of URIs and no URI of an upload resource.
 public struct TransferLogEntry: Sendable, Hashable {
@@ -54,7 +54,7 @@ struct TransferLog: Sendable {
     private let metadata: [String: String]
 
     init<Operation>(_ configuration: TransferClient.Configuration, _ plan: TransferPlan<Operation>) {
-        sink = configuration.log
+        sink = configuration.onLogEntry
         level = configuration.logLevel
         metadata =
             sink == nil

@@ -44,8 +44,9 @@ protocol TransferOperation: AnyObject {
     /// The number of failed attempts since the last progress.
     var attempts: Int { get }
 
-    /// Whether the handler has other credentials than those of the current request, to which the response is 401 or 407.
-    var hasOtherCredentials: Bool { get set }
+    /// The source of other credentials than those of the current request, to which the response is 401 or 407; `nil` if
+    /// there is none.
+    var credentialSource: CredentialRenewal.Source? { get set }
 
     /// Whether the operation follows a redirection with this status.
     func follows(_ status: Status, to request: ClientRequest) -> Bool
@@ -53,7 +54,7 @@ protocol TransferOperation: AnyObject {
     /// Makes the redirection, of which the operation receives no location, the final response.
     func declineRedirection()
 
-    /// Continues after the credentials were refreshed.
+    /// Continues with other credentials.
     /// - Parameter isFresh: false if newer credentials than those of the last request already existed.
     func credentialsRefreshed(isFresh: Bool)
 

@@ -18,7 +18,7 @@ struct TransferPlan<Operation: TransferOperation>: Sendable {
     let hasTicket: Bool
     /// The checkpoint in the resume data; `nil` for a new transfer.
     let resumed: Operation.Checkpoint?
-    /// Saves the checkpoints of this transfer. If it is `nil`, ``TransferClient/Configuration/checkpointed`` saves
+    /// Saves the checkpoints of this transfer. If it is `nil`, ``TransferClient/Configuration/onCheckpoint`` saves
     /// them. A transfer with a store has no tickets: the store ensures that only one transfer at a time uses its data.
     var store: (any CheckpointStore)?
     /// Takes part in the exchanges of this transfer.

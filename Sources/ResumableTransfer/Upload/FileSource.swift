@@ -16,8 +16,8 @@ protocol RecognizableSource: UploadSource {
 public struct FileSource: UploadSource {
     /// The file's absolute path without symbolic links.
     public var path: String { file.repairedText }
-    /// The file's absolute path without symbolic links. Its bytes need not be UTF-8.
-    public let file: FilePath
+    /// The path ``path`` as bytes, which need not be UTF-8.
+    package let file: FilePath
     private let descriptor: FileDescriptor
     /// The attributes that the file had when it was opened.
     package let status: FileStatus
@@ -40,7 +40,7 @@ public struct FileSource: UploadSource {
     /// Opens a file for reading. A symbolic link is followed only at this time.
     /// - Parameter path: a path whose bytes need not be UTF-8.
     /// - Throws: `noSuchSource` or `sourceUnavailable`, as ``init(path:)``.
-    public init(_ path: FilePath) throws(TransferError) {
+    package init(_ path: FilePath) throws(TransferError) {
         let status: FileStatus
         let resolved: FilePath
         do throws(Errno) {

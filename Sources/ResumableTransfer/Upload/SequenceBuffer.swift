@@ -39,13 +39,13 @@ final class SequenceBuffer: Sendable {
         var hasRoom: Bool { ending != nil || end - max(wanted, released) < SequenceBuffer.window }
 
         /// The reader, if its byte exists or the sequence has ended.
-        mutating func takeReader() -> (@Sendable () -> Void)? {
+        mutating func removeReadyReader() -> (@Sendable () -> Void)? {
             guard let reader, ending != nil || reader.offset < end else { return nil }
             self.reader = nil
             return reader.wake
         }
 
-        mutating func takeWriter() -> CheckedContinuation<Void, Never>? {
+        mutating func removeReadyWriter() -> CheckedContinuation<Void, Never>? {
             guard hasRoom else { return nil }
             defer { writer = nil }
             return writer
@@ -93,7 +93,7 @@ final class SequenceBuffer: Sendable {
         if end + Int64(bytes.count) > released { try file.write(bytes, at: end) }
         let (wake, hasRoom) = state.withLock { state in
             state.end = end + Int64(bytes.count)
-            return (state.takeReader(), state.hasRoom)
+            return (state.removeReadyReader(), state.hasRoom)
         }
         wake?()
         return hasRoom
@@ -110,7 +110,7 @@ final class SequenceBuffer: Sendable {
             let isFull = state.pending.count >= Self.portion
             if isFull { try state.flush() }
             guard !isFull, let reader = state.reader, reader.offset < state.end else {
-                return (isFull ? state.takeReader() : nil, false, state.hasRoom)
+                return (isFull ? state.removeReadyReader() : nil, false, state.hasRoom)
             }
             defer { state.isReaderDelayed = true }
             return (nil, !state.isReaderDelayed, state.hasRoom)
@@ -126,7 +126,7 @@ final class SequenceBuffer: Sendable {
             try? await Task.sleep(for: Self.portionDelay)
             let wake = self?.state.withLock { state in
                 state.isReaderDelayed = false
-                return state.takeReader()
+                return state.removeReadyReader()
             }
             wake?()
         }
@@ -156,7 +156,7 @@ final class SequenceBuffer: Sendable {
     func end(_ error: (any Error)? = nil) {
         let (wake, writer) = state.withLock { state in
             if state.ending == nil { state.ending = error.map { .failed($0) } ?? .complete }
-            return (state.takeReader(), state.takeWriter())
+            return (state.removeReadyReader(), state.removeReadyWriter())
         }
         wake?()
         writer?.resume()
@@ -170,7 +170,7 @@ final class SequenceBuffer: Sendable {
     ) throws(SourceError) -> Int? {
         let (readable, writer) = try state.withLock { state throws(SourceError) in
             let readable = try prepare(&state, bytes.count, at: offset, wake)
-            return (readable, state.takeWriter())
+            return (readable, state.removeReadyWriter())
         }
         writer?.resume()
         guard let (file, count) = readable else { return nil }
@@ -213,7 +213,7 @@ final class SequenceBuffer: Sendable {
             state.wanted = max(state.wanted, offset)
             let isReadable = state.ending != nil || offset < state.end
             if !isReadable { state.reader = (offset, wake) }
-            return (isReadable, state.takeWriter())
+            return (isReadable, state.removeReadyWriter())
         }
         writer?.resume()
         return isReadable
@@ -226,7 +226,7 @@ final class SequenceBuffer: Sendable {
             let stored = min(state.released, state.end - Int64(state.pending.count))
             let range = state.freed..<max(state.freed, stored / Self.releasedPortion * Self.releasedPortion)
             state.freed = range.upperBound
-            return (state.file, range, state.takeWriter())
+            return (state.file, range, state.removeReadyWriter())
         }
         writer?.resume()
         guard !range.isEmpty else { return }

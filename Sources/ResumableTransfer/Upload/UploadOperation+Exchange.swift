@@ -26,7 +26,6 @@ extension UploadOperation {
     func willSend(_ request: ClientRequest, to uri: RequestURI) {
         lastURI = uri
         isAnnounced = false
-        machine.canRefreshCredentials = driver.canRefreshCredentials(for: request, to: uri)
         if request.kind == .append {
             let start = request.content.hasBytes ? request.content.start : machine.acknowledged
             // This event is also sent if the server refused the offset and reported another one.
@@ -42,10 +41,10 @@ extension UploadOperation {
     func complete(_ transport: inout TransportRequest, for request: ClientRequest) {
         let configuration = driver.client.configuration
         transport.source = source
-        transport.gate = awaitsInterim(request) ? configuration.gate : nil
+        transport.gate = awaitsInterim(request) ? configuration.interimResponseTimeout : nil
         if isDeleting {
             // The caller waits for the deletion, so the timeout is at most 30 seconds.
-            transport.stallTimeout = min(configuration.stallTimeout ?? .seconds(30), .seconds(30))
+            transport.stallTimeout = min(driver.connection.stallTimeout ?? .seconds(30), .seconds(30))
         }
         transport.receive = { .answer($0) }
     }
@@ -104,7 +103,7 @@ extension UploadOperation {
     ) {
         if request.content.hasBytes { position = request.content.start + result.sent }
         if let head = result.head, !isAborted {
-            driver.response = TransferResponse(status: head.status, fields: head.fields, content: result.content)
+            driver.response = TransferResponse(head, content: result.content)
             driver.lastFailure = nil
             return machine.responded(
                 head, sent: result.sent, sourceEnded: result.sourceEnded,
@@ -112,7 +111,7 @@ extension UploadOperation {
                 now: SystemClock.realtimeSeconds())
         }
         let failure = result.failure ?? .connectionLost(code: 0, message: "no response")
-        driver.lastFailure = isAborted ? nil : TransferError(failure, asking: uri)
+        driver.lastFailure = isAborted ? nil : TransferError(failure, requestURI: uri)
         if case .sourceFailed(let offset, let error) = failure {
             sourceError = error
             return machine.sourceFailed(at: offset)

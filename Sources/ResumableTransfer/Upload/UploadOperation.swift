@@ -91,8 +91,10 @@ final class UploadOperation: TransferOperation {
         let method = plan.request.method == .get ? Method.post : plan.request.method
         let intent = UploadIntent(
             dialect: configuration.dialect, style: style(for: plan, client), method: method, length: total(of: plan),
-            maximumContent: [configuration.maximumContent, target.flatMap { client.servers.maximumAppend($0) }]
-                .compactMap { $0 }.min(), fields: fields,
+            maximumRequestContentLength: [
+                configuration.maximumRequestContentLength, target.flatMap { client.servers.maximumAppend($0) },
+            ]
+            .compactMap { $0 }.min(), fields: fields,
             allowsOtherOrigin: configuration.allowsOtherOrigin)
         let random: @Sendable () -> Double = { Double.random(in: 0..<1) }
         guard let resumed = plan.resumed else {
@@ -116,9 +118,9 @@ final class UploadOperation: TransferOperation {
 
     var attempts: Int { machine.attempts }
 
-    var hasOtherCredentials: Bool {
-        get { machine.hasOtherCredentials }
-        set { machine.hasOtherCredentials = newValue }
+    var credentialSource: CredentialRenewal.Source? {
+        get { machine.credentials.source }
+        set { machine.credentials.source = newValue }
     }
 
     func follows(_ status: Status, to request: ClientRequest) -> Bool { machine.follows(status, to: request) }
@@ -180,7 +182,7 @@ final class UploadOperation: TransferOperation {
     static func rejection(of result: UploadResult) -> TransferError? {
         guard let status = result.status, status.isClientError || status.isServerError else { return nil }
         return TransferError(
-            status.isUnauthorized ? .unauthorized : .refused,
+            TransferError.Code(rejection: status),
             "The server rejected the upload (\(status)).",
             response: TransferResponse(status: status, fields: result.fields, content: result.content))
     }

@@ -1,6 +1,7 @@
 import Foundation
 import FoundationNetworking
 import HTTPSemantics
+import ResumableTransfer
 
 /// Sends and stores the cookies of one task, as the configuration and the request say.
 ///
@@ -71,7 +72,7 @@ extension HTTPCookie {
     fileprivate func belongs(to url: URL, now: Date) -> Bool {
         if isSecure, url.scheme?.lowercased() != "https" { return false }
         if let expiresDate, expiresDate <= now { return false }
-        if let portList, !portList.isEmpty, !portList.contains(where: { $0.intValue == url.effectivePort }) {
+        if let portList, !portList.isEmpty, !portList.contains(where: { $0.intValue == RequestURI(url)?.port }) {
             return false
         }
         let requested = url.cookiePath
@@ -141,7 +142,4 @@ extension URL {
         guard let slash = path.lastIndex(of: "/"), slash != path.startIndex else { return "/" }
         return String(path[..<slash])
     }
-
-    /// The port of the URL, or that of its scheme.
-    var effectivePort: Int { port ?? (scheme?.lowercased() == "https" ? 443 : 80) }
 }

@@ -41,7 +41,7 @@ extension ResumableURLSession {
         var context = request.transferRequest.map { TaskContext(request: $0, original: request) }
         if case .data(let data) = body { context?.content = data }
         let task = UploadTask(
-            makeCore(request), client: client(for: request), storages: settings.storages, context: context, body: body,
+            makeCore(request), client: client, storages: settings.storages, context: context, body: body,
             recipient: recipient)
         registry.add(task)
         return task
@@ -52,7 +52,7 @@ extension ResumableURLSession {
     ) -> URLSessionUploadTask {
         let resumption = Resumption(data, kind: .upload, request: request)
         let task = UploadTask(
-            makeCore(resumption), client: client(for: resumption.request), storages: settings.storages,
+            makeCore(resumption), client: client, storages: settings.storages,
             context: resumption.context, body: nil,
             recipient: recipient)
         registry.add(task)
@@ -61,7 +61,7 @@ extension ResumableURLSession {
 
     func makeDownloadTask(_ request: URLRequest, _ recipient: DownloadTask.Recipient) -> URLSessionDownloadTask {
         let task = DownloadTask(
-            makeCore(request), client: client(for: request), storages: settings.storages,
+            makeCore(request), client: client, storages: settings.storages,
             context: request.transferRequest.map { TaskContext(request: $0, original: request) }, isResumed: false,
             recipient: recipient)
         registry.add(task)
@@ -73,28 +73,25 @@ extension ResumableURLSession {
     ) -> URLSessionDownloadTask {
         let resumption = Resumption(data, kind: .download, request: request)
         let task = DownloadTask(
-            makeCore(resumption), client: client(for: resumption.request), storages: settings.storages,
+            makeCore(resumption), client: client, storages: settings.storages,
             context: resumption.context,
             isResumed: true, recipient: recipient)
         registry.add(task)
         return task
     }
 
-    private func client(for request: URLRequest?) -> TransferClient {
-        clients.client(for: settings.choice(for: request))
-    }
-
     private func makeCore(_ request: URLRequest) -> TaskCore {
         TaskCore(
             identifier: registry.makeIdentifier(), session: self, request: request,
-            refusal: invalidation ?? protocolRefusal(of: request), credentials: settings.storages.credentials)
+            refusal: invalidation ?? protocolRefusal(of: request), credentials: settings.storages.credentials,
+            connection: settings.connection(for: request))
     }
 
     private func makeCore(_ resumption: Resumption) -> TaskCore {
         TaskCore(
             identifier: registry.makeIdentifier(), session: self, request: resumption.request, data: resumption.data,
             refusal: invalidation ?? resumption.refusal ?? protocolRefusal(of: resumption.request),
-            credentials: settings.storages.credentials)
+            credentials: settings.storages.credentials, connection: settings.connection(for: resumption.request))
     }
 
     private var invalidation: TransferError? {

@@ -14,7 +14,7 @@ public final class ResumableURLSession: URLSession, @unchecked Sendable {
     // These properties are immutable or have their own locks. The superclass protects its own properties.
     let registry = TaskRegistry()
     let settings: TransferSettings
-    let clients: TransferClients
+    let client: TransferClient
 
     /// Creates a session without a delegate.
     public override convenience init(configuration: URLSessionConfiguration) {
@@ -42,7 +42,7 @@ public final class ResumableURLSession: URLSession, @unchecked Sendable {
         delegateQueue queue: OperationQueue?, transfers: TransferClient.Configuration
     ) {
         settings = TransferSettings(configuration, transfers: transfers)
-        clients = TransferClients(settings.transfers)
+        client = TransferClient(settings.transfers)
         super.init(configuration: configuration, delegate: delegate, delegateQueue: queue)
     }
 
@@ -140,17 +140,17 @@ public final class ResumableURLSession: URLSession, @unchecked Sendable {
 
     public override func finishTasksAndInvalidate() {
         guard self !== Self.sharedSession else { return }
-        registry.close { [clients] in
+        registry.close { [client] in
             super.finishTasksAndInvalidate()
-            Task { await clients.shutDown() }
+            Task { await client.shutDown() }
         }
     }
 
     public override func invalidateAndCancel() {
         guard self !== Self.sharedSession else { return }
-        let isFirst = registry.close { [clients] in
+        let isFirst = registry.close { [client] in
             super.invalidateAndCancel()
-            Task { await clients.shutDown() }
+            Task { await client.shutDown() }
         }
         // After finishTasksAndInvalidate() the session becomes invalid when its last task has ended, so all tasks are
         // canceled.

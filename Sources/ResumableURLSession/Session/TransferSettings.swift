@@ -27,9 +27,10 @@ struct TransferSettings: Sendable {
         self.transfers = transfers
     }
 
-    func choice(for request: URLRequest?) -> TransferClients.Choice {
+    /// The settings of the connections for the transfer of a request.
+    func connection(for request: URLRequest?) -> ConnectionSettings {
         let scheme = request?.url?.scheme?.lowercased() ?? "http"
-        return TransferClients.Choice(
+        return ConnectionSettings(
             stallTimeout: stallTimeout(request?.timeoutInterval ?? Self.defaultTimeout),
             proxy: proxies[scheme] ?? transfers.proxy)
     }
@@ -71,47 +72,8 @@ struct TransferSettings: Sendable {
         // As in Apple's session, no other request precedes that of the application.
         configuration.creation = .optimistic
         configuration.retry.delays = [.zero, .milliseconds(500), .seconds(1), .seconds(2), .seconds(4), .seconds(8)]
-        configuration.retry.triesWithoutProgress = 6
+        configuration.retry.maximumRetriesWithoutProgress = 6
         configuration.retry.maximumRetryAfter = .seconds(30)
         return configuration
-    }
-}
-
-/// The clients of a session. All transfers of a client have the same timeout and proxy. A request can have others, so
-/// there is one client for each choice.
-final class TransferClients: Sendable {
-    /// The settings of a client that depend on the request.
-    struct Choice: Sendable, Hashable {
-        var stallTimeout: Duration?
-        var proxy: String?
-    }
-
-    private let configuration: TransferClient.Configuration
-    private let clients = Monitor<[Choice: TransferClient]>([:])
-
-    init(_ configuration: TransferClient.Configuration) {
-        self.configuration = configuration
-    }
-
-    func client(for choice: Choice) -> TransferClient {
-        clients.withLock { clients in
-            if let client = clients[choice] { return client }
-            var configuration = configuration
-            configuration.stallTimeout = choice.stallTimeout
-            configuration.proxy = choice.proxy
-            let client = TransferClient(configuration)
-            clients[choice] = client
-            return client
-        }
-    }
-
-    func shutDown() async {
-        let all = clients.withLock { clients in
-            defer { clients = [:] }
-            return Array(clients.values)
-        }
-        await withTaskGroup { group in
-            for client in all { group.addTask { await client.shutDown() } }
-        }
     }
 }

@@ -36,9 +36,8 @@ final class TaskCore: Sendable {
         /// The change of the delegate at the last redirection.
         var redirection: RedirectionChange?
         var hasDeclinedRedirection = false
-        var redirectCount = 0
-        /// The metrics of the last ``TaskCore/maxTransactions`` requests.
-        var transactions: [URLSessionTaskTransactionMetrics] = []
+        /// The metrics of the last ``TaskCore/maxMetrics`` requests.
+        var metrics: [RequestMetrics] = []
         var expectedToSend: Int64 = NSURLSessionTransferSizeUnknown
         var expectedToReceive: Int64 = NSURLSessionTransferSizeUnknown
     }
@@ -50,18 +49,21 @@ final class TaskCore: Sendable {
     /// The error of a task that cannot run at all.
     let refusal: TransferError?
     let credentials: CredentialAnswers
-    private let createdAt = Date()
+    /// The settings of the connections; `nil` for a task that cannot run.
+    let connection: ConnectionSettings?
     private let state: Monitor<State>
 
     init(
         identifier: Int, session: URLSession, request: URLRequest?, data: ResumeData? = nil,
-        refusal: TransferError? = nil, credentials: URLCredentialStorage? = nil
+        refusal: TransferError? = nil, credentials: URLCredentialStorage? = nil,
+        connection: ConnectionSettings? = nil
     ) {
         self.identifier = identifier
         self.session = session
         originalRequest = request
         self.refusal = refusal
         self.credentials = CredentialAnswers(credentials)
+        self.connection = connection
         var state = State()
         state.data = data
         self.state = Monitor(state)
@@ -83,7 +85,7 @@ final class TaskCore: Sendable {
 }
 
 extension TaskCore {
-    private static let maxTransactions = 1000
+    private static let maxMetrics = 1000
 
     /// The request after redirections.
     var currentRequest: URLRequest? { withLock { $0.currentRequest } ?? originalRequest }
@@ -106,18 +108,11 @@ extension TaskCore {
         }
     }
 
-    func note(_ transaction: URLSessionTaskTransactionMetrics) {
+    func note(_ metrics: RequestMetrics) {
         withLock { state in
-            if state.transactions.count >= Self.maxTransactions { state.transactions.removeFirst() }
-            state.transactions.append(transaction)
+            if state.metrics.count >= Self.maxMetrics { state.metrics.removeFirst() }
+            state.metrics.append(metrics)
         }
-    }
-
-    /// The metrics of the task until now.
-    var metrics: URLSessionTaskMetrics {
-        let (transactions, redirectCount) = withLock { ($0.transactions, $0.redirectCount) }
-        let interval = DateInterval(start: createdAt, end: max(createdAt, Date()))
-        return .of(transactions, during: interval, redirectCount: redirectCount)
     }
 }
 
@@ -133,7 +128,7 @@ enum InterruptionPolicy {
 
 /// A flag for which only the first call returns true.
 final class FirstCallFlag: Sendable {
-    private let isTaken = Atomic(false)
+    private let wasCalled = Atomic(false)
 
-    func isFirst() -> Bool { !isTaken.exchange(true, ordering: .relaxed) }
+    func isFirst() -> Bool { !wasCalled.exchange(true, ordering: .relaxed) }
 }

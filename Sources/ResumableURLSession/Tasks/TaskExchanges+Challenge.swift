@@ -117,9 +117,9 @@ private struct ProtectionSpaceKey: Hashable {
     /// Whether a request to this URL is received by the server, or by the proxy. A proxy does not see requests in its
     /// tunnels.
     func receivesRequest(to url: URL) -> Bool {
-        let requested = url.scheme?.lowercased()
-        if isProxy { return requested == "http" }
-        return scheme == requested && host == url.host?.lowercased() && port == url.effectivePort
+        guard let uri = RequestURI(url) else { return false }
+        if isProxy { return uri.scheme == "http" }
+        return scheme == uri.scheme && host == url.host?.lowercased() && port == uri.port
     }
 }
 
@@ -136,86 +136,22 @@ extension URLProtectionSpace {
     convenience init?(_ response: TransferResponse, from url: URL, proxy: URL?) {
         let isProxy = response.status == 407
         let values = response.fields.values(isProxy ? "Proxy-Authenticate" : "WWW-Authenticate")
-        guard let realm = BasicChallenge(values)?.realm, let host = url.host, let scheme = url.scheme else {
-            return nil
-        }
+        let challenges = AuthenticationChallenge.challenges(parsing: values)
+        // Some servers omit the realm, although it is required (RFC 7617 section 2).
+        guard let basic = challenges.first(where: { $0.scheme == "basic" }), let host = url.host,
+            let port = RequestURI(url)?.port, let scheme = url.scheme
+        else { return nil }
+        let realm = basic.parameters["realm"] ?? ""
         if isProxy {
-            guard let proxy, let host = proxy.host else { return nil }
+            guard let proxy, let host = proxy.host, let port = RequestURI(proxy)?.port else { return nil }
             self.init(
-                proxyHost: host, port: proxy.effectivePort, type: NSURLProtectionSpaceHTTPProxy, realm: realm,
+                proxyHost: host, port: port, type: NSURLProtectionSpaceHTTPProxy, realm: realm,
                 authenticationMethod: NSURLAuthenticationMethodHTTPBasic)
         } else {
             self.init(
-                host: host, port: url.effectivePort, protocol: scheme.lowercased(), realm: realm,
+                host: host, port: port, protocol: scheme.lowercased(), realm: realm,
                 authenticationMethod: NSURLAuthenticationMethodHTTPBasic)
         }
-    }
-}
-
-/// The challenge for Basic authentication in `WWW-Authenticate` or `Proxy-Authenticate` (RFC 9110 section 11.6.1).
-struct BasicChallenge: Equatable {
-    let realm: String
-
-    /// `nil` if the fields have no such challenge.
-    init?(_ values: [String]) {
-        for value in values {
-            for (scheme, parameters) in Self.challenges(in: value) where scheme.lowercased() == "basic" {
-                realm = parameters["realm"] ?? ""
-                return
-            }
-        }
-        return nil
-    }
-
-    /// Splits a value into schemes and their parameters.
-    private static func challenges(in value: String) -> [(scheme: String, parameters: [String: String])] {
-        var challenges: [(scheme: String, parameters: [String: String])] = []
-        for element in elements(of: value) {
-            var rest = Substring(element)
-            let word = rest.prefix { $0 != " " && $0 != "=" }
-            let after = rest.dropFirst(word.count).drop { $0 == " " }
-            if !after.hasPrefix("=") {
-                challenges.append((String(word), [:]))
-                rest = after
-            }
-            guard let equals = rest.firstIndex(of: "="), !challenges.isEmpty else { continue }
-            let name = rest[..<equals].trimmingCharacters(in: .whitespaces).lowercased()
-            let text = rest[rest.index(after: equals)...].trimmingCharacters(in: .whitespaces)
-            challenges[challenges.count - 1].parameters[name] = unquoted(text)
-        }
-        return challenges
-    }
-
-    /// Splits a value at the commas that are not in a quoted string.
-    private static func elements(of value: String) -> [String] {
-        var elements = [""]
-        var isQuoted = false
-        var isEscaped = false
-        for character in value {
-            if character == ",", !isQuoted {
-                elements.append("")
-                continue
-            }
-            if character == "\"", !isEscaped { isQuoted.toggle() }
-            isEscaped = character == "\\" && isQuoted && !isEscaped
-            elements[elements.count - 1].append(character)
-        }
-        return elements.map { $0.trimmingCharacters(in: .whitespaces) }.filter { !$0.isEmpty }
-    }
-
-    private static func unquoted(_ text: String) -> String {
-        guard text.hasPrefix("\""), text.hasSuffix("\""), text.count > 1 else { return text }
-        var result = ""
-        var isEscaped = false
-        for character in text.dropFirst().dropLast() {
-            if character == "\\", !isEscaped {
-                isEscaped = true
-                continue
-            }
-            isEscaped = false
-            result.append(character)
-        }
-        return result
     }
 }
 

@@ -19,18 +19,12 @@ extension TaskExchanges {
                 session, task: task, willPerformHTTPRedirection: redirection, newRequest: request,
                 completionHandler: answer)
         }
-        guard let answer else {
-            core.withLock { $0.redirectCount += 1 }
-            return .follow
-        }
+        guard let answer else { return .follow }
         guard let changed = answer, let url = changed.url else {
             core.withLock { $0.hasDeclinedRedirection = true }
             return .decline
         }
-        core.withLock { state in
-            state.redirectCount += 1
-            state.redirection = RedirectionChange(from: request, to: changed)
-        }
+        core.withLock { $0.redirection = RedirectionChange(from: request, to: changed) }
         // The answer of a delegate without the method is the same request.
         let isChanged = url != request.url || changed.allHTTPHeaderFields != request.allHTTPHeaderFields
         return isChanged ? .redirect(to: url.absoluteString) : .follow
@@ -65,16 +59,9 @@ struct RedirectionChange: Sendable {
     }
 
     func change(_ outgoing: inout TransferRequest, to url: URL) {
-        guard let target = request.url, url.hasSameOrigin(as: target) else { return }
+        guard let target = request.url.flatMap({ RequestURI($0) }), RequestURI(url)?.hasSameOrigin(as: target) == true
+        else { return }
         for name in removed { outgoing.fields.remove(name) }
         for (name, value) in set.sorted(by: { $0.key < $1.key }) { outgoing.fields.set(name, value) }
-    }
-}
-
-extension URL {
-    /// Whether both URLs have the same scheme, host and port.
-    func hasSameOrigin(as other: URL) -> Bool {
-        scheme?.lowercased() == other.scheme?.lowercased() && host?.lowercased() == other.host?.lowercased()
-            && effectivePort == other.effectivePort
     }
 }

@@ -5,11 +5,13 @@ import ResumableTransfer
 import ResumableUpload
 import SystemCalls
 
-/// Takes part in the exchanges of a task: it handles cookies, redirections, challenges and metrics as `URLSession` does.
+/// Takes part in the exchanges of a task: it handles cookies, redirections and challenges as `URLSession` does, and
+/// collects metrics.
 ///
 /// The transfer of a run owns it, so it is released with the run.
 final class TaskExchanges: ExchangeHandler {
     let task: any TransferTask
+    var connection: ConnectionSettings? { task.core.connection }
     let cookies: CookieRules
     let credentials: CredentialAnswers
 
@@ -33,13 +35,8 @@ final class TaskExchanges: ExchangeHandler {
         credentials.received(response, to: url)
     }
 
-    func ended(_ metrics: RequestMetrics, of request: TransferRequest, _ response: TransferResponse?) {
-        guard let sent = URLRequest(request) else { return }
-        let head = response.flatMap { HTTPURLResponse(status: $0.status, fields: $0.fields, url: sent.url) }
-        guard let transaction = URLSessionTaskTransactionMetrics.of(metrics, request: sent, response: head) else {
-            return
-        }
-        task.core.note(transaction)
+    func ended(_ metrics: RequestMetrics) {
+        task.core.note(metrics)
     }
 
     /// Asks the task's delegate on the delegate queue, and waits for its answer.

@@ -77,7 +77,7 @@ extension TransferTask {
     var exchanges: TaskExchanges? { storages.map { TaskExchanges(self, $0) } }
 
     /// The URL of the proxy; `nil` if the settings have none.
-    var proxy: URL? { client?.configuration.proxy.flatMap { URL(string: $0) } }
+    var proxy: URL? { core.connection?.proxy.flatMap { URL(string: $0) } }
 
     private func run() async {
         let beginning: (data: ResumeData?, isFirst: Bool)? = core.withLock { state in
@@ -107,7 +107,7 @@ extension TransferTask {
         case .pause: Task { _ = await transfer.pause() }
         case .endNow: return await transfer.cancel()
         }
-        for await event in transfer.events where !core.withLock({ $0.machine.isOver }) {
+        for await event in transfer.events() where !core.withLock({ $0.machine.isOver }) {
             if case .interrupted(let error, _) = event {
                 let canResume = transfer.resumeData != nil
                 if !InterruptionPolicy.tolerates(error, canResume: canResume) { abort(error) }

@@ -37,14 +37,8 @@ extension TransferTask {
     /// Reports the end to the delegate, on the delegate queue.
     func notifyCompletion(_ error: URLError?) {
         completed()
-        notifyMetrics()
         effectiveDelegate?.urlSession(core.session, task: self, didCompleteWithError: error)
         finished()
-    }
-
-    /// Reports the metrics to the delegate, on the delegate queue.
-    private func notifyMetrics() {
-        effectiveDelegate?.urlSession(core.session, task: self, didFinishCollecting: core.metrics)
     }
 
     /// Reports the end to the recipient.
@@ -58,13 +52,11 @@ extension TransferTask {
         case .handler(let handler):
             core.deliver {
                 self.completed()
-                self.notifyMetrics()
                 handler(content, response, error)
                 cleanUp()
                 self.finished()
             }
         case .inline(let handler):
-            if effectiveDelegate != nil { core.deliver { self.notifyMetrics() } }
             completed()
             finished()
             handler(content, response, error)

@@ -85,7 +85,10 @@ extension UploadTask {
         let response = error.response.flatMap {
             HTTPURLResponse(status: $0.status, fields: $0.fields, url: core.lastURL)
         }
-        let isAnswer = [.refused, .unauthorized, .tooLarge, .serverUnavailable, .digestMismatch].contains(error.code)
+        let answers: [TransferError.Code] = [
+            .refused, .preconditionFailed, .unauthorized, .tooLarge, .serverUnavailable, .digestMismatch,
+        ]
+        let isAnswer = answers.contains(error.code)
         if isAnswer, error.resumeData == nil, let response {
             let content = Data(error.response?.content ?? [])
             return (.success(TaskCompletion(response: response, content: content)), response)

@@ -1,19 +1,14 @@
 import HTTPSemantics
 
 extension ClientUpload {
-    /// Whether the upload continues with new credentials: the request is then made again. If the server has rejected
-    /// fresh credentials, another refresh would not help.
+    /// Whether the upload continues with other credentials: the request is then made again.
     func shouldRefreshCredentials(after head: ClientResponseHead) -> Bool {
-        let isPossible =
-            hasOtherCredentials
-            ? [401, 407].contains(head.status)
-            : head.status == .unauthorized && canRefreshCredentials && !hasFreshCredentials
-        return isPossible
+        credentials.isPossible(after: head.status)
             // The application's response to the complete upload is final.
             && (intent.style == .plain || intent.dialect.completeness(of: head.fields) != true)
     }
 
-    /// Requests new credentials. After that an upload with an upload resource retrieves its offset, so that no byte
+    /// Requests other credentials. After that an upload with an upload resource retrieves its offset, so that no byte
     /// that the server has is sent again.
     mutating func refreshCredentials(for request: ClientRequest) {
         let resumption = resumption
@@ -28,13 +23,11 @@ extension ClientUpload {
         phase = .refreshCredentials(following)
     }
 
-    /// Reports that the credentials were refreshed.
-    /// - Parameter isFresh: whether they were requested after the server had rejected those of the last request. False
-    ///   if newer credentials already existed: they may be old, too, so another refresh is allowed.
+    /// Reports that there are other credentials.
+    /// - Parameter isFresh: as for ``CredentialRenewal/noteRenewal(isFresh:)``.
     package mutating func credentialsRefreshed(isFresh: Bool) {
         guard case .refreshCredentials(let following) = phase else { return }
-        hasOtherCredentials = false
-        hasFreshCredentials = isFresh
+        credentials.noteRenewal(isFresh: isFresh)
         phase = following
     }
 }

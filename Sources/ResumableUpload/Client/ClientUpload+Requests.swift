@@ -1,7 +1,9 @@
 import HTTPSemantics
 
 extension ClientUpload {
-    var bound: ContentBound { ContentBound(own: intent.maximumContent, learned: learnedMax, limits: limits) }
+    var bound: ContentBound {
+        ContentBound(own: intent.maximumRequestContentLength, learned: learnedMax, limits: limits)
+    }
 
     // MARK: Requests
 

@@ -49,13 +49,8 @@ package struct ClientUpload: Sendable {
     var failure: ClientFailure?
     /// The number of retries since the last progress.
     package internal(set) var attempts = 0
-    /// Whether new credentials can be requested after a 401 to the current request.
-    package var canRefreshCredentials = false
-    /// Whether the caller has other credentials than those of the current request, to which the response is 401 or 407.
-    package var hasOtherCredentials = false
-    /// Whether the credentials are new since the last progress or retry. If the server does not accept them either, the
-    /// upload ends.
-    var hasFreshCredentials = false
+    /// Decides whether the upload continues with other credentials after a 401 or 407.
+    package var credentials = CredentialRenewal()
 
     var limits = UploadLimits()
     /// The maximum content of one request in bytes, derived from the sizes of rejected requests.
@@ -191,8 +186,8 @@ package struct ClientUpload: Sendable {
     /// - Parameter duration: the delay that the server requests; `nil`: that of the policy.
     mutating func tryAgain(_ phase: Phase, after duration: Duration? = nil, because reason: ClientInterruption) {
         attempts += 1
-        hasFreshCredentials = false
-        guard attempts <= retry.triesWithoutProgress else { return stop(.exhausted(lastReason: reason)) }
+        credentials.noteAttempt()
+        guard attempts <= retry.maximumRetriesWithoutProgress else { return stop(.exhausted(lastReason: reason)) }
         self.phase = phase
         let wait = retry.delay(before: attempts, random: random(), isRefused: reason.isRefusal)
         pendingWait = (duration ?? wait, reason)
@@ -204,7 +199,7 @@ package struct ClientUpload: Sendable {
         acknowledged = offset
         resumption?.acknowledged = offset
         attempts = 0
-        hasFreshCredentials = false
+        credentials.noteAttempt()
     }
 
     /// Continues at an offset that the server reported, or aborts the upload.
@@ -256,7 +251,7 @@ package struct ClientUpload: Sendable {
         }
         attempts += 1
         forgetUpload()
-        phase = attempts > retry.triesWithoutProgress ? .failed(.exhausted(lastReason: .expiry)) : .create
+        phase = attempts > retry.maximumRetriesWithoutProgress ? .failed(.exhausted(lastReason: .expiry)) : .create
     }
 
     mutating func forgetUpload() {

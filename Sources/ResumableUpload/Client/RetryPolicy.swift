@@ -7,7 +7,7 @@ public struct RetryPolicy: Sendable, Hashable {
     /// reconnect at the same time.
     public var delays: [Duration] = [0, 1, 2, 4, 8, 15, 30].map { .seconds($0) }
     /// The maximum number of retries without progress; progress resets the count.
-    public var triesWithoutProgress: Int = 8
+    public var maximumRetriesWithoutProgress: Int = 8
     /// The maximum delay that is accepted from `Retry-After`.
     public var maximumRetryAfter: Duration = .seconds(600)
 

@@ -10,8 +10,8 @@ extension ClientSettings {
         var configuration = TransferClient.Configuration()
         configuration.creation = isPlain ? .plain : isCareful ? .careful : .automatic
         configuration.dialect = dialect
-        configuration.maximumContent = appendSize
-        if let retries { configuration.retry.triesWithoutProgress = retries }
+        configuration.maximumRequestContentLength = appendSize
+        if let retries { configuration.retry.maximumRetriesWithoutProgress = retries }
         if let stallTimeout { configuration.stallTimeout = .seconds(stallTimeout) }
         configuration.rateLimit = rateLimit
         configuration.caPath = caFile
@@ -19,7 +19,7 @@ extension ClientSettings {
         // Tickets are not necessary, because the command locks its state file.
         configuration.issuesTickets = false
         if isVerbose, let report {
-            configuration.observer = { record in report.head(record) }
+            configuration.onMessage = { record in report.head(record) }
         }
         if let caFile, !ClientSettings.isReadable(caFile) {
             throw CommandFailure(.inputOutput, "cacert", "the certificates in \(caFile) cannot be read")

@@ -46,7 +46,8 @@ extension ExitStatus {
                 .timedOut,
                 .serverUnavailable, .unexpectedResponse, .inUse:
                 .tryAgain
-            case .insecureConnection, .offsetConflict, .refused, .gone, .tooLarge, .offsetLost, .offsetImpossible,
+            case .insecureConnection, .offsetConflict, .refused, .preconditionFailed, .gone, .tooLarge, .offsetLost,
+                .offsetImpossible,
                 .locationChanged, .locationUnusable, .digestMismatch, .resumptionUnsupported, .tooManyRedirects,
                 .insecureRedirect, .protocolViolation, .proxyRefused:
                 .unavailable

@@ -54,7 +54,7 @@ struct TransferRun: Sendable {
     /// - Returns: an error if this method ended the transfer because the host cannot be found; otherwise `nil`.
     private func listen(to transfer: any Transfer) async -> TransferError? {
         var failedLookups = 0
-        for await event in transfer.events {
+        for await event in transfer.events() {
             if case .interrupted(let error, _) = event, error.code == .hostNotFound, !isRetryCountChosen,
                 transfer.resumeData == nil
             {

@@ -58,11 +58,7 @@ struct StoreCrashTests {
         }
 
         func entries() throws -> [TransferStore.Entry] {
-            var configuration = TransferClient.Configuration()
-            configuration.storageDirectory = directory + "/storage"
-            return try TransferStore(
-                directory: FilePath(directory + "/store"), client: TransferClient(configuration)
-            ).entries()
+            try PrivateDirectory.create(FilePath(directory + "/store")).entries()
         }
 
         func content(_ name: String) -> [UInt8]? {

@@ -46,37 +46,37 @@ struct StoreRecipeTests {
     @Test(
         "one process at a time can run an entry; after a kill another process can run it",
         arguments: ["upload", "download"])
-    func secondProcess(kind: String) throws {
-        try withServer { server in
-            if kind == "download" { _ = try server.publish([UInt8](repeating: 7, count: 80_000_000), as: "f.bin") }
-            // The proxy holds the upload back. The program limits the rate of a download.
-            let proxy = try HoldingProxy(upstream: server.port, limit: kind == "upload" ? 300_000 : .max)
-            let workspace = try Workspace(
-                kind, "http://127.0.0.1:\(proxy.port)/files/" + (kind == "upload" ? "" : "f.bin"))
-            let first = try workspace.start()
-            let isSaved: Bool? = pollUntil(within: .seconds(60)) {
-                workspace.names("store").contains("file.bin.state") ? true : nil
-            }
-            #expect(isSaved == true, "\(first.errorOutput)")
-            let (ending, code) = try workspace.run()
-            #expect(ending == .exited(1) && code == "in-use\n", "\(ending) \(code)")
-            var configuration = TransferClient.Configuration()
-            configuration.storageDirectory = workspace.directory.path + "/storage"
-            let store = try TransferStore(
-                directory: FilePath(workspace.directory.path + "/store"), client: TransferClient(configuration))
-            let entry = try #require(store.entries().first)
-            #expect(entry.isRunning && entry.process == first.identifier)
-            do throws(TransferError) {
-                _ = try store.resume(entry)
-                Issue.record("resumed twice")
-            } catch {
-                #expect(error.code == .inUse && error.message.contains("\(first.identifier)"))
-            }
-            first.kill(SIGKILL)
-            _ = try first.awaitEnding()
-            #expect(store.entries().first?.isRunning == false)
-            #expect(try store.resume(entry).resumeData?.kind == entry.kind)
-            proxy.release()
+    func secondProcess(kind: String) async throws {
+        let server = try ServerProcess([])
+        defer { server.process.kill(SIGKILL) }
+        if kind == "download" { _ = try server.publish([UInt8](repeating: 7, count: 80_000_000), as: "f.bin") }
+        // The proxy holds the upload back. The program limits the rate of a download.
+        let proxy = try HoldingProxy(upstream: server.port, limit: kind == "upload" ? 300_000 : .max)
+        let workspace = try Workspace(
+            kind, "http://127.0.0.1:\(proxy.port)/files/" + (kind == "upload" ? "" : "f.bin"))
+        let first = try workspace.start()
+        let isSaved: Bool? = pollUntil(within: .seconds(60)) {
+            workspace.names("store").contains("file.bin.state") ? true : nil
         }
+        #expect(isSaved == true, "\(first.errorOutput)")
+        let (ending, code) = try workspace.run()
+        #expect(ending == .exited(1) && code == "in-use\n", "\(ending) \(code)")
+        var configuration = TransferClient.Configuration()
+        configuration.storageDirectory = workspace.directory.path + "/storage"
+        let store = try TransferStore(
+            directory: workspace.directory.path + "/store", client: TransferClient(configuration))
+        let entry = try #require(await store.entries().first)
+        #expect(entry.isRunning && entry.process == first.identifier)
+        do throws(TransferError) {
+            _ = try await store.resume(entry)
+            Issue.record("resumed twice")
+        } catch {
+            #expect(error.code == .inUse && error.message.contains("\(first.identifier)"))
+        }
+        first.kill(SIGKILL)
+        _ = try first.awaitEnding()
+        #expect(await store.entries().first?.isRunning == false)
+        #expect(try await store.resume(entry).resumeData?.kind == entry.kind)
+        proxy.release()
     }
 }

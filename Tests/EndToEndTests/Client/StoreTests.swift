@@ -32,7 +32,7 @@ struct StoreTests {
 
     private func store(_ fixture: UploadFixture) throws -> TransferStore {
         try TransferStore(
-            directory: FilePath(fixture.directory.path + "/store"), client: TransferClient(fixture.client.configuration)
+            directory: fixture.directory.path + "/store", client: TransferClient(fixture.client.configuration)
         )
     }
 
@@ -41,14 +41,14 @@ struct StoreTests {
     }
 
     private func awaitCheckpoint(_ transfer: any Transfer) async {
-        for await event in transfer.events {
+        for await event in transfer.events() {
             if case .checkpoint = event { return }
         }
     }
 
-    private func code(_ body: () throws -> Void) -> TransferError.Code? {
+    private func code(_ body: () async throws -> Void) async -> TransferError.Code? {
         do {
-            try body()
+            try await body()
             return nil
         } catch {
             return (error as? TransferError)?.code
@@ -58,12 +58,12 @@ struct StoreTests {
     /// An entry whose upload was paused.
     private func paused(_ server: ScriptedServer, _ fixture: UploadFixture) async throws -> TransferStore.Entry {
         let store = try store(fixture)
-        let upload = try store.upload(
+        let upload = try await store.upload(
             TransferRequest(server.url + "/a.bin", method: .put), from: fixture.file(Self.bytes), as: "film",
             userInfo: ["title": "Film"])
         await awaitCheckpoint(upload)
         #expect(await upload.pause() != nil)
-        return try #require(store.entry("film"))
+        return try #require(await store.entry("film"))
     }
 
     @Test("the store has an entry of a running upload, and another launch resumes the upload")
@@ -74,21 +74,22 @@ struct StoreTests {
         let first = try store(fixture)
         let request = TransferRequest(server.url + "/a.bin", method: .put)
         let source = try fixture.file(Self.bytes)
-        let running = try first.upload(request, from: source, as: "film", userInfo: ["title": "Film"])
-        #expect(first.entries().isEmpty)
+        let running = try await first.upload(request, from: source, as: "film", userInfo: ["title": "Film"])
+        #expect(await first.entries().isEmpty)
         await awaitCheckpoint(running)
-        let entry = try #require(first.entry("film"))
+        let entry = try #require(await first.entry("film"))
         #expect(entry.isRunning && entry.process == getpid() && entry.userInfo == ["title": "Film"])
         #expect(
             entry.kind == .upload && entry.total == 2_000_000 && entry.path == fixture.directory.path + "/source.bin")
         let second = try store(fixture)
-        #expect(code { _ = try second.upload(request, from: source, as: "film") } == .inUse)
-        #expect(code { _ = try second.resume(entry) } == .inUse)
+        #expect(await code { _ = try await second.upload(request, from: source, as: "film") } == .inUse)
+        #expect(await code { _ = try await second.resume(entry) } == .inUse)
         await #expect(throws: TransferError.self) { try await second.discard(entry) }
         await first.client.shutDown()
-        #expect(second.entry("film")?.isRunning == false && fixture.tickets.isEmpty)
+        #expect(await second.entry("film")?.isRunning == false)
+        #expect(fixture.tickets.isEmpty)
         #expect(try names(fixture) == ["film.state"])
-        let resumed = try #require(try second.resume(entry) as? Upload)
+        let resumed = try #require(try await second.resume(entry) as? Upload)
         let result = try await resumed.value()
         #expect(result.acknowledged == 2_000_000 && result.sent == 1_700_000)
         #expect(upload.inventory.count == 2_000_000)
@@ -102,10 +103,10 @@ struct StoreTests {
         let request = TransferRequest(server.url + "/d.bin")
         let path = fixture.directory.path + "/result.bin"
         let first = try store(fixture)
-        let download = try first.download(request, to: .file(path), as: "film")
+        let download = try await first.download(request, to: .file(path), as: "film")
         await download.awaitBytes(900_000)
         _ = await download.pause()
-        let entry = try #require(first.entry("film"))
+        let entry = try #require(await first.entry("film"))
         #expect(entry.kind == .download && entry.position == 900_000 && entry.path == path && !entry.isRunning)
         let second = try store(fixture)
         let result = try await second.download(request, to: .file(path), as: "film").value()
@@ -124,7 +125,7 @@ struct StoreTests {
         #expect(isDeleted && server.requests.last?.method == "DELETE")
         #expect(try names(fixture).isEmpty)
         let again = try await paused(server, fixture)
-        let resumed = try store.resume(again)
+        let resumed = try await store.resume(again)
         await resumed.cancel()
         #expect(server.requests.filter { $0.method == "DELETE" }.count == 2)
         #expect(try names(fixture).isEmpty)
@@ -147,11 +148,11 @@ struct StoreTests {
         await stopped.client.shutDown()
         #expect(try await stopped.resume(entry).failure()?.code == .shutDown)
         let store = try store(fixture)
-        let kept = try #require(store.entry("film"))
+        let kept = try #require(await store.entry("film"))
         #expect(kept.resumeData?.position == entry.resumeData?.position && kept.userInfo == ["title": "Film"])
         try Data([1]).write(to: URL(filePath: fixture.directory.path + "/source.bin"))
-        #expect(code { _ = try store.resume(kept) } == .sourceChanged)
-        #expect(store.entry("film") != nil)
+        #expect(await code { _ = try await store.resume(kept) } == .sourceChanged)
+        #expect(await store.entry("film") != nil)
         isGone.append([1])
         let source = DataSource(Data(Self.bytes))
         #expect(try await store.resume(kept, from: source).failure()?.code == .gone)
@@ -167,7 +168,7 @@ struct StoreTests {
             try reply.respond(422, ["Upload-Complete": "?1"])
         }
         let fixture = try UploadFixture()
-        let transfer = try store(fixture).upload(
+        let transfer = try await store(fixture).upload(
             TransferRequest(server.url + "/a", method: .put), from: fixture.file(Self.bytes), as: "film")
         #expect(await transfer.failure()?.status == 422)
         #expect(try names(fixture).isEmpty)
@@ -180,9 +181,9 @@ struct StoreTests {
         let fixture = try UploadFixture()
         var store = try store(fixture)
         let failures = Monitor<[String]>([])
-        store.saveFailed = { name, error in failures.withLock { $0.append("\(name) \(error.code.rawValue)") } }
+        store.onSaveFailure = { name, error in failures.withLock { $0.append("\(name) \(error.code.rawValue)") } }
         mkdir(fixture.directory.path + "/store/.film.state.tmp", 0o700)
-        let transfer = try store.upload(
+        let transfer = try await store.upload(
             TransferRequest(server.url + "/a", method: .put), from: fixture.file(Self.bytes), as: "film")
         let result = try await transfer.value()
         #expect(result.status == 200)

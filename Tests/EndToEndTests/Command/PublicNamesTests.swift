@@ -14,7 +14,7 @@ struct PublicNamesTests {
         Acceptance.self, AccessOperation.self, AddressBlock.self, AuthorizationRefusal.self, (any Authorizer).self,
         CacheControl.self, ContentChunks.self, ContentRejection.self, (any ContentStream).self, CreationStyle.self,
         Dialect.self, Durability.self, EntityTag.self,
-        Errno.self, Fields.self, FilePath.self, FilesHandler.self, FormLimits.self, FormPart.self,
+        Errno.self, Fields.self, FilesHandler.self, FormLimits.self, FormPart.self,
         Health.self, IPAddress.self, Identity.self, InProcessServer.self,
         LogFormat.self, LogLevel.self, LogSink.self, Method.self, PathSegments.self, ProblemDetails.self,
         ProtocolVersion.self, PublicBase.self, Publication.self, PublishedFile.self, PublishedName.self,

@@ -12,17 +12,17 @@ import Testing
     init() throws { place = try StorePlace() }
 
     @Test("an entry has the values of its transfer")
-    func values() throws {
+    func values() async throws {
         let record = ResumeRecord.uploadSample()
         try place.save("film", record, userInfo: ["title": "Film"], savedAt: 1_700_000_000)
-        let entry = try #require(place.store.entry("film"))
+        let entry = try #require(await place.store.entry("film"))
         #expect(entry.name == "film" && entry.id == "film" && entry.kind == .upload && entry.path == "/tmp/source.bin")
         #expect(entry.position == 40 && entry.total == 100 && entry.userInfo == ["title": "Film"])
         #expect(entry.request?.uri == "https://host.example/files/?key=private" && entry.damage == nil)
         #expect(entry.date == Date(timeIntervalSince1970: 1_700_000_000))
         #expect(!entry.isRunning && entry.process == nil && entry.resumeData?.record == record)
-        #expect(place.store.entries() == [entry])
-        #expect(place.store.entry("other") == nil && place.store.entry("") == nil)
+        #expect(await place.store.entries() == [entry])
+        for name in ["other", ""] { #expect(await place.store.entry(name) == nil) }
     }
 
     @Test(
@@ -32,21 +32,21 @@ import Testing
             "x.state",
             "x.lock", ".x.state.tmp", String(repeating: "ä", count: 120),
         ])
-    func names(name: String) throws {
+    func names(name: String) async throws {
         let stem = try TransferStore.stem(of: name)
         #expect(!stem.bytes.contains(0x2F) && stem.bytes.first != 0x2E && stem.bytes.count <= 240)
         try place.save(name)
         try place.save("other")
-        #expect(Set(place.store.entries().map(\.name)) == [name, "other"])
-        #expect(place.store.entry(name)?.name == name)
+        #expect(await Set(place.store.entries().map(\.name)) == [name, "other"])
+        #expect(await place.store.entry(name)?.name == name)
     }
 
     @Test(
         "a name that is empty or too long is an invalid request", arguments: ["", String(repeating: "a", count: 241)])
-    func invalidNames(name: String) throws {
+    func invalidNames(name: String) async throws {
         let source = DataSource(Data([1]))
         do throws(TransferError) {
-            _ = try place.store.upload(TransferRequest("http://127.0.0.1/"), from: source, as: name)
+            _ = try await place.store.upload(TransferRequest("http://127.0.0.1/"), from: source, as: name)
             Issue.record("accepted")
         } catch {
             #expect(error.code == .invalidRequest)
@@ -66,31 +66,31 @@ import Testing
         _ = try place.file("open.state", text)
         chmod(place.path + "/open.state", 0o644)
         mkdir(place.path + "/directory.state", 0o700)
-        let entries = place.store.entries()
+        let entries = await place.store.entries()
         let damaged = entries.filter { $0.damage != nil }
         #expect(damaged.map(\.name) == ["directory", "empty", "garbage", "half", "newer", "open"])
         #expect(entries.map(\.name) == (damaged.map(\.name) + ["good"]).sorted())
         for entry in damaged {
             #expect(entry.resumeData == nil && entry.kind == nil && entry.damage?.code == .resumeDataInvalid)
-            #expect(throws: TransferError.self) { try place.store.resume(entry) }
-            #expect(throws: TransferError.self) {
-                try place.store.upload(
+            await #expect(throws: TransferError.self) { try await place.store.resume(entry) }
+            await #expect(throws: TransferError.self) {
+                try await place.store.upload(
                     TransferRequest("http://127.0.0.1/"), from: DataSource(Data([1])), as: entry.name)
             }
             let isDeleted = try await place.store.discard(entry)
             #expect(!isDeleted)
         }
         // A directory is not removed.
-        #expect(place.store.entries().map(\.name) == ["directory", "good"])
+        #expect(await place.store.entries().map(\.name) == ["directory", "good"])
     }
 
     @Test("an entry that no longer exists cannot be resumed or discarded")
     func stale() async throws {
         try place.save("film")
-        let entry = try #require(place.store.entry("film"))
+        let entry = try #require(await place.store.entry("film"))
         unlink(place.path + "/film.state")
         do throws(TransferError) {
-            _ = try place.store.resume(entry)
+            _ = try await place.store.resume(entry)
             Issue.record("resumed")
         } catch {
             #expect(error.code == .resumeDataUsed)
@@ -100,29 +100,29 @@ import Testing
     }
 
     @Test("one transfer at a time locks an entry, until the object of the transfer is released")
-    func lock() throws {
+    func lock() async throws {
         let destination = DownloadDestination.file(place.path + "/d")
         let request = TransferRequest("http://127.0.0.1:9/x")
         do {
-            let first = try place.store.download(request, to: destination, as: "x")
+            let first = try await place.store.download(request, to: destination, as: "x")
             do throws(TransferError) {
-                _ = try place.store.download(request, to: destination, as: "x")
+                _ = try await place.store.download(request, to: destination, as: "x")
                 Issue.record("locked twice")
             } catch {
                 #expect(error.code == .inUse && error.canRetry && error.message.contains("\(getpid())"))
             }
-            _ = try place.store.download(request, to: destination, as: "y")
+            _ = try await place.store.download(request, to: destination, as: "y")
             withExtendedLifetime(first) {}
         }
-        _ = try place.store.download(request, to: destination, as: "x")
+        _ = try await place.store.download(request, to: destination, as: "x")
         #expect(place.names().isEmpty)
     }
 
     @Test("a name cannot be used for another transfer while the store has an entry with that name")
-    func otherTransfer() throws {
-        func code(_ body: () throws(TransferError) -> Void) -> TransferError.Code? {
+    func otherTransfer() async throws {
+        func code(_ body: () async throws(TransferError) -> Void) async -> TransferError.Code? {
             do throws(TransferError) {
-                try body()
+                try await body()
                 return nil
             } catch {
                 return error.code
@@ -137,28 +137,39 @@ import Testing
         var other = upload
         other.uri = "https://host.example/files/b"
         #expect(
-            code { () throws(TransferError) in _ = try store.upload(other, from: source, as: "up") } == .invalidRequest)
+            await code { () async throws(TransferError) in _ = try await store.upload(other, from: source, as: "up") }
+                == .invalidRequest)
         other = upload
         other.method = .put
         #expect(
-            code { () throws(TransferError) in _ = try store.upload(other, from: source, as: "up") } == .invalidRequest)
-        #expect(
-            code { () throws(TransferError) in _ = try store.upload(upload, from: source, as: "down") }
+            await code { () async throws(TransferError) in _ = try await store.upload(other, from: source, as: "up") }
                 == .invalidRequest)
         #expect(
-            code { () throws(TransferError) in _ = try store.download(download, to: .temporary, as: "down") }
+            await code { () async throws(TransferError) in _ = try await store.upload(upload, from: source, as: "down")
+            }
                 == .invalidRequest)
         #expect(
-            code { () throws(TransferError) in _ = try store.download(download, to: .file("/tmp/other"), as: "down") }
+            await code { () async throws(TransferError) in
+                _ = try await store.download(download, to: .temporary, as: "down")
+            }
+                == .invalidRequest)
+        #expect(
+            await code { () async throws(TransferError) in
+                _ = try await store.download(download, to: .file("/tmp/other"), as: "down")
+            }
                 == .invalidRequest)
         // The signature in a query may change.
         other = upload
         other.uri = "https://host.example/files/?key=renewed"
-        #expect(code { () throws(TransferError) in _ = try store.upload(other, from: source, as: "up") } == nil)
         #expect(
-            code { () throws(TransferError) in _ = try store.download(download, to: .file("/tmp/file"), as: "down") }
+            await code { () async throws(TransferError) in _ = try await store.upload(other, from: source, as: "up") }
                 == nil)
-        #expect(store.entries().count == 2)
+        #expect(
+            await code { () async throws(TransferError) in
+                _ = try await store.download(download, to: .file("/tmp/file"), as: "down")
+            }
+                == nil)
+        #expect(await store.entries().count == 2)
     }
 
     @Test("saving an entry keeps members that the store does not define, and replaces only what has changed")
@@ -173,7 +184,7 @@ import Testing
         let data = try ResumeData(.uploadSample())
         await keeper.save(data, sent: 7)
         await keeper.ended(TransferError(.paused, "", resumeData: data))
-        let again = try #require(place.store.entry("x")?.stored)
+        let again = try #require(await place.store.entry("x")?.stored)
         #expect(try again.member("options", as: Options.self) == options)
         #expect(again.userInfo == ["a": "b"] && again.sent == 7 && again.resumeData == data && again.savedAt > 1)
         #expect(throws: DecodingError.self) { try again.member("version", as: Int.self) }
@@ -181,7 +192,7 @@ import Testing
     }
 
     @Test("the state files of the command `onward` are read as entries", arguments: [1, 2])
-    func commandStates(version: Int) throws {
+    func commandStates(version: Int) async throws {
         let data = try ResumeData(.uploadSample())
         let transfer = String(decoding: try JSONEncoder().encode(EmbeddedResumeData(data)), as: UTF8.self)
         let content =
@@ -192,7 +203,7 @@ import Testing
             "options":{},"savedAt":5,"sent":7,"version":\#(version),\#(content)}
             """#
         _ = try place.file("source.bin-3bf2acf1.state", Array(text.utf8))
-        let entry = try #require(place.store.entries().first)
+        let entry = try #require(await place.store.entries().first)
         #expect(entry.name == "source.bin-3bf2acf1" && entry.resumeData == data && entry.damage == nil)
     }
 
@@ -209,7 +220,7 @@ import Testing
         }
         func list() -> Int64 {
             let start = processorTime()
-            let entries = place.store.entries()
+            let entries = place.store.directory.entries()
             let time = processorTime() - start
             #expect(entries.allSatisfy { $0.damage == nil && !$0.isRunning && $0.position == 40 })
             #expect(entries.map(\.name) == entries.map(\.name).sorted())

@@ -15,7 +15,7 @@ struct ClientCredentialTests {
 
     private func renewable(_ upload: ClientUpload) -> ClientUpload {
         var upload = upload
-        upload.canRefreshCredentials = true
+        upload.credentials.source = .refresh
         return upload
     }
 
@@ -112,6 +112,24 @@ struct ClientCredentialTests {
         _ = try upload.request()
         upload.answer(Status(rawValue: status), status == 401 ? v8.head(complete: true) : Fields(), sent: 100)
         #expect(!refreshes(upload))
+    }
+
+    @Test(
+        "credentials of a handler are used after a 401 or 407, again and again until it has none",
+        arguments: [401, 407])
+    func handler(status: Int) throws {
+        var upload = try ClientUpload.appending()
+        for isAfterRefresh in [false, true, false] {
+            _ = try upload.request()
+            upload.credentials.source = .handler
+            upload.answer(Status(rawValue: status))
+            #expect(refreshes(upload))
+            upload.credentialsRefreshed(isFresh: isAfterRefresh)
+        }
+        _ = try upload.request()
+        upload.credentials.source = nil
+        upload.answer(Status(rawValue: status))
+        #expect(upload.failed() == .unauthorized(Status(rawValue: status)))
     }
 
     @Test("an upload ends after one refresh if the server answers every request with 401")

@@ -30,13 +30,13 @@ struct DownloadEnduranceTests {
         }
         let fixture = try UploadFixture {
             $0.stallTimeout = .seconds(1)
-            $0.retry.triesWithoutProgress = 30
+            $0.retry.maximumRetriesWithoutProgress = 30
         }
         let target = fixture.directory.path + "/copy"
         let download = fixture.client.download(
             TransferRequest(proxy.url + "/files/large.bin", method: .get), to: .file(target))
         var crashes = 0
-        for await event in download.events {
+        for await event in download.events() {
             guard case .received(let count, _) = event,
                 count > file.size * Int64(crashes + 1) / Int64(Self.restarts + 1)
             else { continue }

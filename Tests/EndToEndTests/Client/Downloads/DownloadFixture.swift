@@ -30,7 +30,7 @@ extension UploadFixture {
 extension Download {
     /// Waits until the download has received `count` bytes.
     func awaitBytes(_ count: Int64) async {
-        for await event in events {
+        for await event in events() {
             if case .received(let position, _) = event, position >= count { return }
         }
     }

@@ -14,7 +14,7 @@ struct DownloadPublicationTests {
         _ server: ScriptedServer
     ) async throws -> (fixture: UploadFixture, data: ResumeData, result: DownloadResult) {
         let saved = Monitor<[ResumeData]>([])
-        let fixture = try UploadFixture { $0.checkpointed = { data in saved.withLock { $0.append(data) } } }
+        let fixture = try UploadFixture { $0.onCheckpoint = { data in saved.withLock { $0.append(data) } } }
         let result = try await fixture.download(server.url).value()
         let data = try #require(saved.withLock { $0.last })
         #expect(data.position == 2_000_000 && data.total == 2_000_000)

@@ -92,7 +92,7 @@ struct DownloadResumptionTests {
         let fixture = try UploadFixture()
         let download = try fixture.download(server.url)
         var checkpoint: ResumeData?
-        for await event in download.events {
+        for await event in download.events() {
             if case .checkpoint(let data) = event { checkpoint = checkpoint ?? data }
             if case .received(900_000, _) = event { break }
         }

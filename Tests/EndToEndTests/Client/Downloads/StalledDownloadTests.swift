@@ -54,9 +54,9 @@ struct StalledDownloadTests {
     func checkpoints(staysOpen: Bool) async throws {
         let server = try server(staysOpen: staysOpen)
         let saved = Monitor<[ResumeData]>([])
-        let fixture = try UploadFixture { $0.checkpointed = { data in saved.withLock { $0.append(data) } } }
+        let fixture = try UploadFixture { $0.onCheckpoint = { data in saved.withLock { $0.append(data) } } }
         let download = try fixture.download(server.url)
-        for await event in download.events {
+        for await event in download.events() {
             if case .checkpoint(let data) = event, data.position == 1_000_000 { break }
         }
         #expect(saved.withLock { $0.last?.position } == 1_000_000)
@@ -70,7 +70,7 @@ struct StalledDownloadTests {
         let fixture = try UploadFixture { $0.stallTimeout = .seconds(2) }
         let download = try fixture.download(server.url)
         var positions: [Int64] = []
-        for await event in download.events {
+        for await event in download.events() {
             if case .received(let position, _) = event { positions.append(position) }
             if case .interrupted = event { break }
         }

@@ -35,9 +35,9 @@ struct HostileResponseTests {
 
     private static func configure(_ configuration: inout TransferClient.Configuration) {
         configuration.retry.delays = [.zero]
-        configuration.retry.triesWithoutProgress = 2
+        configuration.retry.maximumRetriesWithoutProgress = 2
         configuration.retry.maximumRetryAfter = .zero
-        configuration.gate = .milliseconds(1)
+        configuration.interimResponseTimeout = .milliseconds(1)
         configuration.stallTimeout = .seconds(5)
     }
 
@@ -54,7 +54,7 @@ struct HostileResponseTests {
             let download = try fixture.download(server.url + "/\(number)")
             let parent = Progress(totalUnitCount: 7)
             parent.addChild(download.progress, withPendingUnitCount: 7)
-            for await event in download.events {
+            for await event in download.events() {
                 check(download.progress, source)
                 guard case .received(let position, let total) = event else { continue }
                 #expect(position >= 0 && total ?? 0 >= 0, "\(source)")
@@ -89,7 +89,7 @@ struct HostileResponseTests {
             let upload = fixture.client.upload(request, from: DataSource(Data(HostileResponses.representation)))
             let parent = Progress(totalUnitCount: 7)
             parent.addChild(upload.progress, withPendingUnitCount: 7)
-            for await event in upload.events {
+            for await event in upload.events() {
                 check(upload.progress, source)
                 guard case .progress(let sent, let acknowledged, _) = event else { continue }
                 #expect((0...3000).contains(sent) && (0...3000).contains(acknowledged), "\(source)")
@@ -146,7 +146,7 @@ struct HostileResponseTests {
 
     private func endsDownload(_ responses: inout HostileResponses) -> Bool {
         var retry = RetryPolicy()
-        retry.triesWithoutProgress = 3
+        retry.maximumRetriesWithoutProgress = 3
         let known = DownloadRepresentation(
             entityTag: EntityTag(parsing: "\"one\""), total: responses.chance(2) ? 3000 : nil, mediaType: "text/html")
         var machine = DownloadMachine(
@@ -157,7 +157,7 @@ struct HostileResponseTests {
             case .refreshCredentials: machine.credentialsRefreshed(isFresh: true)
             case .finished, .failed: return true
             case .send:
-                machine.canRefreshCredentials = responses.chance(2)
+                machine.credentials.source = responses.chance(2) ? .refresh : nil
                 if responses.chance(10) {
                     machine.interrupted(.connection)
                     continue
@@ -182,11 +182,12 @@ struct HostileResponseTests {
 
     private func endsUpload(_ responses: inout HostileResponses) -> Bool {
         var retry = RetryPolicy()
-        retry.triesWithoutProgress = 3
+        retry.maximumRetriesWithoutProgress = 3
         let length: Int64? = responses.chance(4) ? nil : 3000
         let intent = UploadIntent(
             dialect: .interop8, style: CreationStyle.allCases[responses.number(0...3)],
-            method: responses.chance(2) ? .put : .post, length: length, maximumContent: nil, fields: Fields(),
+            method: responses.chance(2) ? .put : .post, length: length, maximumRequestContentLength: nil,
+            fields: Fields(),
             allowsOtherOrigin: responses.chance(2))
         var machine = ClientUpload(intent, retry: retry, random: { 0 })
         let base = RequestURI("http://127.0.0.1:9/files/")
@@ -203,7 +204,7 @@ struct HostileResponseTests {
             case .refreshCredentials: machine.credentialsRefreshed(isFresh: true)
             case .finished, .failed: return true
             case .send:
-                machine.canRefreshCredentials = responses.chance(2)
+                machine.credentials.source = responses.chance(2) ? .refresh : nil
                 for _ in 0..<responses.number(0...2) {
                     _ = machine.interim(parsed(responses.uploadHead()), now: now)
                 }

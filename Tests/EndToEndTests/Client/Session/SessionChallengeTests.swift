@@ -46,7 +46,7 @@ struct SessionChallengeTests {
         task.resume()
         #expect(try delegate.ending() == nil)
         expectSame(delegate.file ?? [], bytes)
-        #expect(delegate.calls == ["challenge", "challenge", "challenge", "file", "metrics", "end"])
+        #expect(delegate.calls == ["challenge", "challenge", "challenge", "file", "end"])
         #expect(delegate.challenges.map(\.previousFailureCount) == [0, 1, 2])
         let challenge = try #require(delegate.challenges.first)
         let space = challenge.protectionSpace
@@ -75,7 +75,7 @@ struct SessionChallengeTests {
         let delegate = SessionExchangeDelegate(authenticate: { _ in (.useCredential, credential("right")) })
         let session = fixture.session(delegate, configuration: .ephemeral) {
             $0.creation = .careful
-            $0.maximumContent = 300_000
+            $0.maximumRequestContentLength = 300_000
         }
         session.uploadTask(
             with: try SessionFixture.request(server.url + "/a", "POST"), fromFile: try fixture.file(bytes)

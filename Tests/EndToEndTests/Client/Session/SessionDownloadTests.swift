@@ -78,7 +78,7 @@ struct SessionDownloadTests {
             try Data("precious".utf8).write(to: URL(fileURLWithPath: destination))
             let client = TransferClient(fixture.transfers { $0.rateLimit = 100_000 })
             let download = client.download(TransferRequest(server.url("/files/a.bin")), to: .file(destination))
-            for await event in download.events {
+            for await event in download.events() {
                 if case .received(let position, _) = event, position > 0 { break }
             }
             let data = try #require(await download.pause())

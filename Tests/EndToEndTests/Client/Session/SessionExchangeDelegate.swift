@@ -18,7 +18,6 @@ final class SessionExchangeDelegate: NSObject, URLSessionDownloadDelegate, URLSe
         var calls: [String] = []
         var redirections: [Redirection] = []
         var challenges: [URLAuthenticationChallenge] = []
-        var metrics: [URLSessionTaskMetrics] = []
         var file: [UInt8]?
         var content: [UInt8] = []
         var endings: [URLError?] = []
@@ -40,7 +39,6 @@ final class SessionExchangeDelegate: NSObject, URLSessionDownloadDelegate, URLSe
     var calls: [String] { state.withLock { $0.calls } }
     var redirections: [Redirection] { state.withLock { $0.redirections } }
     var challenges: [URLAuthenticationChallenge] { state.withLock { $0.challenges } }
-    var metrics: [URLSessionTaskMetrics] { state.withLock { $0.metrics } }
     var file: [UInt8]? { state.withLock { $0.file } }
     var content: [UInt8] { state.withLock { $0.content } }
 
@@ -91,10 +89,7 @@ final class SessionExchangeDelegate: NSObject, URLSessionDownloadDelegate, URLSe
     }
 
     func urlSession(_ session: URLSession, task: URLSessionTask, didFinishCollecting metrics: URLSessionTaskMetrics) {
-        note {
-            $0.calls.append("metrics")
-            $0.metrics.append(metrics)
-        }
+        note { $0.calls.append("metrics") }
     }
 
     func urlSession(_ session: URLSession, downloadTask: URLSessionDownloadTask, didFinishDownloadingTo location: URL) {

@@ -1,6 +1,7 @@
 import Foundation
 import FoundationNetworking
 import HTTPSemantics
+import ResumableTransfer
 import ResumableURLSession
 import SystemCalls
 import Testing
@@ -9,7 +10,7 @@ import Testing
 struct SessionMetricsTests {
     private let bytes = Payload.bytes(300_000)
 
-    @Test("the delegate receives the metrics of all requests before the end of the task")
+    @Test("a task has the metrics of all its requests, and the delegate does not receive empty ones")
     func download() async throws {
         let file = ScriptedFile(bytes: bytes)
         let server = try ScriptedServer { request, reply in
@@ -18,52 +19,46 @@ struct SessionMetricsTests {
         }
         let fixture = try SessionFixture()
         let delegate = SessionExchangeDelegate()
-        let begin = Date()
         let task = fixture.session(delegate).downloadTask(with: try SessionFixture.request(server.url + "/first"))
+        #expect(task.requestMetrics.isEmpty)
         task.resume()
         #expect(try delegate.ending() == nil)
-        #expect(delegate.calls == ["redirection", "file", "metrics", "end"])
-        let metrics = try #require(delegate.metrics.first)
-        #expect(metrics.redirectCount == 1 && metrics.transactionMetrics.count == 2)
-        #expect(metrics.taskInterval.start >= begin && metrics.taskInterval.end <= Date())
-        for (index, transaction) in metrics.transactionMetrics.enumerated() {
-            #expect(transaction.request.url?.path == ["/first", "/second"][index])
-            #expect((transaction.response as? HTTPURLResponse)?.statusCode == [302, 200][index])
-            #expect(transaction.isReusedConnection == (index == 1) && transaction.networkProtocolName == "http/1.1")
-            let dates = [
-                transaction.fetchStartDate, transaction.domainLookupStartDate, transaction.domainLookupEndDate,
-                transaction.connectStartDate, transaction.connectEndDate, transaction.requestStartDate,
-                transaction.requestEndDate, transaction.responseStartDate, transaction.responseEndDate,
-            ].compactMap { $0 }
-            #expect(dates.count == (index == 0 ? 9 : 5) && dates == dates.sorted())
-        }
-        #expect(metrics.transactionMetrics.last?.countOfResponseBodyBytesReceived == 300_000)
+        #expect(delegate.calls == ["redirection", "file", "end"])
+        let metrics = task.requestMetrics
+        #expect(metrics.map(\.uri) == [server.url + "/first", server.url + "/second"])
+        #expect(metrics.map(\.status) == [302, 200] && metrics.map(\.isConnectionReused) == [false, true])
+        #expect(metrics.map { $0.nameLookup == nil } == [false, true] && metrics.last?.received == 300_000)
     }
 
-    @Test("an upload that fails, and one with a completion handler, have metrics too")
+    @Test("an upload that fails has metrics, too, and a task of FoundationNetworking has none")
     func upload() async throws {
-        let model = ScriptedUpload()
-        let server = try ScriptedServer { request, reply in
-            if request.target == "/reset" { return reply.reset() }
-            try model.serve(request, reply)
-        }
+        let server = try ScriptedServer { _, reply in reply.reset() }
         let fixture = try SessionFixture()
         let delegate = SessionExchangeDelegate()
-        let session = fixture.session(delegate) { $0.retry.triesWithoutProgress = 0 }
-        session.uploadTask(with: try SessionFixture.request(server.url + "/reset", "POST"), from: Data(bytes)).resume()
+        let session = fixture.session(delegate) { $0.retry.maximumRetriesWithoutProgress = 0 }
+        let request = try SessionFixture.request(server.url + "/reset", "POST")
+        let task = session.uploadTask(with: request, from: Data(bytes))
+        task.resume()
         #expect(try delegate.ending()?.code == .networkConnectionLost)
-        #expect(delegate.calls == ["metrics", "end"])
-        let failed = try #require(delegate.metrics.first?.transactionMetrics.first)
-        #expect(failed.response == nil && failed.responseStartDate == nil && failed.connectEndDate != nil)
-        let answer = SessionAnswer<Data>()
-        session.uploadTask(
-            with: try SessionFixture.request(server.url + "/a", "POST"), from: Data(bytes),
-            completionHandler: answer.handler
-        ).resume()
-        #expect(try answer.value().status == 200)
-        #expect(delegate.metrics.last?.transactionMetrics.first?.countOfRequestBodyBytesSent == 300_000)
-        _ = try await session.upload(
-            for: try SessionFixture.request(server.url + "/b", "POST"), from: Data(bytes))
-        #expect(eventually { delegate.metrics.count == 3 })
+        let failed = try #require(task.requestMetrics.first)
+        #expect(failed.status == nil && failed.responseStart == nil && failed.connect != nil)
+        #expect(session.dataTask(with: request).requestMetrics.isEmpty)
+    }
+
+    @Test("requests with different timeouts share the connections of the session")
+    func timeouts() async throws {
+        let file = ScriptedFile(bytes: bytes)
+        let server = try ScriptedServer { request, reply in try file.serve(request, reply) }
+        let fixture = try SessionFixture()
+        let session = fixture.session()
+        for (timeout, isReused) in [(30, false), (40, true), (0, true)] {
+            var request = try SessionFixture.request(server.url + "/a")
+            request.timeoutInterval = TimeInterval(timeout)
+            let answer = SessionAnswer<URL>()
+            let task = session.downloadTask(with: request, completionHandler: answer.handler)
+            task.resume()
+            #expect(try answer.value().status == 200)
+            #expect(task.requestMetrics.map(\.isConnectionReused) == [isReused])
+        }
     }
 }

@@ -13,7 +13,7 @@ struct CredentialRefreshTests {
     ) throws -> UploadFixture {
         try UploadFixture { configuration in
             configuration.creation = .careful
-            configuration.maximumContent = 500_000
+            configuration.maximumRequestContentLength = 500_000
             token.configure(&configuration)
             change(&configuration)
         }

@@ -74,7 +74,7 @@ struct ManyTransfersTests {
         let paused = download(fixture, server, "paused")
         let cancelled = download(fixture, server, "cancelled")
         for waiting in [paused, cancelled] {
-            for await event in waiting.events {
+            for await event in waiting.events() {
                 guard case .waiting = event else {
                     Issue.record("the first event is \(event)")
                     break
@@ -113,7 +113,7 @@ struct ManyTransfersTests {
         let file = file
         let server = try ScriptedServer { try file.serve($0, $1) }
         let fixture = try UploadFixture()
-        let stream = fixture.client.events
+        let stream = fixture.client.events()
         let downloads = (0..<10).map { download(fixture, server, "\($0)") }
         for download in downloads { _ = try await download.value() }
         await fixture.client.shutDown()
@@ -130,7 +130,7 @@ struct ManyTransfersTests {
         }
         #expect(names.count == 10)
         for download in downloads { #expect(names[ObjectIdentifier(download)] == ["started", "completed"]) }
-        for await _ in fixture.client.events { Issue.record("an event after the end of the client") }
+        for await _ in fixture.client.events() { Issue.record("an event after the end of the client") }
     }
 
     @Test("the caller decides about each retry: the caller's delay replaces the proposed delay, or the transfer ends")

@@ -13,10 +13,10 @@ struct TransferLogTests {
         _ change: (inout TransferClient.Configuration) -> Void = { _ in }
     ) throws -> UploadFixture {
         try UploadFixture { configuration in
-            configuration.log = { entry in entries.withLock { $0.append(entry) } }
+            configuration.onLogEntry = { entry in entries.withLock { $0.append(entry) } }
             configuration.logLevel = level
             configuration.creation = .careful
-            configuration.maximumContent = 300_000
+            configuration.maximumRequestContentLength = 300_000
             change(&configuration)
         }
     }

@@ -25,7 +25,7 @@ struct SequenceUploadTests {
     @Test(
         "a sequence is sent in chunks; after each cut only the remaining bytes are sent",
         arguments: [nil, 100_000] as [Int64?])
-    func cuts(maximumContent: Int64?) async throws {
+    func cuts(maximumRequestContentLength: Int64?) async throws {
         let model = ScriptedUpload()
         let turns = UploadInventory()
         let server = try ScriptedServer { request, reply in
@@ -36,7 +36,7 @@ struct SequenceUploadTests {
             try model.take(reply, atMost: 77_777)
             reply.reset()
         }
-        let fixture = try UploadFixture { $0.maximumContent = maximumContent }
+        let fixture = try UploadFixture { $0.maximumRequestContentLength = maximumRequestContentLength }
         let upload = fixture.client.upload(
             TransferRequest(server.url + "/x", method: .put), from: chunks(of: bytes, size: 10_000))
         #expect(try await upload.value().status == 200)
@@ -104,7 +104,7 @@ struct SequenceUploadTests {
         if isAnswered {
             #expect(await upload.failure()?.status == .forbidden)
         } else {
-            for await event in upload.events { if case .checkpoint = event { break } }
+            for await event in upload.events() { if case .checkpoint = event { break } }
             #expect(await upload.pause() != nil)
         }
         continuation.finish()

@@ -119,7 +119,7 @@ struct UploadCreationTests {
                 try model.take(reply)
                 try reply.respond(200, ["Upload-Complete": "?1"])
             }
-            _ = try await upload(to: server) { $0.gate = .seconds(announces ? 600 : 1) }
+            _ = try await upload(to: server) { $0.interimResponseTimeout = .seconds(announces ? 600 : 1) }
             let duration = try #require(waited.withLock { $0 })
             if announces {
                 #expect(duration < EngineFixture.promptLimit)
@@ -168,7 +168,7 @@ struct UploadCreationTests {
             try model.take(reply)
             try reply.respond(200, [:], "ok")
         }
-        let result = try await upload(to: server) { $0.gate = .milliseconds(50) }
+        let result = try await upload(to: server) { $0.interimResponseTimeout = .milliseconds(50) }
         #expect(result.status == 200 && result.requests == 1)
         expectSame(model.inventory.bytes, bytes)
     }
@@ -180,7 +180,7 @@ struct UploadCreationTests {
             try model.take(reply, atMost: 1000)
             reply.reset()
         }
-        let fixture = try UploadFixture { $0.gate = .milliseconds(50) }
+        let fixture = try UploadFixture { $0.interimResponseTimeout = .milliseconds(50) }
         let error = await fixture.client.upload(
             TransferRequest(server.url + "/x", method: .post), from: DataSource(Data(bytes))
         ).failure()
@@ -200,7 +200,7 @@ struct UploadCreationTests {
             try model.take(reply, atMost: 1000)
             reply.reset()
         }
-        let fixture = try UploadFixture { $0.gate = .milliseconds(50) }
+        let fixture = try UploadFixture { $0.interimResponseTimeout = .milliseconds(50) }
         let error = await fixture.client.upload(
             TransferRequest(server.url + "/x", method: .post), from: DataSource(Data(bytes))
         ).failure()
@@ -215,7 +215,7 @@ struct UploadCreationTests {
             try model.take(reply)
             try reply.respond(200, ["Upload-Complete": "?1"], String(repeating: "x", count: 1_500_000))
         }
-        let result = try await upload(to: server) { $0.gate = .milliseconds(50) }
+        let result = try await upload(to: server) { $0.interimResponseTimeout = .milliseconds(50) }
         #expect(result.content.count == 1 << 20)
     }
 
@@ -228,7 +228,7 @@ struct UploadCreationTests {
             TransferRequest(server.url + "/x", method: .put), from: DataSource(Data(bytes)))
         var names: [String] = []
         var last: (sent: Int64, acknowledged: Int64) = (0, 0)
-        for await event in upload.events {
+        for await event in upload.events() {
             switch event {
             case .started(let total): names.append("started \(total ?? -1)")
             case .checkpoint(let data): names.append("checkpoint \(data.position)")
@@ -275,7 +275,7 @@ struct UploadCreationTests {
         let fixture = try UploadFixture()
         let request = TransferRequest(server.url + "/x", method: .put)
         let running = fixture.client.upload(request, from: DataSource(Data(bytes)))
-        for await event in running.events { if case .checkpoint = event { break } }
+        for await event in running.events() { if case .checkpoint = event { break } }
         await fixture.client.shutDown()
         let error = await running.failure()
         #expect(error?.code == .paused)
@@ -296,8 +296,8 @@ struct UploadCreationTests {
         let server = try ScriptedServer { try model.serve($0, $1) }
         let early = Monitor<Int?>(nil)
         _ = try await upload(to: server) {
-            $0.gate = .seconds(600)
-            $0.checkpointed = { data in
+            $0.interimResponseTimeout = .seconds(600)
+            $0.onCheckpoint = { data in
                 try? await Task.sleep(for: .milliseconds(300))
                 early.withLock { $0 = $0 ?? model.inventory.count }
                 #expect(data.kind == .upload)

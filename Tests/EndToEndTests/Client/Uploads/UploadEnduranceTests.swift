@@ -21,9 +21,9 @@ struct UploadEnduranceTests {
         let proxy = try disturbingProxy(to: server.port, seed: seed, size: file.size)
         let fixture = try UploadFixture {
             // Without the upload resource a PUT is sent again from its beginning.
-            $0.gate = .seconds(60)
+            $0.interimResponseTimeout = .seconds(60)
             $0.stallTimeout = .seconds(1)
-            $0.retry.triesWithoutProgress = 30
+            $0.retry.maximumRetriesWithoutProgress = 30
         }
         let request = TransferRequest(proxy.url + "/files/large.bin", method: .put)
         let upload = fixture.client.upload(request, from: try FileSource(path: file.path))
@@ -32,7 +32,7 @@ struct UploadEnduranceTests {
         var position: Int64 = 0
         var unacknowledged: Int64 = 0
         var resumptions = 0
-        for await event in upload.events {
+        for await event in upload.events() {
             switch event {
             case .progress(let sent, _, _):
                 position = sent

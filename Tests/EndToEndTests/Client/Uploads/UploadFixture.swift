@@ -21,7 +21,7 @@ final class UploadFixture: Sendable {
         configuration.storageDirectory = directory.path + "/storage"
         configuration.retry.delays = [.zero, .milliseconds(20), .milliseconds(50)]
         configuration.stallTimeout = .seconds(60)
-        configuration.observer = { record in records.withLock { $0.append(record) } }
+        configuration.onMessage = { record in records.withLock { $0.append(record) } }
         change(&configuration)
         client = TransferClient(configuration)
     }
@@ -58,7 +58,7 @@ extension Transfer {
     /// All events of the transfer; returned when it has ended.
     func history() async -> [TransferEvent] {
         var events: [TransferEvent] = []
-        for await event in self.events { events.append(event) }
+        for await event in self.events() { events.append(event) }
         return events
     }
 }

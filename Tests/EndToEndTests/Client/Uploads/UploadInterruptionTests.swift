@@ -89,7 +89,7 @@ struct UploadInterruptionTests {
             }
             try reply.respond(503)
         }
-        let fixture = try UploadFixture { $0.retry.triesWithoutProgress = 2 }
+        let fixture = try UploadFixture { $0.retry.maximumRetriesWithoutProgress = 2 }
         let error = await upload(to: server, fixture).failure()
         #expect(error?.code == .serverUnavailable && error?.status == 503)
         #expect(error?.canRetry == true)
@@ -168,7 +168,7 @@ struct UploadInterruptionTests {
             }
             try model.serve(request, reply)
         }
-        let fixture = try UploadFixture { $0.retry.triesWithoutProgress = 3 }
+        let fixture = try UploadFixture { $0.retry.maximumRetriesWithoutProgress = 3 }
         let error = await upload(to: server, fixture).failure()
         #expect(error?.code == .offsetConflict)
         #expect(server.requests.count < 30)
@@ -261,7 +261,7 @@ struct UploadInterruptionTests {
         }
         let fixture = try UploadFixture { $0.retry.delays = [.zero, .seconds(200)] }
         let upload = upload(to: server, fixture)
-        for await event in upload.events {
+        for await event in upload.events() {
             if case .interrupted(let error, _) = event, error.code == .serverUnavailable { break }
         }
         let start = ContinuousClock.now
@@ -280,7 +280,7 @@ struct UploadInterruptionTests {
         }
         let fixture = try UploadFixture()
         let upload = upload(to: server, fixture)
-        for await event in upload.events { if case .checkpoint = event { break } }
+        for await event in upload.events() { if case .checkpoint = event { break } }
         await upload.cancel(deletingUpload: true)
         #expect(await upload.failure()?.code == .cancelled)
         #expect(server.requests.contains { $0.method == "DELETE" && $0.target == "/u/1" })

@@ -35,7 +35,7 @@ struct UploadPrivacyTests {
             TransferRequest(server.url + "/x", method: .put, fields: ["Cookie": "SECRET", "X-Tenant": "7"]),
             from: DataSource(Data(bytes)))
         var checkpoints: [ResumeData] = []
-        for await event in upload.events { if case .checkpoint(let data) = event { checkpoints.append(data) } }
+        for await event in upload.events() { if case .checkpoint(let data) = event { checkpoints.append(data) } }
         #expect(server.requests.map { $0.fields["Authorization"] ?? "" } == (1...3).map { "Bearer SECRET-\($0)" })
         #expect(server.requests.allSatisfy { $0.fields["Cookie"] == "SECRET" && $0.fields["X-Tenant"] == "7" })
         #expect(checkpoints.count == 1)
@@ -123,7 +123,7 @@ struct UploadPrivacyTests {
         let first = try ScriptedServer { _, reply in try reply.respond(307, ["Location": other.url + "/there"]) }
         let fixture = try UploadFixture {
             $0.fields = ["X-Badge": "SECRET", "Accept": "text/plain"]
-            $0.retry.triesWithoutProgress = 0
+            $0.retry.maximumRetriesWithoutProgress = 0
         }
         let download = try fixture.download(first.url + "/x", ["X-Member": "SECRET", "User-Agent": "Test/1"])
         let data = try #require(await download.failure()?.resumeData)
@@ -146,7 +146,9 @@ struct UploadPrivacyTests {
             TransferRequest("http://me:p%40ss@127.0.0.1:\(server.port)/x", method: .put),
             from: DataSource(Data(bytes)))
         let checkpoint = Monitor<ResumeData?>(nil)
-        for await event in upload.events { if case .checkpoint(let data) = event { checkpoint.withLock { $0 = data } } }
+        for await event in upload.events() {
+            if case .checkpoint(let data) = event { checkpoint.withLock { $0 = data } }
+        }
         #expect(server.requests.first?.fields["Authorization"] == "Basic bWU6cEBzcw==")
         #expect(checkpoint.withLock { $0 }?.request.uri == server.url + "/x")
     }
@@ -198,7 +200,7 @@ struct UploadPrivacyTests {
         }
         let upload = fixture.client.upload(
             TransferRequest(server.url + "/x", method: .put), from: DataSource(Data(bytes)))
-        for await event in upload.events { if case .checkpoint = event { break } }
+        for await event in upload.events() { if case .checkpoint = event { break } }
         let data = try #require(upload.resumeData).data
         _ = await upload.pause()
         let text = String(decoding: data, as: UTF8.self)

@@ -45,7 +45,8 @@ struct UploadRefusalTests {
             _ = try reply.readAll()
             try reply.respond(status, ["Upload-Complete": "?1"], content)
         }
-        let error = await upload(to: server, try UploadFixture { $0.gate = .milliseconds(50) }).failure()
+        let error = await upload(to: server, try UploadFixture { $0.interimResponseTimeout = .milliseconds(50) })
+            .failure()
         #expect(error?.response?.content.count == content.utf8.count)
     }
 
@@ -71,7 +72,8 @@ struct UploadRefusalTests {
             _ = try reply.readAll()
             try reply.respond(status)
         }
-        let error = await upload(to: server, try UploadFixture { $0.gate = .milliseconds(50) }).failure()
+        let error = await upload(to: server, try UploadFixture { $0.interimResponseTimeout = .milliseconds(50) })
+            .failure()
         #expect(error?.code == .unauthorized && error?.urlErrorCode == (status == 403 ? -1102 : -1013))
     }
 
@@ -82,7 +84,7 @@ struct UploadRefusalTests {
             try reply.respond(400, ["Upload-Complete": "?1", "Connection": "close"], "enough")
         }
         let large = Payload.bytes(30_000_000)
-        let fixture = try UploadFixture { $0.gate = .milliseconds(50) }
+        let fixture = try UploadFixture { $0.interimResponseTimeout = .milliseconds(50) }
         let result = try await fixture.client.upload(
             TransferRequest(server.url + "/x", method: .put), from: DataSource(Data(large))
         ).response()

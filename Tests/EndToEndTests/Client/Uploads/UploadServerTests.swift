@@ -58,7 +58,7 @@ struct UploadServerTests {
     @Test("CLI-05 CLI-16: appends of a limited size form the complete file")
     func bounded() async throws {
         try await withServer { server in
-            let fixture = try UploadFixture { $0.maximumContent = 100_000 }
+            let fixture = try UploadFixture { $0.maximumRequestContentLength = 100_000 }
             let bytes = Payload.bytes(1_050_000)
             let request = TransferRequest(server.url("/files/a.bin"), method: .put)
             let result = try await fixture.client.upload(request, from: try fixture.file(bytes)).value()
@@ -109,7 +109,7 @@ struct UploadServerTests {
             let proxy = try HoldingProxy(upstream: server.port, limit: 1_000_000)
             let request = TransferRequest(proxy.url + "/files/a.bin", method: .put, fields: ["Prefer": "7"])
             let upload = first.client.upload(request, from: source)
-            for await event in upload.events {
+            for await event in upload.events() {
                 if case .progress(let sent, _, _) = event, sent > 300_000 { break }
             }
             // Sent bytes need not have arrived yet.
@@ -132,7 +132,7 @@ struct UploadServerTests {
             _ = try second.client.resumeUpload(kept)
             let resumed = try second.client.resumeUpload(kept)
             var resumedAt: Int64 = 0
-            for await event in resumed.events {
+            for await event in resumed.events() {
                 if case .checkpoint = event {
                     #expect(await (try second.client.resumeUpload(kept)).failure()?.code == .resumeDataUsed)
                 }
@@ -161,7 +161,7 @@ struct UploadServerTests {
             let proxy = try HoldingProxy(upstream: server.port, limit: 1_000_000)
             let upload = fixture.client.upload(
                 TransferRequest(proxy.url + "/files/a.bin", method: .put), from: source)
-            for await event in upload.events { if case .checkpoint = event { break } }
+            for await event in upload.events() { if case .checkpoint = event { break } }
             let data = try #require(await upload.pause())
             proxy.release()
             let count = fixture.observed.count
@@ -198,7 +198,7 @@ struct UploadServerTests {
                 let proxy = try HoldingProxy(upstream: server.port, limit: 1_000_000)
                 let request = TransferRequest(proxy.url + "/files/a.bin", method: .put)
                 let upload = fixture.client.upload(request, from: source)
-                for await event in upload.events { if case .checkpoint = event { break } }
+                for await event in upload.events() { if case .checkpoint = event { break } }
                 let checkpoint = try #require(upload.resumeData)
                 await upload.cancel(deletingUpload: isDeleting)
                 let error = await upload.failure()
@@ -224,7 +224,7 @@ struct UploadServerTests {
             let proxy = try HoldingProxy(upstream: server.port, limit: 1_000_000)
             let upload = fixture.client.upload(
                 TransferRequest(proxy.url + "/files/a.bin", method: .put), from: try fixture.file(bytes))
-            let events = upload.events
+            let events = upload.events()
             let task = Task { try await upload.value() }
             for await event in events { if case .checkpoint = event { break } }
             task.cancel()
@@ -250,7 +250,7 @@ struct UploadServerTests {
                 TransferRequest(proxy.url + "/files/a.bin", method: .put),
                 from: try fixture.file(Payload.bytes(12_000_000)))
             #expect(upload.progress.totalUnitCount == 12_000_000)
-            for await event in upload.events { if case .checkpoint = event { break } }
+            for await event in upload.events() { if case .checkpoint = event { break } }
             upload.progress.cancel()
             #expect(await upload.failure()?.resumeData != nil)
         }
@@ -264,7 +264,7 @@ struct UploadServerTests {
             let proxy = try FaultProxy(upstream: server.port) {
                 random.withLock { Int.random(in: 1...(24 << 20), using: &$0) }
             }
-            let fixture = try UploadFixture { $0.retry.triesWithoutProgress = 40 }
+            let fixture = try UploadFixture { $0.retry.maximumRetriesWithoutProgress = 40 }
             let bytes = Payload.bytes(64 << 20, seed: seed)
             let source = try fixture.file(bytes)
             var results: [UploadResult] = []

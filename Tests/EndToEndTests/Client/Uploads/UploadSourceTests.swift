@@ -79,7 +79,7 @@ struct UploadSourceTests {
     func edge() async throws {
         let model = ScriptedUpload()
         let server = try ScriptedServer { try model.serve($0, $1) }
-        let fixture = try UploadFixture { $0.maximumContent = 250_000 }
+        let fixture = try UploadFixture { $0.maximumRequestContentLength = 250_000 }
         let result = try await fixture.client.upload(
             TransferRequest(server.url + "/x", method: .put), from: StreamSource(bytes)
         ).value()
@@ -150,7 +150,7 @@ struct UploadSourceTests {
         let fixture = try UploadFixture()
         let upload = fixture.client.upload(
             TransferRequest(server.url + "/x", method: .put), from: DataSource(Data(bytes)))
-        for await event in upload.events { if case .checkpoint = event { break } }
+        for await event in upload.events() { if case .checkpoint = event { break } }
         let data = try #require(await upload.pause())
         #expect(data.path == nil && data.total == 1_000_000)
         var other = bytes
