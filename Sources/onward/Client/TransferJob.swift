@@ -130,11 +130,11 @@ struct TransferJob: Sendable {
         let isDone = result.isResponseLost || result.status?.isSuccessful == true
         guard isDone else {
             run.state.remove()
-            let isUnauthorized = result.status?.isUnauthorized == true
+            let code = result.status.map { TransferError.Code(rejection: $0) } ?? .refused
             let reason =
                 ResponseReason.of(content: result.content, fields: result.fields).map { " Reason: \($0)" } ?? ""
             let failure = CommandFailure(
-                status: isUnauthorized ? .notAllowed : .unavailable, code: isUnauthorized ? "unauthorized" : "refused",
+                status: ExitStatus(code), code: code.rawValue,
                 message: "The server rejected the content (\(status)).\(reason)", response: result.status)
             return run.report.ended(failure)
         }
@@ -152,7 +152,8 @@ struct TransferJob: Sendable {
         // This report precedes the removal of the state: if the process is killed in between, the next process receives
         // the server's response again and sends nothing twice.
         run.report.completed(
-            status: status, location: location, size: result.acknowledged, isResponseLost: result.isResponseLost)
+            status: status, location: location, size: result.acknowledged, content: result.content,
+            isResponseLost: result.isResponseLost)
         if isNoted { run.state.remove() }
         return .done
     }

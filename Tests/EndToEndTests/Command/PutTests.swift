@@ -46,6 +46,26 @@ struct PutTests {
         }
     }
 
+    @Test("--json has the content of the final response, if it is text of at most 64 KiB")
+    func content() throws {
+        let home = try CommandHome()
+        let file = try home.file([1, 2, 3])
+        let large = String(repeating: "x", count: 65_537)
+        let server = try ScriptedServer { request, reply in
+            try reply.discardBody()
+            switch request.target {
+            case "/text": try reply.respond(201, ["Upload-Complete": "?1"], "{\"id\": \"ü\"}\n")
+            case "/large": try reply.respond(201, ["Upload-Complete": "?1"], large)
+            default: try reply.respond(201, ["Upload-Complete": "?1"])
+            }
+        }
+        for (target, content) in [("/text", "{\"id\": \"ü\"}\n"), ("/large", nil), ("/empty", nil)] {
+            let run = try home.run("put", "--json", file, server.url + target)
+            try run.expect(0)
+            #expect(try run.objects().last?.text("content") == content)
+        }
+    }
+
     @Test("CLI-37: the file name is sent in both forms of Content-Disposition, for old and new recipients")
     func disposition() throws {
         let model = ScriptedUpload()
@@ -210,6 +230,7 @@ struct PutTests {
         try failure(64, "token-file", "--token-file", try home.file([0x20, 0x0A], "empty"), file, server.url + "/201")
         try failure(74, "cacert", "--cacert", home.path + "/missing", file, server.url + "/201")
         try failure(69, "refused", file, server.url + "/400")
+        try failure(69, "precondition-failed", file, server.url + "/412")
         try failure(77, "unauthorized", file, server.url + "/403")
         try failure(75, "cannot-connect", file, "http://127.0.0.1:1/files/x")
         #expect(home.stateNames == [])

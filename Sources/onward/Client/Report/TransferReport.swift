@@ -34,6 +34,8 @@ final class TransferReport: Sendable {
 
     /// Seconds between two lines if there is no terminal.
     private static let lineInterval = 10.0
+    /// The maximum size in bytes of the content of a response in a JSON line.
+    private static let maxContent = 64 << 10
 
     let command: String
     let style: Style
@@ -92,10 +94,12 @@ final class TransferReport: Sendable {
     }
 
     /// Reports that the transfer is complete.
-    /// - Parameter isEarlier: whether an earlier run has completed it.
+    /// - Parameters:
+    ///   - content: the content of the final response to an upload.
+    ///   - isEarlier: whether an earlier run has completed it.
     func completed(
-        status: Int, location: String?, size: Int64?, contentCoding: String? = nil, isResponseLost: Bool = false,
-        isEarlier: Bool = false
+        status: Int, location: String?, size: Int64?, content: [UInt8] = [], contentCoding: String? = nil,
+        isResponseLost: Bool = false, isEarlier: Bool = false
     ) {
         state.withLock { state in
             guard let identity = state.identity else { return }
@@ -109,6 +113,11 @@ final class TransferReport: Sendable {
                 var line = JSONLine([("event", .text("completed"))] + state.position.members)
                 line.append("status", Int64(status))
                 line.append("location", location)
+                if !content.isEmpty, content.count <= Self.maxContent,
+                    let text = String(validating: content, as: UTF8.self)
+                {
+                    line.append("content", text)
+                }
                 if let contentCoding { line.append("contentCoding", contentCoding) }
                 Self.appendSubject(&line, identity)
                 output.append(.lines(line.text))
