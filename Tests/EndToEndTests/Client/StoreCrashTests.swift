@@ -116,8 +116,10 @@ struct StoreCrashTests {
     private func checkEnd(_ place: Place, _ server: ServerProcess, _ moment: String) throws {
         #expect(place.acknowledged().values.allSatisfy { ["done", "removed"].contains($0[0]) }, "\(moment)")
         for name in Self.kept { #expect(place.isFinished(name, server), "\(moment): \(name)") }
-        // A download to the storage directory that was complete before it was paused belongs to the program.
-        let left = place.names().subtracting(Self.others + ["files/up.bin", "files/down.bin"])
+        // A download that was complete before it was paused belongs to the program.
+        let isOldComplete = place.content("files/old.bin") == Self.bytes
+        let left = place.names()
+            .subtracting(Self.others + ["files/up.bin", "files/down.bin"] + (isOldComplete ? ["files/old.bin"] : []))
             .filter { !$0.hasPrefix("storage/") || UUID(uuidString: String($0.dropFirst("storage/".count))) == nil }
         #expect(left.isEmpty, "\(moment): \(left.sorted()) are left")
         checkOthers(place, moment)
