@@ -41,10 +41,12 @@ public struct UploadID: Hashable, Sendable {
     }
 
     /// A text that identifies the upload and gives no access to it: 32 lower-case hexadecimal digits.
-    package var fingerprint: String {
+    package var fingerprint: String { fingerprint(bytes: 16) }
+
+    private func fingerprint(bytes count: Int) -> String {
         var digest = RunningDigest(.sha256)
         bytes.withUnsafeBytes { digest.update($0) }
-        return Array(digest.finalized().prefix(16)).hexadecimal
+        return Array(digest.finalized().prefix(count)).hexadecimal
     }
 
     /// The secret in the form of URLs: 32 lower-case hexadecimal digits.
@@ -53,7 +55,7 @@ public struct UploadID: Hashable, Sendable {
 
 extension UploadID: CustomStringConvertible, CustomDebugStringConvertible {
     /// A text for logs that identifies the upload and gives no access.
-    public var description: String { "upload:" + fingerprint.prefix(8) }
+    public var description: String { "upload:" + fingerprint(bytes: 4) }
 
     /// A short form for logs, which gives no access.
     public var debugDescription: String { description }
