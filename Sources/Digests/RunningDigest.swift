@@ -105,7 +105,13 @@ extension RunningDigest {
 extension [UInt8] {
     /// The bytes in hexadecimal: two lower-case digits for each byte.
     package var hexadecimal: String {
-        let digits = Array("0123456789abcdef".utf8)
-        return String(decoding: flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
+        func digit(_ value: UInt8) -> UInt8 { value < 10 ? 0x30 + value : 0x57 + value }
+        return String(unsafeUninitializedCapacity: 2 * count) { buffer in
+            for (index, byte) in enumerated() {
+                buffer[2 * index] = digit(byte >> 4)
+                buffer[2 * index + 1] = digit(byte & 15)
+            }
+            return 2 * count
+        }
     }
 }

@@ -109,10 +109,12 @@ struct UploadProgress: Sendable, Hashable {
 
 /// The ID of a request in logs: 64 random bits in hexadecimal.
 struct RequestID: Sendable, Hashable, CustomStringConvertible {
-    let description: String
+    private let value: UInt64
 
-    init() {
-        let digits = String(UInt64.random(in: .min ... .max), radix: 16)
-        description = String(repeating: "0", count: 16 - digits.count) + digits
+    init() { value = KernelRandom().next() }
+
+    var description: String {
+        let digits = String(value, radix: 16)
+        return String(repeating: "0", count: 16 - digits.utf8.count) + digits
     }
 }

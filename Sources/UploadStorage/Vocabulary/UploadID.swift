@@ -1,13 +1,14 @@
 import Digests
+import SystemCalls
 
-/// The name of an upload: 128 random bits from the system's generator. The name alone gives access to the upload.
+/// The name of an upload: 128 random bits of the kernel. The name alone gives access to the upload.
 public struct UploadID: Hashable, Sendable {
     private let high: UInt64
     private let low: UInt64
 
     /// Creates a random ID.
     public init() {
-        var generator = SystemRandomNumberGenerator()
+        let generator = KernelRandom()
         high = generator.next()
         low = generator.next()
     }
@@ -36,7 +37,12 @@ public struct UploadID: Hashable, Sendable {
 
     /// The 16 bytes, as the catalog stores them.
     var bytes: [UInt8] {
-        [high, low].flatMap { word in stride(from: 56, through: 0, by: -8).map { UInt8(truncatingIfNeeded: word >> $0) }
+        [UInt8](unsafeUninitializedCapacity: 16) { buffer, count in
+            for index in 0..<8 {
+                buffer[index] = UInt8(truncatingIfNeeded: high >> (56 - 8 * index))
+                buffer[index + 8] = UInt8(truncatingIfNeeded: low >> (56 - 8 * index))
+            }
+            count = 16
         }
     }
 
