@@ -1,10 +1,12 @@
 import CLinux
 import Glibc
 
+// Paths are passed with `withCString`, because the implicit conversion of a String to a pointer allocates a copy.
+
 extension FileDescriptor {
     /// Creates a directory (mkdirat(2)).
     package func makeDirectory(at path: String, mode: UInt32 = 0o700) throws(Errno) {
-        _ = try retryingOnInterrupt { mkdirat(rawValue, path, mode_t(mode)) }
+        _ = try retryingOnInterrupt { path.withCString { mkdirat(rawValue, $0, mode_t(mode)) } }
     }
 
     /// Creates a directory, relative to the working directory (mkdir(2)).
@@ -19,17 +21,19 @@ extension FileDescriptor {
 
     /// Removes an entry that is not a directory (unlinkat(2)).
     package func unlink(at path: String) throws(Errno) {
-        _ = try retryingOnInterrupt { unlinkat(rawValue, path, 0) }
+        _ = try retryingOnInterrupt { path.withCString { unlinkat(rawValue, $0, 0) } }
     }
 
     /// Removes an empty directory (unlinkat(2)).
     package func removeDirectory(at path: String) throws(Errno) {
-        _ = try retryingOnInterrupt { unlinkat(rawValue, path, AT_REMOVEDIR) }
+        _ = try retryingOnInterrupt { path.withCString { unlinkat(rawValue, $0, AT_REMOVEDIR) } }
     }
 
     /// Gives a file a second name; throws `EEXIST` if that name exists (linkat(2)).
     package func link(from path: String, to other: FileDescriptor, as newPath: String) throws(Errno) {
-        _ = try retryingOnInterrupt { linkat(rawValue, path, other.rawValue, newPath, 0) }
+        _ = try retryingOnInterrupt {
+            path.withCString { path in newPath.withCString { linkat(rawValue, path, other.rawValue, $0, 0) } }
+        }
     }
 
     /// Gives a file that was opened with `nameless` a name; throws `EEXIST` if that name exists (linkat(2)). The call
@@ -48,7 +52,9 @@ extension FileDescriptor {
     /// Moves an entry to another directory of the same file system atomically (renameat(2)). A file that already has
     /// the new name is replaced.
     package func rename(from path: String, to other: FileDescriptor, as newPath: String) throws(Errno) {
-        _ = try retryingOnInterrupt { renameat(rawValue, path, other.rawValue, newPath) }
+        _ = try retryingOnInterrupt {
+            path.withCString { path in newPath.withCString { renameat(rawValue, path, other.rawValue, $0) } }
+        }
     }
 
     /// Moves an entry atomically; throws `EEXIST` if the new name exists (renameat2(2) with `RENAME_NOREPLACE`).
@@ -56,7 +62,9 @@ extension FileDescriptor {
     /// Throws `EINVAL` if the file system does not support the flag.
     package func renameNoReplace(from path: String, to other: FileDescriptor, as newPath: String) throws(Errno) {
         _ = try retryingOnInterrupt {
-            renameat2(rawValue, path, other.rawValue, newPath, UInt32(ONWARD_RENAME_NOREPLACE))
+            path.withCString { path in
+                newPath.withCString { renameat2(rawValue, path, other.rawValue, $0, UInt32(ONWARD_RENAME_NOREPLACE)) }
+            }
         }
     }
 
@@ -65,7 +73,9 @@ extension FileDescriptor {
     /// Throws `EINVAL` if the file system does not support the flag.
     package func exchange(_ path: String, with other: FileDescriptor, _ otherPath: String) throws(Errno) {
         _ = try retryingOnInterrupt {
-            renameat2(rawValue, path, other.rawValue, otherPath, UInt32(ONWARD_RENAME_EXCHANGE))
+            path.withCString { path in
+                otherPath.withCString { renameat2(rawValue, path, other.rawValue, $0, UInt32(ONWARD_RENAME_EXCHANGE)) }
+            }
         }
     }
 

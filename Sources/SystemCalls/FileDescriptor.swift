@@ -55,13 +55,17 @@ extension FileDescriptor {
 
     /// Opens `path`, relative to the working directory (open(2)).
     package static func open(_ path: String, _ flags: OpenFlags, mode: UInt32 = 0o600) throws(Errno) -> FileDescriptor {
-        let number = try retryingOnInterrupt { Glibc.open(path, flags.rawValue | O_CLOEXEC, mode) }
+        let number = try retryingOnInterrupt {
+            path.withCString { Glibc.open($0, flags.rawValue | O_CLOEXEC, mode) }
+        }
         return FileDescriptor(owning: number)
     }
 
     /// Opens `path`, relative to this directory (openat(2)).
     package func open(at path: String, _ flags: OpenFlags, mode: UInt32 = 0o600) throws(Errno) -> FileDescriptor {
-        let number = try retryingOnInterrupt { openat(rawValue, path, flags.rawValue | O_CLOEXEC, mode) }
+        let number = try retryingOnInterrupt {
+            path.withCString { openat(rawValue, $0, flags.rawValue | O_CLOEXEC, mode) }
+        }
         return FileDescriptor(owning: number)
     }
 }

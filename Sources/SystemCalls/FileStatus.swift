@@ -73,7 +73,9 @@ extension FileDescriptor {
     /// The attributes of an entry of this directory; symbolic links are not followed (fstatat(2)).
     package func status(at path: String) throws(Errno) -> FileStatus {
         var status = stat()
-        _ = try retryingOnInterrupt { fstatat(rawValue, path, &status, AT_SYMLINK_NOFOLLOW) }
+        _ = try retryingOnInterrupt {
+            path.withCString { fstatat(rawValue, $0, &status, AT_SYMLINK_NOFOLLOW) }
+        }
         return FileStatus(status)
     }
 

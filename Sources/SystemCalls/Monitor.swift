@@ -6,13 +6,16 @@ import Glibc
 package final class Monitor<State>: @unchecked Sendable {
     // `state` is accessed only while `mutex` is locked. Mutex and condition stay at fixed addresses until `deinit`.
     private var state: State
-    private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
-    private let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
+    private let mutex: UnsafeMutablePointer<pthread_mutex_t>
+    private let condition: UnsafeMutablePointer<pthread_cond_t>
 
     package init(_ state: sending State) {
         self.state = state
-        mutex.initialize(to: pthread_mutex_t())
-        condition.initialize(to: pthread_cond_t())
+        let mutexSize = MemoryLayout<pthread_mutex_t>.stride
+        let memory = UnsafeMutableRawPointer.allocate(
+            byteCount: mutexSize + MemoryLayout<pthread_cond_t>.stride, alignment: 16)
+        mutex = memory.initializeMemory(as: pthread_mutex_t.self, to: pthread_mutex_t())
+        condition = (memory + mutexSize).initializeMemory(as: pthread_cond_t.self, to: pthread_cond_t())
         pthread_mutex_init(mutex, nil)
         var attributes = pthread_condattr_t()
         pthread_condattr_init(&attributes)
@@ -24,8 +27,8 @@ package final class Monitor<State>: @unchecked Sendable {
     deinit {
         pthread_cond_destroy(condition)
         pthread_mutex_destroy(mutex)
-        condition.deallocate()
-        mutex.deallocate()
+        // The memory of the condition follows that of the mutex in one allocation.
+        UnsafeMutableRawPointer(mutex).deallocate()
     }
 
     /// Runs `body` while holding the lock.
