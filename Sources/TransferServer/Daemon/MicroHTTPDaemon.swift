@@ -293,7 +293,9 @@ final class MicroHTTPDaemon: @unchecked Sendable {
                     entry.failContent(resets: isEndedByClosing)
                 }))
         guard let outgoing else { return .NO }
-        request.sent?.acknowledgedBefore = entry.output.acknowledgedBytes()
+        if request.sent?.bytes != 0 || response.content.length == nil {
+            request.sent?.acknowledgedBefore = entry.output.acknowledgedBytes()
+        }
         guard connection.queue(outgoing, status: response.status) else { return .NO }
         entry.enter(.response, at: SystemClock.monotonicNanoseconds())
         request.sent?.isQueued = true

@@ -20,7 +20,10 @@ final class OutgoingResponse {
     ///   - isHead: whether the request is `HEAD`.
     /// - Returns: `nil` if memory is not available or the content cannot be opened.
     init?(_ response: Response, isSecure: Bool, isHead: Bool, events: ContentEvents) {
-        guard let made = Self.make(response.content, isSecure: isSecure, events) else { return nil }
+        let sendsContent = !isHead && !response.status.forbidsContent
+        guard let made = Self.make(response.content, isSecure: isSecure, sendsContent: sendsContent, events) else {
+            return nil
+        }
         handle = made
         if isHead, response.content.length == nil {
             // For HEAD libmicrohttpd 0.9.75 would send the last chunk, which the client would read as the start of the
@@ -29,26 +32,31 @@ final class OutgoingResponse {
         }
         for field in response.fields where Fields.isValidName(field.name) && Fields.isValidValue(field.value) {
             // libmicrohttpd rejects empty values, which have no meaning in any field that the server sends.
-            MHD_add_response_header(handle, field.name, field.value)
+            _ = field.name.withCString { name in
+                field.value.withCString { MHD_add_response_header(handle, name, $0) }
+            }
         }
     }
 
     deinit { MHD_destroy_response(handle) }
 
-    private static func make(_ content: Response.Content, isSecure: Bool, _ events: ContentEvents) -> OpaquePointer? {
+    /// Up to this number of bytes, content of a file is read into memory: libmicrohttpd sends it together with the head,
+    /// which needs fewer calls of the kernel than sendfile(2).
+    private static let maxCopied: Int64 = 16 << 10
+
+    private static func make(
+        _ content: Response.Content, isSecure: Bool, sendsContent: Bool, _ events: ContentEvents
+    ) -> OpaquePointer? {
         switch content {
-        case .bytes(let bytes):
-            return bytes.withUnsafeBytes { buffer in
-                MHD_create_response_from_buffer(
-                    buffer.count, UnsafeMutableRawPointer(mutating: buffer.baseAddress), .RESPMEM_MUST_COPY)
-            }
+        case .bytes(let bytes): return make(bytes)
         case .stream(let stream):
+            if sendsContent, let length = stream.length, length <= maxCopied, stream is FileContent {
+                return read(stream, count: Int(length), events).flatMap(make)
+            }
             // Without TLS the kernel sends the file, because libmicrohttpd would read it in small blocks.
             if !isSecure, let content = stream as? FileContent, let range = content.range {
                 // libmicrohttpd closes the descriptor with the response.
-                guard let descriptor = try? content.file.duplicateDescriptor()?.duplicateForHandover() else {
-                    return nil
-                }
+                guard let descriptor = try? content.file.duplicateForHandover() else { return nil }
                 return MHD_create_response_from_fd_at_offset64(
                     UInt64(range.upperBound - range.lowerBound), descriptor, UInt64(range.lowerBound))
             }
@@ -57,6 +65,31 @@ final class OutgoingResponse {
                 return make(feed, count: ContentFeed.unknownLength, block: 64 << 10)
             }
             return make(feed, count: UInt64(length), block: 256 << 10)
+        }
+    }
+
+    private static func make(_ bytes: [UInt8]) -> OpaquePointer? {
+        bytes.withUnsafeBytes { buffer in
+            MHD_create_response_from_buffer(
+                buffer.count, UnsafeMutableRawPointer(mutating: buffer.baseAddress), .RESPMEM_MUST_COPY)
+        }
+    }
+
+    /// Reads all content of a stream. Reports an error and returns `nil` if that fails.
+    private static func read(_ stream: any ContentStream, count: Int, _ events: ContentEvents) -> [UInt8]? {
+        do {
+            return try [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
+                let memory = UnsafeMutableRawBufferPointer(buffer)
+                while filled < count {
+                    let remaining = UnsafeMutableRawBufferPointer(rebasing: memory[filled..<count])
+                    let read = try stream.read(into: remaining, at: Int64(filled))
+                    guard read > 0 else { throw Response.LoadingError.incomplete }
+                    filled += read
+                }
+            }
+        } catch {
+            events.failed(error)
+            return nil
         }
     }
 

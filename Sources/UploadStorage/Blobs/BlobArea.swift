@@ -110,8 +110,9 @@ package struct PublishedBlob: Sendable {
 /// The opened content of a published file.
 package protocol PublishedContent: Sendable {
     func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(Errno) -> Int
-    /// Returns a second descriptor of the file; nil if the bytes are not in a local file.
-    func duplicateDescriptor() throws(Errno) -> FileDescriptor?
+    /// Returns a second descriptor of the file, which the caller owns and closes; nil if the bytes are not in a local
+    /// file.
+    func duplicateForHandover() throws(Errno) -> Int32?
 }
 
 /// A directory of published files that is read in steps. Use it from one thread at a time.

@@ -9,7 +9,7 @@ extension FileBlobArea {
             try descriptor.read(into: buffer, at: offset)
         }
 
-        func duplicateDescriptor() throws(Errno) -> FileDescriptor? { try descriptor.duplicate() }
+        func duplicateForHandover() throws(Errno) -> Int32? { try descriptor.duplicateForHandover() }
     }
 
     func openPublished(_ name: PublishedName) throws(StoreError) -> PublishedBlob {

@@ -6,9 +6,10 @@ extension UploadStore {
     /// `parentIsFile` if a part of the path before the last segment is a file.
     public func publishedFile(_ name: PublishedName) throws(StoreError) -> PublishedFile {
         let found = try area.openPublished(name)
-        guard let record = try catalog.file(name.path), record.describes(found), !record.fields.isEmpty else {
-            return found.file
+        let record = try fileRecords.record(of: found, named: name.path) { (path) throws(StoreError) in
+            try catalog.file(path)
         }
+        guard let record, !record.fields.isEmpty else { return found.file }
         return found.file.described(by: record.fields)
     }
 

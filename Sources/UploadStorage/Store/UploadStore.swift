@@ -19,6 +19,7 @@ public final class UploadStore: Sendable {
     private static let countPauses: [Int64] = [100_000_000, 1_000_000_000, 5_000_000_000, 20_000_000_000]
     private let verification = Monitor<WorkerThread?>(nil)
     let healthProbe = Monitor(HealthProbe())
+    let fileRecords = FileRecordCache()
 
     /// Creates a store that uses a catalog and a blob area. Decided publications are completed, and uploads whose
     /// processing was interrupted get ``StoreConfiguration/interruptedResponse``. The time and the memory for this work
