@@ -7,7 +7,7 @@ public struct EntityTag: Sendable {
 
     /// Creates a tag. Nil when `opaque` contains a quote, white space or a control character.
     public init?(opaque: String, isWeak: Bool = false) {
-        guard opaque.utf8.allSatisfy(\.isEntityTagCharacter) else { return nil }
+        guard opaque.withBytes({ $0.allSatisfy(\.isEntityTagCharacter) }) else { return nil }
         self.opaque = opaque
         self.isWeak = isWeak
     }

@@ -51,6 +51,13 @@ extension UInt8 {
 /// Byte-wise operations on strings. The syntax of fields is defined on bytes. Swift's own operations work on grapheme
 /// clusters, such as CR LF, and compare strings by canonical equivalence, so they would give other results.
 extension String {
+    /// Calls `body` with the bytes of the string, which are faster to read than the elements of `utf8`.
+    func withBytes<Value>(_ body: (UnsafeBufferPointer<UInt8>) -> Value) -> Value {
+        if let value = utf8.withContiguousStorageIfAvailable(body) { return value }
+        // Only a string that Foundation has bridged has no contiguous bytes.
+        return Array(utf8).withUnsafeBufferPointer(body)
+    }
+
     /// The string with ASCII letters in lower case; other characters stay untouched.
     var asciiLowercased: String {
         guard utf8.contains(where: { (0x41...0x5A).contains($0) }) else { return self }
@@ -58,8 +65,18 @@ extension String {
     }
 
     /// Whether both strings are equal if the case of ASCII letters is ignored.
-    func equalsIgnoringASCIICase(_ other: String) -> Bool {
-        utf8.count == other.utf8.count && zip(utf8, other.utf8).allSatisfy { $0.asciiLowercased == $1.asciiLowercased }
+    package func equalsIgnoringASCIICase(_ other: String) -> Bool {
+        utf8.count == other.utf8.count && hasPrefixIgnoringASCIICase(other)
+    }
+
+    /// Whether the string begins with `prefix` if the case of ASCII letters is ignored.
+    package func hasPrefixIgnoringASCIICase(_ prefix: String) -> Bool {
+        guard utf8.count >= prefix.utf8.count else { return false }
+        return withBytes { bytes in
+            prefix.withBytes { prefix in
+                prefix.indices.allSatisfy { bytes[$0].asciiLowercased == prefix[$0].asciiLowercased }
+            }
+        }
     }
 
     /// Whether both strings consist of the same bytes.
@@ -78,7 +95,7 @@ extension String {
     }
 
     /// Whether the string is a non-empty `token` (RFC 9110 §5.6.2).
-    var isToken: Bool { !utf8.isEmpty && utf8.allSatisfy(\.isTokenCharacter) }
+    var isToken: Bool { withBytes { !$0.isEmpty && $0.allSatisfy(\.isTokenCharacter) } }
 
     /// The string as `quoted-string` (RFC 9110 §5.6.4). The caller must ensure that the string is a valid
     /// field value.

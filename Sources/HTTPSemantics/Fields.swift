@@ -40,6 +40,9 @@ public struct Fields: Sendable, Hashable {
         self.lines = lines.map { Field(name: $0.0, value: $0.1) }
     }
 
+    /// Allocates memory for `count` lines, so that ``append(_:_:)`` does not have to move the lines repeatedly.
+    package mutating func reserveCapacity(_ count: Int) { lines.reserveCapacity(count) }
+
     /// Adds a line at the end.
     public mutating func append(_ name: String, _ value: String) {
         lines.append(Field(name: name, value: value))
@@ -76,8 +79,12 @@ public struct Fields: Sendable, Hashable {
 
     /// The combined field value (RFC 9110 §5.2): all lines of this name joined with ", "; nil when there are none.
     public subscript(name: String) -> String? {
-        let values = values(name)
-        return values.isEmpty ? nil : values.joined(separator: ", ")
+        var combined: String?
+        for line in lines where line.name.equalsIgnoringASCIICase(name) {
+            let value = line.value.trimmingOptionalWhitespace
+            combined = combined.map { $0 + ", " + value } ?? value
+        }
+        return combined
     }
 
     /// The number of lines.
@@ -102,7 +109,7 @@ public struct Fields: Sendable, Hashable {
     ///
     /// White space at the ends is allowed here; it is not part of the value.
     public static func isValidValue(_ value: String) -> Bool {
-        value.utf8.allSatisfy(\.isFieldValueCharacter)
+        value.withBytes { $0.allSatisfy(\.isFieldValueCharacter) }
     }
 }
 

@@ -23,22 +23,44 @@ package struct HTTPDate: Hashable, Comparable, Sendable {
         let dayNumber = (seconds >= 0 ? seconds : seconds - 86_399) / 86_400
         let secondOfDay = seconds - dayNumber * 86_400
         let date = CivilDate(dayNumber: dayNumber)
-        let time = [secondOfDay / 3600, secondOfDay / 60 % 60, secondOfDay % 60]
-            .map { HTTPDate.padded($0, to: 2) }.joined(separator: ":")
-        let day = HTTPDate.padded(date.day, to: 2)
-        let year = HTTPDate.padded(date.year, to: 4)
-        let weekday = HTTPDate.dayNames[date.weekday].prefix(3)
-        return "\(weekday), \(day) \(HTTPDate.monthNames[date.month - 1]) \(year) \(time) GMT"
+        // Every response has a date, so the text is written with one allocation.
+        return String(unsafeUninitializedCapacity: 29) { buffer in
+            var end = 0
+            func append(_ text: some Sequence<UInt8>) {
+                for byte in text {
+                    buffer[end] = byte
+                    end += 1
+                }
+            }
+            func append(_ number: Int, digits: Int) {
+                var remaining = number
+                for place in (end..<end + digits).reversed() {
+                    buffer[place] = 0x30 + UInt8(remaining % 10)
+                    remaining /= 10
+                }
+                end += digits
+            }
+            append(HTTPDate.dayNames[date.weekday].utf8.prefix(3))
+            append(", ".utf8)
+            append(date.day, digits: 2)
+            append(" ".utf8)
+            append(HTTPDate.monthNames[date.month - 1].utf8)
+            append(" ".utf8)
+            append(date.year, digits: 4)
+            append(" ".utf8)
+            append(secondOfDay / 3600, digits: 2)
+            append(":".utf8)
+            append(secondOfDay / 60 % 60, digits: 2)
+            append(":".utf8)
+            append(secondOfDay % 60, digits: 2)
+            append(" GMT".utf8)
+            return end
+        }
     }
 
     /// The names of the days in full, from Sunday on; the short forms are their first three letters.
     static let dayNames = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"]
     static let monthNames = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
-
-    private static func padded(_ number: Int, to width: Int) -> String {
-        let digits = String(number)
-        return String(repeating: "0", count: max(0, width - digits.utf8.count)) + digits
-    }
 }
 
 extension HTTPDate: CustomStringConvertible {

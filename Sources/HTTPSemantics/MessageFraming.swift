@@ -134,6 +134,10 @@ package enum Expectation: Sendable, Hashable {
     ///
     /// - Parameter version: The version of the request. In HTTP/1.0, `100-continue` must be ignored.
     package init(fields: Fields, version: ProtocolVersion = .http11) {
+        guard fields.contains("Expect") else {
+            self = .none
+            return
+        }
         var scanner = FieldValueScanner(fields.values("Expect").joined(separator: ", "))
         // An element with an argument or parameter is another expectation.
         guard let names = scanner.list(of: { $0.token() }),

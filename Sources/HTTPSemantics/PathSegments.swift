@@ -48,19 +48,9 @@ public struct PathSegments: Sendable, Hashable {
 
     /// Decodes a raw path such as ``RequestTarget/path``.
     public init(decoding rawPath: String) throws(Refusal) {
-        let bytes = Array(rawPath.utf8)
-        guard bytes.first == 0x2F else { throw .notAbsolute }
-        guard bytes.count <= 3 * PathSegments.maximumPathLength else { throw .pathTooLong }
-        var parts = bytes[1...].split(separator: 0x2F, omittingEmptySubsequences: false)
-        let endsWithSlash = parts.last?.isEmpty ?? true
-        if endsWithSlash { parts.removeLast() }
-        var decoded: [String] = []
-        decoded.reserveCapacity(parts.count)
-        for part in parts {
-            let bytes = try PathSegments.decodeEscapes(part)
-            guard let segment = String(validating: bytes, as: UTF8.self) else { throw .invalidUTF8 }
-            decoded.append(segment)
-        }
+        let (decoded, endsWithSlash) = try rawPath.withBytes { bytes in
+            Result { () throws(Refusal) in try PathSegments.decode(bytes) }
+        }.get()
         try self.init(segments: decoded, hasTrailingSlash: endsWithSlash)
     }
 
@@ -79,14 +69,44 @@ public struct PathSegments: Sendable, Hashable {
 
     /// The path on the wire: every byte but `pchar` (RFC 3986 §3.3) percent-encoded with upper-case digits.
     public var percentEncoded: String {
-        let encoded = segments.map { segment in
-            segment.utf8.percentEncoded { $0.isUnreserved || $0.isSubDelimiter || $0 == 0x3A || $0 == 0x40 }
+        var path = ""
+        path.reserveCapacity(segments.reduce(1) { $0 + 1 + $1.utf8.count })
+        for segment in segments {
+            path += "/"
+            if segment.withBytes({ $0.allSatisfy(\.isPathCharacter) }) {
+                path += segment
+            } else {
+                path += segment.utf8.percentEncoded(allowing: \.isPathCharacter)
+            }
         }
-        let path = "/" + encoded.joined(separator: "/")
-        return hasTrailingSlash && !segments.isEmpty ? path + "/" : path
+        return hasTrailingSlash ? path + "/" : path
     }
 
-    private static func decodeEscapes(_ part: ArraySlice<UInt8>) throws(Refusal) -> [UInt8] {
+    private static func decode(
+        _ bytes: UnsafeBufferPointer<UInt8>
+    ) throws(Refusal) -> (segments: [String], endsWithSlash: Bool) {
+        guard bytes.first == 0x2F else { throw .notAbsolute }
+        guard bytes.count <= 3 * PathSegments.maximumPathLength else { throw .pathTooLong }
+        var segments: [String] = []
+        var start = 1
+        while start < bytes.count {
+            let end = bytes[start...].firstIndex(of: 0x2F) ?? bytes.count
+            segments.append(try decode(bytes[start..<end]))
+            start = end + 1
+        }
+        return (segments, bytes[bytes.count - 1] == 0x2F)
+    }
+
+    private static func decode(_ part: Slice<UnsafeBufferPointer<UInt8>>) throws(Refusal) -> String {
+        // Most segments have no escapes and need no copy.
+        if part.allSatisfy({ $0.isUnreserved }) {
+            return String(decoding: UnsafeBufferPointer(rebasing: part), as: UTF8.self)
+        }
+        guard let segment = String(validating: try decodeEscapes(part), as: UTF8.self) else { throw .invalidUTF8 }
+        return segment
+    }
+
+    private static func decodeEscapes(_ part: Slice<UnsafeBufferPointer<UInt8>>) throws(Refusal) -> [UInt8] {
         var result: [UInt8] = []
         result.reserveCapacity(part.count)
         var index = part.startIndex
@@ -111,6 +131,12 @@ public struct PathSegments: Sendable, Hashable {
 
     private static func check(_ segment: String) throws(Refusal) {
         guard !segment.utf8.isEmpty else { throw .emptySegment }
+        if !segment.withBytes({ $0.allSatisfy(\.isUnreserved) }) { try checkCharacters(of: segment) }
+        guard segment != ".", segment != ".." else { throw .dotSegment }
+        guard segment.utf8.count <= maximumSegmentLength else { throw .segmentTooLong }
+    }
+
+    private static func checkCharacters(of segment: String) throws(Refusal) {
         for scalar in segment.unicodeScalars {
             switch scalar.value {
             case 0: throw .nul
@@ -120,7 +146,10 @@ public struct PathSegments: Sendable, Hashable {
             default: continue
             }
         }
-        guard segment != ".", segment != ".." else { throw .dotSegment }
-        guard segment.utf8.count <= maximumSegmentLength else { throw .segmentTooLong }
     }
+}
+
+extension UInt8 {
+    /// `pchar` of RFC 3986 §3.3 without escapes.
+    fileprivate var isPathCharacter: Bool { isUnreserved || isSubDelimiter || self == 0x3A || self == 0x40 }
 }

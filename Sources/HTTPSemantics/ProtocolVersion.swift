@@ -18,10 +18,14 @@ public struct ProtocolVersion: Hashable, Comparable, Sendable {
 
     /// Parses `HTTP-version` of RFC 9112 §2.3: "HTTP/", one digit, a dot, one digit; the name is case-sensitive.
     public init?(parsing text: String) {
-        let bytes = Array(text.utf8)
-        guard bytes.count == 8, bytes.starts(with: "HTTP/".utf8), bytes[5].isDigit, bytes[6] == 0x2E, bytes[7].isDigit
-        else { return nil }
-        self.init(major: Int(bytes[5] - 0x30), minor: Int(bytes[7] - 0x30))
+        let digits = text.withBytes { bytes -> (UInt8, UInt8)? in
+            guard bytes.count == 8, bytes.starts(with: "HTTP/".utf8), bytes[5].isDigit, bytes[6] == 0x2E,
+                bytes[7].isDigit
+            else { return nil }
+            return (bytes[5] - 0x30, bytes[7] - 0x30)
+        }
+        guard let (major, minor) = digits else { return nil }
+        self.init(major: Int(major), minor: Int(minor))
     }
 
     /// Compares the major digits, then the minor digits.

@@ -28,12 +28,15 @@ public struct RequestTarget: Sendable, Hashable {
     /// Parses a raw request target; nil when it has none of the three forms, when an absolute-form target has another
     /// scheme than http(s), or when its authority is invalid or carries user information.
     public init?(parsing target: String) {
+        if target.utf8.first == 0x2F {
+            guard target.withBytes({ $0.allSatisfy(\.isTargetCharacter) }) else { return nil }
+            self.init(origin: target)
+            return
+        }
         let bytes = Array(target.utf8)
-        guard !bytes.isEmpty, bytes.allSatisfy({ (0x21...0x7E).contains($0) && $0 != 0x23 }) else { return nil }
+        guard !bytes.isEmpty, bytes.allSatisfy(\.isTargetCharacter) else { return nil }
         if bytes == [0x2A] {
             self.init(form: .asterisk, scheme: nil, authority: nil, remaining: bytes[...])
-        } else if bytes[0] == 0x2F {
-            self.init(form: .origin, scheme: nil, authority: nil, remaining: bytes[...])
         } else {
             let text = target.asciiLowercased
             guard let scheme = ["http", "https"].first(where: { text.hasPrefix($0 + "://") }) else { return nil }
@@ -45,6 +48,14 @@ public struct RequestTarget: Sendable, Hashable {
         }
     }
 
+    /// - Parameter target: a path that begins with "/", and a possible query.
+    private init(origin target: String) {
+        let mark = target.utf8.firstIndex(of: 0x3F)
+        (form, scheme, authority) = (.origin, nil, nil)
+        path = mark.map { String(target[..<$0]) } ?? target
+        query = mark.map { String(target[target.utf8.index(after: $0)...]) }
+    }
+
     private init(form: Form, scheme: String?, authority: String?, remaining: ArraySlice<UInt8>) {
         let mark = remaining.firstIndex(of: 0x3F)
         let path = remaining[..<(mark ?? remaining.endIndex)]
@@ -54,4 +65,9 @@ public struct RequestTarget: Sendable, Hashable {
         self.path = path.isEmpty ? "/" : String(decoding: path, as: UTF8.self)
         query = mark.map { String(decoding: remaining[($0 + 1)...], as: UTF8.self) }
     }
+}
+
+extension UInt8 {
+    /// A visible ASCII character other than "#".
+    fileprivate var isTargetCharacter: Bool { (0x21...0x7E).contains(self) && self != 0x23 }
 }

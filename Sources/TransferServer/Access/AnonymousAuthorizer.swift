@@ -18,14 +18,14 @@ struct AnonymousAuthorizer: Authorizer {
         let authority = target.authority ?? fields["Host"] ?? ""
         // HTTP/1.0 does not require Host, and browsers do not use HTTP/1.0.
         if !authority.isEmpty || head.version >= .http11 {
-            guard let host = Authority(parsing: authority)?.host.lowercased(), Self.localHosts.contains(host) else {
+            guard let host = Authority(parsing: authority)?.host, Self.localHosts.contains(host) else {
                 throw .forbidden(
                     code: "foreign-host",
                     detail: "Without --allow-anonymous this server accepts only requests to localhost.")
             }
         }
         // Requests of trusted proxies are rejected, too: a trusted proxy reports the client, but does not authorize it.
-        if fields.contains(where: { TrustedProxies.isForwardingField($0.name) }) {
+        if TrustedProxies.areForwarded(fields) {
             throw .forbidden(
                 code: "forwarded-request",
                 detail: "Without --allow-anonymous this server accepts no requests from a proxy.")

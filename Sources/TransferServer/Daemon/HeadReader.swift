@@ -84,14 +84,20 @@ struct HeadReader {
     }
 
     private mutating func readRequestLine(_ text: Slice<UnsafeRawBufferPointer>) -> Bool {
-        let words = text.split(separator: 0x20, omittingEmptySubsequences: false)
-        guard words.count == 3, let version = ProtocolVersion(parsing: Self.string(words[2])) else { return false }
-        let method = Self.string(words[0])
-        guard Fields.isValidName(method), !words[1].isEmpty else { return false }
+        // Three words with one space between them. The version must not have a space, so it is the last word.
+        guard let first = text.firstIndex(of: 0x20), let last = text.lastIndex(of: 0x20), first < last else {
+            return false
+        }
+        let target = text[(first + 1)..<last]
+        let method = Self.string(text[..<first])
+        guard let version = ProtocolVersion(parsing: Self.string(text[(last + 1)...])), Fields.isValidName(method),
+            !target.isEmpty, !target.contains(0x20)
+        else { return false }
         // A later minor version is handled as HTTP/1.1 (RFC 9110 section 2.5).
         head = RequestHead(
-            method: Method(rawValue: method), target: Self.string(words[1]),
+            method: Method(rawValue: method), target: Self.string(target),
             version: version.major == 1 && version > .http11 ? .http11 : version)
+        head.fields.reserveCapacity(16)
         hasRequestLine = true
         return true
     }

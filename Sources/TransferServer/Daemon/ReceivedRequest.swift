@@ -30,31 +30,34 @@ struct ReceivedRequest {
     /// The head that libmicrohttpd receives instead of the original: only what it needs to delimit the content and to
     /// format the response.
     var substitute: [UInt8] {
-        var text = head.method == .head ? "HEAD / " : "POST / "
-        text += head.version < .http11 ? "HTTP/1.0\r\n" : "HTTP/1.1\r\n"
-        text += "Host: localhost\r\n"
+        var head: [UInt8] = []
+        head.reserveCapacity(160)
+        head += (self.head.method == .head ? "HEAD / " : "POST / ").utf8
+        head += (self.head.version < .http11 ? "HTTP/1.0\r\n" : "HTTP/1.1\r\n").utf8
+        head += "Host: localhost\r\n".utf8
         switch evaluation {
-        case .accepted(.length(let length), _): text += "Content-Length: \(length)\r\n"
+        case .accepted(.length(let length), _):
+            head += "Content-Length: ".utf8
+            head += String(length).utf8
+            head += "\r\n".utf8
         case .accepted(.none, _): break
         // libmicrohttpd then expects content, so that the server can reject the request and read content that still
         // arrives.
-        case .accepted(.chunked, _), .refused: text += "Transfer-Encoding: chunked\r\n"
+        case .accepted(.chunked, _), .refused: head += "Transfer-Encoding: chunked\r\n".utf8
         }
         if hasConnectionOption("close") {
-            text += "Connection: close\r\n"
+            head += "Connection: close\r\n".utf8
         } else if hasConnectionOption("keep-alive") {
-            text += "Connection: keep-alive\r\n"
+            head += "Connection: keep-alive\r\n".utf8
         }
-        text += "\r\n"
-        return Array(text.utf8)
+        head += "\r\n".utf8
+        return head
     }
 
     private func hasConnectionOption(_ name: String) -> Bool {
-        head.fields.contains { field in
-            field.name.lowercased() == "connection"
-                && field.value.lowercased().split(whereSeparator: { [" ", "\t", ","].contains($0) }).contains {
-                    $0 == name
-                }
+        guard let options = head.fields["Connection"] else { return false }
+        return options.split { $0 == " " || $0 == "\t" || $0 == "," }.contains {
+            String($0).equalsIgnoringASCIICase(name)
         }
     }
 }

@@ -16,7 +16,7 @@ struct TrustedProxies: Sendable {
     /// - Parameter peer: the numeric address; `nil` on a Unix socket, whose peers are trusted because only permitted
     ///   users can open it.
     func origin(of fields: Fields, peer: String?) -> RequestOrigin {
-        guard trusts(peer: peer) else { return RequestOrigin(client: peer) }
+        guard Self.areForwarded(fields), trusts(peer: peer) else { return RequestOrigin(client: peer) }
         let standard = last(of: forwardedHops(fields))
         let unstandardized = last(of: xForwardedForHops(fields))
         var origin = RequestOrigin(client: peer)
@@ -38,7 +38,7 @@ struct TrustedProxies: Sendable {
     /// The client for which a connection from a trusted peer is counted while it serves a request with these fields;
     /// `nil`: the request was not forwarded, and the connection is counted for its peer.
     func client(of fields: Fields, origin: RequestOrigin) -> ConnectionClient? {
-        guard fields.contains(where: { Self.isForwardingField($0.name) }) else { return nil }
+        guard Self.areForwarded(fields) else { return nil }
         return ConnectionClient(origin.client, isExempt: false)
     }
 
@@ -97,9 +97,12 @@ struct TrustedProxies: Sendable {
 
     /// Whether a field is set by proxies that forward requests.
     static func isForwardingField(_ name: String) -> Bool {
-        let name = name.lowercased()
-        return name == "forwarded" || name == "via" || name == "x-real-ip" || name.hasPrefix("x-forwarded-")
+        name.equalsIgnoringASCIICase("Forwarded") || name.equalsIgnoringASCIICase("Via")
+            || name.equalsIgnoringASCIICase("X-Real-IP") || name.hasPrefixIgnoringASCIICase("X-Forwarded-")
     }
+
+    /// Whether the fields are those of a request that a proxy has forwarded.
+    static func areForwarded(_ fields: Fields) -> Bool { fields.contains { isForwardingField($0.name) } }
 }
 
 /// The origin of a request, as far as it is trusted.

@@ -150,7 +150,7 @@ final class TransferService: RequestService {
         case .metrics: .respond(MetricsEndpoint(service: self, request: request, identity: identity).response())
         case .server: .respond(server(request, identity))
         case .upload(let path): UploadEndpoint(service: self, request: request, identity: identity).serve(path)
-        case .target(let handler, let target):
+        case .target(let handler, let target, _):
             TargetEndpoint(service: self, request: request, identity: identity, handler: handler, target: target)
                 .serve()
         case .invalid(let refusal, let isUpload):

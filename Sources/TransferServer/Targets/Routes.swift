@@ -2,13 +2,23 @@ import HTTPSemantics
 
 /// The handlers of a server by the first segments of their URLs.
 struct Routes: Sendable {
-    private let entries: [(prefix: [String], handler: any TargetHandler)]
+    private struct Entry {
+        let prefix: [String]
+        let handler: any TargetHandler
+        /// The `route` label of the metrics.
+        let label: String
+    }
+
+    private let entries: [Entry]
 
     /// - Parameter handlers: prefixes without slashes at the ends, such as `files` or `media/incoming`.
     init(_ handlers: [(prefix: String, handler: any TargetHandler)]) {
         entries =
             handlers
-            .map { ($0.prefix.split(separator: "/").map(String.init), $0.handler) }
+            .map { prefix, handler in
+                let segments = prefix.split(separator: "/").map(String.init)
+                return Entry(prefix: segments, handler: handler, label: "/" + segments.joined(separator: "/"))
+            }
             .sorted { $0.prefix.count > $1.prefix.count }
     }
 
@@ -28,7 +38,8 @@ struct Routes: Sendable {
             return .invalid(error, isUpload: target.path.hasPrefix("/uploads/"))
         }
         if path.segments.first == "uploads" && path.segments.count <= 2 { return .upload(path) }
-        return match(path, query: target.query).map { .target($0.handler, $0.target) } ?? .unknown
+        guard let entry = entry(for: path) else { return .unknown }
+        return .target(entry.handler, Self.target(path, below: entry, query: target.query), label: entry.label)
     }
 
     /// The target of an upload that was saved as `Target.reference`.
@@ -40,15 +51,16 @@ struct Routes: Sendable {
 
     /// The handler of a path, and the resource below its prefix.
     func match(_ path: PathSegments, query: String?) -> (handler: any TargetHandler, target: Target)? {
-        for (prefix, handler) in entries where path.segments.starts(with: prefix) {
-            let remaining = Array(path.segments.dropFirst(prefix.count))
-            let target = Target(
-                path: path.percentEncoded, segments: remaining,
-                isCollection: remaining.isEmpty || path.hasTrailingSlash,
-                query: query, location: path)
-            return (handler, target)
-        }
-        return nil
+        entry(for: path).map { ($0.handler, Self.target(path, below: $0, query: query)) }
+    }
+
+    private func entry(for path: PathSegments) -> Entry? { entries.first { path.segments.starts(with: $0.prefix) } }
+
+    private static func target(_ path: PathSegments, below entry: Entry, query: String?) -> Target {
+        let remaining = Array(path.segments.dropFirst(entry.prefix.count))
+        return Target(
+            path: path.percentEncoded, segments: remaining, isCollection: remaining.isEmpty || path.hasTrailingSlash,
+            query: query, location: path)
     }
 }
 
@@ -61,7 +73,8 @@ enum Route: Sendable {
     case server
     /// `/uploads` or a path below it.
     case upload(PathSegments)
-    case target(any TargetHandler, Target)
+    /// `label` is the `route` label of the metrics: the prefix of the handler.
+    case target(any TargetHandler, Target, label: String)
     /// An invalid path.
     case invalid(PathSegments.Refusal, isUpload: Bool)
     case unknown
@@ -81,8 +94,7 @@ enum Route: Sendable {
         case .metrics: "/metrics"
         case .server: "*"
         case .upload: "/uploads"
-        case .target(_, let target):
-            "/" + target.location.segments.dropLast(target.segments.count).joined(separator: "/")
+        case .target(_, _, let label): label
         case .invalid, .unknown: "other"
         }
     }
