@@ -5,7 +5,7 @@ import UploadStorage
 
 /// Serves files: `PUT` creates or replaces a file, `POST` to a collection creates a file whose name the server chooses,
 /// `GET` sends a file with ranges, and `DELETE` removes it. A file appears atomically when its upload is complete.
-public struct FilesHandler: TargetHandler {
+public struct FilesHandler: TargetHandler, SynchronousHandler {
     private let store: UploadStore
     private let showsActiveTypes: Bool
     private let resourcePolicy: ResourcePolicy
@@ -33,12 +33,13 @@ public struct FilesHandler: TargetHandler {
     public var completionIsRepeatable: Bool { true }
 
     /// The fields that name and describe the file, and the conditions, which are evaluated again at publication.
-    public var storedFields: [String] {
+    public var storedFields: [String] { Self.storedNames }
+
+    private static let storedNames =
         FileFields.representation + [
             "Content-Disposition", TusProtocol.metadataField, "If-Match", "If-None-Match", "If-Modified-Since",
             "If-Unmodified-Since",
         ]
-    }
 
     /// Stores only the name and the type of `Upload-Metadata`. The field is not stored if it is malformed.
     public func storedPart(of fields: Fields) -> Fields {
@@ -100,7 +101,7 @@ public struct FilesHandler: TargetHandler {
                 Publication(
                     name: try Self.existing(names.name(0)), fields: FileFields.saved(of: fields), replaces: false,
                     alternatives: { names.name($0) },
-                    refused: Response(ProblemDetails(StoreError.noFreeName)), validated: Self.validated,
+                    refused: Self.noFreeName, validated: Self.validated,
                     response: { _, name in
                         Response(status: 201, fields: ["Location": path + Self.encoded(name.segments.suffix(1))])
                     }))
@@ -111,11 +112,15 @@ public struct FilesHandler: TargetHandler {
                 name: try Self.existing(PublishedName(segments: upload.target.segments)),
                 fields: FileFields.saved(of: fields),
                 condition: { Self.refusal(method: method, fields: fields, current: $0, mayReplace: mayReplace) },
-                refused: Response(ProblemDetails.preconditionFailed), validated: Self.validated,
+                refused: Self.preconditionFailed, validated: Self.validated,
                 response: { created, _ in
                     created ? Response(status: 201, fields: ["Location": location]) : Response(status: 204)
                 }))
     }
+
+    // These responses are parts of every publication, although few publications are refused.
+    private static let preconditionFailed = Response(ProblemDetails.preconditionFailed)
+    private static let noFreeName = Response(ProblemDetails(StoreError.noFreeName))
 
     /// The response if a condition of the request fails, at creation and again at publication; otherwise `nil`.
     private static func refusal(

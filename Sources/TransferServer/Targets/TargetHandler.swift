@@ -76,6 +76,12 @@ extension TargetHandler {
     public var storesQuery: Bool { false }
 }
 
+/// A handler that never awaits anything, so that the server needs no task to call it.
+protocol SynchronousHandler: TargetHandler {
+    func complete(_ upload: ReceivedUpload) throws -> Response
+    func respond(to request: TargetRequest) -> Response
+}
+
 /// A resource below a handler's prefix.
 public struct Target: Sendable, Hashable {
     /// The complete path of the URL, in canonical percent-encoding.

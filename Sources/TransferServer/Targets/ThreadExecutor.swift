@@ -124,6 +124,13 @@ struct HandlerCall {
         return executor.run(body)
     }
 
+    /// Runs `body`, which awaits nothing, on this thread without a task.
+    func runSynchronously<Value>(_ body: () -> Value) -> Value {
+        connection.onStop { [executor, processingWait] in executor.cancel(within: processingWait) }
+        defer { connection.onStop(nil) }
+        return body()
+    }
+
     /// Whether the server ended the call.
     var isCanceled: Bool { executor.isCanceled }
 }

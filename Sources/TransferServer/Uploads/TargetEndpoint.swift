@@ -45,10 +45,17 @@ struct TargetEndpoint {
         let handler = handler
         let connection = request.connection
         let isPersonal = needsCredentials
-        let call = service.handlerCall(for: request)
+        let request = request
         let answer: () -> Response = {
-            // If there is no result, the server has closed the connection, and nothing is sent.
-            var response = call.run { await handler.respond(to: wanted) } ?? Response(ProblemDetails.targetFailed)
+            var response: Response
+            if let handler = handler as? any SynchronousHandler {
+                response = handler.respond(to: wanted)
+            } else {
+                // If there is no result, the server has closed the connection, and nothing is sent.
+                response =
+                    service.handlerCall(for: request).run { await handler.respond(to: wanted) }
+                    ?? Response(ProblemDetails.targetFailed)
+            }
             var caching = CacheControl.noCache
             if response.status == 200, case .stream(let stream) = response.content, let content = stream as? FileContent
             {

@@ -38,9 +38,12 @@ struct UploadCompletion {
             store: context.service.store, executor: call.executor, digest: digestValue)
         targetHasRun = true
         let handler = context.handler
-        let result: Result<Response, any Error>? = call.run {
-            do { return .success(try await handler.complete(upload)) } catch { return .failure(error) }
-        }
+        let result: Result<Response, any Error>? =
+            if let handler = handler as? any SynchronousHandler {
+                call.runSynchronously { Result { try handler.complete(upload) } }
+            } else {
+                call.run { do { return .success(try await handler.complete(upload)) } catch { return .failure(error) } }
+            }
         upload.end()
         switch (upload.publicationResult, result) {
         case (.success(let published)?, .success?), (.success(let published)?, nil): return published
