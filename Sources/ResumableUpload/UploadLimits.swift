@@ -44,9 +44,13 @@ public struct UploadLimits: Sendable, Hashable, Codable {
 
     /// The value of `Upload-Limit`, a Dictionary of Integers; never empty: without limits it is `min-size=0`.
     package func fieldValue(for dialect: Dialect) -> String {
-        var members: [(String, Int64)] = []
+        var text = ""
         func add(_ key: String, _ value: Int64?) {
-            if let value { members.append((key, min(max(value, 0), Self.largestInteger))) }
+            guard let value else { return }
+            if !text.isEmpty { text += ", " }
+            text += key
+            text += "="
+            text += String(min(max(value, 0), Self.largestInteger))
         }
         add("max-size", maxSize)
         add("min-size", minSize)
@@ -54,7 +58,7 @@ public struct UploadLimits: Sendable, Hashable, Codable {
         add("min-append-size", minAppendSize)
         if dialect.sendsExpiresKey { add("expires", maxAge) }
         add("max-age", maxAge)
-        if members.isEmpty { add("min-size", 0) }
-        return members.map { "\($0.0)=\($0.1)" }.joined(separator: ", ")
+        if text.isEmpty { add("min-size", 0) }
+        return text
     }
 }

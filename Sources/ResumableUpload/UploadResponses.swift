@@ -131,6 +131,7 @@ package struct UploadResponses: Sendable {
 
     private var versionFields: Fields {
         var fields = Fields()
+        fields.reserveCapacity(8)
         if echoesVersion, let version = dialect.interopVersion {
             fields.append(UploadFieldName.interopVersion, "\(version)")
         }

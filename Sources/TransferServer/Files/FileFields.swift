@@ -30,6 +30,7 @@ enum FileFields {
     /// - Parameter showsActiveTypes: whether a file of an active type is shown in a sandbox instead of saved.
     static func served(of file: PublishedFile, named name: String, showsActiveTypes: Bool) -> Fields {
         var fields = file.fields
+        fields.reserveCapacity(8)
         if !fields.contains("Content-Type") {
             let suffix = name.split(separator: ".").last.map { $0.lowercased() } ?? ""
             fields.append("Content-Type", types[suffix] ?? "application/octet-stream")
@@ -67,6 +68,7 @@ enum InertTypes {
     /// Whether a value of Content-Type is an inert type. A malformed value is not inert, because browsers may guess any
     /// type for the file.
     static func contain(_ contentType: String) -> Bool {
+        if essences.contains(contentType) { return true }
         guard let type = MediaType(parsing: contentType), !type.subtype.hasSuffix("+xml") else { return false }
         switch type.type {
         case "image", "audio", "video", "font": return !type.subtype.contains("xml") && !type.subtype.contains("svg")

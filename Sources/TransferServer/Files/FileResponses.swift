@@ -20,9 +20,11 @@ struct FileResponses {
         // The modification time of a file can be in the future, but Last-Modified must not be.
         let modified = min(HTTPDate(secondsSinceEpoch: attributes.modifiedSeconds), now)
         let validators = Validators(entityTag: attributes.entityTag, lastModified: modified, date: now)
-        var common: Fields = [
-            "ETag": attributes.entityTag.serialized, "Last-Modified": modified.serialized, "Accept-Ranges": "bytes",
-        ]
+        var common = Fields()
+        common.reserveCapacity(16)
+        common.append("ETag", attributes.entityTag.serialized)
+        common.append("Last-Modified", modified.serialized)
+        common.append("Accept-Ranges", "bytes")
         for field in fields { common.append(field.name, field.value) }
         let preconditions = Preconditions(fields: request.fields, now: now)
         switch preconditions.evaluate(method: request.method, current: validators) {

@@ -26,10 +26,13 @@ struct InterimChannel: Sendable {
 extension ResponseHead {
     /// The head as in HTTP/1.1, including the empty line at its end.
     func serialized() -> [UInt8] {
-        var text = "HTTP/1.1 \(status.rawValue) \(status.reasonPhrase)\r\n"
-        for field in fields { text += "\(field.name): \(field.value)\r\n" }
-        text += "\r\n"
-        return Array(text.utf8)
+        var head: [UInt8] = []
+        head.reserveCapacity(512)
+        func append(_ texts: String...) { for text in texts { head += text.utf8 } }
+        append("HTTP/1.1 ", String(status.rawValue), " ", status.reasonPhrase, "\r\n")
+        for field in fields { append(field.name, ": ", field.value, "\r\n") }
+        append("\r\n")
+        return head
     }
 }
 

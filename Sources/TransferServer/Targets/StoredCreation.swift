@@ -19,7 +19,8 @@ struct StoredCreation: Sendable {
     init(fields request: Fields, target: Target, handler: any TargetHandler) {
         var stored = Fields()
         func add(_ names: [String]) {
-            for name in names where !Self.credentials.contains(name.lowercased()) && !stored.contains(name) {
+            for name in names where request.contains(name) && !stored.contains(name) {
+                if Self.credentials.contains(name.lowercased()) { continue }
                 for value in request.values(name) { stored.append(name, value) }
             }
         }
@@ -33,15 +34,14 @@ struct StoredCreation: Sendable {
     /// The part of the stored fields that the handler gets, without the fields that only the server needs.
     static func declared(_ stored: Fields, by handler: any TargetHandler) -> Fields {
         var declared = stored
-        let names = Set(handler.storedFields.map { $0.lowercased() })
-        for name in RepresentationDigests.requestFields where !names.contains(name.lowercased()) {
-            declared.remove(name)
+        for name in RepresentationDigests.requestFields where stored.contains(name) {
+            if !handler.storedFields.contains(where: name.equalsIgnoringASCIICase) { declared.remove(name) }
         }
         return declared
     }
 
     private static func isDigestField(_ name: String) -> Bool {
-        RepresentationDigests.requestFields.contains { $0.lowercased() == name.lowercased() }
+        RepresentationDigests.requestFields.contains(where: name.equalsIgnoringASCIICase)
     }
 
     /// The number of bytes that is compared with ``maximumSize``.
