@@ -46,25 +46,14 @@ struct LogFormatter {
             received: summary.received, sent: summary.sent, milliseconds: Double(summary.nanoseconds / 1000) / 1000,
             end: summary.interruption == nil ? "answered" : "interrupted", reason: summary.interruption,
             peer: summary.origin.client, proxy: summary.origin.proxy, scheme: summary.origin.scheme,
-            host: summary.origin.host?.serialized.printable(300), principal: summary.principal, upload: summary.upload,
-            offset: summary.offset, interim: summary.explanation.map { $0.announcements + $0.offsets },
+            host: summary.origin.host?.serialized.printable(300), principal: summary.principal,
+            upload: summary.upload?.description, offset: summary.offset,
+            interim: summary.explanation.map { $0.announcements + $0.offsets },
             interimOmitted: summary.explanation?.omission?.word)
         switch format {
         case .json: return json(line)
-        case .text:
-            let status = line.status.map { "\($0)" } ?? "-"
-            let code = line.code.map { " " + $0 } ?? ""
-            return "\(line.time) \(line.request) \(line.method) \(line.target) \(status)\(code) in=\(line.received)"
-                + " out=\(line.sent) ms=\(line.milliseconds)\(Self.uploadText(line))\(line.peer.map { " peer=" + $0 } ?? "")"
-                + (line.proxy.map { " proxy=" + $0 } ?? "")
-                + (line.principal.map { $0 == Identity.anonymous.principal ? "" : " principal=" + $0 } ?? "")
-                + (line.reason.map { " reason=\($0) interrupted" } ?? "")
+        case .text: return line.text
         }
-    }
-
-    private static func uploadText(_ line: RequestLine) -> String {
-        (line.upload.map { " " + $0 } ?? "") + (line.offset.map { " offset=\($0)" } ?? "")
-            + (line.interimOmitted.map { " interim_omitted=" + $0 } ?? line.interim.map { " 104=\($0)" } ?? "")
     }
 
     private mutating func message(
@@ -90,8 +79,8 @@ struct LogFormatter {
                 .iso8601.year().month().day().time(includingFractionalSeconds: false).timeZone(separator: .omitted))
             second = (number, String(text.prefix { $0 != "Z" }))
         }
-        let milliseconds = String(remainder / 1_000_000)
-        return second.text + "." + String(repeating: "0", count: 3 - milliseconds.count) + milliseconds + "Z"
+        let milliseconds = remainder / 1_000_000
+        return second.text + (milliseconds < 10 ? ".00" : milliseconds < 100 ? ".0" : ".") + String(milliseconds) + "Z"
     }
 }
 
@@ -114,6 +103,38 @@ private struct RequestLine: Encodable {
         case time, level, request, method, target, status, code, received, sent, milliseconds, end, reason, peer, proxy
         case scheme, host, principal, upload, offset, interim
         case interimOmitted = "interim_omitted"
+    }
+
+    /// The line in the format `text`. It is written piece by piece, because every request has a line.
+    var text: String {
+        var text = ""
+        text.reserveCapacity(256)
+        for word in [time, request, method] {
+            text += word
+            text += " "
+        }
+        text += target
+        text += " "
+        text += status.map { String($0) } ?? "-"
+        func append(_ name: String, _ value: String?) {
+            guard let value else { return }
+            text += name
+            text += value
+        }
+        append(" ", code)
+        append(" in=", String(received))
+        append(" out=", String(sent))
+        append(" ms=", "\(milliseconds)")
+        append(" ", upload)
+        append(" offset=", offset.map { String($0) })
+        append(" interim_omitted=", interimOmitted)
+        if interimOmitted == nil { append(" 104=", interim.map { String($0) }) }
+        append(" peer=", peer)
+        append(" proxy=", proxy)
+        append(" principal=", principal == Identity.anonymous.principal ? nil : principal)
+        append(" reason=", reason)
+        if reason != nil { text += " interrupted" }
+        return text
     }
 }
 

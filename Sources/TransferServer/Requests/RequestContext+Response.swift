@@ -52,7 +52,7 @@ extension RequestContext {
             code: sent?.code, received: contentReceived, sent: sentBytes(end),
             nanoseconds: SystemClock.monotonicNanoseconds() - startedAt,
             interruption: end == .interrupted ? connection.closeReason?.rawValue ?? "client" : nil,
-            origin: origin, principal: principal, route: route, upload: upload?.description, offset: offset,
+            origin: origin, principal: principal, route: route, upload: upload, offset: offset,
             progress: progress, explanation: explanation, countedReceived: countedReceived)
     }
 
@@ -85,8 +85,8 @@ struct RequestSummary: Sendable {
     let origin: RequestOrigin
     let principal: String?
     let route: String
-    /// A hash of the upload's ID.
-    let upload: String?
+    /// The upload of the request. The log shows only a hash of its ID.
+    let upload: UploadID?
     /// The durable offset of the upload; `nil` if it is unknown.
     let offset: Int64?
     let progress: UploadProgress
