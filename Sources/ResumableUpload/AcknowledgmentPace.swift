@@ -2,16 +2,25 @@
 /// sections 4.2.2 and 4.4.2).
 ///
 /// Times are nanoseconds of a monotonic clock.
+///
+/// Each decision to make bytes durable costs a change of the catalog. So the intervals grow while an upload is very slow:
+/// a crash can then lose the bytes of more than one `interval`, but fewer than `smallPiece` bytes.
 package struct AcknowledgmentPace: Sendable {
     /// The number of received bytes after which they are made durable.
     package var step: Int64
-    /// The time after which received bytes are made durable even if they are fewer than `step`.
+    /// The time after which at least `smallPiece` received bytes are made durable even if they are fewer than `step`.
+    /// Fewer bytes are also made durable after this time, but it doubles with each such piece.
     package var interval: Int64
+    package var smallPiece: Int64
     /// The minimum time between two interim responses.
     package var spacing: Int64
 
     /// The number of offsets that may still be reported, at increasing intervals; `nil`: as many as `spacing` allows.
     package private(set) var remainingReports: Int?
+
+    /// The time after which any number of received bytes is made durable.
+    private var smallInterval: Int64
+    private static let maxDoublings: Int64 = 4
 
     private var requestedOffset: Int64
     private var requestedAt: Int64
@@ -19,12 +28,14 @@ package struct AcknowledgmentPace: Sendable {
     private var reportedAt: Int64
 
     package init(
-        start: Int64, now: Int64, step: Int64 = 8 << 20, interval: Int64 = 1_000_000_000,
+        start: Int64, now: Int64, step: Int64 = 8 << 20, interval: Int64 = 1_000_000_000, smallPiece: Int64 = 64 << 10,
         spacing: Int64 = 250_000_000, maxReports: Int? = nil
     ) {
         remainingReports = maxReports
         self.step = step
         self.interval = interval
+        self.smallPiece = smallPiece
+        smallInterval = interval
         self.spacing = spacing
         requestedOffset = start
         requestedAt = now
@@ -34,8 +45,11 @@ package struct AcknowledgmentPace: Sendable {
 
     /// Whether to make the received bytes durable now.
     package mutating func shouldAcknowledge(received: Int64, now: Int64) -> Bool {
-        let pending = received - requestedOffset
-        guard pending >= step || (pending > 0 && now - requestedAt >= interval) else { return false }
+        let (pending, elapsed) = (received - requestedOffset, now - requestedAt)
+        guard pending >= step || (pending > 0 && elapsed >= (pending < smallPiece ? smallInterval : interval)) else {
+            return false
+        }
+        smallInterval = pending < smallPiece ? min(2 * smallInterval, interval << Self.maxDoublings) : interval
         requestedOffset = received
         requestedAt = now
         return true

@@ -53,21 +53,50 @@ import Testing
 
     @Test("Received bytes are made durable after a number of bytes or after an interval")
     func durability() {
-        var pace = AcknowledgmentPace(start: 1000, now: 0, step: 100, interval: 10)
+        var pace = AcknowledgmentPace(start: 1000, now: 0, step: 100, interval: 10, smallPiece: 1)
         let begun = [(1000, 50), (1099, 9), (1100, 9), (1101, 18), (1101, 19), (1101, 90)].map {
             pace.shouldAcknowledge(received: $0, now: $1)
         }
         #expect(begun == [false, false, true, false, true, false])
     }
 
-    @Test("A slow sender causes at most one synchronization per interval")
-    func slowSender() {
+    /// The seconds at which bytes are made durable, if the same number of bytes arrives in every millisecond.
+    private func seconds(bytesPerMillisecond: Int64, until end: Int64) -> [Int64] {
         var pace = AcknowledgmentPace(start: 0, now: 0)
-        var acknowledgments = 0
-        for millisecond in 1...10_000 as ClosedRange<Int64>
-        where pace.shouldAcknowledge(received: millisecond, now: millisecond * 1_000_000) {
-            acknowledgments += 1
+        return (1...end * 1000).filter {
+            pace.shouldAcknowledge(received: $0 * bytesPerMillisecond, now: $0 * 1_000_000)
+        }.map { $0 / 1000 }
+    }
+
+    @Test("A sender of some size causes one synchronization per second")
+    func moderateSender() {
+        #expect(seconds(bytesPerMillisecond: 100, until: 10) == Array(1...10))
+    }
+
+    @Test("The intervals between synchronizations double for a sender of few bytes, up to 16 seconds")
+    func slowSender() {
+        #expect(seconds(bytesPerMillisecond: 1, until: 60) == [1, 3, 7, 15, 31, 47])
+    }
+
+    @Test("Less than 64 KiB are not durable after the first second, however slow the sender is")
+    func boundedLoss() {
+        for rate in [1, 5, 20, 60, 70] as [Int64] {
+            var pace = AcknowledgmentPace(start: 0, now: 0)
+            var requested: Int64 = 0
+            for millisecond in 1...100_000 as ClosedRange<Int64> {
+                if pace.shouldAcknowledge(received: millisecond * rate, now: millisecond * 1_000_000) {
+                    requested = millisecond * rate
+                }
+                #expect(millisecond * rate - requested < max(64 << 10, 1000 * rate), "\(rate) bytes in a millisecond")
+            }
         }
-        #expect((9...10).contains(acknowledgments))
+    }
+
+    @Test("The interval is one second again after more bytes have arrived")
+    func fasterAgain() {
+        var pace = AcknowledgmentPace(start: 0, now: 0)
+        let received: [(Int64, Int64)] = [(1, 1), (2, 2), (2, 3), (100_000, 4), (100_001, 5)]
+        let decisions = received.map { pace.shouldAcknowledge(received: $0, now: $1 * Self.second) }
+        #expect(decisions == [true, false, true, true, true])
     }
 }

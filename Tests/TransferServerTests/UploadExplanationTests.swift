@@ -45,7 +45,7 @@ struct UploadExplanationTests {
             ),
             (
                 Explanation(handling: .append, permission: .allowed), "not-due",
-                "no 104: the content ended before the first offset was reported (every 8 MiB or every second)"
+                "no 104: the content ended before the first offset was reported (after 8 MiB or one second)"
             ),
             (
                 Explanation(handling: .creation(isPart: false), permission: .allowed, announcements: 1, offsets: 1),
