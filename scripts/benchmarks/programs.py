@@ -86,7 +86,8 @@ class Programs:
     def __init__(self, directory, onward, access_log):
         self.directory, self.onward, self.access_log = pathlib.Path(directory), onward, access_log
         self.number = 0
-        for name, libraries in [("load", []), ("floor", ["-fopenmp", "-lsqlite3"])]:
+        programs = [("load", []), ("floor", ["-fopenmp", "-lsqlite3"]), ("download_floor", ["-lmicrohttpd"])]
+        for name, libraries in programs:
             run("cc", "-O2", "-Wall", "-Werror", "-o", self.directory / name, SOURCES / f"{name}.c", *libraries)
         run("cc", "-O2", "-Wall", "-Werror", "-shared", "-fPIC", "-o", self.directory / "allocations.so",
             SOURCES / "allocations.c")
@@ -160,6 +161,17 @@ class Programs:
             server = Server("nginx", port, pids, scheme="https" if tls else "http")
             server.root = root
             yield server
+        finally:
+            stop(process)
+
+    @contextlib.contextmanager
+    def download_floor(self, root):
+        """Runs a server that only sends the files below `root`."""
+        port = free_port()
+        process = subprocess.Popen([self.directory / "download_floor", str(port), root])
+        try:
+            await_condition(lambda: process.poll() is None and accepts(port), "download_floor")
+            yield Server("floor", port, lambda: [process.pid])
         finally:
             stop(process)
 
