@@ -7,7 +7,10 @@
 
 /* Declared here instead of included, because the definitions of <sys/socket.h> would become part of this module. */
 struct sockaddr;
+struct pollfd;
+struct timespec;
 extern int accept4(int listener, struct sockaddr *address, unsigned int *length, int flags);
+extern int ppoll(struct pollfd *entries, unsigned long count, const struct timespec *time, const void *signals);
 extern int renameat2(int from_directory, const char *from, int to_directory, const char *to, unsigned int flags);
 extern int sync_file_range(int descriptor, off_t offset, off_t count, unsigned int flags);
 extern int fallocate(int descriptor, int mode, off_t offset, off_t count);

@@ -142,6 +142,14 @@ package struct SocketOutput: Sendable {
         }
     }
 
+    /// Waits at most `milliseconds` for input, or for the end of the input; returns whether the socket has any.
+    package func awaitInput(milliseconds: Int) -> Bool {
+        var entry = pollfd(descriptor: descriptor, events: POLLIN)
+        var time = timespec(tv_sec: milliseconds / 1000, tv_nsec: milliseconds % 1000 * 1_000_000)
+        // The server replaces poll(2), which then also reports input that was received before.
+        return ppoll(&entry, 1, &time, nil) == 1
+    }
+
     /// Waits at most `milliseconds` until the socket is writable; returns whether it is.
     package func isWritable(within milliseconds: Int32) -> Bool {
         var entry = pollfd(descriptor: descriptor, events: POLLOUT)

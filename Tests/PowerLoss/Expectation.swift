@@ -5,11 +5,14 @@ import ResumableUpload
 struct Expectation {
     struct Upload {
         var isKnown = false
+        /// Whether the upload must exist until it is removed.
+        var isConfirmed = false
         var offset: Int64 = 0
         var mayEnd = false
         var targetHasRun = false
         var answer: Response?
         var mustBeGone = false
+        var mayBeCancelled = false
         var mayBeSwept = false
     }
 
@@ -29,11 +32,23 @@ struct Expectation {
 
     private mutating func apply(_ note: HistoryEntry, _ history: History) {
         switch note {
-        case .created(let upload): uploads[upload].isKnown = true
-        case .acknowledged(let upload, let offset): uploads[upload].offset = max(uploads[upload].offset, offset)
+        case .created(let upload, let isRecorded):
+            uploads[upload].isKnown = true
+            uploads[upload].isConfirmed = isRecorded
+        case .confirmed(let upload): uploads[upload].isConfirmed = true
+        case .acknowledged(let upload, let offset):
+            uploads[upload].offset = max(uploads[upload].offset, offset)
+            if offset > 0 { uploads[upload].isConfirmed = true }
         case .endBegan(let upload): uploads[upload].mayEnd = true
-        case .targetRan(let upload): uploads[upload].targetHasRun = true
-        case .answered(let upload, let response): uploads[upload].answer = response
+        case .targetRan(let upload):
+            uploads[upload].targetHasRun = true
+            uploads[upload].isConfirmed = true
+        case .answered(let upload, let response):
+            uploads[upload].answer = response
+            uploads[upload].isConfirmed = true
+        case .cancellationBegan(let upload):
+            uploads[upload].mayEnd = true
+            uploads[upload].mayBeCancelled = true
         case .gone(let upload): uploads[upload].mustBeGone = true
         case .time(let seconds): now = seconds
         case .expired(let upload): uploads[upload].mayBeSwept = true

@@ -74,6 +74,7 @@ final class History {
         case .acknowledge(let number):
             guard let index = index(number) else { return }
             note(.acknowledged(upload: index, offset: try lease(index, store).acknowledge()))
+            note(.confirmed(upload: index))
         case .startAcknowledging(let number):
             guard let index = index(number) else { return }
             let lease = try lease(index, store)
@@ -101,7 +102,7 @@ final class History {
             note(.gone(upload: index))
         case .cancel(let number):
             guard let index = index(number) else { return }
-            note(.endBegan(upload: index))
+            note(.cancellationBegan(upload: index))
             try store.cancel(uploads[index].id, principal: Self.principal)
             note(.gone(upload: index))
         case .removeFile(let name):
@@ -111,6 +112,8 @@ final class History {
         case .sweep(let seconds): sweep(seconds, store)
         case .restart:
             shut()
+            // A clean stop loses no upload.
+            for index in uploads.indices { note(.confirmed(upload: index)) }
             try open()
         }
     }
@@ -123,13 +126,15 @@ final class History {
         var generator = SeededGenerator(seed: seed &+ UInt64(uploads.count) &* 7919)
         let content = (0..<size).map { _ in UInt8.random(in: 1...255, using: &generator) }
         let expiresAt = expires ? now + 100 : nil
+        let recordsAtOnce = !declaresLength || uploads.count.isMultiple(of: 3)
         let lease = try store.create(
             NewUpload(
                 principal: Self.principal, method: .put, target: "/files/x",
-                length: declaresLength ? Int64(size) : nil, digests: [.sha256], expiresAt: expiresAt))
+                length: declaresLength ? Int64(size) : nil, digests: [.sha256], expiresAt: expiresAt),
+            recordsAtOnce: recordsAtOnce)
         guard let id = lease.id else { return }
         uploads.append(Upload(id: id, content: content, name: name, expiresAt: expiresAt, lease: lease))
-        note(.created(upload: uploads.count - 1))
+        note(.created(upload: uploads.count - 1, isRecorded: recordsAtOnce))
     }
 
     private func lease(_ index: Int, _ store: UploadStore) throws(StoreError) -> UploadLease {
@@ -213,7 +218,12 @@ final class History {
     }
 
     private func isAnswered(_ index: Int) -> Bool {
-        notes.contains { if case .endBegan(index) = $0.note { true } else { false } }
+        notes.contains {
+            switch $0.note {
+            case .endBegan(index), .cancellationBegan(index): true
+            default: false
+            }
+        }
     }
 }
 

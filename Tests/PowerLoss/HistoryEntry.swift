@@ -3,14 +3,18 @@ import ResumableUpload
 
 /// A result that was reported to a client, or an operation that has begun and may therefore have taken effect.
 enum HistoryEntry {
-    /// The URL of the upload was reported.
-    case created(upload: Int)
+    /// The URL of the upload was reported. An upload that is recorded late may be missing after a crash until more is
+    /// reported.
+    case created(upload: Int, isRecorded: Bool)
+    /// An offset was reported, or the store was closed properly: from now on the upload exists.
+    case confirmed(upload: Int)
     case acknowledged(upload: Int, offset: Int64)
     /// A final response, a deactivation or a removal has begun.
     case endBegan(upload: Int)
     /// The target resource got the upload, and must never get it again.
     case targetRan(upload: Int)
     case answered(upload: Int, Response)
+    case cancellationBegan(upload: Int)
     case gone(upload: Int)
     /// The clock shows this time from here on, in seconds since 1970.
     case time(Int64)

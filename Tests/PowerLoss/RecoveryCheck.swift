@@ -96,8 +96,9 @@ struct RecoveryCheck {
             }
         } catch {
             let isOver = expected.mustBeGone || expected.mayEnd || expected.mayBeSwept
+            let mayBeMissing = expected.mustBeGone || expected.mayBeCancelled || expected.mayBeSwept
             switch error {
-            case .notFound where isOver: break
+            case .notFound where isOver && mayBeMissing || !expected.isConfirmed: break
             case .gone(let reason) where isOver && reason != "acknowledged bytes were lost": break
             default: report("upload \(index): \(error)")
             }

@@ -37,11 +37,15 @@ struct ReadInput {
         }
     }
 
-    init(_ text: String, cuts: [Int] = [], isRecordwise: Bool = false, room: Int = 64 << 10) {
-        self.init(Array(text.utf8), cuts: cuts, isRecordwise: isRecordwise, room: room)
+    init(_ text: String, cuts: [Int] = [], isRecordwise: Bool = false, room: Int = 64 << 10, patience: Int? = nil) {
+        self.init(Array(text.utf8), cuts: cuts, isRecordwise: isRecordwise, room: room, patience: patience)
     }
 
-    init(_ bytes: [UInt8], cuts: [Int] = [], isRecordwise: Bool = false, room: Int = 64 << 10) {
+    /// - Parameter patience: how often the server waits for the rest of a short content after each head; nil if it does
+    ///   not want the content yet.
+    init(
+        _ bytes: [UInt8], cuts: [Int] = [], isRecordwise: Bool = false, room: Int = 64 << 10, patience: Int? = nil
+    ) {
         var reader = RequestReader()
         let source = Pieces(bytes, cuts: cuts, isRecordwise: isRecordwise)
         var buffer = [UInt8](repeating: 0, count: room)
@@ -53,6 +57,14 @@ struct ReadInput {
                 let piece = buffer[..<count]
                 if piece.starts(with: "POST / ".utf8) || piece.starts(with: "HEAD / ".utf8) {
                     if let request = reader.takeRequest() { requests.append(request) }
+                    if let patience {
+                        var left = patience
+                        let isComplete = reader.receiveContent(atMost: 9, from: source) {
+                            defer { left -= 1 }
+                            return left > 0
+                        }
+                        #expect(!isComplete || reader.hasInput || piece.count == count)
+                    }
                 } else {
                     reads += 1
                 }
@@ -124,6 +136,50 @@ extension String {
             #expect(input.contents == item.contents && input.refusal == nil, "\(cuts)")
             #expect(input.requests.allSatisfy { $0.head.target == "/files/a" })
         }
+    }
+
+    @Test(
+        "content that the server receives in advance is the same", arguments: wellFormedTexts, [true, false])
+    func inAdvance(item: (text: String, contents: [String]), isRecordwise: Bool) {
+        for patience in [0, 1, 100] {
+            for cuts in [Array(0..<item.text.utf8.count)] + (0...item.text.utf8.count).map({ [$0] }) {
+                let input = ReadInput(item.text, cuts: cuts, isRecordwise: isRecordwise, patience: patience)
+                #expect(input.contents == item.contents && input.refusal == nil, "\(cuts), \(patience)")
+            }
+        }
+    }
+
+    @Test(
+        "the server receives short content in advance only if it is complete in time",
+        arguments: [
+            (["hello"], 5, true), ([""], 5, false), (["he", "llo"], 5, true), (["he", "l", "lo"], 5, true),
+            (["", "hello"], 4, false), (["h", "ello"], 4, true), (["h", "ell"], 5, false),
+        ] as [([String], Int, Bool)])
+    func arrival(_ parts: [String], _ limit: Int, _ isComplete: Bool) {
+        final class Source: ByteSource {
+            var arrived: [UInt8] = []
+            var isRecordwise: Bool { false }
+
+            func receive(into buffer: UnsafeMutableRawBufferPointer) -> RequestReader.Arrival {
+                if arrived.isEmpty { return .none }
+                let part = arrived.prefix(buffer.count)
+                buffer.copyBytes(from: part)
+                arrived.removeFirst(part.count)
+                return .bytes(part.count)
+            }
+        }
+        var later = parts.dropFirst()
+        var reader = RequestReader()
+        let source = Source()
+        source.arrived = Array((Self.start + "Content-Length: 5\r\n\r\n" + parts[0]).utf8)
+        var buffer = [UInt8](repeating: 0, count: 1024)
+        _ = buffer.withUnsafeMutableBytes { reader.read(into: $0, from: source) }
+        let received = reader.receiveContent(atMost: limit, from: source) {
+            guard let next = later.popFirst() else { return false }
+            source.arrived = Array(next.utf8)
+            return true
+        }
+        #expect(received == isComplete)
     }
 
     private static let malformedHeads: [(String, String)] = [

@@ -47,7 +47,7 @@ final class CatalogDouble: UploadCatalog {
         state.notifyAll()
     }
 
-    func commit(_ change: CatalogChange) throws(StoreError) -> RemovedUploads {
+    func commit(_ change: CatalogChange) throws(StoreError) -> RemovedRows {
         let removed = try base.commit(change)
         switch change {
         case .delete, .removeFinished: afterRemoval?()

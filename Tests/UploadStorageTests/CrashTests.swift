@@ -26,13 +26,20 @@ import Testing
         }
     }
 
-    @Test("a crash at any step of a publication loses no acknowledged state", arguments: [0 as UInt64, 1])
-    func everyStep(_ seed: UInt64) throws {
+    @Test(
+        "a crash at any step of a publication loses no acknowledged state", arguments: [0 as UInt64, 1],
+        [
+            [.create, .append, .acknowledge, .append, .publish], [.create, .append, .publish],
+            [.create, .publish, .create, .takeOver, .publish], [.create, .append, .release, .takeOver, .publish],
+            [.create, .append, .complete], [.create, .append, .cancel],
+        ] as [[CrashHistory.Action]])
+    func everyStep(_ seed: UInt64, _ script: [CrashHistory.Action]) throws {
         for step in 1...60 {
-            var history = CrashHistory(
-                seed: seed, crashStep: step, script: [.create, .append, .acknowledge, .append, .publish])
-            try history.run()
-            #expect(history.problems == [], "step \(step), seed \(seed)")
+            for lateLength in [-1, 4000] {
+                var history = CrashHistory(seed: seed, crashStep: step, script: script, lateLength: lateLength)
+                try history.run()
+                #expect(history.problems == [], "step \(step), seed \(seed), \(lateLength), \(history.steps)")
+            }
         }
     }
 }

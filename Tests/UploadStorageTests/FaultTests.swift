@@ -392,7 +392,7 @@ import Testing
         lease.release()
         let blob = try fixture.store.area.open(try #require(try fixture.store.catalog.row(id)).blob)
         try blob.truncate(to: 4)
-        try blob.synchronize(includingName: true)
+        try blob.synchronize(including: .name)
         try fixture.reopen()
         #expect(throws: StoreError.gone(reason: "acknowledged bytes were lost")) {
             try fixture.store.takeOver(id, principal: "alice", waitForProcessing: .zero)

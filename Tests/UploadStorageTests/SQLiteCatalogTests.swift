@@ -14,9 +14,11 @@ import Testing
         try body(directory.path)
     }
 
-    private func row(_ offset: Int64 = 0) -> CatalogRow {
-        CatalogRow(
-            id: UploadID(), blob: UploadID().text, upload: .testing(length: 9), createdAt: 5, expiresAt: 6, epoch: 1,
+    /// - Parameter number: determines the id, and so the pages of the database; nil for a random id.
+    private func row(_ offset: Int64 = 0, number: UInt64? = nil) -> CatalogRow {
+        let id = number.map { UploadID(high: $0 &* 0x9E37_79B9_7F4A_7C15, low: $0) } ?? UploadID()
+        return CatalogRow(
+            id: id, blob: id.text, upload: .testing(length: 9), createdAt: 5, expiresAt: 6, epoch: 1,
             offset: offset, length: nil, phase: .receiving, intent: nil, digestStates: [[1, 2]])
     }
 
@@ -178,7 +180,7 @@ import Testing
         try withDirectory { directory in
             let path = directory + "/c"
             let catalog = try SQLiteCatalog(path: path, durability: .acknowledged)
-            for _ in 0..<200 { try catalog.commit(.insert(row())) }
+            for number in 0..<200 { try catalog.commit(.insert(row(number: UInt64(number)))) }
             catalog.close()
             let clean = try SQLiteCatalog(path: path, durability: .acknowledged)
             #expect(!clean.needsVerification)
@@ -205,7 +207,7 @@ import Testing
         try withDirectory { directory in
             let path = directory + "/c"
             let catalog = try SQLiteCatalog(path: path, durability: .acknowledged)
-            for _ in 0..<200 { try catalog.commit(.insert(row())) }
+            for number in 0..<200 { try catalog.commit(.insert(row(number: UInt64(number)))) }
             catalog.close()
             if !wasClean { try database(path, "UPDATE marks SET value = 0 WHERE name = 'clean-stop'") }
             try database(path, "PRAGMA wal_checkpoint(TRUNCATE)")
@@ -380,9 +382,9 @@ import Testing
             // one batch.
             let blocker = try SQLiteConnection(path: path)
             try blocker.execute("BEGIN IMMEDIATE")
-            let received = catalog.queue.counts.received
+            let begun = catalog.queue.counts.begun
             let first = try WorkerThread(name: "first") { _ = try? catalog.commit(.probe) }
-            #expect(wait { catalog.queue.counts.received == received + 1 })
+            #expect(wait { catalog.queue.counts.begun == begun + 1 })
             let failures = Monitor<[Int: StoreError]>([:])
             let threads = try rows.enumerated().map { number, row in
                 try WorkerThread(name: "client") {

@@ -21,16 +21,20 @@ import Testing
         var recorded: Int64 = 0
         /// The highest offset that may have been reported to a client.
         var reported: Int64 = 0
+        /// Whether an offset, which may be 0, may have been reported to a client.
+        var isReported = false
+        var hasRow = true
     }
 
     private enum LeaseEvent: Hashable, CaseIterable {
         case append, appendLast, stage, commitStaged, discardStaged, setLength, acknowledge, queue, process, mark
-        case processingFailed, endProcessing, decide, leaveDecided, complete, invalidate, allowTakeOver, release
+        case processingFailed, endProcessing, publish, decide, leaveDecided, complete, invalidate, allowTakeOver
+        case release
     }
 
     private enum OtherEvent: Hashable, CaseIterable {
         case arrive, claim, claimLate, claimExclusively, leave, worked, workFailed, runQueued, acknowledged, rowFailed
-        case synchronizationFailed
+        case synchronizationFailed, recordAtStop, endPublishing, forget
     }
 
     private static let ticket = 1
@@ -42,9 +46,10 @@ import Testing
             expiresAt: nil, epoch: 1, offset: offset, length: nil, phase: .receiving, intent: nil, digestStates: [])
     }
 
-    private static var start: World {
+    private static func start(isRecorded: Bool) -> World {
         var world = World()
-        world.machine.begin(row(offset: 0), reserved: 0, isRecorded: true)
+        world.hasRow = isRecorded
+        world.machine.begin(row(offset: 0), reserved: 0, isRecorded: isRecorded)
         world.leases = [world.machine.epoch]
         return world
     }
@@ -56,6 +61,12 @@ import Testing
         // The store acknowledges all bytes before the target resource processes the upload.
         let isDurable =
             world.machine.durable == world.machine.received && world.machine.isRowCurrent && world.advance == nil
+        // The thread of a lease that publishes does nothing else with the lease.
+        if world.machine.isPublishing, lease == world.machine.processor,
+            ![.decide, .leaveDecided, .complete, .invalidate].contains(event)
+        {
+            return nil
+        }
         switch event {
         case .append, .appendLast:
             guard try world.machine.end(ofAppending: 1, as: lease) <= 2 else { return nil }
@@ -72,7 +83,9 @@ import Testing
             var goal: Int64?
             switch try next.machine.acknowledge(&goal, as: lease) {
             case .wait: return nil
-            case .done(let offset): next.reported = max(next.reported, offset)
+            case .done(let offset):
+                next.reported = max(next.reported, offset)
+                next.isReported = true
             case .run(let advance): next.advance = advance
             }
         case .queue: if !next.machine.queueAcknowledgment(as: lease) { return nil }
@@ -84,14 +97,24 @@ import Testing
             next.machine.mark()
         case .processingFailed: next.machine.processingFailed(as: lease)
         case .endProcessing: _ = next.machine.endProcessing(as: lease)
+        case .publish:
+            guard !world.machine.isStaging, !world.machine.isPublishing, isProcessing,
+                try next.machine.beginPublishing(as: lease)
+            else { return nil }
         case .decide:
             try world.machine.require(lease)
-            guard isProcessing, isDurable else { return nil }
+            // The decision creates the row if there is none, after the bytes were synchronized.
+            guard isProcessing, world.machine.isPublishing, isDurable || !world.hasRow else { return nil }
+            next.hasRow = true
+            next.recorded = max(world.recorded, world.machine.received)
+            if !world.hasRow { next.machine.record(offset: world.machine.received) }
             next.machine.decide()
         case .leaveDecided:
             guard lease == world.machine.epoch, isProcessing else { return nil }
             next.machine.leaveDecided()
         case .complete, .invalidate:
+            next.hasRow = true
+            next.machine.record(offset: 0)
             guard try next.machine.enter(.settling, as: lease) else { return nil }
             _ = next.machine.finish(
                 as: event == .complete ? .complete(Response(status: 201)) : .invalid(reason: "no"))
@@ -121,7 +144,11 @@ import Testing
         case .claim, .claimLate, .claimExclusively:
             guard !world.machine.waiting.isEmpty, world.work == nil else { return nil }
             switch next.machine.claim(ticket, isLate: event == .claimLate) {
-            case .wait, .stillProcessing: break
+            case .wait: break
+            case .stillProcessing:
+                next.reported = max(world.reported, world.machine.durable)
+                next.isReported = true
+            case .record(let advance): next.advance = advance
             case .load: next.work = .load
             case .settle: next.work = .settle
             case .granted:
@@ -131,6 +158,10 @@ import Testing
             }
         case .worked:
             switch world.work {
+            case .load where !world.hasRow:
+                // The request gets the response that the upload does not exist.
+                next.machine.leaveActivity()
+                next.machine.leave(ticket)
             case .load: next.machine.load(row(offset: world.recorded), hasBytes: true)
             case .settle: _ = next.machine.finish(as: .invalid(reason: "interrupted"))
             default: return nil
@@ -145,6 +176,8 @@ import Testing
             guard let advance = world.advance else { return nil }
             next.advance = nil
             next.recorded = max(world.recorded, advance.offset)
+            if !world.hasRow { next.machine.record(offset: advance.offset) }
+            next.hasRow = true
             next.machine.acknowledged(advance)
             next.reported = max(world.reported, next.machine.durable)
         case .rowFailed, .synchronizationFailed:
@@ -155,6 +188,15 @@ import Testing
             } else {
                 _ = next.machine.synchronizationFailed(duringCallOf: nil)
             }
+        case .recordAtStop:
+            guard let advance = next.machine.beginRecording() else { return nil }
+            next.advance = advance
+        case .endPublishing: next.machine.endPublishing()
+        case .forget:
+            // A publication without a row has failed.
+            guard world.machine.isPublishing, !world.hasRow else { return nil }
+            next.machine.revoke()
+            next.machine.forget()
         }
         return next == world ? nil : next
     }
@@ -171,6 +213,9 @@ import Testing
         if machine.isUnfinished && machine.durable > next.recorded {
             return "an offset is reported that the row does not have"
         }
+        if next.isReported && !next.hasRow { return "an offset is reported for an upload without a row" }
+        if machine.isRecorded != next.hasRow { return "the machine does not know whether there is a row" }
+        if machine.isPublishing && !machine.isRecorded && next.advance != nil { return "two threads create the row" }
         if next.recorded > world.recorded && last.isUnfinished && last.written < next.recorded {
             return "the row counts bytes that were truncated"
         }
@@ -190,6 +235,7 @@ import Testing
         var world = world
         if world.advance != nil { world = next(world, .acknowledged) ?? world }
         if world.work != nil { world = next(world, .worked) ?? world }
+        world.machine.endPublishing()
         let lease = world.machine.epoch
         if world.leases.contains(lease) {
             if world.machine.activity == .processing, world.machine.isProcessingRecorded || world.machine.isDecided {
@@ -202,7 +248,8 @@ import Testing
         for _ in 0..<3 {
             switch world.machine.claim(ticket, isLate: false) {
             case .granted: return false
-            case .wait, .stillProcessing: return true
+            case .wait, .stillProcessing, .record: return true
+            case .load where !world.hasRow: return false
             case .load, .settle: world.work = world.machine.activity == .loading ? .load : .settle
             }
             world = next(world, .worked) ?? world
@@ -210,11 +257,14 @@ import Testing
         return true
     }
 
-    @Test("no sequence of events decreases an offset, makes two threads work on an upload, or a request wait forever")
-    func exploration() throws {
+    @Test(
+        "no sequence of events decreases an offset, makes two threads work on an upload, or a request wait forever",
+        arguments: [true, false])
+    func exploration(isRecorded: Bool) throws {
+        let start = Self.start(isRecorded: isRecorded)
         let depth = ProcessInfo.processInfo.environment["ONWARD_DEPTH"].flatMap { Int($0) } ?? 11
-        var seen: Set<World> = [Self.start]
-        var border = [Self.start]
+        var seen: Set<World> = [start]
+        var border = [start]
         for _ in 0..<depth {
             var reached: [World] = []
             func visit(_ world: World, _ next: World, _ event: Any, isStale: Bool) throws {

@@ -35,6 +35,21 @@ final class AcceptedConnection {
     /// is no new request.
     func takeRequest() -> ReceivedRequest? { reader.takeRequest() }
 
+    /// The maximum number of bytes, and the time in milliseconds, of ``receiveShortContent(_:)``.
+    private static let (shortContent, shortTime) = (256 << 10, 2)
+
+    /// Receives the rest of the content of the last request if that is short and arrives within a moment.
+    /// - Parameter session: the GnuTLS session of the connection; nil without TLS.
+    /// - Returns: whether all content has arrived.
+    func receiveShortContent(_ session: UnsafeMutableRawPointer?) -> Bool {
+        let awaitInput = { [entry] in entry.output.awaitInput(milliseconds: Self.shortTime) }
+        if let session {
+            return reader.receiveContent(atMost: Self.shortContent, from: SecureSource(session: session), awaitInput)
+        }
+        return reader.receiveContent(
+            atMost: Self.shortContent, from: PlainSource(descriptor: descriptor), awaitInput)
+    }
+
     /// Why the content of the last request is rejected; `nil` if the content so far is valid.
     var contentRefusal: FramingRefusal? { reader.contentRefusal }
 

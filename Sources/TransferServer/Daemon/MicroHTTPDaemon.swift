@@ -212,6 +212,8 @@ final class MicroHTTPDaemon: @unchecked Sendable {
             request.isForwarded = true
         }
         let waitsFor100 = Expectation(fields: head.fields, version: head.version) == .continue100
+        request.receiveShortContent = { connection.receiveShortContent() }
+        defer { request.receiveShortContent = { false } }
         switch service.begin(request, for: target) {
         case .receive(let exchange):
             request.stage = .receiving

@@ -42,6 +42,11 @@ struct RequestConnection {
         return InterimChannel(send: { bytes, timeout in output.send(bytes, timeout: timeout) }, base: base)
     }
 
+    /// Waits a moment for the rest of a short content; returns whether all content has arrived.
+    func receiveShortContent() -> Bool {
+        accepted.receiveShortContent(entry.credentials == nil ? nil : Self.session(of: handle))
+    }
+
     func queue(_ response: OutgoingResponse, status: Status) -> Bool {
         MHD_queue_response(handle, UInt32(status.rawValue), response.handle) == .YES
     }

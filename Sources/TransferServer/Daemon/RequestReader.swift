@@ -32,6 +32,8 @@ struct RequestReader {
     /// The number of bytes to receive in one call while a head is read. The number is small, because bytes after the
     /// head must be copied.
     private static let headPiece = 16 << 10
+    /// The number of bytes to receive in one call of ``receiveContent(atMost:from:_:)``.
+    private static let contentPiece = 64 << 10
     /// The maximum number of bytes that are discarded after a rejected request, so that the response reaches a client
     /// that is still sending. After these bytes the connection is closed.
     static let maxDiscarded: Int64 = 256 << 20
@@ -65,6 +67,37 @@ struct RequestReader {
     mutating func takeRequest() -> ReceivedRequest? {
         defer { request = nil }
         return request
+    }
+
+    /// Receives the rest of the content of the last request, if it has a declared length and is short. The next reads
+    /// return it.
+    /// - Parameters:
+    ///   - limit: the maximum number of missing bytes.
+    ///   - awaitInput: waits for input; returns false if there is none in time.
+    /// - Returns: whether all content has arrived.
+    mutating func receiveContent(
+        atMost limit: Int, from source: some ByteSource, _ awaitInput: () -> Bool
+    ) -> Bool {
+        guard case .content(let remaining) = place else { if case .head = place { return true } else { return false } }
+        guard remaining <= limit, end == nil else { return false }
+        while pending.count - pendingStart < remaining {
+            let missing = Int(remaining) - (pending.count - pendingStart)
+            let arrival = withUnsafeTemporaryAllocation(byteCount: min(missing, Self.contentPiece), alignment: 1) {
+                piece in
+                let arrival = source.receive(into: piece)
+                if case .bytes(let count) = arrival { pending += piece.prefix(count) }
+                return arrival
+            }
+            switch arrival {
+            case .bytes: break
+            case .none: if !awaitInput() { return false }
+            case .end(let code):
+                end = code
+                return false
+            }
+        }
+        mayHaveMore = source.isRecordwise
+        return true
     }
 
     /// Discards all further input.

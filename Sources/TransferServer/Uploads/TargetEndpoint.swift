@@ -142,10 +142,13 @@ struct TargetEndpoint {
             dialect: responses.dialect, limits: limits, length: plan.length,
             digests: RepresentationDigests(fields: stored.fields).algorithms,
             expiresAt: limits.maxAge.map { service.store.time + $0 })
+        // An upload whose content is here ends at once, so its row is created only then. A client that expects 100 waits
+        // before it sends content.
+        let arrivesNow = isUpload && !request.fields.contains("Expect") && request.receiveShortContent()
         do {
             let lease =
                 isUpload
-                ? try service.store.create(upload)
+                ? try service.store.create(upload, recordsAtOnce: !arrivesNow)
                 : try service.store.createTransient(
                     principal: upload.principal, length: upload.length, digests: upload.digests)
             let location = lease.id.map { UploadEndpoint.path(of: $0) }

@@ -202,6 +202,7 @@ final class UploadExchange: Exchange {
         guard let contentDigest else { return nil }
         for (algorithm, expected) in contentDigest.values where try lease.stagedDigest(algorithm) != expected {
             lease.discardStaged()
+            acknowledgeForRefusal()
             return refused(.digestMismatch(field: "Content-Digest", algorithm: algorithm.rawValue))
         }
         try lease.commitStaged()
@@ -232,7 +233,7 @@ final class UploadExchange: Exchange {
     private func refused(_ error: UploadError) -> Response {
         if case .plain = origin { return Response(error.problem(in: context.responses.dialect)) }
         return context.responses.refused(
-            error, offset: lease.id == nil ? nil : lease.acknowledged, limits: remainingLimits)
+            error, offset: lease.reportableOffset, limits: remainingLimits)
     }
 
     private func refused(_ refusal: AuthorizationRefusal) -> Response {
@@ -240,7 +241,7 @@ final class UploadExchange: Exchange {
         if case .plain = origin {
             response = Response(refusal.problem)
         } else {
-            response = context.responses.failed(refusal.problem, offset: lease.id == nil ? nil : lease.acknowledged)
+            response = context.responses.failed(refusal.problem, offset: lease.reportableOffset)
         }
         for field in refusal.fields { response.fields.set(field.name, field.value) }
         return response
@@ -249,7 +250,7 @@ final class UploadExchange: Exchange {
     private func failed(_ error: StoreError) -> Response {
         let problem = ProblemDetails(error)
         if case .plain = origin { return Response(problem) }
-        return context.responses.failed(problem, offset: lease.id == nil ? nil : lease.acknowledged)
+        return context.responses.failed(problem, offset: lease.reportableOffset)
     }
 
     private func invalidate(_ error: UploadError) -> NextStep {

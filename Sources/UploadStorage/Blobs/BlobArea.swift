@@ -57,6 +57,10 @@ package protocol BlobArea: Sendable {
     func synchronizePublication(
         _ name: PublishedName, of blob: (any Blob)?, since epoch: SynchronizationEpoch
     ) throws(StoreError)
+    /// Returns once the entry of a published file in its directory is durable. After a failure, call
+    /// ``withdraw(_:to:)``.
+    /// - Parameter epoch: the epoch from before the name was changed.
+    func synchronizeName(_ name: PublishedName, since epoch: SynchronizationEpoch) throws(StoreError)
     /// Withdraws a publication whose bytes have their published name. If the replaced file still exists, it gets that
     /// name again, and the bytes get their old name. Otherwise the published name is removed. The change is not durable
     /// on return. Do not repeat this call: a second exchange would publish the bytes again.
@@ -81,16 +85,13 @@ package protocol Blob: Sendable {
     func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(Errno) -> Int
     /// Reads bytes from the offset on and returns their number, which is smaller than the buffer only at the end.
     func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(Errno) -> Int
-    /// Starts to write a range to stable storage. Errors are not reported here, but by ``synchronize(includingName:)``.
+    /// Starts to write a range to stable storage. Errors are not reported here, but by ``synchronize(including:)``.
     func startWriteBack(at offset: Int64, count: Int64)
     /// Waits until a range has been written from the cache to the disk. Errors are reported by
-    /// ``synchronize(includingName:)``.
+    /// ``synchronize(including:)``.
     func awaitWriteBack(at offset: Int64, count: Int64)
-    /// Returns once all bytes are on stable storage. If `includingName` is true, their name is then also on stable
-    /// storage.
-    func synchronize(includingName: Bool) throws(Errno)
-    /// Returns once bytes and attributes are on stable storage.
-    func synchronizeWithAttributes() throws(Errno)
+    /// Returns once all bytes, and `detail` if it is not nil, are on stable storage.
+    func synchronize(including detail: BlobDetail?) throws(Errno)
     func size() throws(Errno) -> Int64
     func truncate(to size: Int64) throws(Errno)
     /// Returns a text that identifies these bytes, whatever their name is.
@@ -98,6 +99,14 @@ package protocol Blob: Sendable {
     /// Sets the modification time, in nanoseconds since 1970.
     func setModified(_ nanoseconds: Int64) throws(Errno)
     func attributes() throws(Errno) -> PublishedFile.Attributes
+}
+
+/// What can be made durable together with the bytes of a blob.
+package enum BlobDetail: Sendable {
+    /// The name among the bytes of unfinished uploads.
+    case name
+    /// The modification time, and other attributes.
+    case attributes
 }
 
 /// A published file that the blob area has opened.

@@ -6,7 +6,8 @@ import ResumableUpload
 /// A change with an epoch applies to an unfinished upload whose row has no higher epoch. In all other cases it changes
 /// nothing and fails with ``StoreError/superseded``.
 package enum CatalogChange: Sendable {
-    case insert(CatalogRow)
+    /// Records a new upload. If it was completed before it had a row, `file` is the file that it published.
+    case insert(CatalogRow, file: FileRecord? = nil)
     case advance(Advance)
     /// Records that the target resource is about to process the upload, so that the target does not run again after a
     /// crash.
@@ -66,5 +67,44 @@ package enum CatalogChange: Sendable {
         package var expiresAt: Int64?
         /// The properties that are kept after the end of the upload.
         package var upload: NewUpload
+    }
+}
+
+extension CatalogRow {
+    /// Makes a change of this upload, as the catalog does. Changes of other kinds have no effect.
+    mutating func apply(_ change: CatalogChange) {
+        switch change {
+        case .advance(let advance):
+            epoch = advance.epoch
+            offset = max(offset, advance.offset)
+            length = advance.length ?? length
+            digestStates = advance.digestStates
+            phase = .receiving
+        case .markProcessing(_, let epoch):
+            self.epoch = epoch
+            phase = .processing
+        case .recordIntent(_, let epoch, let intent):
+            self.epoch = epoch
+            phase = .processing
+            self.intent = intent
+        case .withdraw(_, let epoch):
+            self.epoch = epoch
+            isWithdrawn = true
+        case .complete(let completion):
+            offset = max(offset, completion.offset)
+            end(
+                as: .complete(completion.response), epoch: completion.epoch, expiresAt: completion.expiresAt,
+                upload: completion.upload)
+        case .invalidate(let invalidation):
+            end(
+                as: .invalid(reason: invalidation.reason), epoch: invalidation.epoch,
+                expiresAt: invalidation.expiresAt, upload: invalidation.upload)
+        case .insert, .delete, .removeFinished, .recordFile, .removeFiles, .recordTime, .limitExpiry, .probe: break
+        }
+    }
+
+    private mutating func end(as phase: UploadRecord.Phase, epoch: Int64, expiresAt: Int64?, upload: NewUpload) {
+        (self.phase, self.epoch, self.expiresAt, self.upload) = (phase, epoch, expiresAt, upload)
+        (intent, isWithdrawn, digestStates) = (nil, false, [])
     }
 }

@@ -3,9 +3,9 @@ package protocol UploadCatalog: Sendable {
     /// Makes a change and returns once it is durable. Changes of one caller keep their order. A change that fails does
     /// not affect others.
     ///
-    /// - Returns: the numbers of the uploads that the change removed.
+    /// - Returns: what the change removed or replaced.
     @discardableResult
-    func commit(_ change: CatalogChange) throws(StoreError) -> RemovedUploads
+    func commit(_ change: CatalogChange) throws(StoreError) -> RemovedRows
 
     func row(_ id: UploadID) throws(StoreError) -> CatalogRow?
     /// Returns at most `limit` uploads in the phase processing, in the order of their ids, starting after `id`.
@@ -71,12 +71,11 @@ extension UploadCatalog {
     /// Commits a change of one upload. Even if the commit fails, the change may have been made: if `isMade` returns
     /// true for the row, the failure is ignored.
     ///
-    /// - Returns: the numbers of the uploads that the change removed; nil if the commit failed, but the change was
-    ///   made.
+    /// - Returns: what the change removed or replaced; nil if the commit failed, but the change was made.
     @discardableResult
     func commit(
         _ change: CatalogChange, of id: UploadID, confirmedBy isMade: (CatalogRow?) -> Bool
-    ) throws(StoreError) -> RemovedUploads? {
+    ) throws(StoreError) -> RemovedRows? {
         do throws(StoreError) {
             return try commit(change)
         } catch {
@@ -107,11 +106,13 @@ package struct CatalogTotals: Sendable, Hashable {
     package init() {}
 }
 
-/// The number of uploads that a change has removed, by their phase.
-package struct RemovedUploads: Sendable, Hashable {
+/// The rows that a change has removed or replaced: numbers of uploads by their phase, and the record of a file.
+package struct RemovedRows: Sendable, Hashable {
     package var unfinished = 0
     package var complete = 0
     package var invalid = 0
+    /// The record that the record of a new file has replaced; nil if there was none.
+    package var file: FileRecord?
 
     package init() {}
 

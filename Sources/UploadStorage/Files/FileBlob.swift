@@ -52,15 +52,13 @@ final class FileBlob: Blob {
         }
     }
 
-    func synchronize(includingName: Bool) throws(Errno) {
-        try descriptor.synchronizeData()
-        if includingName && !nameIsDurable.load(ordering: .acquiring) {
+    func synchronize(including detail: BlobDetail?) throws(Errno) {
+        if detail == .attributes { try descriptor.synchronize() } else { try descriptor.synchronizeData() }
+        if detail == .name && !nameIsDurable.load(ordering: .acquiring) {
             try directories.synchronize(directory, since: epoch)
             nameIsDurable.store(true, ordering: .releasing)
         }
     }
-
-    func synchronizeWithAttributes() throws(Errno) { try descriptor.synchronize() }
 
     func size() throws(Errno) -> Int64 { try descriptor.status().size }
 

@@ -205,12 +205,19 @@ extension FileBlobArea {
             // The file description with which the bytes were written reports errors that a new description does not
             // report.
             if let blob {
-                try blob.synchronizeWithAttributes()
+                try blob.synchronize(including: .attributes)
             } else {
                 try parent.open(at: name.lastSegment, [.readOnly, .noFollow, .nonBlocking]).synchronize()
             }
             try directories.synchronize(parent, since: epoch)
             try directories.synchronize(directory.uploads, since: epoch)
+        }
+    }
+
+    func synchronizeName(_ name: PublishedName, since epoch: SynchronizationEpoch) throws(StoreError) {
+        let parent = try walk(name.directory)[0]
+        try translating("synchronize a published name") { () throws(Errno) in
+            try directories.synchronize(parent, since: epoch)
         }
     }
 

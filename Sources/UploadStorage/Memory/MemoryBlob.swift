@@ -37,7 +37,7 @@ final class MemoryBlob: Blob {
 
     func awaitWriteBack(at offset: Int64, count: Int64) {}
 
-    func synchronize(includingName: Bool) throws(Errno) {
+    func synchronize(including detail: BlobDetail?) throws(Errno) {
         do throws(Errno) {
             try area.plan.step(.synchronize)
         } catch {
@@ -45,13 +45,11 @@ final class MemoryBlob: Blob {
             throw error
         }
         area.state.withLock { $0.inodes[inode]?.synchronize() }
-        if includingName && !nameIsDurable.load(ordering: .acquiring) {
+        if detail == .name && !nameIsDurable.load(ordering: .acquiring) {
             try area.synchronizeNames(MemoryNamespace.uploads, since: epoch)
             nameIsDurable.store(true, ordering: .releasing)
         }
     }
-
-    func synchronizeWithAttributes() throws(Errno) { try synchronize(includingName: false) }
 
     func size() throws(Errno) -> Int64 {
         try area.plan.step(.read)

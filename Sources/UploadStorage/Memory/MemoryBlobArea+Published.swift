@@ -163,6 +163,10 @@ extension MemoryBlobArea {
         try synchronizeNames(in: MemoryNamespace.uploads, since: epoch)
     }
 
+    package func synchronizeName(_ name: PublishedName, since epoch: SynchronizationEpoch) throws(StoreError) {
+        try synchronizeNames(in: Self.path(name.directory), since: epoch)
+    }
+
     package func synchronizePublication(
         _ name: PublishedName, of blob: (any Blob)?, since epoch: SynchronizationEpoch
     ) throws(StoreError) {

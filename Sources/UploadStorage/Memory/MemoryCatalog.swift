@@ -64,7 +64,7 @@ package final class MemoryCatalog: UploadCatalog {
     package func verify() throws(StoreError) {}
 
     @discardableResult
-    package func commit(_ change: CatalogChange) throws(StoreError) -> RemovedUploads {
+    package func commit(_ change: CatalogChange) throws(StoreError) -> RemovedRows {
         try state.withLock { (state) throws(StoreError) in
             if state.isClosed { throw .superseded }
             try translating("write the catalog") { () throws(Errno) in try plan.step(.commit) }
@@ -78,55 +78,21 @@ package final class MemoryCatalog: UploadCatalog {
 
     private static func apply(
         _ change: CatalogChange, to state: inout State
-    ) throws(StoreError) -> RemovedUploads {
-        var removed = RemovedUploads()
+    ) throws(StoreError) -> RemovedRows {
+        var removed = RemovedRows()
         switch change {
-        case .insert(let row):
+        case .insert(let row, let file):
             guard state.rows[row.id] == nil else { throw .invalidState("an upload of this name exists") }
             state.rows[row.id] = row
-        case .advance(let advance):
-            try update(advance.id, advance.epoch, in: &state) { (row) throws(StoreError) in
-                if row.intent != nil { throw .superseded }
-                row.offset = max(row.offset, advance.offset)
-                row.length = advance.length ?? row.length
-                row.digestStates = advance.digestStates
-                row.phase = .receiving
-            }
-        case .markProcessing(let id, let epoch):
-            try update(id, epoch, in: &state) { (row) throws(StoreError) in
-                if row.intent != nil { throw .superseded }
-                row.phase = .processing
-            }
-        case .recordIntent(let id, let epoch, let intent):
-            try update(id, epoch, in: &state) { row in
-                row.phase = .processing
-                row.intent = intent
-            }
-        case .withdraw(let id, let epoch):
-            try update(id, epoch, in: &state) { (row) throws(StoreError) in
-                if row.intent == nil { throw .superseded }
-                row.isWithdrawn = true
-            }
+            if let file { removed.file = state.files.updateValue(file, forKey: file.name) }
+        case .advance(let advance): try update(advance.id, advance.epoch, change, in: &state) { $0.intent == nil }
+        case .markProcessing(let id, let epoch): try update(id, epoch, change, in: &state) { $0.intent == nil }
+        case .recordIntent(let id, let epoch, _): try update(id, epoch, change, in: &state)
+        case .withdraw(let id, let epoch): try update(id, epoch, change, in: &state) { $0.intent != nil }
         case .complete(let completion):
-            try update(completion.id, completion.epoch, in: &state) { row in
-                row.offset = max(row.offset, completion.offset)
-                row.phase = .complete(completion.response)
-                row.upload = completion.upload
-                row.expiresAt = completion.expiresAt
-                row.intent = nil
-                row.isWithdrawn = false
-                row.digestStates = []
-            }
-            if let file = completion.file { state.files[file.name] = file }
-        case .invalidate(let invalidation):
-            try update(invalidation.id, invalidation.epoch, in: &state) { row in
-                row.phase = .invalid(reason: invalidation.reason)
-                row.upload = invalidation.upload
-                row.expiresAt = invalidation.expiresAt
-                row.intent = nil
-                row.isWithdrawn = false
-                row.digestStates = []
-            }
+            try update(completion.id, completion.epoch, change, in: &state)
+            if let file = completion.file { removed.file = state.files.updateValue(file, forKey: file.name) }
+        case .invalidate(let invalidation): try update(invalidation.id, invalidation.epoch, change, in: &state)
         case .delete(let removals):
             for removal in removals {
                 guard let row = state.rows[removal.id], row.epoch <= removal.epoch else { continue }
@@ -140,7 +106,7 @@ package final class MemoryCatalog: UploadCatalog {
                 removed.add(row.phase)
             }
         case .recordFile(let file, let ending):
-            state.files[file.name] = file
+            removed.file = state.files.updateValue(file, forKey: file.name)
             if let ending, let row = state.rows[ending.id], row.epoch <= ending.epoch { state.rows[ending.id] = nil }
         case .removeFiles(let names): for name in names { state.files[name] = nil }
         case .recordTime(let mark): state.mark = mark
@@ -157,13 +123,11 @@ package final class MemoryCatalog: UploadCatalog {
     }
 
     private static func update(
-        _ id: UploadID, _ epoch: Int64, in state: inout State,
-        _ body: (inout CatalogRow) throws(StoreError) -> Void
+        _ id: UploadID, _ epoch: Int64, _ change: CatalogChange, in state: inout State,
+        if isAllowed: (CatalogRow) -> Bool = { _ in true }
     ) throws(StoreError) {
-        guard var row = state.rows[id], row.epoch <= epoch, row.isUnfinished else { throw .superseded }
-        row.epoch = epoch
-        try body(&row)
-        state.rows[id] = row
+        guard let row = state.rows[id], row.epoch <= epoch, row.isUnfinished, isAllowed(row) else { throw .superseded }
+        state.rows[id]?.apply(change)
     }
 
     package func row(_ id: UploadID) throws(StoreError) -> CatalogRow? { state.withLock { $0.rows[id] } }

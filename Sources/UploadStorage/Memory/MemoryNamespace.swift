@@ -1,5 +1,6 @@
 /// The names in the in-memory implementation, and the changes that led to them. A change is durable once all
-/// directories that it affects are synchronized.
+/// directories that it affects are synchronized. If only the new directory of a move is synchronized, the new name is
+/// durable, and the old name may exist, too, as in a file system without a journal.
 struct MemoryNamespace {
     enum Node: Hashable {
         case directory
@@ -11,7 +12,18 @@ struct MemoryNamespace {
         var added: [(path: String, node: Node)] = []
         var renamed: [Node] = []
         var unsynchronized: Set<String>
+
+        /// Whether the new name of a move is durable.
+        var hasDurableNewName: Bool {
+            guard removed != nil, let new = added.first, !unsynchronized.contains(MemoryNamespace.lost) else {
+                return false
+            }
+            return !unsynchronized.contains(MemoryNamespace.parent(of: new.path))
+        }
     }
+
+    /// An element of ``Change/unsynchronized`` that no synchronization removes, because no directory has this name.
+    private static let lost = "lost"
 
     static let uploads = "uploads"
     static let files = "files"
@@ -63,8 +75,7 @@ struct MemoryNamespace {
     /// Fails as Linux does: unwritten changes are marked as clean, and no later call writes them.
     mutating func failToSynchronize(_ directory: String) {
         for index in changes.indices where changes[index].unsynchronized.contains(directory) {
-            // No directory has this name, so the change is never synchronized.
-            changes[index].unsynchronized.insert("lost")
+            changes[index].unsynchronized.insert(Self.lost)
         }
     }
 
@@ -72,8 +83,10 @@ struct MemoryNamespace {
     func afterCrash(using generator: inout some RandomNumberGenerator) -> MemoryNamespace {
         var result = base
         var renames = baseRenames
-        for change in changes where change.unsynchronized.isEmpty || Bool.random(using: &generator) {
-            if let path = change.removed { result[path] = nil }
+        for change in changes {
+            let isComplete = change.unsynchronized.isEmpty || Bool.random(using: &generator)
+            guard isComplete || change.hasDurableNewName else { continue }
+            if isComplete, let path = change.removed { result[path] = nil }
             for (path, node) in change.added { result[path] = node }
             for node in change.renamed { renames[node, default: 0] += 1 }
         }

@@ -1,54 +1,105 @@
 import SystemCalls
 
-/// The queue of changes for the thread that writes the catalog. Each thread that adds a change waits until the change
-/// is durable.
+/// The changes of the catalog that wait to be written. The first thread that adds a change commits it; the changes that
+/// other threads add meanwhile are committed together, by one of these threads. So each thread waits only for the
+/// commit of its own change, and no change is passed to a thread that does nothing else.
 final class CommitQueue: Sendable {
-    /// A change and, later, its outcome.
-    final class Pending: Sendable {
+    /// The outcome of a change.
+    typealias Outcome = Result<RemovedRows, StoreError>
+
+    /// A change whose thread waits.
+    private final class Pending: Sendable {
+        enum State {
+            case waiting
+            /// The thread has to commit the changes that wait.
+            case leads
+            case ended(Outcome)
+        }
+
         let change: CatalogChange
-        private let result = Monitor<Outcome?>(nil)
+        private let state = Monitor(State.waiting)
 
         init(_ change: CatalogChange) { self.change = change }
 
-        func finish(_ outcome: Outcome) {
-            result.withLock { $0 = outcome }
-            result.notifyAll()
+        func set(_ next: State) {
+            state.withLock { $0 = next }
+            state.notifyAll()
         }
 
-        fileprivate func wait() throws(StoreError) -> RemovedUploads {
-            try result.waitForever { (outcome: inout Outcome?) in outcome }.get()
+        /// - Returns: the outcome; nil if this thread leads.
+        func wait() -> Outcome? {
+            state.waitForever { state -> Outcome?? in
+                switch state {
+                case .waiting: nil
+                case .leads: .some(nil)
+                case .ended(let outcome): outcome
+                }
+            }
         }
     }
 
-    /// The outcome of a change.
-    typealias Outcome = Result<RemovedUploads, StoreError>
-
     private struct State {
         var pending: [Pending] = []
-        /// The number of changes that the writer has received.
-        var received = 0
+        /// Whether a thread commits changes, or is about to do so.
+        var isBusy = false
+        /// The number of changes whose commit has begun.
+        var begun = 0
         var isClosed = false
         /// The error with which all later changes fail, although the catalog is open; nil if there is none.
         var failure: StoreError?
-        var finalTotals: CatalogTotals?
         var isVerified = true
-        var statistics = CatalogStatistics()
     }
 
     private let state = Monitor(State())
 
-    /// Adds a change to the queue and waits until it is durable.
-    func commit(_ change: CatalogChange) throws(StoreError) -> RemovedUploads {
-        let pending = Pending(change)
-        let refusal = state.withLock { state -> StoreError? in
-            if state.isClosed { return .superseded }
-            if let failure = state.failure { return failure }
-            state.pending.append(pending)
-            return nil
+    /// Returns after the change is durable.
+    /// - Parameter write: commits changes in one transaction, in their order, and returns the outcome of each. One
+    ///   thread at a time calls it.
+    func commit(
+        _ change: CatalogChange, by write: ([CatalogChange]) -> [Outcome]
+    ) throws(StoreError) -> RemovedRows {
+        let own = Pending(change)
+        let leads = try state.withLock { (state) throws(StoreError) in
+            if state.isClosed { throw .superseded }
+            if let failure = state.failure { throw failure }
+            state.pending.append(own)
+            defer { state.isBusy = true }
+            return !state.isBusy
         }
-        if let refusal { throw refusal }
-        state.notifyAll()
-        return try pending.wait()
+        if !leads, let outcome = own.wait() { return try outcome.get() }
+        // The leader's change is the oldest.
+        let outcome = commitBatch(by: write)
+        if outcome.isQuick { for _ in 1...Self.furtherBatches where isNeeded { _ = commitBatch(by: write) } }
+        passOn()
+        return try outcome.first.get()
+    }
+
+    /// A thread whose change is committed commits more batches if a commit is quicker than waking another thread.
+    private static let (furtherBatches, quickTime) = (8, Int64(300_000))
+
+    private var isNeeded: Bool { state.withLock { !$0.pending.isEmpty } }
+
+    /// Commits all changes that wait.
+    /// - Returns: the outcome of the oldest change.
+    private func commitBatch(by write: ([CatalogChange]) -> [Outcome]) -> (first: Outcome, isQuick: Bool) {
+        let begun = SystemClock.monotonicNanoseconds()
+        let batch = state.withLock { state in
+            defer { state.pending = [] }
+            state.begun += state.pending.count
+            return state.pending
+        }
+        let outcomes = write(batch.map(\.change))
+        for (pending, outcome) in zip(batch, outcomes) { pending.set(.ended(outcome)) }
+        return (outcomes[0], SystemClock.monotonicNanoseconds() - begun < Self.quickTime)
+    }
+
+    /// Lets the thread of the oldest change that waits commit.
+    private func passOn() {
+        let next = state.withLock { state -> Pending? in
+            state.isBusy = !state.pending.isEmpty
+            return state.pending.first
+        }
+        if let next { next.set(.leads) } else { state.notifyAll() }
     }
 
     /// Makes every later change fail.
@@ -57,43 +108,24 @@ final class CommitQueue: Sendable {
     /// The error of ``fail(with:)``; nil if it was not called.
     var failure: StoreError? { state.withLock { $0.failure } }
 
-    /// Returns all waiting changes in their order; nil once the queue is closed and empty.
-    func next() -> [Pending]? {
-        state.waitForever { state -> [Pending]?? in
-            if state.pending.isEmpty { return state.isClosed ? .some(nil) : nil }
-            defer { state.pending = [] }
-            state.received += state.pending.count
-            return state.pending
+    /// The number of changes whose commit has begun, and the number of waiting changes.
+    var counts: (begun: Int, waiting: Int) { state.withLock { ($0.begun, $0.pending.count) } }
+
+    /// Rejects all later changes, waits for those that were added before, and then runs `body`, once.
+    /// - Parameter body: gets the value of ``isVerified``.
+    func close(_ body: (Bool) -> Void) {
+        let isFirst = state.withLock { state in
+            defer { state.isClosed = true }
+            return !state.isClosed
         }
+        state.waitForever { state -> Void? in state.isBusy ? nil : () }
+        guard isFirst else { return }
+        body(isVerified)
     }
 
-    func count(commits: Int) {
-        state.withLock { state in
-            state.statistics.transactions += 1
-            state.statistics.commits += commits
-        }
-    }
-
-    /// The number of changes that the writer has received, and the number of waiting changes.
-    var counts: (received: Int, waiting: Int) { state.withLock { ($0.received, $0.pending.count) } }
-
-    var statistics: CatalogStatistics { state.withLock { $0.statistics } }
-
-    /// - Parameter totals: see ``UploadCatalog/close(saving:)``.
-    func close(saving totals: CatalogTotals?) {
-        state.withLock { state in
-            if !state.isClosed { state.finalTotals = totals }
-            state.isClosed = true
-        }
-        state.notifyAll()
-    }
-
-    /// Whether the database is known to be intact. It must be set before the queue is closed.
+    /// Whether the database is known to be intact. Set it before the queue is closed.
     var isVerified: Bool {
         get { state.withLock { $0.isVerified && $0.failure == nil } }
         set { state.withLock { $0.isVerified = newValue } }
     }
-
-    /// The totals of ``close(saving:)``; nil if there are none.
-    var finalTotals: CatalogTotals? { state.withLock { $0.failure == nil ? $0.finalTotals : nil } }
 }

@@ -2,10 +2,10 @@ import CSQLite
 import HTTPSemantics
 import SystemCalls
 
-/// The catalog in an SQLite database: one thread writes, and makes all waiting changes in one transaction.
+/// The catalog in an SQLite database. All changes that wait are made in one transaction.
 final class SQLiteCatalog: UploadCatalog {
     let queue = CommitQueue()
-    private let thread: WorkerThread
+    private let writer: SQLiteCatalogWriter
     /// Nil once the catalog is closed.
     private let reader: Monitor<SQLiteConnection?>
     /// A view of the database in the state that it had when it was opened; nil if neither a count nor a verification is
@@ -19,7 +19,7 @@ final class SQLiteCatalog: UploadCatalog {
     /// damaged page.
     init(path: String, durability: Durability) throws(StoreError) {
         do {
-            let writer = try SQLiteCatalogWriter(path: path, durability: durability, queue: queue)
+            writer = try SQLiteCatalogWriter(path: path, durability: durability)
             let reader = try SQLiteConnection(path: path, readOnly: true)
             try reader.execute(CatalogSQL.configureReader)
             self.reader = Monitor(reader)
@@ -28,13 +28,10 @@ final class SQLiteCatalog: UploadCatalog {
             let isComplete = savedTotals != nil && !needsVerification
             snapshot = isComplete ? nil : try SQLiteSnapshot(path: path)
             queue.isVerified = !needsVerification
-            thread = try WorkerThread(name: "catalog") { writer.run() }
         } catch let failure as SQLiteFailure {
             throw failure.storeError(during: "open the catalog")
         } catch let error as StoreError {
             throw error
-        } catch let error as Errno {
-            throw .cannotStartThread(error)
         } catch {
             throw .damaged("\(error)")
         }
@@ -42,11 +39,13 @@ final class SQLiteCatalog: UploadCatalog {
 
     deinit { close(saving: nil) }
 
-    var statistics: CatalogStatistics { queue.statistics }
+    var statistics: CatalogStatistics { writer.statistics.withLock { $0 } }
 
     @discardableResult
-    func commit(_ change: CatalogChange) throws(StoreError) -> RemovedUploads {
-        try stoppingChanges { () throws(StoreError) in try queue.commit(change) }
+    func commit(_ change: CatalogChange) throws(StoreError) -> RemovedRows {
+        try stoppingChanges { () throws(StoreError) in
+            try queue.commit(change) { [writer] in writer.commit($0) }
+        }
     }
 
     var damage: StoreError? { queue.failure }
@@ -88,8 +87,7 @@ final class SQLiteCatalog: UploadCatalog {
 
     func close(saving totals: CatalogTotals?) {
         snapshot?.end()
-        queue.close(saving: totals)
-        thread.join()
+        queue.close { isVerified in writer.stop(saving: isVerified ? totals : nil, isVerified: isVerified) }
         // The reader is closed after the writer: a connection that only reads leaves the files of the log in place, so
         // that the next start needs no space for them.
         reader.withLock { $0 = nil }

@@ -1,7 +1,7 @@
 import CSQLite
 import SystemCalls
 
-/// The connection that writes. After `init` only the thread that calls ``run()`` uses it.
+/// The connection that writes. After `init` only one thread at a time uses it: the one that ``CommitQueue`` chose.
 final class SQLiteCatalogWriter: @unchecked Sendable {
     private static let cleanMark = "clean-stop"
     private static let totalsMark = "totals-saved"
@@ -18,7 +18,7 @@ final class SQLiteCatalogWriter: @unchecked Sendable {
     }
 
     private let connection: SQLiteConnection
-    private let queue: CommitQueue
+    let statistics = Monitor(CatalogStatistics())
     /// Whether a transaction has failed, so that the totals in memory may differ from those of the rows.
     private var hasFailed = false
     /// Whether the database records that it is in use, so that a start after a crash detects the crash. This is
@@ -29,9 +29,8 @@ final class SQLiteCatalogWriter: @unchecked Sendable {
     /// The totals that the last clean stop saved.
     let savedTotals: CatalogTotals?
 
-    init(path: String, durability: Durability, queue: CommitQueue) throws {
+    init(path: String, durability: Durability) throws {
         connection = try SQLiteConnection(path: path)
-        self.queue = queue
         // This check comes before anything is written to the database.
         let version = try connection.requireOwn()
         try connection.execute(CatalogSQL.configureWriter(durability))
@@ -54,12 +53,6 @@ final class SQLiteCatalogWriter: @unchecked Sendable {
             savedTotals = isClean ? try CatalogTotals(savedIn: connection) : nil
         }
         try markUnclean()
-    }
-
-    /// Makes the changes of the queue until it is closed.
-    func run() {
-        while let batch = queue.next() { commit(batch) }
-        stop()
     }
 
     // MARK: Start and stop
@@ -95,11 +88,11 @@ final class SQLiteCatalogWriter: @unchecked Sendable {
 
     /// Saves the totals and empties the log for the next start. If this fails, the next start counts the totals again,
     /// checks the database and replays the log.
-    private func stop() {
+    func stop(saving totals: CatalogTotals?, isVerified: Bool) {
         do throws(SQLiteFailure) {
             try connection.run(CatalogSQL.begin)
-            let totals = hasFailed ? nil : queue.finalTotals
-            try setMark(Self.cleanMark, queue.isVerified ? 1 : 0)
+            let totals = hasFailed ? nil : totals
+            try setMark(Self.cleanMark, isVerified ? 1 : 0)
             try setMark(Self.totalsMark, totals == nil ? 0 : 1)
             try connection.run(CatalogSQL.removeUsage)
             if let totals {
@@ -127,41 +120,32 @@ final class SQLiteCatalogWriter: @unchecked Sendable {
 
     // MARK: Committing
 
-    private func commit(_ batch: [CommitQueue.Pending]) {
-        var outcomes: [CommitQueue.Outcome]
+    /// Makes all changes in one transaction, and returns the outcome of each.
+    func commit(_ batch: [CatalogChange]) -> [CommitQueue.Outcome] {
         do throws(Failure) {
-            outcomes = try transact(batch)
+            return try transact(batch)
         } catch {
-            if error.concernsOneChange && batch.count > 1 {
-                // Each change now gets its own transaction, so that only the failing change fails.
-                outcomes = batch.map(commitAlone)
-            } else {
-                outcomes = batch.map { _ in .failure(error.error.storeError(during: "write the catalog")) }
-            }
-        }
-        for (pending, outcome) in zip(batch, outcomes) { pending.finish(outcome) }
-    }
-
-    private func commitAlone(_ pending: CommitQueue.Pending) -> CommitQueue.Outcome {
-        do throws(Failure) {
-            return try transact([pending])[0]
-        } catch {
-            return .failure(error.error.storeError(during: "write the catalog"))
+            // Each change now gets its own transaction, so that only the failing change fails.
+            if error.concernsOneChange && batch.count > 1 { return batch.flatMap { commit([$0]) } }
+            return batch.map { _ in .failure(error.error.storeError(during: "write the catalog")) }
         }
     }
 
-    private func transact(_ batch: [CommitQueue.Pending]) throws(Failure) -> [CommitQueue.Outcome] {
+    private func transact(_ batch: [CatalogChange]) throws(Failure) -> [CommitQueue.Outcome] {
         var concernsOneChange = false
         do throws(SQLiteFailure) {
             try connection.run(CatalogSQL.begin)
             if !isMarkedUnclean { try setUncleanMarks() }
             var outcomes: [CommitQueue.Outcome] = []
             concernsOneChange = true
-            for pending in batch { outcomes.append(try apply(pending.change)) }
+            for change in batch { outcomes.append(try apply(change)) }
             concernsOneChange = false
             try connection.run(CatalogSQL.commit)
             isMarkedUnclean = true
-            queue.count(commits: batch.count)
+            statistics.withLock { statistics in
+                statistics.transactions += 1
+                statistics.commits += batch.count
+            }
             return outcomes
         } catch {
             if !connection.isInAutocommit { _ = try? connection.run(CatalogSQL.rollback) }
@@ -176,9 +160,11 @@ final class SQLiteCatalogWriter: @unchecked Sendable {
     /// cannot continue.
     private func apply(_ change: CatalogChange) throws(SQLiteFailure) -> CommitQueue.Outcome {
         let refusal: StoreError?
+        var removed = RemovedRows()
         switch change {
-        case .insert(let row):
+        case .insert(let row, let file):
             refusal = try insert(row)
+            if refusal == nil, let file { removed.file = try record(file) }
         case .advance(let advance):
             refusal = try runFenced(
                 CatalogSQL.advance, advance.id, advance.epoch,
@@ -196,7 +182,7 @@ final class SQLiteCatalogWriter: @unchecked Sendable {
                     .integer(completion.offset), .blob(completion.response.savedBytes),
                     SQLiteValue(completion.expiresAt), Self.blob(of: []), .blob(completion.upload.savedBytes),
                 ])
-            if refusal == nil, let file = completion.file { try record(file) }
+            if refusal == nil, let file = completion.file { removed.file = try record(file) }
         case .invalidate(let invalidation):
             refusal = try runFenced(
                 CatalogSQL.invalidate, invalidation.id, invalidation.epoch,
@@ -205,16 +191,14 @@ final class SQLiteCatalogWriter: @unchecked Sendable {
                     .blob(invalidation.upload.savedBytes),
                 ])
         case .delete(let removals):
-            var removed = RemovedUploads()
             for removal in removals { removed.add(try delete(removal)) }
-            return .success(removed)
+            refusal = nil
         case .removeFinished(let now, let limit):
-            var removed = RemovedUploads()
             removed.add(
                 try connection.rows(CatalogSQL.removeFinished, [.integer(now), .integer(Int64(limit))]))
-            return .success(removed)
+            refusal = nil
         case .recordFile(let file, let ending):
-            try record(file)
+            removed.file = try record(file)
             if let ending { _ = try delete(ending) }
             refusal = nil
         case .removeFiles(let names):
@@ -233,7 +217,7 @@ final class SQLiteCatalogWriter: @unchecked Sendable {
             try connection.run(CatalogSQL.countUp, [.text(Self.probeMark)])
             refusal = nil
         }
-        return refusal.map { .failure($0) } ?? .success(RemovedUploads())
+        return refusal.map { .failure($0) } ?? .success(removed)
     }
 
     private static func blob(of states: [[UInt8]]) -> SQLiteValue { .blob(DigestStates(states).savedBytes) }
@@ -260,17 +244,20 @@ final class SQLiteCatalogWriter: @unchecked Sendable {
         return changed == 0 ? .superseded : nil
     }
 
-    private func record(_ file: FileRecord) throws(SQLiteFailure) {
+    /// - Returns: the record that the new record replaces.
+    private func record(_ file: FileRecord) throws(SQLiteFailure) -> FileRecord? {
+        let replaced = try connection.rows(CatalogSQL.selectFile, [.text(file.name)]).first
         try connection.run(
             CatalogSQL.recordFile,
             [
                 .text(file.name), .text(file.principal), .integer(file.size), .text(file.identity),
                 .integer(file.modifiedSeconds), .blob(file.fields.savedBytes),
             ])
+        return replaced.map(FileRecord.init(columns:))
     }
 }
 
-extension RemovedUploads {
+extension RemovedRows {
     /// Counts deleted rows by their phase, which is their only column here.
     fileprivate mutating func add(_ rows: [[SQLiteValue]]) {
         for columns in rows {

@@ -10,11 +10,10 @@ extension OpenUpload {
         let (epoch, row) = monitor.withLock { ($0.machine.epoch, $0.row) }
         let expiresAt = context.expiryOfFinished
         if !isTransient, let row {
-            try context.catalog.commit(
+            try commit(
                 .invalidate(
                     CatalogChange.Invalidation(
-                        id: id, epoch: epoch, reason: reason, expiresAt: expiresAt, upload: row.upload.withoutFields)),
-                of: id
+                        id: id, epoch: epoch, reason: reason, expiresAt: expiresAt, upload: row.upload.withoutFields))
             ) { $0?.phase == .invalid(reason: reason) }
         }
         close(as: .invalid(reason: reason), expiresAt: expiresAt)
@@ -36,32 +35,31 @@ extension OpenUpload {
         let (machine, row) = monitor.withLock { ($0.machine, $0.row) }
         guard let row else { throw .notFound }
         let expiresAt = context.expiryOfFinished
-        let replaced: FileRecord?
-        if let file { replaced = try context.catalog.file(file.name) } else { replaced = nil }
         var isRecorded = true
-        if !isTransient {
-            try context.catalog.commit(
-                .complete(
-                    CatalogChange.Completion(
-                        id: id, epoch: machine.epoch, offset: machine.received, response: response,
-                        expiresAt: expiresAt, file: file, upload: row.upload.withoutFields)),
-                of: id
-            ) { $0?.phase == .complete(response) }
-        } else if let file {
-            let ending = machine.isRecorded ? CatalogChange.Removal(id: id, epoch: machine.epoch) : nil
-            do throws(StoreError) {
-                try context.catalog.commit(.recordFile(file, ending: ending), of: id) { ending != nil && $0 == nil }
-            } catch {
-                // The row still exists, so the publication is repeated, and may then be withdrawn.
-                if ending != nil { throw error }
-                // The file is published. Only its record is missing, and that is not reported as a failure.
-                isRecorded = false
+        var removed: RemovedRows? = RemovedRows()
+        do throws(StoreError) {
+            if !isTransient {
+                removed = try commit(
+                    .complete(
+                        CatalogChange.Completion(
+                            id: id, epoch: machine.epoch, offset: machine.received, response: response,
+                            expiresAt: expiresAt, file: file, upload: row.upload.withoutFields))
+                ) { $0?.phase == .complete(response) }
+            } else if let file {
+                let ending = machine.isRecorded ? CatalogChange.Removal(id: id, epoch: machine.epoch) : nil
+                removed = try context.catalog.commit(.recordFile(file, ending: ending), of: id) {
+                    ending != nil && $0 == nil
+                }
+            } else {
+                try removeRecord()
             }
-        } else {
-            try removeRecord()
+        } catch {
+            // A row that still exists repeats the publication, and may then withdraw it. The file of a plain upload
+            // without a row is published. It is only missing in the usage, and that is not reported as a failure.
+            guard isTransient, file != nil, !machine.isRecorded else { throw error }
+            isRecorded = false
         }
-        if isRecorded, let replaced { context.ledger.addPublished(-replaced.size, for: replaced.principal) }
-        if isRecorded, let file { context.ledger.addPublished(file.size, for: file.principal) }
+        if isRecorded, let file { context.ledger.addPublished(file, replacing: removed) }
         close(as: .complete(response), expiresAt: expiresAt, oldNameRemains: oldNameRemains)
     }
 
@@ -83,7 +81,7 @@ extension OpenUpload {
         if !isTransient { context.finished.add(phase) }
         context.ledger.end(row.upload.principal, releasing: reserved, counts: !isTransient)
         // After a publication, this name belongs to the replaced file, is a second name of the new file, or is free.
-        if oldNameRemains { context.discard(row.blob) }
+        if oldNameRemains { context.discard(row.blob) } else { context.newBlobs.remove(row.blob) }
     }
 
     /// Removes the row of a plain upload, if it has one. After that, no work is left for the upload.
@@ -151,10 +149,6 @@ extension OpenUpload {
     func withdraw(_ intent: PublicationIntent, _ row: CatalogRow) throws(StoreError) {
         context.failedPublications.insert(id)
         let machine = monitor.withLock { $0.machine }
-        if isTransient && !machine.isRecorded {
-            defer { context.failedPublications.remove(id) }
-            return try context.withdraw(intent, from: row.blob, of: id)
-        }
         if !row.isWithdrawn {
             try context.catalog.commit(.withdraw(id, epoch: machine.epoch), of: id) { $0?.isWithdrawn ?? false }
             update { $0.row?.isWithdrawn = true }
@@ -166,6 +160,18 @@ extension OpenUpload {
             try invalidate(because: "its file could not be made durable")
         }
         context.failedPublications.remove(id)
+    }
+
+    /// Ends an upload without a row whose publication failed, perhaps after the file got its name: without a row the
+    /// final response must not be sent. The file remains if it is unknown whether the row exists.
+    func withdrawUnrecorded(_ intent: PublicationIntent, _ row: CatalogRow) {
+        do throws(StoreError) {
+            if try context.catalog.row(id) == nil { try context.withdraw(intent, from: row.blob, of: id) }
+        } catch {
+            // A file that could not be withdrawn is only missing in the usage, as after a crash at this point.
+        }
+        context.failedPublications.remove(id)
+        forget()
     }
 
     // MARK: Removal
@@ -193,7 +199,7 @@ extension OpenUpload {
         guard let removal = claimed else { return false }
         removal.revocation?()
         monitor.waitForever { state -> Void? in state.machine.endAcknowledging() ? () : nil }
-        let removed: RemovedUploads?
+        let removed: RemovedRows?
         do throws(StoreError) {
             removed = try context.catalog.commit(
                 .delete([CatalogChange.Removal(id: id, epoch: removal.epoch)]), of: id
@@ -248,7 +254,7 @@ extension OpenUpload {
     /// Ends a removal after the row was removed.
     ///
     /// - Parameter removed: the result of the catalog; nil if it is unknown.
-    func endRemoval(_ removal: Removal, _ removed: RemovedUploads? = nil) {
+    func endRemoval(_ removal: Removal, _ removed: RemovedRows? = nil) {
         update { state in
             (state.row, state.blob) = (nil, nil)
             state.machine.forget()
@@ -258,7 +264,7 @@ extension OpenUpload {
             context.discard(removal.row.blob)
         } else {
             // If the sweep has removed the row already, `removed` is empty.
-            var phase = RemovedUploads()
+            var phase = RemovedRows()
             phase.add(removal.row.phase)
             context.finished.remove(removed ?? phase)
         }

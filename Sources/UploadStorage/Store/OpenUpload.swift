@@ -37,6 +37,8 @@ final class OpenUpload: Sendable {
         var digests = DigestTracker([])
         var stagedDigests: DigestTracker?
         var pace = WritePace()
+        /// Whether a commit that failed may have created the row.
+        var mayHaveRow = false
 
         var principal: String { row?.upload.principal ?? "" }
 
@@ -106,6 +108,7 @@ final class OpenUpload: Sendable {
     private enum ClaimStep<Value> {
         case load
         case settle
+        case record(Work?)
         case stillProcessing
         case decided(Result<Value, StoreError>)
     }
@@ -134,6 +137,7 @@ final class OpenUpload: Sendable {
                 case .wait: return nil
                 case .load: return .load
                 case .settle: return .settle
+                case .record(let advance): return .record(Work(advance, state))
                 case .stillProcessing: return .stillProcessing
                 case .granted: break
                 }
@@ -146,6 +150,7 @@ final class OpenUpload: Sendable {
             case .decided(let result): return try result.get()
             case .load: try load()
             case .settle: try settle()
+            case .record(let work): if let work { try run(work, duringCallOf: nil) }
             case .stillProcessing: return nil
             case .none:
                 // The upload is loaded, settled or synchronized, which takes as long as the disk takes.
@@ -155,11 +160,11 @@ final class OpenUpload: Sendable {
     }
 
     /// Sets the state of a new upload. If the upload has a row, the row is durable.
-    func begin(_ row: CatalogRow, blob: any Blob, reserved: Int64) -> Int64 {
+    func begin(_ row: CatalogRow, blob: any Blob, reserved: Int64, isRecorded: Bool) -> Int64 {
         update { state in
             state.row = row
             state.blob = blob
-            state.machine.begin(row, reserved: reserved, isRecorded: !isTransient)
+            state.machine.begin(row, reserved: reserved, isRecorded: isRecorded, needsRow: !isTransient)
             state.digests = DigestTracker(row.upload.digests)
             return state.machine.epoch
         }
@@ -270,15 +275,13 @@ final class OpenUpload: Sendable {
     /// Synchronizes the bytes, commits the row, and then advances the durable offset.
     private func run(_ work: Work, duringCallOf failingLease: Int64?) throws(StoreError) {
         let advance = work.advance
-        if advance.hasNewBytes { try synchronize(work.blob, includingName: !isTransient, duringCallOf: failingLease) }
+        if advance.hasNewBytes { try synchronize(work.blob, including: isTransient ? nil : .name, duringCallOf: failingLease) }
         do throws(StoreError) {
             if !isTransient {
                 let change = CatalogChange.Advance(
                     id: id, epoch: advance.epoch, offset: advance.offset, length: advance.length,
                     digestStates: work.digestStates)
-                try context.observing(.offset) { () throws(StoreError) in
-                    _ = try context.catalog.commit(.advance(change))
-                }
+                _ = try context.observing(.offset) { () throws(StoreError) in try commit(.advance(change)) }
             }
         } catch {
             update { $0.machine.acknowledgmentFailed() }
@@ -289,10 +292,12 @@ final class OpenUpload: Sendable {
 
     /// - Parameter failingLease: the lease whose method throws the error, so that its owner needs no other notification
     ///   of the end of the lease; nil if there is no such lease.
-    func synchronize(_ blob: any Blob, includingName: Bool, duringCallOf failingLease: Int64?) throws(StoreError) {
+    func synchronize(
+        _ blob: any Blob, including detail: BlobDetail?, duringCallOf failingLease: Int64?
+    ) throws(StoreError) {
         guard context.shouldSynchronize else { return }
         do throws(Errno) {
-            try context.observing(.content) { () throws(Errno) in try blob.synchronize(includingName: includingName) }
+            try context.observing(.content) { () throws(Errno) in try blob.synchronize(including: detail) }
         } catch {
             let (mustNotify, revocation) = update { state in
                 state.blob = nil
@@ -304,21 +309,110 @@ final class OpenUpload: Sendable {
         }
     }
 
+    // MARK: The row
+
+    /// Whether there is a row. If there is none, see ``UploadMachine/isRecorded``.
+    var hasRow: Bool { monitor.withLock { $0.machine.isRecorded } }
+
+    /// Whether this is an upload that is recorded late and has no row yet.
+    var isUnrecorded: Bool { !isTransient && !hasRow }
+
+    /// Whether the upload has a row and is known to clients.
+    var hasDurableRow: Bool { !isTransient && hasRow }
+
+    /// Commits a change of the row. If there is no row yet, commits the complete row with the change. No other change
+    /// of the row may be in progress.
+    /// - Parameter isMade: whether the row contains the change. A commit that failed may have been made; then the
+    ///   failure is ignored.
+    /// - Returns: what the change removed or replaced; nil if the commit failed, but the change was made.
+    @discardableResult
+    func commit(
+        _ change: CatalogChange, confirmedBy isMade: ((CatalogRow?) -> Bool)? = nil
+    ) throws(StoreError) -> RemovedRows? {
+        guard let row = newRow(with: change) else {
+            guard let isMade else { return try context.catalog.commit(change) }
+            return try context.catalog.commit(change, of: id, confirmedBy: isMade)
+        }
+        var file: FileRecord?
+        if case .complete(let completion) = change { file = completion.file }
+        do throws(StoreError) {
+            let removed = try context.catalog.commit(.insert(row, file: file))
+            noteRow(row)
+            return removed
+        } catch {
+            update { $0.mayHaveRow = true }
+            guard let existing = try context.catalog.row(id) else { throw error }
+            // This commit was made, or an earlier commit that seemed to have failed.
+            noteRow(existing)
+            return existing == row ? nil : try commit(change, confirmedBy: isMade)
+        }
+    }
+
+    /// The first row of the upload, with this change; nil if there is a row.
+    private func newRow(with change: CatalogChange) -> CatalogRow? {
+        monitor.withLock { state in
+            guard !state.machine.isRecorded, var row = state.row else { return nil }
+            // A publication is decided after all received bytes were synchronized.
+            if case .recordIntent = change { row = row.advanced(to: state.machine.received) }
+            row.apply(change)
+            return row
+        }
+    }
+
+    private func noteRow(_ row: CatalogRow) {
+        update { $0.machine.record(offset: row.offset) }
+        // A plain upload is counted as one without a row, because its row ends with its lease.
+        if !isTransient { context.newBlobs.remove(row.blob) }
+    }
+
     // MARK: Release
 
-    /// Releases the bytes that were reserved in advance, when the upload is no longer in use.
+    /// Called when the upload is no longer in use.
+    func endUse() {
+        if hasRow { releaseSurplus() } else { forget() }
+    }
+
+    /// Ends an upload that has no row, and removes its bytes. From now on it does not exist for any request.
+    func forget() {
+        let forgotten = update { state -> (row: CatalogRow, removal: CatalogChange.Removal?, reserved: Int64)? in
+            guard let row = state.row, state.machine.isLoaded, state.machine.isUnfinished, !state.machine.isRecorded
+            else { return nil }
+            let removal = CatalogChange.Removal(id: id, epoch: state.machine.epoch)
+            (state.row, state.blob, state.revocation) = (nil, nil, nil)
+            state.machine.revoke()
+            return (row, state.mayHaveRow ? removal : nil, state.machine.forget())
+        }
+        guard let (row, removal, reserved) = forgotten else { return }
+        context.ledger.end(row.upload.principal, releasing: reserved, counts: !isTransient)
+        do throws(StoreError) {
+            if let removal { try context.catalog.commit(.delete([removal])) }
+            context.discard(row.blob)
+        } catch {
+            // The row may exist, and may need the bytes. Otherwise the sweep removes them.
+            context.newBlobs.remove(row.blob)
+        }
+    }
+
+    /// Releases the bytes that were reserved in advance.
     func releaseSurplus() {
         if isTransient { return }
         let (principal, surplus) = update { ($0.principal, $0.machine.removeSurplus()) }
         if surplus != 0 { context.ledger.end(principal, releasing: surplus, counts: false) }
     }
 
-    /// Waits for the end of the processing, at most until `deadline`, and then ends every lease.
+    /// Waits for the end of the processing, at most until `deadline`, and then ends every lease. An upload that has no
+    /// row gets one, because its client may know its URL.
     func supersede(until deadline: Int64) {
         _ = monitor.wait(until: deadline) { state -> Void? in
             state.machine.activity == .processing || state.machine.activity == .settling ? nil : ()
         }
         let (_, revocation) = update { state in state.revoking { $0.revoke() } }
         revocation?()
+        if isTransient { return }
+        let work = monitor.waitForever { state -> Work?? in
+            state.machine.acknowledgment == .running ? nil : .some(Work(state.machine.beginRecording(), state))
+        }
+        // If this fails, the upload ends without a row, as after a crash.
+        if let work { _ = try? run(work, duringCallOf: nil) }
     }
 }

@@ -63,6 +63,31 @@ extension StoreContext {
         }
     }
 
+    /// Gives bytes that are durable, and whose upload has no row, a name that no file has. The name is durable on
+    /// return.
+    ///
+    /// The removal of the old name need not be durable: no row refers to it, so the sweep removes it if it is back after
+    /// a power loss.
+    /// - Parameter oldName: the name of the bytes; it is free on return.
+    /// - Returns: nil if the name belongs to a file or a directory.
+    func placeNew(
+        _ blob: any Blob, named oldName: String, as name: PublishedName
+    ) throws(StoreError) -> PublishedFile.Attributes? {
+        do throws(StoreError) {
+            try area.makeDirectories(for: name, durably: shouldSynchronize)
+            let epoch = try area.publish(oldName, as: name, replacing: false)
+            if shouldSynchronize {
+                try observing(.publication) { () throws(StoreError) in try area.synchronizeName(name, since: epoch) }
+            }
+            return try translating("read attributes") { () throws(Errno) in try blob.attributes() }
+        } catch {
+            switch error {
+            case .preconditionFailed, .targetIsDirectory, .targetIsSpecial, .parentIsFile: return nil
+            default: throw error
+            }
+        }
+    }
+
     /// Makes a publication durable.
     /// - Returns: the error, if there is one. After an error, the success of a second attempt would not prove that the
     ///   publication is durable.

@@ -12,6 +12,7 @@ final class StoreContext: Sendable {
     let finished: FinishedUploads
     let pathLocks = PathLocks()
     let failedPublications = FailedPublications()
+    let newBlobs = NewBlobs()
     let acknowledging: WorkQueue
     let digesting: WorkQueue
     let writeBack: WorkQueue
@@ -20,6 +21,8 @@ final class StoreContext: Sendable {
     let clockObservation: Monitor<ClockObservation>
     private let lastModification = Monitor<Int64>(0)
     private let lastTicket = Atomic(0)
+    private let blobNames = UInt64.random(in: .min ... .max)
+    private let lastBlobName = Atomic<UInt64>(0)
 
     init(
         catalog: any UploadCatalog, area: any BlobArea, location: String, configuration: StoreConfiguration
@@ -60,10 +63,18 @@ final class StoreContext: Sendable {
     var time: Int64 { clockObservation.withLock { $0.clock }.time(at: configuration.clock()) }
 
     /// Removes bytes that are not needed. If that fails, the sweep removes them.
-    func discard(_ blob: String) { _ = try? area.remove(blob) }
+    func discard(_ blob: String) {
+        _ = try? area.remove(blob)
+        newBlobs.remove(blob)
+    }
 
     /// A number for one request in the queue of an upload.
     func nextTicket() -> Int { lastTicket.wrappingAdd(1, ordering: .relaxed).newValue }
+
+    /// A name for new bytes, which no other bytes have had. It is not secret, and says nothing about the upload.
+    func nextBlobName() -> String {
+        UploadID(high: blobNames, low: lastBlobName.wrappingAdd(1, ordering: .relaxed).newValue).text
+    }
 
     /// Returns the current time in nanoseconds since 1970, and never the same time twice.
     func nextModification() -> Int64 {
@@ -134,6 +145,31 @@ final class PathLocks: Sendable {
     }
 }
 
+/// The names of the bytes of uploads that may have no row: plain uploads, uploads that are recorded late, and uploads
+/// that are being created. The sweep does not remove these bytes. A name is removed from this set after the row
+/// is durable, or after the upload has ended and is not counted any more.
+final class NewBlobs: Sendable {
+    private let state = Monitor((names: Set<String>(), isClosed: false))
+
+    /// - Throws: `superseded` after ``close()``.
+    func add(_ name: String) throws(StoreError) {
+        try state.withLock { (state) throws(StoreError) in
+            if state.isClosed { throw .superseded }
+            state.names.insert(name)
+        }
+    }
+
+    func remove(_ name: String) { state.withLock { _ = $0.names.remove(name) } }
+
+    func contains(_ name: String) -> Bool { state.withLock { $0.names.contains(name) } }
+
+    /// Whether every upload that is counted has a row.
+    var isEmpty: Bool { state.withLock { $0.names.isEmpty } }
+
+    /// Rejects all later names.
+    func close() { state.withLock { $0.isClosed = true } }
+}
+
 /// The numbers of finished uploads whose response is kept. They are counted in memory, because counting rows takes
 /// time.
 final class FinishedUploads: Sendable {
@@ -163,7 +199,7 @@ final class FinishedUploads: Sendable {
         }
     }
 
-    func remove(_ removed: RemovedUploads) {
+    func remove(_ removed: RemovedRows) {
         completeCount.subtract(removed.complete, ordering: .relaxed)
         invalidCount.subtract(removed.invalid, ordering: .relaxed)
     }
@@ -185,6 +221,11 @@ extension UploadStore {
 }
 
 extension StoreContext {
+    /// The number of bytes that received content leaves free, because the catalog on the same disk needs them.
+    func floor(of space: FileSystemSpace) -> Int64 {
+        min(configuration.effectiveMinFree(total: space.total) / 2, WritePace.catalogRoom)
+    }
+
     /// Returns the numbers of the shortage if fewer bytes are free than `kept` and `announced` together; nil if enough
     /// are free.
     func shortage(free: Int64, kept: Int64, announced: Int64 = 0) -> SpaceShortage? {

@@ -16,7 +16,8 @@ extension UploadLease {
         }
         try enter(.processing)
         do throws(StoreError) {
-            _ = try acknowledge()
+            // A target that can run again needs no row: after a crash, the client uploads the short content again.
+            if marksDurably || !upload.isUnrecorded { _ = try acknowledge() }
             guard marksDurably, !upload.isTransient else { return }
             try context.catalog.commit(.markProcessing(upload.id, epoch: epoch))
         } catch {
@@ -57,9 +58,14 @@ extension UploadLease {
 
     /// Waits until no other thread completes or removes the upload, and no acknowledgment runs.
     private func enter(_ activity: UploadMachine.Activity) throws(StoreError) {
+        try awaitMachine { (machine) throws(StoreError) in try machine.enter(activity, as: epoch) }
+    }
+
+    /// Waits until `begin` returns true.
+    private func awaitMachine(_ begin: (inout UploadMachine) throws(StoreError) -> Bool) throws(StoreError) {
         let outcome = upload.monitor.waitForever { state -> Result<Void, StoreError>? in
             do throws(StoreError) {
-                return try state.machine.enter(activity, as: epoch) ? .success(()) : nil
+                return try begin(&state.machine) ? .success(()) : nil
             } catch { return .failure(error) }
         }
         // Wakes waiting requests: a claim that must not wait for the target resource can return now.
@@ -82,7 +88,10 @@ extension UploadLease {
         let isProcessing = upload.monitor.withLock { state in
             state.machine.epoch == epoch && state.machine.activity == .processing
         }
-        if isProcessing { _ = try acknowledge() } else { try beginProcessing(marksDurably: false) }
+        if !isProcessing { try beginProcessing(marksDurably: false) }
+        try awaitMachine { (machine) throws(StoreError) in try machine.beginPublishing(as: epoch) }
+        defer { upload.update { $0.machine.endPublishing() } }
+        if !upload.isUnrecorded { _ = try acknowledge() }
         try truncateToReceived()
         do throws(StoreError) {
             return try publishUnderSomeName(publication)
@@ -105,9 +114,16 @@ extension UploadLease {
             if isLonger { try blob.truncate(to: received) }
             return isLonger
         }
-        // An empty upload was never synchronized, but recovery needs its file.
-        let needsName = received == 0 && !upload.isTransient
-        if isLonger || needsName { try upload.synchronize(blob, includingName: needsName, duringCallOf: epoch) }
+        if isLonger { try upload.synchronize(blob, including: nil, duringCallOf: epoch) }
+    }
+
+    /// Makes content durable that no acknowledgment has synchronized: that of an upload without a row, and that of an
+    /// empty upload, whose file recovery needs.
+    private func synchronizeUnacknowledged(_ blob: any Blob) throws(StoreError) {
+        let (received, durable) = upload.monitor.withLock { ($0.machine.received, $0.machine.durable) }
+        if received > durable || received == 0 && !upload.isTransient {
+            try upload.synchronize(blob, including: .name, duringCallOf: epoch)
+        }
     }
 
     private func publishUnderSomeName(_ publication: Publication) throws(StoreError) -> Response {
@@ -153,32 +169,70 @@ extension UploadLease {
                 fields: publication.fields,
                 response: try publication.response(current == nil, name).saved(),
                 refused: publication.refused)
-            try context.area.requirePublishable(name)
-            // A failure after a new file was placed loses only that file. A failure during a replacement could lose the
-            // old file, so a replacement needs a row.
-            if current != nil || upload.monitor.withLock({ $0.machine.isRecorded }) {
+            let response: Response?
+            if current != nil || upload.hasRow {
+                // A failure during a replacement could lose the old file, so a replacement needs a row.
+                try context.area.requirePublishable(name)
+                try synchronizeUnacknowledged(blob)
                 try decide(intent, publication.validated)
+                response = try place(intent, publication, blob, row)
+            } else {
+                // A failure after a new file was placed loses only that file.
+                response = try placeUnrecorded(intent, publication, blob, row)
             }
-            switch try context.place(intent, from: row.blob, blob) {
-            case .published(let attributes, let oldNameRemains):
-                let response = try publication.validated(intent.response, attributes).saved()
-                try upload.finish(
-                    with: response,
-                    publishedAs: FileRecord(intent, principal: row.upload.principal, attributes: attributes),
-                    oldNameRemains: oldNameRemains)
-                return response
-            case .occupied:
-                // Another program has just created or changed a file with this name, so it is evaluated again.
-                continue
-            case .lost:
-                if upload.isTransient { try upload.removeRecord() } else { try upload.invalidateLost() }
-                throw .stateLost
-            case .failed(let error):
-                try upload.withdraw(intent, row)
-                throw error
-            }
+            if let response { return response }
         }
         return try refuse(publication, because: .noFreeName)
+    }
+
+    /// Gives the bytes of an upload without a row a name that no file has, and stores the final response. Returns nil if
+    /// another program has just created a file with this name, so that it has to be evaluated again.
+    private func placeUnrecorded(
+        _ intent: PublicationIntent, _ publication: Publication, _ blob: any Blob, _ row: CatalogRow
+    ) throws(StoreError) -> Response? {
+        do throws(StoreError) {
+            try translating("set the time of a publication") { () throws(Errno) in
+                try blob.setModified(context.nextModification())
+            }
+            // After that, only the name of the file has to be synchronized.
+            try upload.synchronize(blob, including: .attributes, duringCallOf: epoch)
+            guard let attributes = try context.placeNew(blob, named: row.blob, as: intent.name) else { return nil }
+            return try finish(intent, publication, row, attributes, oldNameRemains: false)
+        } catch {
+            // The file may have its name already. Without a row nothing else would withdraw it.
+            upload.withdrawUnrecorded(intent, row)
+            throw error
+        }
+    }
+
+    private func finish(
+        _ intent: PublicationIntent, _ publication: Publication, _ row: CatalogRow,
+        _ attributes: PublishedFile.Attributes, oldNameRemains: Bool
+    ) throws(StoreError) -> Response {
+        let response = try publication.validated(intent.response, attributes).saved()
+        try upload.finish(
+            with: response, publishedAs: FileRecord(intent, principal: row.upload.principal, attributes: attributes),
+            oldNameRemains: oldNameRemains)
+        return response
+    }
+
+    /// Moves the bytes to their name and stores the final response. Returns nil if another program has just created or
+    /// changed a file with this name, so that it has to be evaluated again.
+    private func place(
+        _ intent: PublicationIntent, _ publication: Publication, _ blob: any Blob, _ row: CatalogRow
+    ) throws(StoreError) -> Response? {
+        switch try context.place(intent, from: row.blob, blob) {
+        case .published(let attributes, let oldNameRemains):
+            return try finish(intent, publication, row, attributes, oldNameRemains: oldNameRemains)
+        case .occupied:
+            return nil
+        case .lost:
+            if upload.isTransient { try upload.removeRecord() } else { try upload.invalidateLost() }
+            throw .stateLost
+        case .failed(let error):
+            try upload.withdraw(intent, row)
+            throw error
+        }
     }
 
     private func decide(
@@ -186,11 +240,7 @@ extension UploadLease {
         _ validated: @escaping @Sendable (Response, PublishedFile.Attributes) -> Response
     ) throws(StoreError) {
         let id = upload.id
-        if upload.monitor.withLock({ $0.machine.isRecorded }) {
-            try context.catalog.commit(.recordIntent(id, epoch: epoch, intent), of: id) { $0?.intent == intent }
-        } else {
-            try record(intent)
-        }
+        try upload.commit(.recordIntent(id, epoch: epoch, intent)) { $0?.intent == intent }
         let last = upload.update { state in
             defer { state.publication = OpenUpload.DecidedPublication(intent: intent, validated: validated) }
             state.machine.decide()
@@ -198,25 +248,6 @@ extension UploadLease {
         }
         if let last { context.pathLocks.clearUnsettled(last, id) }
         context.pathLocks.setUnsettled(intent.name, id)
-    }
-
-    /// Creates a row for a plain upload, so that a failure or a crash during the publication is handled as for an
-    /// upload with a resource.
-    private func record(_ intent: PublicationIntent) throws(StoreError) {
-        guard
-            var row = upload.monitor.withLock({ state in state.row?.advanced(to: state.machine.received) })
-        else { throw .superseded }
-        row.epoch = epoch
-        row.phase = .processing
-        row.intent = intent
-        do throws(StoreError) {
-            try context.catalog.commit(.insert(row), of: upload.id) { $0?.intent == intent }
-        } catch {
-            let removal = CatalogChange.Removal(id: upload.id, epoch: epoch)
-            _ = try? context.catalog.commit(.delete([removal]))
-            throw error
-        }
-        upload.update { $0.machine.record() }
     }
 
     /// Keeps the row and the bytes. The next sweep, publication under the name, or start removes them.
@@ -233,7 +264,7 @@ extension UploadLease {
         // From now on the plain upload is counted as an upload, and its row protects the bytes.
         context.ledger.keep(row.upload.principal, releasing: surplus)
         registry.remove(upload)
-        registry.removeNewBlob(row.blob)
+        context.newBlobs.remove(row.blob)
     }
 
     /// Ends a publication that is not possible. Throws `error` for a plain upload, or if the publication was not

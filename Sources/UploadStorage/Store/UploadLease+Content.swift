@@ -65,7 +65,7 @@ extension UploadLease {
     private func requireSpace(upTo end: Int64, _ state: inout OpenUpload.State) throws(StoreError) {
         guard end > state.pace.spaceCheckedUpTo else { return }
         let space = try translating("read the free space") { () throws(Errno) in try context.area.space() }
-        let floor = min(context.configuration.effectiveMinFree(total: space.total) / 2, WritePace.catalogRoom)
+        let floor = context.floor(of: space)
         if let shortage = context.shortage(free: space.free, kept: floor) { throw .insufficientSpace(shortage) }
         state.pace.spaceChecked(upTo: end, spare: space.free - floor)
     }

@@ -38,6 +38,10 @@ package final class UploadLease: Sendable {
     /// The number of durable bytes: the offset that may be reported to the client.
     package var acknowledged: Int64 { upload.durableMirror.load(ordering: .acquiring) }
 
+    /// The offset that an error response may report; nil if the upload has no row, so that a crash could still remove
+    /// it.
+    package var reportableOffset: Int64? { upload.hasDurableRow ? acknowledged : nil }
+
     /// Whether the lease is valid: the upload has not been taken over.
     package var isCurrent: Bool { upload.epochMirror.load(ordering: .acquiring) == epoch }
 
@@ -104,22 +108,5 @@ package final class UploadLease: Sendable {
         upload.update { state in
             if state.machine.epoch == epoch { state.machine.revoke() }
         }
-        if upload.isTransient { dropBytes() }
-    }
-
-    private func dropBytes() {
-        let (row, reserved) = upload.update { state -> (CatalogRow?, Int64?) in
-            guard let row = state.row, state.machine.isLoaded, state.machine.isUnfinished else {
-                return (state.row, nil)
-            }
-            (state.row, state.blob) = (nil, nil)
-            return (row, state.machine.forget())
-        }
-        guard let row else { return }
-        if let reserved {
-            context.ledger.end(row.upload.principal, releasing: reserved, counts: false)
-            context.discard(row.blob)
-        }
-        registry.removeNewBlob(row.blob)
     }
 }

@@ -32,6 +32,8 @@ struct UploadMachine: Hashable, Sendable {
     private(set) var activity = Activity.idle
     /// The lease that began the processing.
     private(set) var processor: Int64 = 0
+    /// Whether the bytes are being published, so that the publication alone changes the row.
+    private(set) var isPublishing = false
     private(set) var acknowledgment = Acknowledgment.idle
     private(set) var epoch: Int64 = 0
     /// Whether others wait for the end of the current lease instead of taking the upload over.
@@ -41,7 +43,9 @@ struct UploadMachine: Hashable, Sendable {
 
     /// Whether the row has been read.
     private(set) var isLoaded = false
-    /// Whether the upload has a row at all. A plain upload has a row only while it replaces a file.
+    /// Whether the upload has a row at all. A plain upload has a row only while it replaces a file; an upload
+    /// that is recorded late has none until its offset, its final response or the start of its processing has to be
+    /// durable.
     private(set) var isRecorded = true
     private(set) var phase = UploadRecord.Phase.receiving
     /// Whether the row records that the target resource processes the upload.
@@ -110,9 +114,14 @@ struct UploadMachine: Hashable, Sendable {
 
     // MARK: Creation and loading
 
-    /// A new upload, whose row is durable if it has one.
-    mutating func begin(_ row: CatalogRow, reserved: Int64, isRecorded: Bool) {
+    /// A new upload.
+    /// - Parameters:
+    ///   - isRecorded: whether it has a row, which is durable. If it has none, its first acknowledgment or its end
+    ///     creates the row.
+    ///   - needsRow: whether the upload can have a row at all; false for a plain upload.
+    mutating func begin(_ row: CatalogRow, reserved: Int64, isRecorded: Bool, needsRow: Bool = true) {
         (isLoaded, hasBytes, self.isRecorded) = (true, true, isRecorded)
+        isRowCurrent = isRecorded || !needsRow
         (epoch, length, recordedLength, self.reserved) = (row.epoch, row.length, row.length, reserved)
     }
 
@@ -138,6 +147,9 @@ struct UploadMachine: Hashable, Sendable {
         case load
         /// Finish the publication or the processing that was interrupted, then claim again.
         case settle
+        /// Make this advance durable, then claim again: the upload is being processed, and its offset can be reported
+        /// only after it has a row.
+        case record(Advance)
         /// The caller is next, and acts before it releases the lock.
         case granted
     }
@@ -148,10 +160,13 @@ struct UploadMachine: Hashable, Sendable {
 
     /// - Parameter isLate: whether the time to wait for a target resource has passed.
     mutating func claim(_ ticket: Int, isLate: Bool) -> Claim {
-        // Returned only after all received bytes are durable, because the caller reports `durable` as the offset.
-        if activity == .processing, durable >= received, isLate {
-            leave(ticket)
-            return .stillProcessing
+        if activity == .processing, isLate {
+            // Returned only after all received bytes are durable, because the caller reports `durable` as the offset.
+            if isRecorded, durable >= received {
+                leave(ticket)
+                return .stillProcessing
+            }
+            if let advance = beginRecording() { return .record(advance) }
         }
         guard waiting.first == ticket, activity == .idle, !isExclusive else { return .wait }
         if needsLoading || needsSettling {
@@ -264,10 +279,20 @@ struct UploadMachine: Hashable, Sendable {
 
     mutating func setLength(_ length: Int64) {
         self.length = length
-        isRowCurrent = !isRecorded
+        if isRecorded { isRowCurrent = false }
     }
 
     // MARK: Acknowledgment
+
+    /// Begins an acknowledgment that creates the row, without a lease.
+    /// - Returns: nil if the upload has a row or has ended, or if another thread is about to create the row.
+    mutating func beginRecording() -> Advance? {
+        guard !isRecorded, hasBytes, isUnfinished, !isPublishing, acknowledgment != .running,
+            activity == .idle || activity == .processing
+        else { return nil }
+        acknowledgment = .running
+        return advance
+    }
 
     /// The data that one acknowledgment makes durable.
     struct Advance: Hashable {
@@ -359,7 +384,7 @@ struct UploadMachine: Hashable, Sendable {
         // also ends the lease, but the activity still belongs to that lease.
         guard activity == .processing, processor == lease else { return }
         activity = .idle
-        isRowCurrent = !isRecorded
+        if isRecorded { isRowCurrent = false }
     }
 
     /// Ends the processing without having called the target resource.
@@ -373,11 +398,24 @@ struct UploadMachine: Hashable, Sendable {
         return wasProcessingRecorded
     }
 
+    /// Reserves the row for a publication: from now on only the publication changes it.
+    /// - Returns: false if the holder of the lease has to wait.
+    mutating func beginPublishing(as lease: Int64) throws(StoreError) -> Bool {
+        guard try enter(.processing, as: lease) else { return false }
+        isPublishing = true
+        return true
+    }
+
+    mutating func endPublishing() { isPublishing = false }
+
     /// A publication is durably decided: it will be carried out or refused, also after a crash.
     mutating func decide() { isDecided = true }
 
-    /// A plain upload has a row from now on, until it ends.
-    mutating func record() { isRecorded = true }
+    /// The upload has a row from now on, which records this offset durably.
+    mutating func record(offset: Int64) {
+        isRecorded = true
+        durable = max(durable, offset)
+    }
 
     /// Notes that the row of the upload was removed.
     mutating func clearRecord() { (isRecorded, isDecided) = (false, false) }

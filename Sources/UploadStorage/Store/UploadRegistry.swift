@@ -1,7 +1,6 @@
 import SystemCalls
 
-/// The uploads in use, one object for each, and the names of new bytes for which there is no row yet. The lock is held
-/// only to read or change these two tables.
+/// The uploads in use, one object for each. The lock is held only to read or change this table.
 final class UploadRegistry: Sendable {
     private struct Entry {
         var upload: OpenUpload
@@ -10,7 +9,6 @@ final class UploadRegistry: Sendable {
 
     private struct State {
         var entries: [UploadID: Entry] = [:]
-        var newBlobs: Set<String> = []
         var isClosed = false
     }
 
@@ -69,7 +67,7 @@ final class UploadRegistry: Sendable {
             state.entries[upload.id] = entry.users == 0 ? nil : entry
             return entry.users == 0
         }
-        if isLast { upload.releaseSurplus() }
+        if isLast { upload.endUse() }
     }
 
     /// The object of an upload if the upload is in use; nil otherwise. This does not begin a use of the upload.
@@ -77,25 +75,13 @@ final class UploadRegistry: Sendable {
         state.withLock { state in state.entries[id].flatMap { $0.upload.isTransient ? nil : $0.upload } }
     }
 
-    /// Announces bytes for which there is no row yet.
-    func addNewBlob(_ name: String) throws(StoreError) {
-        try state.withLock { (state) throws(StoreError) in
-            if state.isClosed { throw .superseded }
-            state.newBlobs.insert(name)
-        }
-    }
-
-    func removeNewBlob(_ name: String) { state.withLock { _ = $0.newBlobs.remove(name) } }
-
-    func isNewBlob(_ name: String) -> Bool { state.withLock { $0.newBlobs.contains(name) } }
-
-    /// Rejects all later uses. Returns the uploads in use, and whether the list is complete because no upload is being
-    /// created.
-    func close() -> (uploads: [OpenUpload], isComplete: Bool) {
+    /// Rejects all later uses and creations. Returns the uploads in use.
+    func close() -> [OpenUpload] {
         defer { state.notifyAll() }
+        context.newBlobs.close()
         return state.withLock { state in
             state.isClosed = true
-            return (state.entries.values.map(\.upload), state.newBlobs.isEmpty)
+            return state.entries.values.map(\.upload)
         }
     }
 

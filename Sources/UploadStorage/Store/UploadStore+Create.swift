@@ -2,9 +2,13 @@ import HTTPSemantics
 import SystemCalls
 
 extension UploadStore {
-    /// Creates an upload. Its row is durable on return.
-    package func create(_ new: NewUpload) throws(StoreError) -> UploadLease {
-        try begin(new, isTransient: false)
+    /// Creates an upload.
+    ///
+    /// - Parameter recordsAtOnce: whether the row is durable on return. If not, the row is created by the first
+    ///   acknowledgment, the end of the lease, or the end of the upload, whichever comes first. Before that, a crash
+    ///   removes the upload. So pass false only if all content has arrived, and the end follows immediately.
+    package func create(_ new: NewUpload, recordsAtOnce: Bool = true) throws(StoreError) -> UploadLease {
+        try begin(new, isTransient: false, isRecorded: recordsAtOnce)
     }
 
     /// Creates bytes without an upload resource. They are removed at the end of the lease, unless they are published.
@@ -13,42 +17,46 @@ extension UploadStore {
     ) throws(StoreError) -> UploadLease {
         try begin(
             NewUpload(principal: principal, method: .put, target: "", length: length, digests: digests),
-            isTransient: true)
+            isTransient: true, isRecorded: false)
     }
 
-    private func begin(_ new: NewUpload, isTransient: Bool) throws(StoreError) -> UploadLease {
+    private func begin(_ new: NewUpload, isTransient: Bool, isRecorded: Bool) throws(StoreError) -> UploadLease {
         if let length = new.length, length < 0 { throw .invalidState("the length must not be negative") }
         let reserved = new.length ?? 0
         // The name of the bytes differs from the id of the upload, which is secret.
-        let blob = UploadID().text
+        let blob = context.nextBlobName()
         // The bytes are announced before anything is counted, so that no totals are saved if the store is closed during
         // this call. They are also announced before they exist, so that the sweep does not remove them.
-        try registry.addNewBlob(blob)
+        try context.newBlobs.add(blob)
         do throws(StoreError) {
             try ledger.begin(new.principal, reserving: reserved, counts: !isTransient)
             do throws(StoreError) {
-                try requireSpace(for: reserved)
-                return try place(new, blob, isTransient: isTransient, reserved: reserved)
+                let spare = try requireSpace(for: reserved)
+                let lease = try place(new, blob, isTransient: isTransient, isRecorded: isRecorded, reserved: reserved)
+                lease.upload.update { $0.pace.spaceChecked(upTo: 0, spare: spare) }
+                return lease
             } catch {
                 ledger.end(new.principal, releasing: reserved, counts: !isTransient)
                 throw error
             }
         } catch {
-            registry.removeNewBlob(blob)
+            context.newBlobs.remove(blob)
             throw error
         }
     }
 
-    private func requireSpace(for bytes: Int64) throws(StoreError) {
+    /// - Returns: the free bytes in addition to those that ``UploadLease/append(_:completes:)`` keeps free.
+    private func requireSpace(for bytes: Int64) throws(StoreError) -> Int64 {
         let space = try translating("read the free space") { () throws(Errno) in try area.space() }
         let kept = configuration.effectiveMinFree(total: space.total)
         if let shortage = context.shortage(free: space.free, kept: kept, announced: bytes) {
             throw .insufficientSpace(shortage)
         }
+        return space.free - context.floor(of: space)
     }
 
     private func place(
-        _ new: NewUpload, _ blob: String, isTransient: Bool, reserved: Int64
+        _ new: NewUpload, _ blob: String, isTransient: Bool, isRecorded: Bool, reserved: Int64
     ) throws(StoreError) -> UploadLease {
         let row = CatalogRow(
             id: UploadID(), blob: blob, upload: new, createdAt: time,
@@ -58,18 +66,19 @@ extension UploadStore {
             let blob = try translating("create the bytes of an upload") { () throws(Errno) in
                 try area.create(row.blob)
             }
-            if !isTransient { try catalog.commit(.insert(row)) }
+            if isRecorded { try catalog.commit(.insert(row)) }
             let upload = OpenUpload(row.id, context, isTransient: isTransient)
-            let epoch = upload.begin(row, blob: blob, reserved: reserved)
+            let epoch = upload.begin(row, blob: blob, reserved: reserved, isRecorded: isRecorded)
             let use = try registry.use(new: upload)
-            if !isTransient { registry.removeNewBlob(row.blob) }
+            if isRecorded { context.newBlobs.remove(row.blob) }
             return UploadLease(use, epoch: epoch, record: row.record)
         } catch {
             // The row may exist, because a commit that failed may have been made.
-            if !isTransient {
+            if isRecorded {
                 _ = try? catalog.commit(.delete([CatalogChange.Removal(id: row.id, epoch: row.epoch)]))
             }
-            context.discard(row.blob)
+            // The name stays announced until the upload is not counted any more.
+            _ = try? area.remove(row.blob)
             throw error
         }
     }

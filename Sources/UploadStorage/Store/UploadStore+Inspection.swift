@@ -62,7 +62,7 @@ extension UploadStore {
                 return .files(after: "")
             }
             // The order of these checks matters: bytes count as new until their row can be found.
-            if registry.isNewBlob(name) { continue }
+            if context.newBlobs.contains(name) { continue }
             if try catalog.needsBlob(name) { continue }
             try translating("remove bytes") { () throws(Errno) in try area.remove(name) }
             report.orphans += 1

@@ -110,17 +110,18 @@ public final class UploadStore: Sendable {
     /// Ends all work. Waits at most ``StoreConfiguration/processingWait`` until running targets have ended; then every
     /// current lease is superseded.
     ///
-    /// Received bytes are not acknowledged by this method: release the leases first.
+    /// Received bytes are not acknowledged by this method, except those of uploads that have no row yet: release the
+    /// leases first.
     public func close() {
         let deadline = SystemClock.deadline(in: configuration.processingWait)
-        let (uploads, isComplete) = registry.close()
+        let uploads = registry.close()
         // Requests may be waiting for the count.
         catalog.stopCounting()
         for upload in uploads { upload.supersede(until: deadline) }
         context.close()
         healthCheck.close()
         // This waits until a running sweep has ended.
-        let totals = inspection.withLock { _ in isComplete ? self.totals(with: uploads) : nil }
+        let totals = inspection.withLock { _ in self.totals(with: uploads) }
         saveMark(at: configuration.clock())
         catalog.close(saving: totals)
         verification.withLock { $0 }?.join()
@@ -129,7 +130,9 @@ public final class UploadStore: Sendable {
 
     /// Returns the totals of all rows; nil if a running operation may still change them.
     private func totals(with uploads: [OpenUpload]) -> CatalogTotals? {
-        guard ledger.isExact, context.pathLocks.isEmpty, uploads.allSatisfy(\.isIdle) else { return nil }
+        guard ledger.isExact, context.newBlobs.isEmpty, context.pathLocks.isEmpty, uploads.allSatisfy(\.isIdle) else {
+            return nil
+        }
         for upload in uploads { upload.releaseSurplus() }
         var totals = CatalogTotals()
         totals.usage = ledger.entries

@@ -15,8 +15,10 @@ final class UsageLedger: Sendable {
         var usage: [String: Usage]
         var isCounted: Bool
         var failure: StoreError?
+        /// Whether it is unknown how large a replaced file was.
+        var isApproximate = false
 
-        var isExact: Bool { isCounted && failure == nil }
+        var isExact: Bool { isCounted && failure == nil && !isApproximate }
     }
 
     /// - Parameter usage: the usage by everything in the store; nil if ``addCounted(_:)`` or ``fail(_:)`` is called
@@ -144,6 +146,15 @@ final class UsageLedger: Sendable {
 
     func addPublished(_ bytes: Int64, for principal: String) {
         change(principal) { $0.publishedBytes += bytes }
+    }
+
+    /// Counts a published file.
+    /// - Parameter removed: has the record that the file replaced; nil if that is unknown. Then the next start counts
+    ///   everything again.
+    func addPublished(_ file: FileRecord, replacing removed: RemovedRows?) {
+        addPublished(file.size, for: file.principal)
+        if let replaced = removed?.file { addPublished(-replaced.size, for: replaced.principal) }
+        if removed == nil { state.withLock { $0.isApproximate = true } }
     }
 
     private func change(_ principal: String, _ body: (inout Usage) -> Void) {

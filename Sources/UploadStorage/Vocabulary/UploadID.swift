@@ -13,6 +13,8 @@ public struct UploadID: Hashable, Sendable {
         low = generator.next()
     }
 
+    init(high: UInt64, low: UInt64) { (self.high, self.low) = (high, low) }
+
     /// Parses the form of ``text``, exactly: 32 lower-case hexadecimal digits.
     public init?(parsing text: some StringProtocol) {
         guard text.utf8.count == 32 else { return nil }
@@ -56,7 +58,15 @@ public struct UploadID: Hashable, Sendable {
     }
 
     /// The secret in the form of URLs: 32 lower-case hexadecimal digits.
-    public var text: String { bytes.hexadecimal }
+    public var text: String {
+        String(unsafeUninitializedCapacity: 32) { text in
+            for index in 0..<32 {
+                let digit = UInt8(truncatingIfNeeded: (index < 16 ? high : low) >> UInt64(60 - index % 16 * 4)) & 0xF
+                text[index] = digit < 10 ? UInt8(ascii: "0") + digit : UInt8(ascii: "a") - 10 + digit
+            }
+            return 32
+        }
+    }
 }
 
 extension UploadID: CustomStringConvertible, CustomDebugStringConvertible {
