@@ -2,7 +2,8 @@ import Glibc
 
 /// State behind a lock, with a condition variable that threads can wait on (pthread_cond_wait(3)).
 ///
-/// The lock is not recursive. Call ``notifyAll()`` after a change that other threads may wait for.
+/// The lock is not recursive. Call ``notifyAll()`` or ``notifyOne()`` after a change that other threads may wait
+/// for.
 package final class Monitor<State>: @unchecked Sendable {
     // `state` is accessed only while `mutex` is locked. Mutex and condition stay at fixed addresses until `deinit`.
     private var state: State
@@ -68,6 +69,11 @@ package final class Monitor<State>: @unchecked Sendable {
             if let result = attempt(&state) { return result }
             pthread_cond_wait(condition, mutex)
         }
+    }
+
+    /// Wakes one waiting thread. Use it only if all threads wait for the same condition.
+    package func notifyOne() {
+        pthread_cond_signal(condition)
     }
 
     /// Wakes all waiting threads, which then check the state again.

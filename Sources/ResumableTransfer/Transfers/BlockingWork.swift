@@ -2,14 +2,14 @@ import Synchronization
 import SystemCalls
 
 /// Runs work that blocks or takes long outside the threads that Swift's tasks share.
-enum BlockingWork {
+package enum BlockingWork {
+    private static let threads = BlockingThreads()
+
     /// Runs `work` on its own thread and waits for the result. If the system cannot start a thread, `work` runs on the
     /// caller's thread.
-    static func run<Result: Sendable>(_ work: @escaping @Sendable () -> Result) async -> Result {
-        do throws(Errno) {
-            return try await WorkerThread.run(name: "transfer-work", work)
-        } catch {
-            return work()
+    package static func run<Result: Sendable>(_ work: @escaping @Sendable () -> Result) async -> Result {
+        await withCheckedContinuation { continuation in
+            start { continuation.resume(returning: work()) }
         }
     }
 
@@ -18,6 +18,69 @@ enum BlockingWork {
         _ work: @escaping @Sendable () throws(Failure) -> Success
     ) async throws(Failure) -> Success {
         try await run { Result { () throws(Failure) in try work() } }.get()
+    }
+
+    /// Runs `work` as ``run(_:)``, and does not wait for its end.
+    package static func start(_ work: @escaping @Sendable () -> Void) { threads.run(work) }
+}
+
+/// Threads that run one piece of work after the other. A thread without work waits for some time before it ends, because
+/// starting a thread takes longer than most work.
+private final class BlockingThreads: Sendable {
+    private struct State {
+        var waiting: [@Sendable () -> Void] = []
+        /// The number of threads that run no work. It is at least the number of pieces of work that wait.
+        var idle = 0
+
+        mutating func removeWork() -> (@Sendable () -> Void)? {
+            guard !waiting.isEmpty else { return nil }
+            idle -= 1
+            return waiting.removeFirst()
+        }
+    }
+
+    private static let idleTime: Int64 = 1_000_000_000
+
+    private let state = Monitor(State())
+
+    func run(_ work: @escaping @Sendable () -> Void) {
+        let hasThread = state.withLock { state in
+            state.waiting.append(work)
+            if state.idle < state.waiting.count {
+                state.idle += 1
+                return false
+            }
+            return true
+        }
+        if hasThread { return state.notifyOne() }
+        do throws(Errno) {
+            _ = try WorkerThread(name: "transfer-work") { [self] in
+                while let work = next() {
+                    work()
+                    state.withLock { $0.idle += 1 }
+                }
+            }
+        } catch {
+            let work = state.withLock { state in
+                state.idle -= 1
+                return state.waiting.popLast()
+            }
+            work?()
+        }
+    }
+
+    /// Waits for work. The thread is idle until then.
+    /// - Returns: `nil` if the thread is not needed any more.
+    private func next() -> (@Sendable () -> Void)? {
+        let work = state.wait(until: SystemClock.monotonicNanoseconds() + Self.idleTime) { state in
+            state.removeWork()
+        }
+        if let work { return work }
+        return state.withLock { state in
+            if let work = state.removeWork() { return work }
+            state.idle -= 1
+            return nil
+        }
     }
 }
 
