@@ -18,7 +18,8 @@ public struct ResumeData: Sendable, Hashable {
     /// The bytes to save.
     public var data: Data { bytes ?? (try? ResumeData.encode(record)) ?? Data() }
 
-    /// The same bytes; `nil` if they were not needed yet. A list of many stored transfers does not need them.
+    /// The same bytes; `nil` if they were not needed yet. A list of many stored transfers, and the checkpoint of a small
+    /// upload, do not need them.
     private let bytes: Data?
     let record: ResumeRecord
 
@@ -33,12 +34,16 @@ public struct ResumeData: Sendable, Hashable {
 
     /// - Throws: `invalidRequest` if the bytes are too large.
     init(_ record: ResumeRecord) throws(TransferError) {
+        self.record = record
+        if record.isSmall {
+            bytes = nil
+            return
+        }
         let bytes = try ResumeData.encode(record)
         guard bytes.count <= Self.maximumSize else {
             throw TransferError(.invalidRequest, "The request is too large for resume data of 64 KiB.")
         }
         self.bytes = bytes
-        self.record = record
     }
 
     /// Data that is part of another stored format. The caller limits its size.

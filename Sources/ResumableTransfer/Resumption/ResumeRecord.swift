@@ -26,6 +26,13 @@ struct ResumeRecord: Sendable, Hashable, Codable {
             digest = request.digestField?.serialized
         }
 
+        /// The number of bytes of all texts and their delimiters in JSON, if no character is escaped.
+        fileprivate var textSize: Int {
+            fields.reduce(uri.utf8.count + method.utf8.count + (digest?.utf8.count ?? 0)) { size, field in
+                field.reduce(size) { $0 + $1.utf8.count + 5 }
+            }
+        }
+
         var transferRequest: TransferRequest {
             var request = TransferRequest(
                 uri, method: Method(rawValue: method), fields: Fields(fields.map { ($0.first ?? "", $0.last ?? "") }))
@@ -54,6 +61,14 @@ struct ResumeRecord: Sendable, Hashable, Codable {
     var hasTicket: Bool
     var request: Request
     var content: Content
+
+    /// Whether the JSON of this record is certainly less than 64 KiB. The JSON of a character has at most six times its
+    /// bytes.
+    var isSmall: Bool {
+        guard case .upload(let checkpoint) = content else { return false }
+        let path = checkpoint.source.file?.path.bytes.count ?? 0
+        return request.textSize + checkpoint.resumption.uri.utf8.count + path < 8 << 10
+    }
 
     var ticket: ResumeTicket? { hasTicket ? ResumeTicket(id: id, generation: generation) : nil }
 
