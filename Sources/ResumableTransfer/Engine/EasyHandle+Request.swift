@@ -26,7 +26,9 @@ extension EasyHandle {
         if request.sentContent != .none {
             set(CURLOPT_UPLOAD, 1)
             set(CURLOPT_INFILESIZE_LARGE, offset: request.sentContent.count ?? -1)
-            set(CURLOPT_UPLOAD_BUFFERSIZE, Self.bufferSize)
+            // libcurl allocates the buffer for each request.
+            let count = request.sentContent.count.map { Int(clamping: $0) } ?? Self.bufferSize
+            set(CURLOPT_UPLOAD_BUFFERSIZE, min(max(count, Self.minUploadBufferSize), Self.bufferSize))
         } else if let rate = request.rateLimit {
             // libcurl handles a full buffer in one step, so the buffer has to be small at a low rate.
             set(CURLOPT_BUFFERSIZE, min(max(Int(clamping: rate / 20), 1 << 10), Self.bufferSize))
@@ -37,6 +39,8 @@ extension EasyHandle {
     }
 
     private static let bufferSize = 512 << 10
+    /// The minimum that libcurl accepts.
+    private static let minUploadBufferSize = 16 << 10
 
     private func set(_ settings: TransportSettings, isSecure: Bool) {
         if let file = settings.caFile {
