@@ -46,7 +46,14 @@ extension DownloadOperation {
             reportProgress()
             let partial = files.current
             if partial.needsSynchronization() {
-                synchronization = Task { await BlockingWork.run { _ = partial.synchronize() } }
+                synchronization = Task { [synchronization] in
+                    await synchronization?.value
+                    // Bytes that have arrived meanwhile are written at once, so that the disk is not idle until the next
+                    // event.
+                    await BlockingWork.run {
+                        repeat { partial.synchronize() } while partial.needsSynchronization()
+                    }
+                }
             }
             if partial.needsSpan() { await BlockingWork.run { partial.span() } }
             if partial.failure != nil { exchange.cancel() }
