@@ -64,7 +64,7 @@ struct SentFilesListTests {
     func torn() throws {
         let place = try TemporaryDirectory()
         let members = members(3)
-        let list = try SentFilesList(of: members, in: try place.directory())
+        var list = try SentFilesList(of: members, in: try place.directory())
         let name = list.fileName
         try list.append(entry(members[0]))
         let before = try place.bytes(name)
@@ -75,7 +75,7 @@ struct SentFilesListTests {
             // The record can be complete without the line feed at its end.
             let isThere = end >= original.count - 1
             #expect(try found(name, place)?.text == (isThere ? members[..<2] : members[..<1]).map(\.path), "\(end)")
-            let again = try #require(SentFilesList(name, in: try place.directory()))
+            var again = try #require(SentFilesList(name, in: try place.directory()))
             try again.append(entry(members[2]))
             #expect(try found(name, place)?.text.last == members[2].path, "\(end)")
             #expect(try found(name, place)?.text.first == members[0].path, "\(end)")
@@ -86,7 +86,7 @@ struct SentFilesListTests {
     func altered() throws {
         let place = try TemporaryDirectory()
         let members = members(20)
-        let list = try SentFilesList(of: members, in: try place.directory())
+        var list = try SentFilesList(of: members, in: try place.directory())
         for member in members { try list.append(entry(member)) }
         let original = try place.bytes(list.fileName)
         let start = try #require(original.firstRange(of: Array(#"{"sent""#.utf8))?.lowerBound)
@@ -138,6 +138,53 @@ struct SentFilesListTests {
         #expect(list.entry(of: path) == nil)
     }
 
+    /// The state of an upload that has sent nothing.
+    private func saved(_ member: TransferIdentity) throws -> SavedTransfer {
+        let text =
+            #"""
+            {"content":{"upload":{"resumption":{"acknowledged":0,"dialect":8,"length":1,"limits":{},"uri":"http://h/uploads/1"},
+            "source":{"size":1}}},"createdAt":1,"generation":0,"hasTicket":false,
+            "id":"6D5EB9B3-1D8A-4C75-8E1D-869B8E2770CE","request":{"fields":[],"method":"POST","uri":"http://h/files/"}}
+            """#
+        let data = try JSONDecoder().decode(EmbeddedResumeData.self, from: Data(text.utf8)).data
+        return SavedTransfer(identity: member, options: .init(tokenFile: "/t"), savedAt: 5, resumeData: data)
+    }
+
+    @Test("The state of an upload is read back until the upload has ended, or its file was sent")
+    func states() throws {
+        let place = try TemporaryDirectory()
+        let members = members(4)
+        var list = try SentFilesList(of: members, in: try place.directory())
+        try list.append(members[..<3].map { try .begun(try saved($0)) })
+        let expected = Set(members[..<3].map(\.path))
+        #expect(Set(list.begun.keys) == expected && !list.refreshedCopy(in: place).begun.isEmpty)
+        #expect(list.refreshedCopy(in: place).begun[members[1].path] == (try saved(members[1])))
+        try list.append([.ended(members[0].path), .sent(entry(members[1]))])
+        #expect(Set(list.begun.keys) == [members[2].path])
+        let again = list.refreshedCopy(in: place)
+        #expect(Set(again.begun.keys) == [members[2].path] && again.sent == [members[1].path])
+        // An upload can begin again.
+        try list.append([.begun(try saved(members[0]))])
+        #expect(Set(list.refreshedCopy(in: place).begun.keys) == [members[0].path, members[2].path])
+    }
+
+    @Test("Records that another process has appended are read, too")
+    func twoWriters() throws {
+        let place = try TemporaryDirectory()
+        let members = members(4)
+        var first = try SentFilesList(of: members, in: try place.directory())
+        var second = first.refreshedCopy(in: place)
+        try first.append(entry(members[0]))
+        try second.append(entry(members[1]))
+        try second.append(entry(members[2]))
+        try first.append(entry(members[3]))
+        for list in [first, second] {
+            var list = list
+            let isThere = list.refresh()
+            #expect(isThere && list.isComplete && list.sent.count == 4)
+        }
+    }
+
     @Test("Reading damaged lists never traps")
     func damaged() throws {
         let place = try TemporaryDirectory()
@@ -155,5 +202,14 @@ extension TemporaryDirectory {
     /// The content of the list's file.
     fileprivate func bytes(_ name: FilePath) throws -> [UInt8] {
         Array(try #require(FileManager.default.contents(atPath: path + "/" + name.repairedText)))
+    }
+}
+
+extension SentFilesList {
+    fileprivate mutating func append(_ entry: Entry) throws { try append([.sent(entry)]) }
+
+    /// The list as another process reads it.
+    fileprivate func refreshedCopy(in place: TemporaryDirectory) -> SentFilesList {
+        (try? place.directory()).flatMap { SentFilesList(fileName, in: $0) }!
     }
 }

@@ -9,8 +9,9 @@ final class ServerTraits: Sendable {
     private struct Traits {
         /// The time at which the first property was found, in monotonic nanoseconds.
         var createdAt: Int64
-        /// Whether a creation was answered without the 104 for which the client had waited before it sent the content.
-        var omitsInterim = false
+        /// Whether the last creation was answered with a 104, for which the client had waited before it sent the content;
+        /// `nil` if there was none.
+        var announcesUploads: Bool?
         /// Whether the target supports resumable uploads; `nil` if that is unknown.
         var supportsResumption: Bool?
         /// The maximum length in bytes of the content of a request to an upload resource.
@@ -26,8 +27,10 @@ final class ServerTraits: Sendable {
     /// the 104 response is lost in a crash, so only small content is sent immediately.
     func awaitsInterim(_ target: RequestURI, length: Int64?) -> Bool {
         guard let length, length <= CreationStyle.maxSizeWithoutDiscovery else { return true }
-        return traits(of: target.origin)?.omitsInterim != true
+        return announcesUploads(target) != false
     }
+
+    func announcesUploads(_ target: RequestURI) -> Bool? { traits(of: target.origin)?.announcesUploads }
 
     func supportsResumption(_ target: RequestURI) -> Bool? { traits(of: target.text)?.supportsResumption }
 
@@ -36,7 +39,7 @@ final class ServerTraits: Sendable {
     /// Notes the response to a creation with content.
     /// - Parameter isAnnounced: whether a 104 response came before that response.
     func noteCreation(_ target: RequestURI, isAnnounced: Bool) {
-        change(target.origin) { $0.omitsInterim = !isAnnounced }
+        change(target.origin) { $0.announcesUploads = isAnnounced }
     }
 
     func noteSupport(_ target: RequestURI, _ isSupported: Bool) {

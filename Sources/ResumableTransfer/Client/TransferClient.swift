@@ -96,6 +96,12 @@ public final class TransferClient: Sendable {
         }
     }
 
+    /// Whether the server has announced an upload resource (104) for an upload of the last five minutes to the origin of
+    /// this URI; `nil` if there was no such upload.
+    package func announcesUploads(to uri: String) -> Bool? {
+        RequestURI(uri).flatMap { servers.announcesUploads($0) }
+    }
+
     // MARK: For transfers
 
     /// Registers a transfer that starts. Returns false if it must not start because the client was shut down.

@@ -95,11 +95,14 @@ package struct PrivateDirectory: Sendable {
     }
 
     /// Appends `bytes` to a file, on stable storage.
-    package func append(_ bytes: [UInt8], to name: FilePath) throws(Errno) {
+    /// - Returns: the size of the file. Other processes may also have appended bytes.
+    @discardableResult
+    package func append(_ bytes: [UInt8], to name: FilePath) throws(Errno) -> Int64 {
         let file = try descriptor.open(at: name, [.writeOnly, .append, .noFollow, .nonBlocking])
         // The offset has no effect with O_APPEND.
         try file.write(bytes, at: 0)
         try file.synchronizeData()
+        return try file.status().size
     }
 
     private func failure(_ name: FilePath, _ reason: String) -> StateError {

@@ -6,7 +6,11 @@ final class SignalWatch: Sendable {
     private struct State {
         var isStopRequested = false
         var endStatus = ExitStatus.tryAgain
-        var stop: (@Sendable () -> Void)?
+        /// Stops the transfers that are running.
+        var stops: [Int: @Sendable () -> Void] = [:]
+        var transfers = 0
+        /// Whether a signal ends the process immediately while no transfer is running.
+        var endsImmediately = true
         var resized: (@Sendable () -> Void)?
     }
 
@@ -30,12 +34,13 @@ final class SignalWatch: Sendable {
     }
 
     private static func handle(_ signal: Int32, _ state: Monitor<State>) {
-        let (stop, isRepeated, endStatus) = state.withLock { state in
+        let (stops, isRepeated, endsNow, endStatus) = state.withLock { state in
             defer { state.isStopRequested = true }
-            return (state.stop, state.isStopRequested, state.endStatus.rawValue)
+            let endsNow = state.stops.isEmpty && state.endsImmediately
+            return (state.stops, state.isStopRequested, endsNow, state.endStatus.rawValue)
         }
-        guard let stop else { ProcessControl.endNow(endStatus) }
-        if !isRepeated { return stop() }
+        if endsNow { ProcessControl.endNow(endStatus) }
+        if !isRepeated { return stops.values.forEach { $0() } }
         // Any other repeated signal is ignored: timeout(1) sends its signal twice, to the process and to the process
         // group.
         if signal == SIGINT { ProcessControl.endNow(endStatus) }
@@ -43,26 +48,29 @@ final class SignalWatch: Sendable {
 
     var isStopRequested: Bool { state.withLock { $0.isStopRequested } }
 
-    /// Makes the next signal that requests a stop end the process immediately. A new object handles signals in this
-    /// manner, too.
+    /// Makes the next signal that requests a stop end the process immediately if no transfer is running then. A new
+    /// object handles signals in this manner, too.
     /// - Parameter status: the exit status in that case.
     func endImmediately(with status: ExitStatus = .tryAgain) {
         state.withLock { state in
-            state.stop = nil
+            state.endsImmediately = true
             state.endStatus = status
         }
     }
 
-    /// Calls `stop` for the first signal that requests an end, from now until `body` has returned; a second SIGINT ends
-    /// the process immediately. After that, until ``endImmediately(with:)``, a signal only sets ``isStopRequested``, so that
-    /// the command can save or remove the state of the transfer that has ended.
+    /// Runs a transfer. Calls `stop` for the first signal that requests an end, from now until `body` has returned; a
+    /// second SIGINT ends the process immediately. After that, until ``endImmediately(with:)``, a signal only sets
+    /// ``isStopRequested``, so that the command can save or remove the state of the transfer that has ended. Several
+    /// transfers can run at the same time.
     func stopping<Result>(by stop: @escaping @Sendable () -> Void, while body: () async -> Result) async -> Result {
-        let isLate = state.withLock { state in
-            state.stop = stop
-            return state.isStopRequested
+        let (number, isLate) = state.withLock { state in
+            state.transfers += 1
+            state.stops[state.transfers] = stop
+            state.endsImmediately = false
+            return (state.transfers, state.isStopRequested)
         }
         if isLate { stop() }
-        defer { state.withLock { $0.stop = {} } }
+        defer { state.withLock { $0.stops[number] = nil } }
         return await body()
     }
 

@@ -35,14 +35,15 @@ struct TransferJob: Sendable {
         self.chosenState = chosenState
     }
 
-    /// - Parameter finished: the lists in which a file that was sent is noted.
+    /// - Parameter finished: the lists in which a file that was sent is noted. If one of them is that of the command, it
+    ///   also has the first state of the upload.
     func run(
         _ report: TransferReport, _ signals: SignalWatch, _ clients: CommandClients, _ finished: FinishedFiles
     ) async -> ExitStatus {
         signals.endImmediately()
         report.begin(identity, kept: 0, total: nil, reference: chosenState ?? FilePath(identity.name))
         do throws(CommandFailure) {
-            let state = try CommandState.claim(identity, chosen: chosenState)
+            let state = try CommandState.claim(identity, chosen: chosenState, lists: finished)
             // The lock is held as long as `state` exists.
             defer { withExtendedLifetime(state) {} }
             let source = identity.kind == .put ? try Self.source(identity.path) : nil
@@ -83,7 +84,7 @@ struct TransferJob: Sendable {
                     CommandFailure(error), advice: error.code == .sourceChanged ? run.unsentAdvice : nil)
             }
             let result = try await run.follow(upload) { () async throws(TransferError) in try await upload.outcome() }
-            return finish(result, run, source, finished)
+            return await finish(result, run, source, finished)
         } catch {
             return run.end(error)
         }
@@ -105,7 +106,7 @@ struct TransferJob: Sendable {
             run.report.completed(
                 status: result.status.rawValue, location: identity.url, size: result.size,
                 contentCoding: result.contentCoding)
-            run.state.remove()
+            await run.state.remove()
             return .done
         } catch {
             return run.end(error)
@@ -125,11 +126,11 @@ struct TransferJob: Sendable {
 
     private func finish(
         _ result: UploadResult, _ run: TransferRun, _ source: FileSource, _ finished: FinishedFiles
-    ) -> ExitStatus {
+    ) async -> ExitStatus {
         let status = result.status?.rawValue ?? 0
         let isDone = result.isResponseLost || result.status?.isSuccessful == true
         guard isDone else {
-            run.state.remove()
+            await run.state.remove()
             let code = result.status.map { TransferError.Code(rejection: $0) } ?? .refused
             let reason =
                 ResponseReason.of(content: result.content, fields: result.fields).map { " Reason: \($0)" } ?? ""
@@ -143,7 +144,7 @@ struct TransferJob: Sendable {
         let entry = SentFilesList.Entry(identity.path, source.status, status: status, location: location)
         var isNoted = true
         do throws(Errno) {
-            try finished.add(entry, of: identity)
+            try await finished.add(entry, of: identity)
         } catch {
             isNoted = false
             run.report.warn(
@@ -154,7 +155,7 @@ struct TransferJob: Sendable {
         run.report.completed(
             status: status, location: location, size: result.acknowledged, content: result.content,
             isResponseLost: result.isResponseLost)
-        if isNoted { run.state.remove() }
+        if isNoted { run.state.removeSent() }
         return .done
     }
 }
@@ -171,6 +172,11 @@ final class CommandClients: Sendable {
         let client = try settings.client(for: report)
         clients.withLock { $0[key] = client }
         return client
+    }
+
+    /// Whether the server has announced an upload resource for one of the last uploads of the client for `settings`.
+    func announcesUploads(to uri: String, _ settings: ClientSettings) -> Bool {
+        clients.withLock { $0[settings.saved] }?.announcesUploads(to: uri) == true
     }
 
     func shutDown() async {
@@ -216,6 +222,6 @@ extension CommandState {
             }
             await client.shutDown()
         }
-        remove()
+        await remove()
     }
 }

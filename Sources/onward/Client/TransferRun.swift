@@ -24,16 +24,18 @@ struct TransferRun: Sendable {
     ) async throws(TransferError) -> Success {
         let report = report
         report.measure(transfer.progress)
-        let ticking = Task {
-            while !Task.isCancelled {
-                try? await Task.sleep(for: .milliseconds(500))
-                report.refresh()
-            }
-        }
-        defer { ticking.cancel() }
+        let ticking =
+            report.showsProgress
+            ? Task {
+                while !Task.isCancelled {
+                    try? await Task.sleep(for: .milliseconds(500))
+                    report.refresh()
+                }
+            } : nil
+        defer { ticking?.cancel() }
         signals.onResize { report.refresh() }
         let stop: @Sendable () -> Void = {
-            report.note("Stopping. Send the signal again to stop immediately.")
+            report.noteStop()
             Task { _ = await transfer.pause() }
         }
         let result = await signals.stopping(by: stop) { () -> Result<Success, TransferError> in
@@ -42,10 +44,11 @@ struct TransferRun: Sendable {
         }
         guard case .failure(let error) = result else { return try result.get() }
         if error.code == .gone, let stateWithOtherCredentials {
-            state.save(stateWithOtherCredentials.resumeData, options: stateWithOtherCredentials.options, sent: nil)
+            await state.save(
+                stateWithOtherCredentials.resumeData, options: stateWithOtherCredentials.options, sent: nil)
         } else if error.resumeData == nil {
             // If there is resume data, the driver has already saved it.
-            state.remove()
+            await state.remove()
         }
         throw error
     }
@@ -139,9 +142,9 @@ struct TransferRun: Sendable {
 }
 
 extension TransferRun: CheckpointStore {
-    func save(_ data: ResumeData, sent: Int64?) {
+    func save(_ data: ResumeData, sent: Int64?) async {
         let hadFailed = state.saveFailure != nil
-        state.save(data, options: options, sent: sent)
+        await state.save(data, options: options, sent: sent)
         if !hadFailed, let failure = state.saveFailure {
             report.warn("the state to resume from cannot be saved: \(failure)")
         }

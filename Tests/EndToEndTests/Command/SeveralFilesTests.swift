@@ -1,3 +1,4 @@
+import ConformanceKit
 import Foundation
 import Glibc
 import HTTPSemantics
@@ -48,11 +49,14 @@ struct SeveralFilesTests {
         }
     }
 
+    /// So many files that a signal after the first one arrives before the last one.
+    private static let countBetween = 200
+
     @Test("A signal between two files ends the command with 75; the same command sends the remaining files, each once")
     func betweenFiles() throws {
         try withServer { server in
             let home = try CommandHome()
-            let files = try (0..<40).map { try home.file([UInt8($0)], "file-\($0)") }
+            let files = try (0..<Self.countBetween).map { try home.file([UInt8($0)], "file-\($0)") }
             for round in 0..<8 {
                 let command = ["put", "--json"] + files + [server.url("/files/round-\(round)/")]
                 let run = try home.start(command)
@@ -64,7 +68,7 @@ struct SeveralFilesTests {
                 #expect(try lists(home) == [])
             }
             let names = (0..<8).flatMap { round in
-                ["round-\(round)"] + (0..<40).map { "round-\(round)/file-\($0)" }
+                ["round-\(round)"] + (0..<Self.countBetween).map { "round-\(round)/file-\($0)" }
             }
             #expect(Set(server.publishedNames()) == Set(names))
         }
@@ -173,6 +177,110 @@ struct SeveralFilesTests {
         #expect(server.connections == 1 && server.requests.count == 100)
         // On a busy machine a few more requests may wait.
         #expect((1...20).contains(slow.withLock { $0 }))
+    }
+
+    /// A server that announces an upload resource for each file, and responds to the first request. It responds to the
+    /// others when `count` requests have arrived.
+    private func resumable(waitingFor count: Int) throws -> ScriptedServer {
+        let arrived = Monitor(0)
+        return try ScriptedServer { request, reply in
+            if request.method != "POST" { return try reply.respond(204) }
+            let number = arrived.withLock { arrived in
+                arrived += 1
+                return arrived
+            }
+            try reply.interim(104, Fields([ScriptedUpload.version, ("Location", "/u/\(number)")]))
+            try reply.discardBody()
+            arrived.notifyAll()
+            if number > 1 { _ = arrived.wait(until: Deadline(in: .seconds(30)).nanoseconds) { $0 >= count ? () : nil } }
+            try reply.respond(201, ["Upload-Complete": "?1", "Location": "/files/\(number)"])
+        }
+    }
+
+    @Test("Up to 16 small files are sent at the same time, after the server has announced that it can resume")
+    func simultaneous() throws {
+        let server = try resumable(waitingFor: 17)
+        let home = try CommandHome()
+        let files = try (0..<40).map { try home.file([UInt8($0)], "\($0)") }
+        let run = try home.run(["put", "--json"] + files + [server.url + "/files/"])
+        try run.expect(0)
+        #expect(server.maxConcurrentScripts == 16 && server.connections == 16 && server.requests.count == 40)
+        #expect(Set(try self.files(run, "completed")) == Set(files))
+        let events = try run.objects()
+        #expect(events.allSatisfy { files.contains($0.text("file") ?? "") })
+        #expect(home.stateNames == [])
+        #expect(try lists(home) == [])
+    }
+
+    @Test("--limit-rate limits the rate of the command: one file is sent at a time")
+    func limited() throws {
+        let server = try resumable(waitingFor: 0)
+        let home = try CommandHome()
+        let files = try (0..<10).map { try home.file([UInt8($0)], "\($0)") }
+        try home.run(["put", "--limit-rate", "10M"] + files + [server.url + "/files/"]).expect(0)
+        #expect(server.maxConcurrentScripts == 1 && server.connections == 1)
+    }
+
+    @Test("After kill -9 of a put with several files, status lists the uploads that had begun, and cancel deletes one")
+    func begun() throws {
+        let server = try resumable(waitingFor: 100)
+        let home = try CommandHome()
+        let files = try (0..<3).map { try home.file([UInt8($0)], "\($0)") }
+        let command = ["put"] + files + [server.url + "/files/"]
+        let run = try home.start(command)
+        let areSent: Bool? = pollUntil(within: .seconds(60)) {
+            server.requests.filter(\.hasReadContent).count == 3 ? true : nil
+        }
+        #expect(areSent == true)
+        run.process.kill(SIGKILL)
+        _ = try run.process.awaitEnding()
+        // The state of so short an upload is only in the list.
+        #expect(home.stateNames == [])
+        let status = try home.run("status", "--json")
+        try status.expect(0)
+        #expect(Set(try status.objects().compactMap { $0.text("file") }) == Set(files[1...]))
+        #expect(home.stateNames.count == 2)
+        let name = String(try #require(home.stateNames.first).dropLast(".state".count))
+        try home.run("cancel", name).expect(0)
+        #expect(server.requests.contains { $0.method == "DELETE" && $0.target.hasPrefix("/u/") })
+        #expect(home.stateNames.count == 1)
+        #expect(try lists(home) == [])
+        // A state that was removed is not restored.
+        #expect(try home.run("status", "--json").objects().count == 1)
+    }
+
+    /// The numbers of the operations at which the command is killed: every sixth one, or all of them with
+    /// `ONWARD_KILLS=all` (`make test-kills`).
+    private static let operations = stride(
+        from: 1, to: 2000, by: ProcessInfo.processInfo.environment["ONWARD_KILLS"] == "all" ? 1 : 6)
+
+    @Test(
+        "A put of several files is killed at each operation on a file, and the same command sends each file once",
+        .enabled(if: FileOperations.isPossible, "needs a compiler for C"))
+    func fileOperations() throws {
+        try withServer { server in
+            for number in Self.operations {
+                let home = try CommandHome()
+                let files = try (0..<4).map { try home.file(Array("\($0)".utf8), "f\($0)") }
+                let command = ["put"] + files + [server.url("/files/kill-\(number)/")]
+                let operations = try FileOperations(below: home.path, log: home.path + "-operations")
+                defer { unlink(operations.log) }
+                let killed = try home.start(command, environment: operations.environment(killAt: number))
+                let ending = try killed.process.awaitEnding()
+                let moment = "operation \(number), \(operations.operations().suffix(1))"
+                if ending != .exited(0) { try home.run(command).expect(0) }
+                let contents = server.publishedNames().filter { $0.hasPrefix("kill-\(number)/") }
+                    .compactMap { server.published($0) }
+                #expect(contents.count == 4 && Set(contents).count == 4, "\(moment): \(contents.count)")
+                #expect(home.stateNames == [], "\(moment)")
+                #expect(try lists(home) == [], "\(moment)")
+                if ending == .exited(0) {
+                    #expect(number > 20)
+                    return
+                }
+            }
+            Issue.record("the command has more than 2000 operations")
+        }
     }
 
     @Test("resume of several transfers uses one connection")

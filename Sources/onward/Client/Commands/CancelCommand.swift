@@ -30,6 +30,7 @@ enum CancelCommand {
         _ name: FilePath, _ settings: ClientSettings, _ report: TransferReport
     ) async -> ExitStatus {
         var isKept = false
+        FinishedFiles.restoreStates()
         do throws(CommandFailure) {
             let state = try StateReference.find(name).claim()
             defer { withExtendedLifetime(state) {} }
@@ -49,7 +50,7 @@ enum CancelCommand {
                     "The server has no such upload for these credentials. It was started with other credentials:"
                         + " \(saved.options.credentials). To delete only the local state, remove \(state.path).")
             }
-            state.remove()
+            await state.remove()
             FinishedFiles().cancel(saved.identity)
             let what =
                 saved.identity.kind == .get

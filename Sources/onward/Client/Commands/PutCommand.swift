@@ -79,6 +79,7 @@ enum PutCommand {
         _ plan: Plan, _ settings: ClientSettings, _ report: TransferReport, _ signals: SignalWatch,
         _ clients: CommandClients
     ) async -> ExitStatus {
+        FinishedFiles.restoreStates()
         let finished = FinishedFiles()
         guard plan.paths.count > 1 else {
             let job = TransferJob(plan.paths[0], to: plan.url, settings)
@@ -89,34 +90,10 @@ enum PutCommand {
         let jobs = plan.paths.map { TransferJob($0, to: plan.url, settings) }
         let transfers = jobs.map(\.identity)
         finished.begin(transfers, restarts: settings.restarts)
-        var result = ExitStatus.done
-        for (index, job) in jobs.enumerated() {
-            if let entry = finished.entry(of: job.identity.path) {
-                skip(entry, job, report)
-                continue
-            }
-            // A signal that arrives between two files stops no transfer, so it is checked here.
-            if index > 0, signals.isStopRequested {
-                report.note("Stopped. Run the same command again to send the remaining files.")
-                result = .worse(result, .tryAgain)
-                break
-            }
-            let status = await job.run(report, signals, clients, finished)
-            result = .worse(result, status)
-            // The cause of this interruption would also interrupt the transfers of all other files, after the same
-            // wait.
-            if status == .tryAgain { break }
-        }
+        var uploads = SimultaneousUploads(jobs, settings, report, signals, clients, finished)
+        let result = await uploads.run()
         finished.end(isDone: result == .done)
         finished.removeCompleteLists(transfers)
         return result
-    }
-
-    /// Reports a file that an earlier run has sent.
-    private static func skip(_ entry: SentFilesList.Entry, _ job: TransferJob, _ report: TransferReport) {
-        // If a state exists, an earlier process was killed after it had added the file to the list.
-        if CommandState.exists(of: job.identity) { try? CommandState.claim(job.identity, chosen: nil).remove() }
-        report.begin(job.identity, kept: entry.size, total: entry.size, reference: FilePath(job.identity.name))
-        report.completed(status: entry.status, location: entry.location, size: entry.size, isEarlier: true)
     }
 }

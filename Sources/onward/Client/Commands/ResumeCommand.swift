@@ -15,6 +15,7 @@ enum ResumeCommand {
 
     static func run(_ arguments: [CommandArgument]) -> ExitStatus {
         command.run(arguments, check: check) { name, settings, report, signals in
+            FinishedFiles.restoreStates()
             let clients = CommandClients()
             let status =
                 if let name {

@@ -3,8 +3,8 @@ import HTTPSemantics
 import ResumableTransfer
 import SystemCalls
 
-/// Reports events to a person or to a program. Any thread may call its methods, and no method except
-/// ``finish(within:)`` waits for the output.
+/// Reports the events of one transfer at a time to a person or to a program. Any thread may call its methods, and no
+/// method except ``finish(within:)`` waits for the output.
 final class TransferReport: Sendable {
     /// The form of the output.
     enum Style: Sendable, Hashable {
@@ -40,14 +40,18 @@ final class TransferReport: Sendable {
     let command: String
     let style: Style
     private let state = Monitor(State())
-    private let output = CommandOutput(descriptor: STDOUT_FILENO) { count in
-        JSONLine([("event", .text("dropped")), ("lines", .number(Int64(count)))]).text
-    }
+    private let output: CommandOutput
     private let errors: CommandOutput
+    /// The progress of all files of the command, to which that of this transfer belongs; `nil` if there is one file.
+    private let group: GroupProgress?
 
     init(command: String, style: Style) {
         self.command = command
         self.style = style
+        group = nil
+        output = CommandOutput(descriptor: STDOUT_FILENO) { count in
+            JSONLine([("event", .text("dropped")), ("lines", .number(Int64(count)))]).text
+        }
         errors = CommandOutput(descriptor: STDERR_FILENO) { count in
             "onward \(command): \(count) messages were dropped: nothing could be written to standard error"
         }
@@ -58,6 +62,15 @@ final class TransferReport: Sendable {
         self.init(
             command: command,
             style: settings.isJSON ? .json : settings.isQuiet ? .quiet : isTerminal ? .terminal : .lines)
+    }
+
+    /// Creates a report with the same output, for a transfer that runs at the same time as others.
+    init(_ report: TransferReport, in group: GroupProgress) {
+        command = report.command
+        style = report.style
+        output = report.output
+        errors = report.errors
+        self.group = group
     }
 
     private static var now: Double { Double(SystemClock.monotonicNanoseconds()) / 1e9 }
@@ -77,6 +90,7 @@ final class TransferReport: Sendable {
             state.start = Self.now
             state.lastLine = Self.now
         }
+        group?.begin(identity.path, kept: kept)
     }
 
     /// Reports the throughput of `progress` from now on.
@@ -108,6 +122,7 @@ final class TransferReport: Sendable {
                 state.position.acknowledged = size
                 state.position.total = size
             }
+            group?.end(identity.path, size: state.position.moved)
             switch style {
             case .json:
                 var line = JSONLine([("event", .text("completed"))] + state.position.members)
@@ -144,6 +159,7 @@ final class TransferReport: Sendable {
     /// - Returns: the command's exit status.
     func ended(_ failure: CommandFailure, advice: String? = nil) -> ExitStatus {
         state.withLock { state in
+            if let identity = state.identity { group?.end(identity.path, size: nil) }
             if style == .json {
                 // Every exit status except 0 and 75 is a failure.
                 let event = failure.status == .tryAgain ? "interrupted" : "failed"
@@ -176,8 +192,13 @@ final class TransferReport: Sendable {
 
     /// Writes information for a person, except with `--json` and `--quiet`.
     func note(_ text: String) {
-        guard style == .terminal || style == .lines else { return }
+        guard showsProgress else { return }
         write(text)
+    }
+
+    /// Writes that the transfer is being stopped; for several transfers once.
+    func noteStop() {
+        if group?.noteStop() ?? true { note("Stopping. Send the signal again to stop immediately.") }
     }
 
     /// Writes a warning in every style.
@@ -185,9 +206,12 @@ final class TransferReport: Sendable {
 
     func head(_ record: TransferRecord) { write(HeadLines.of(record).joined(separator: "\n")) }
 
+    /// Whether the progress is shown to a person, also while no bytes move.
+    var showsProgress: Bool { style == .terminal || style == .lines }
+
     /// Updates the progress, after some time or after a change of the window size.
     func refresh() {
-        guard style == .terminal || style == .lines else { return }
+        guard showsProgress else { return }
         state.withLock { state in
             guard state.identity != nil else { return }
             showProgress(&state)
@@ -200,13 +224,16 @@ final class TransferReport: Sendable {
         guard let identity = state.identity else { return }
         var line: JSONLine
         let position = state.position
-        func begin(_ name: String) -> JSONLine { JSONLine([("event", .text(name))] + position.members) }
+        func begin(_ name: String) -> JSONLine {
+            var line = JSONLine([("event", .text(name))] + position.members)
+            Self.appendSubject(&line, identity)
+            return line
+        }
         let reported = state.reportedPosition
         var isPosition = false
         switch event {
         case .started:
             line = begin("started")
-            Self.appendSubject(&line, identity)
             line.append("state", path: state.reference)
         case .progress, .received:
             guard reported != position else { return }
@@ -243,18 +270,31 @@ final class TransferReport: Sendable {
             showProgress(&state)
         case .interrupted(let error, let retryIn):
             state.isWaiting = true
-            write(ProgressMessages.interrupted(error, retryIn: retryIn))
+            write(subject(identity) + ProgressMessages.interrupted(error, retryIn: retryIn))
         case .resumed:
             state.isWaiting = false
             // If nothing was kept, nothing is resumed.
-            if state.position.kept > 0 { write(ProgressMessages.resumed(at: state.position)) }
+            if state.position.kept > 0 { write(subject(identity) + ProgressMessages.resumed(at: state.position)) }
         case .waiting, .informational, .checkpoint, .completed, .failed: break
         }
+    }
+
+    /// The beginning of a message about one of several files.
+    private func subject(_ identity: TransferIdentity) -> String {
+        group == nil ? "" : DisplayText.printable(identity.fileName.description) + ": "
     }
 
     private func showProgress(_ state: inout State) {
         guard let identity = state.identity else { return }
         let now = Self.now
+        if let group {
+            group.update(identity.path, moved: state.position.moved)
+            if style == .terminal { errors.append(.progress(group.line(now: now))) }
+            if style == .lines, group.isLineDue(now: now, interval: Self.lineInterval) {
+                errors.append(.position(group.line(now: now).plainText))
+            }
+            return
+        }
         let isSent = identity.kind == .put && state.position.moved == state.position.total
         let line = ProgressLine(
             name: DisplayText.printable(identity.fileName.description), done: state.position.moved,

@@ -9,22 +9,31 @@ final class CommandState: Sendable {
     /// Whether the user chose the path of the file.
     var isChosen: Bool { reference.isAbsolute }
     private let file: StateFile
+    /// Has the list of a command with several files.
+    private let lists: FinishedFiles?
+    /// Whether the state is in the list.
+    private let isListed = Monitor(false)
 
-    private init(_ identity: TransferIdentity, _ reference: FilePath, _ file: StateFile) {
+    private init(_ identity: TransferIdentity, _ reference: FilePath, _ file: StateFile, _ lists: FinishedFiles?) {
         self.identity = identity
         self.reference = reference
         self.file = file
+        self.lists = lists
     }
 
     /// Creates or opens the state of a command, and locks it.
-    /// - Parameter chosen: the absolute path of the state file, if the user chose it.
+    /// - Parameters:
+    ///   - chosen: the absolute path of the state file, if the user chose it.
+    ///   - lists: saves the first state of an upload, if its command has several files.
     /// - Throws: a failure with status 75 if the same command is already running.
-    static func claim(_ identity: TransferIdentity, chosen: FilePath?) throws(CommandFailure) -> CommandState {
+    static func claim(
+        _ identity: TransferIdentity, chosen: FilePath?, lists: FinishedFiles? = nil
+    ) throws(CommandFailure) -> CommandState {
         let name = FilePath(identity.name)
         guard let chosen else {
             let states = try PrivateDirectory.states()
             let lock = try lock(name + StateFile.lockSuffix, in: states, identity)
-            return CommandState(identity, name, StateFile(name + StateFile.suffix, in: states, locks: [lock]))
+            return CommandState(identity, name, StateFile(name + StateFile.suffix, in: states, locks: [lock]), lists)
         }
         var locks: [StateLock] = []
         // This lock also excludes the same command with a state file in another place.
@@ -36,12 +45,14 @@ final class CommandState: Sendable {
         let fileName = chosen.lastComponent
         let directory = try PrivateDirectory.of(chosen)
         locks.append(try lock("." + fileName + StateFile.lockSuffix, in: directory, identity))
-        return CommandState(identity, chosen, StateFile(fileName, in: directory, locks: locks))
+        return CommandState(identity, chosen, StateFile(fileName, in: directory, locks: locks), lists)
     }
 
-    /// Returns whether the directory for states contains a state of the command.
+    /// Returns whether the directory for states contains a state or a lock of the command.
     static func exists(of identity: TransferIdentity) -> Bool {
-        PrivateDirectory.existingStates()?.contains(FilePath(identity.name) + StateFile.suffix) ?? false
+        guard let states = PrivateDirectory.existingStates() else { return false }
+        let name = FilePath(identity.name)
+        return states.contains(name + StateFile.suffix) || states.contains(name + StateFile.lockSuffix)
     }
 
     private static func lock(
@@ -86,12 +97,35 @@ final class CommandState: Sendable {
     }
 
     /// Saves the state for a later run. If that fails, ``saveFailure`` is set, and the transfer continues.
+    ///
+    /// A command with several files saves the first state of an upload in its list, because the files of many short
+    /// uploads would take longer than the uploads.
     /// - Parameter sent: the position up to which an upload has sent bytes.
-    func save(_ resumeData: ResumeData, options: SavedTransfer.Options, sent: Int64?) {
+    func save(_ resumeData: ResumeData, options: SavedTransfer.Options, sent: Int64?) async {
         let saved = SavedTransfer(
             identity: identity, options: options, sent: sent, savedAt: SystemClock.realtimeSeconds(),
             resumeData: resumeData)
+        if let lists, file.savedPosition == nil, !isListed.withLock({ $0 }) {
+            if (try? await lists.begin(saved)) != nil { return isListed.withLock { $0 = true } }
+        }
+        await BlockingWork.run { [file] in file.save(saved.stored) }
+        if file.saveFailure == nil { await removeFromList() }
+    }
+
+    /// Saves a state that is in no state file, unless there is one.
+    /// - Returns: whether there is a state file now.
+    func restore(_ saved: SavedTransfer) -> Bool {
+        if (try? file.load()) != nil { return true }
         file.save(saved.stored)
+        return file.saveFailure == nil
+    }
+
+    private func removeFromList() async {
+        let wasListed = isListed.withLock { isListed in
+            defer { isListed = false }
+            return isListed
+        }
+        if wasListed { await lists?.end(identity) }
     }
 
     /// The position, in bytes, of the state that was read or saved last; `nil` if there is none.
@@ -100,7 +134,17 @@ final class CommandState: Sendable {
     /// The error of the last attempt to save.
     var saveFailure: Errno? { file.saveFailure }
 
-    func remove() { file.remove() }
+    /// Removes the state.
+    func remove() async {
+        await removeFromList()
+        file.remove()
+    }
+
+    /// Removes the state of a file that the lists have as sent. ``load()`` was called before.
+    func removeSent() {
+        isListed.withLock { $0 = false }
+        if file.savedPosition != nil { file.remove() }
+    }
 
     /// The path of the state file, for messages.
     var path: FilePath { file.path }

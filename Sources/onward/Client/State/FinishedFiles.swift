@@ -2,7 +2,7 @@ import ResumableTransfer
 import SystemCalls
 
 /// The lists of the files that commands with several files have sent. A list exists until all of its files were sent,
-/// by any commands, or until one of them is canceled.
+/// by any commands, or until one of them is canceled. Changes that wait at the same time share one synchronization.
 final class FinishedFiles: Sendable {
     private struct State {
         /// All lists that were found, by their names; `nil` for a list that cannot be used.
@@ -11,7 +11,22 @@ final class FinishedFiles: Sendable {
         var own: FilePath?
     }
 
+    /// A change that waits until it is on stable storage.
+    private struct Waiting: Sendable {
+        let change: SentFilesList.Change
+        let transfer: TransferIdentity
+        /// Whether the change is only for the list of this command.
+        let isOwn: Bool
+        let continuation: CheckedContinuation<Errno?, Never>
+    }
+
+    private struct Queue {
+        var waiting: [Waiting] = []
+        var isWriting = false
+    }
+
     private let state = Monitor(State())
+    private let queue = Monitor(Queue())
 
     /// Reads the lists that were created since the last call, and drops those that no longer exist.
     private func refresh(_ state: inout State) {
@@ -50,20 +65,75 @@ final class FinishedFiles: Sendable {
     }
 
     /// Notes in all lists with `transfer` that its file has been sent.
-    func add(_ entry: SentFilesList.Entry, of transfer: TransferIdentity) throws(Errno) {
-        var failure: Errno?
-        state.withLock { state in
-            refresh(&state)
-            for case let list? in state.lists.values where list.transfers.contains(transfer) {
-                do throws(Errno) {
-                    try list.append(entry)
-                } catch {
-                    // Another command may have just removed the list.
-                    if error != .noSuchFile { failure = error }
-                }
+    func add(_ entry: SentFilesList.Entry, of transfer: TransferIdentity) async throws(Errno) {
+        do throws(Errno) {
+            try await append(.sent(entry), of: transfer, isOwn: false)
+        } catch {
+            // Another command may have just removed the list.
+            if error != .noSuchFile { throw error }
+        }
+    }
+
+    /// Saves the state of an upload that has begun in the list of this command.
+    /// - Throws: `noSuchFile` if there is no such list; the error if the list cannot be written.
+    func begin(_ saved: SavedTransfer) async throws(Errno) {
+        try await append(.begun(saved), of: saved.identity, isOwn: true)
+    }
+
+    /// Removes the state of an upload from the list of this command.
+    func end(_ transfer: TransferIdentity) async {
+        try? await append(.ended(transfer.path), of: transfer, isOwn: true)
+    }
+
+    /// Appends a change and waits until it is on stable storage.
+    private func append(
+        _ change: SentFilesList.Change, of transfer: TransferIdentity, isOwn: Bool
+    ) async throws(Errno) {
+        if isOwn, state.withLock({ $0.own == nil }) { throw .noSuchFile }
+        let failure: Errno? = await withCheckedContinuation { continuation in
+            let isWriting = queue.withLock { queue in
+                queue.waiting.append(
+                    Waiting(change: change, transfer: transfer, isOwn: isOwn, continuation: continuation))
+                defer { queue.isWriting = true }
+                return queue.isWriting
             }
+            if !isWriting { BlockingWork.start { self.writeAll() } }
         }
         if let failure { throw failure }
+    }
+
+    private func writeAll() {
+        while true {
+            let batch = queue.withLock { queue in
+                defer { queue.waiting = [] }
+                if queue.waiting.isEmpty { queue.isWriting = false }
+                return queue.waiting
+            }
+            if batch.isEmpty { return }
+            for (waiting, failure) in zip(batch, write(batch)) { waiting.continuation.resume(returning: failure) }
+        }
+    }
+
+    /// - Returns: the error of each change; `nil` if it succeeded.
+    private func write(_ batch: [Waiting]) -> [Errno?] {
+        state.withLock { state in
+            refresh(&state)
+            var failures = batch.map { $0.isOwn ? Errno.noSuchFile : nil }
+            for (name, list) in state.lists {
+                guard var list else { continue }
+                let isOwn = name == state.own
+                let part = batch.indices.filter { (isOwn || !batch[$0].isOwn) && list.has(batch[$0].transfer) }
+                if part.isEmpty { continue }
+                do throws(Errno) {
+                    try list.append(part.map { batch[$0].change })
+                    if isOwn { for index in part { failures[index] = nil } }
+                } catch {
+                    for index in part { failures[index] = error }
+                }
+                state.lists[name] = list
+            }
+            return failures
+        }
     }
 
     /// Removes the lists that contain any of `transfers` and are complete. A command with several files calls this at
@@ -72,7 +142,7 @@ final class FinishedFiles: Sendable {
         state.withLock { state in
             refresh(&state)
             for (name, list) in state.lists {
-                guard var list, transfers.contains(where: { list.transfers.contains($0) }), list.refresh()
+                guard var list, transfers.contains(where: { list.has($0) }), list.refresh()
                 else { continue }
                 state.lists[name] = list
                 if list.isComplete { list.remove() }
@@ -99,7 +169,27 @@ final class FinishedFiles: Sendable {
     func cancel(_ transfer: TransferIdentity) {
         state.withLock { state in
             refresh(&state)
-            for case let list? in state.lists.values where list.transfers.contains(transfer) { list.remove() }
+            for case let list? in state.lists.values where list.has(transfer) { list.remove() }
+        }
+    }
+}
+
+extension FinishedFiles {
+    /// Writes a state file for each upload whose state is only in a list, because the command was killed. A command
+    /// calls this before it uses states.
+    static func restoreStates() {
+        guard let states = PrivateDirectory.existingStates() else { return }
+        for name in states.names() where name.hasPrefix(SentFilesList.prefix) && name.hasSuffix(SentFilesList.suffix) {
+            guard var list = SentFilesList(FilePath(name), in: states) else { continue }
+            for saved in list.begun.values {
+                // If the upload is running, its state is locked.
+                guard let state = try? CommandState.claim(saved.identity, chosen: nil) else { continue }
+                // The upload may have ended before the lock was acquired.
+                guard list.refresh(), list.begun[saved.identity.path] != nil, state.restore(saved),
+                    let change = try? SentFilesList.Change.ended(saved.identity.path)
+                else { continue }
+                try? list.append([change])
+            }
         }
     }
 }

@@ -28,6 +28,30 @@ struct SavedTransfer: Sendable, Hashable {
     var resumeData: ResumeData
 }
 
+extension SavedTransfer: Codable {
+    private enum CodingKeys: String, CodingKey {
+        case identity, options, sent, savedAt, transfer
+    }
+
+    init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        identity = try container.decode(TransferIdentity.self, forKey: .identity)
+        options = try container.decode(Options.self, forKey: .options)
+        sent = try container.decodeIfPresent(Int64.self, forKey: .sent)
+        savedAt = try container.decode(Int64.self, forKey: .savedAt)
+        resumeData = try container.decode(EmbeddedResumeData.self, forKey: .transfer).data
+    }
+
+    func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        try container.encode(identity, forKey: .identity)
+        try container.encode(options, forKey: .options)
+        try container.encodeIfPresent(sent, forKey: .sent)
+        try container.encode(savedAt, forKey: .savedAt)
+        try container.encode(EmbeddedResumeData(resumeData), forKey: .transfer)
+    }
+}
+
 extension SavedTransfer {
     /// - Parameter path: the path of the file, for the error.
     /// - Throws: `damaged` if `stored` is not the state of a command.

@@ -4,7 +4,8 @@ import ResumableTransfer
 import SystemCalls
 
 /// The list of the files that a command with several files has sent, so that the same command does not send them again.
-/// The list is a file; one record is appended for each sent file.
+/// The list also has the state of each upload that is so short that it needs no state file: the state is in the list
+/// before content is sent. The list is a file to which records are appended.
 ///
 /// The entire list is read once. After that, ``refresh()`` reads only what was appended since the last read.
 struct SentFilesList {
@@ -21,7 +22,7 @@ struct SentFilesList {
     }
 
     /// Each line of the file is a record with exactly one of these properties.
-    private struct Record: Codable {
+    fileprivate struct Record: Codable {
         static let currentVersion = 3
 
         var version: Int?
@@ -29,6 +30,26 @@ struct SentFilesList {
         var member: TransferIdentity?
         /// A file that was sent.
         var sent: Entry?
+        /// The state of an upload that has begun. It is valid until the file was sent, or a later record has its path as
+        /// `ended`.
+        var begun: SavedTransfer?
+        /// The path of a file whose upload has ended without success, or whose state is in a state file.
+        var ended: FilePath?
+    }
+
+    /// A record that is appended to lists.
+    struct Change: Sendable {
+        fileprivate let record: Record
+        fileprivate let line: [UInt8]
+
+        private init(_ record: Record) throws(Errno) {
+            self.record = record
+            do { line = try RecordLines.line(record) } catch { throw .invalidArgument }
+        }
+
+        static func sent(_ entry: Entry) throws(Errno) -> Change { try Change(Record(sent: entry)) }
+        static func begun(_ saved: SavedTransfer) throws(Errno) -> Change { try Change(Record(begun: saved)) }
+        static func ended(_ path: FilePath) throws(Errno) -> Change { try Change(Record(ended: path)) }
     }
 
     /// The format of version 2: a single JSON text, which was written again for each file.
@@ -46,6 +67,8 @@ struct SentFilesList {
     private(set) var transfers: Set<TransferIdentity> = []
     private var entries: [FilePath: Entry] = [:]
     private var missing: Set<FilePath> = []
+    /// The states of the uploads that have begun and not ended, by the paths of their files.
+    private(set) var begun: [FilePath: SavedTransfer] = [:]
     /// The position up to which the file was read.
     private var position: Int64 = 0
 
@@ -92,12 +115,16 @@ struct SentFilesList {
     }
 
     private mutating func apply(_ bytes: some Collection<UInt8>) {
-        for record in RecordLines.records(Record.self, in: bytes) {
-            if let transfer = record.member { transfers.insert(transfer) }
-            guard let entry = record.sent else { continue }
-            entries[entry.path] = entry
-            missing.remove(entry.path)
-        }
+        for record in RecordLines.records(Record.self, in: bytes) { apply(record) }
+    }
+
+    private mutating func apply(_ record: Record) {
+        if let transfer = record.member { transfers.insert(transfer) }
+        if let saved = record.begun { begun[saved.identity.path] = saved }
+        if let path = record.ended ?? record.sent?.path { begun[path] = nil }
+        guard let entry = record.sent else { return }
+        entries[entry.path] = entry
+        missing.remove(entry.path)
     }
 
     /// Reads what was appended since the last call.
@@ -116,6 +143,9 @@ struct SentFilesList {
 
     var isEmpty: Bool { entries.isEmpty }
 
+    /// Whether the command has this transfer.
+    func has(_ transfer: TransferIdentity) -> Bool { transfers.contains(transfer) }
+
     /// The files that were sent.
     var sent: [FilePath] { Array(entries.keys) }
 
@@ -125,11 +155,16 @@ struct SentFilesList {
         return entry
     }
 
-    /// Appends the entry and waits until it is on stable storage. The caller then deletes the state of the upload: if
-    /// only this deletion survived a power loss, and not the entry, the file would be sent again.
-    func append(_ entry: Entry) throws(Errno) {
-        guard let line = try? RecordLines.line(Record(sent: entry)) else { throw .invalidArgument }
-        try states.append(line, to: fileName)
+    /// Appends the changes and waits until they are on stable storage. If they contain a file that was sent, the caller
+    /// then deletes the state of the upload: if only this deletion survived a power loss, and not the change, the file
+    /// would be sent again.
+    mutating func append(_ changes: [Change]) throws(Errno) {
+        let lines = changes.flatMap(\.line)
+        let size = try states.append(lines, to: fileName)
+        // If another process has also appended, all records are read later.
+        guard size == position + Int64(lines.count) else { return }
+        position = size
+        for change in changes { apply(change.record) }
     }
 
     func remove() { states.remove(fileName) }

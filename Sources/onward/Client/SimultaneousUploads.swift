@@ -1,0 +1,98 @@
+import ResumableTransfer
+import SystemCalls
+
+/// The uploads of a command with several files. Small files are sent at the same time, because most of the time of a
+/// small upload is spent waiting for the server.
+///
+/// Only one file is sent at a time while it is unknown whether the server can resume uploads: if the command is killed,
+/// all files that are being sent are sent again to a server that cannot resume them. One file is also sent at a time if
+/// `--limit-rate` limits the rate of each transfer, or if `--verbose` shows the messages in their order.
+struct SimultaneousUploads {
+    /// The maximum number of uploads that run at the same time.
+    private static let maxCount = 16
+    /// The maximum size in bytes of all files that are sent at the same time. A larger file is sent alone.
+    private static let maxSize: Int64 = 16 << 20
+
+    private let jobs: [(upload: TransferJob, size: Int64)]
+    private let settings: ClientSettings
+    private let report: TransferReport
+    private let signals: SignalWatch
+    private let clients: CommandClients
+    private let finished: FinishedFiles
+    private let progress: GroupProgress
+    private var running = 0
+    private var runningSize: Int64 = 0
+    private var result = ExitStatus.done
+    /// Whether no more files are sent.
+    private var isStopped = false
+
+    init(
+        _ jobs: [TransferJob], _ settings: ClientSettings, _ report: TransferReport, _ signals: SignalWatch,
+        _ clients: CommandClients, _ finished: FinishedFiles
+    ) {
+        self.jobs = jobs.map { ($0, (try? $0.identity.path.status().size) ?? 0) }
+        self.settings = settings
+        self.report = report
+        self.signals = signals
+        self.clients = clients
+        self.finished = finished
+        progress = GroupProgress(
+            count: jobs.count, total: self.jobs.reduce(0) { $0 + $1.size },
+            now: Double(SystemClock.monotonicNanoseconds()) / 1e9)
+    }
+
+    /// Sends all files.
+    /// - Returns: the worst exit status.
+    mutating func run() async -> ExitStatus {
+        await withTaskGroup(of: (size: Int64, status: ExitStatus).self) { group in
+            for (job, size) in jobs {
+                if let entry = finished.entry(of: job.identity.path) {
+                    await skip(entry, job)
+                    continue
+                }
+                while running > 0, !hasRoom(for: size, job), let ended = await group.next() { note(ended) }
+                if isStopped { break }
+                // A signal that arrives between two files stops no transfer, so it is checked here.
+                if signals.isStopRequested, job.identity != jobs[0].upload.identity {
+                    report.note("Stopped. Run the same command again to send the remaining files.")
+                    result = .worse(result, .tryAgain)
+                    break
+                }
+                running += 1
+                runningSize += size
+                let report = TransferReport(report, in: progress)
+                group.addTask { [signals, clients, finished] in
+                    (size, await job.run(report, signals, clients, finished))
+                }
+            }
+            while let ended = await group.next() { note(ended) }
+        }
+        return result
+    }
+
+    private func hasRoom(for size: Int64, _ job: TransferJob) -> Bool {
+        guard settings.rateLimit == nil, !settings.isVerbose, running < Self.maxCount,
+            runningSize + size <= Self.maxSize
+        else { return false }
+        return clients.announcesUploads(to: job.request.uri, settings)
+    }
+
+    private mutating func note(_ ended: (size: Int64, status: ExitStatus)) {
+        running -= 1
+        runningSize -= ended.size
+        result = .worse(result, ended.status)
+        // The cause of this interruption would also interrupt the transfers of all other files, after the same wait.
+        if ended.status == .tryAgain { isStopped = true }
+    }
+
+    /// Reports a file that an earlier run has sent.
+    private func skip(_ entry: SentFilesList.Entry, _ job: TransferJob) async {
+        // If a state or a lock exists, an earlier process was killed after it had added the file to the list.
+        if CommandState.exists(of: job.identity) {
+            await (try? CommandState.claim(job.identity, chosen: nil))?.remove()
+        }
+        let report = TransferReport(report, in: progress)
+        report.begin(job.identity, kept: entry.size, total: entry.size, reference: FilePath(job.identity.name))
+        report.completed(status: entry.status, location: entry.location, size: entry.size, isEarlier: true)
+    }
+}
