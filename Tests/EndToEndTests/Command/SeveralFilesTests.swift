@@ -204,7 +204,10 @@ struct SeveralFilesTests {
         let files = try (0..<40).map { try home.file([UInt8($0)], "\($0)") }
         let run = try home.run(["put", "--json"] + files + [server.url + "/files/"])
         try run.expect(0)
-        #expect(server.maxConcurrentScripts == 16 && server.connections == 16 && server.requests.count == 40)
+        #expect(server.requests.count == 40)
+        // The script of the first request may still run after its client has got the response.
+        #expect((16...17).contains(server.maxConcurrentScripts), "\(server.maxConcurrentScripts)")
+        #expect((16...17).contains(server.connections), "\(server.connections)")
         #expect(Set(try self.files(run, "completed")) == Set(files))
         let events = try run.objects()
         #expect(events.allSatisfy { files.contains($0.text("file") ?? "") })
