@@ -163,7 +163,7 @@ struct SynchronizationTests {
 
     @Test(
         "CRE-16 OFF-18: decision, directories, rename and names are synchronized, in this order, before the response",
-        arguments: [3, 300_000])
+        arguments: [3, 3_000_000])
     func publication(count: Int) throws {
         // If all content arrives with the head, the upload is recorded at its end, and a new file needs no decision.
         let arrivesWithHead = count < 1000

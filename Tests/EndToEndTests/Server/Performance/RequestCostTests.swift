@@ -53,7 +53,7 @@ struct RequestCostTests {
         let cost = try measure(requests: 32, Self.creation(of: 4096))
         CostLimit(
             exactly: Self.creationCalls.merging(["fsync": 2, "fdatasync": 1, "newfstatat": 4]) { $1 },
-            atMost: ["fcntl": 5, "futex": 6, "poll": 3, "pread64": 1, "pwrite64": 16].merging(Self.logCalls) { $1 },
+            atMost: ["fcntl": 7, "futex": 6, "poll": 3, "pread64": 1, "pwrite64": 16].merging(Self.logCalls) { $1 },
             calls: 50, synchronizations: 3.2, switches: 20, allocations: 2500
         ).check(cost, "upload of 4 KiB, durable")
     }
@@ -63,7 +63,7 @@ struct RequestCostTests {
         let cost = try measure(["--durability", "relaxed"], requests: 32, Self.creation(of: 4096))
         CostLimit(
             exactly: Self.creationCalls,
-            atMost: ["fcntl": 5, "futex": 6, "poll": 3, "pread64": 1, "pwrite64": 16].merging(Self.logCalls) { $1 },
+            atMost: ["fcntl": 7, "futex": 6, "poll": 3, "pread64": 1, "pwrite64": 16].merging(Self.logCalls) { $1 },
             calls: 46, synchronizations: 0.2, switches: 8, allocations: 2500
         ).check(cost, "upload of 4 KiB, relaxed")
     }
