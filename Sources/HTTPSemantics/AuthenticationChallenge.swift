@@ -16,8 +16,8 @@ package struct AuthenticationChallenge: Sendable, Hashable {
 
     /// Parses the lines of a field, in order. Each line can have several challenges.
     ///
-    /// A malformed line is skipped completely, and the other lines still count. Malformed are also a parameter that no
-    /// scheme precedes, one after a `token68`, and one that a challenge has twice.
+    /// A malformed line is skipped completely, and the other lines are used. A line is also malformed if a parameter
+    /// has no scheme before it, follows a `token68`, or occurs twice in one challenge.
     package static func challenges(parsing lines: [String]) -> [AuthenticationChallenge] {
         lines.flatMap { challenges(parsing: $0) ?? [] }
     }

@@ -48,7 +48,7 @@ public struct RequestTarget: Sendable, Hashable {
         }
     }
 
-    /// - Parameter target: a path that begins with "/", and a possible query.
+    /// - Parameter target: a path that begins with "/", with or without a query.
     private init(origin target: String) {
         let mark = target.utf8.firstIndex(of: 0x3F)
         (form, scheme, authority) = (.origin, nil, nil)

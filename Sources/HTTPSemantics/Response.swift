@@ -53,7 +53,7 @@ public protocol ContentStream: AnyObject, Sendable {
 }
 
 extension ContentStream {
-    /// `nil`
+    /// The default: `nil`.
     public var length: Int64? { nil }
 }
 

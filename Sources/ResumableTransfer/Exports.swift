@@ -1,5 +1,5 @@
-// The types of other modules in the public declarations of this one: a program that uses the client needs no other
-// import.
+// The public declarations of this module use these types of other modules. They are exported, so that a program that
+// uses the client needs no other import.
 @_exported import enum HTTPSemantics.DigestAlgorithm
 @_exported import struct HTTPSemantics.Fields
 @_exported import struct HTTPSemantics.Method

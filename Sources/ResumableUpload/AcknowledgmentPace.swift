@@ -8,8 +8,8 @@
 package struct AcknowledgmentPace: Sendable {
     /// The number of received bytes after which they are made durable.
     package var step: Int64
-    /// The time after which at least `smallPiece` received bytes are made durable even if they are fewer than `step`.
-    /// Fewer bytes are also made durable after this time, but it doubles with each such piece.
+    /// The time after which received bytes are made durable even if they are fewer than `step`. For fewer than
+    /// `smallPiece` bytes, this time doubles with each such acknowledgment, up to 16 times `interval`.
     package var interval: Int64
     package var smallPiece: Int64
     /// The minimum time between two interim responses.
@@ -18,7 +18,7 @@ package struct AcknowledgmentPace: Sendable {
     /// The number of offsets that may still be reported, at increasing intervals; `nil`: as many as `spacing` allows.
     package private(set) var remainingReports: Int?
 
-    /// The time after which any number of received bytes is made durable.
+    /// The current time after which fewer than `smallPiece` received bytes are made durable.
     private var smallInterval: Int64
     private static let maxDoublings: Int64 = 4
 

@@ -1,6 +1,6 @@
 import Glibc
 
-/// Unpredictable numbers of the kernel, also for secrets. Many numbers are read with one call (getentropy(3)).
+/// Unpredictable numbers from the kernel, also for secrets. Many numbers are read with one call (getentropy(3)).
 ///
 /// A child process that is forked without executing a program would get the same numbers; no process of this package
 /// does that.
@@ -19,7 +19,7 @@ package struct KernelRandom: RandomNumberGenerator, Sendable {
                 count = numbers.count
             }
             count -= 1
-            // A number that can be a secret does not stay here.
+            // The returned number can become a secret, so it is erased here.
             defer { numbers[count] = 0 }
             return numbers[count]
         }

@@ -146,7 +146,7 @@ package struct SocketOutput: Sendable {
     package func awaitInput(milliseconds: Int) -> Bool {
         var entry = pollfd(descriptor: descriptor, events: POLLIN)
         var time = timespec(tv_sec: milliseconds / 1000, tv_nsec: milliseconds % 1000 * 1_000_000)
-        // The server replaces poll(2), which then also reports input that was received before.
+        // Not poll(2): the server replaces that function, and its version also reports input that was received before.
         return ppoll(&entry, 1, &time, nil) == 1
     }
 

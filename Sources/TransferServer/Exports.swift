@@ -1,4 +1,4 @@
-// The types of other modules that a program which embeds the server uses: it needs no other import.
+// These types of other modules are exported, so that a program that embeds the server needs no other import.
 @_exported import struct HTTPSemantics.AddressBlock
 @_exported import struct HTTPSemantics.CacheControl
 @_exported import protocol HTTPSemantics.ContentStream

@@ -185,7 +185,7 @@ import Testing
         #expect(!lease.isCurrent && next.received == 3)
     }
 
-    @Test("processing that the end of the process interrupted is not repeated", arguments: StoreKind.allCases)
+    @Test("processing is not repeated if the process ended during it", arguments: StoreKind.allCases)
     func interruptedProcessing(_ kind: StoreKind) throws {
         let fixture = try StoreFixture(kind)
         let marked = try fixture.store.create(.testing())

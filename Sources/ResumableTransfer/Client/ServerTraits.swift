@@ -9,8 +9,8 @@ final class ServerTraits: Sendable {
     private struct Traits {
         /// The time at which the first property was found, in monotonic nanoseconds.
         var createdAt: Int64
-        /// Whether the last creation was answered with a 104, for which the client had waited before it sent the content;
-        /// `nil` if there was none.
+        /// Whether the server sent a 104 for the last creation; `nil` if that is unknown. A creation without a 104
+        /// counts only if the client waited for the 104 before it sent the content.
         var announcesUploads: Bool?
         /// Whether the target supports resumable uploads; `nil` if that is unknown.
         var supportsResumption: Bool?

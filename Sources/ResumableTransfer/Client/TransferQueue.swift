@@ -36,7 +36,7 @@ final class TransferQueue: Sendable {
             return place
         }
 
-        /// The index of `place`, or that at which it is inserted.
+        /// The index of `place`, or the index at which it has to be inserted.
         private func index(of place: Place) -> Int {
             var range = waiting.indices
             while !range.isEmpty {
@@ -97,7 +97,7 @@ final class TransferQueue: Sendable {
         admit()
     }
 
-    /// Prevents transfers that wait from running. Each of them waits until it is removed.
+    /// Prevents waiting transfers from starting. Each of them waits until it is removed.
     func close() { state.withLock { $0.isClosed = true } }
 
     private func admit() {

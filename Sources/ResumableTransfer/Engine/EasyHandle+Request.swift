@@ -26,7 +26,7 @@ extension EasyHandle {
         if request.sentContent != .none {
             set(CURLOPT_UPLOAD, 1)
             set(CURLOPT_INFILESIZE_LARGE, offset: request.sentContent.count ?? -1)
-            // libcurl allocates the buffer for each request.
+            // libcurl allocates the buffer for each request, so short content gets a small buffer.
             let count = request.sentContent.count.map { Int(clamping: $0) } ?? Self.bufferSize
             set(CURLOPT_UPLOAD_BUFFERSIZE, min(max(count, Self.minUploadBufferSize), Self.bufferSize))
         } else if let rate = request.rateLimit {

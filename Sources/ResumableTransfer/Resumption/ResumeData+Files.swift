@@ -11,7 +11,7 @@ extension ResumeData {
     /// - Throws: `storageUnusable`, with the `Errno` as ``TransferError/underlying``, also for a URL with another scheme.
     public func write(to file: URL) throws(TransferError) { try write(to: FilePath(requiringFile: file)) }
 
-    /// The same, with a path whose bytes need not be UTF-8.
+    /// Writes the data to a file whose path need not be UTF-8.
     package func write(to file: FilePath) throws(TransferError) {
         do throws(Errno) {
             guard !file.containsNUL else { throw .invalidArgument }
@@ -27,14 +27,14 @@ extension ResumeData {
     /// Reads a file that ``write(to:)`` has written. Use only a file that no other user can change: the data names a file
     /// to upload, or one to replace.
     /// - Parameter file: a file URL.
-    /// - Throws: `storageUnusable` if the file cannot be read, with the `Errno` as ``TransferError/underlying``, which is
-    ///   `noSuchFile` if there is none, and for a URL with another scheme; `resumeDataInvalid` if its content is not
-    ///   resume data of a supported version.
+    /// - Throws: `storageUnusable` if the file cannot be read, with the `Errno` as ``TransferError/underlying``
+    ///   (`noSuchFile` if the file does not exist); `storageUnusable` also for a URL with another scheme;
+    ///   `resumeDataInvalid` if the content is not resume data of a supported version.
     public init(contentsOf file: URL) throws(TransferError) {
         try self.init(contentsOf: FilePath(requiringFile: file))
     }
 
-    /// The same, with a path whose bytes need not be UTF-8.
+    /// Reads a file whose path need not be UTF-8.
     package init(contentsOf file: FilePath) throws(TransferError) {
         let content: [UInt8]
         do throws(Errno) {

@@ -18,8 +18,8 @@ public struct ResumeData: Sendable, Hashable {
     /// The bytes to save.
     public var data: Data { bytes ?? (try? ResumeData.encode(record)) ?? Data() }
 
-    /// The same bytes; `nil` if they were not needed yet. A list of many stored transfers, and the checkpoint of a small
-    /// upload, do not need them.
+    /// The encoded bytes; `nil` if ``data`` encodes them only when it is read. A list of many stored transfers, and the
+    /// checkpoint of a small upload, need no bytes.
     private let bytes: Data?
     let record: ResumeRecord
 

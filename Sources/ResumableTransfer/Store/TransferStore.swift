@@ -27,8 +27,8 @@ public struct TransferStore: Sendable {
 
     let directory: PrivateDirectory
 
-    /// Opens a directory, and creates it with mode 0700 if it is missing. This needs a few system calls and waits for
-    /// nothing else.
+    /// Opens a directory, and creates it with mode 0700 if it is missing. This makes a few system calls, and
+    /// does not wait for anything else.
     /// - Parameters:
     ///   - path: an absolute path. The directory must belong to the user and not be writable by others. Use it for
     ///     nothing else.
@@ -38,7 +38,7 @@ public struct TransferStore: Sendable {
         try self.init(directory: FilePath(path), client: client)
     }
 
-    /// The same, with a path whose bytes need not be UTF-8.
+    /// Opens a directory whose path need not be UTF-8.
     package init(directory path: FilePath, client: TransferClient) throws(TransferError) {
         do throws(StateError) {
             directory = try PrivateDirectory.create(path)
@@ -48,8 +48,8 @@ public struct TransferStore: Sendable {
         self.client = client
     }
 
-    /// Opens a directory, and creates it with mode 0700 if it is missing. This needs a few system calls and waits for
-    /// nothing else.
+    /// Opens a directory, and creates it with mode 0700 if it is missing. This makes a few system calls, and
+    /// does not wait for anything else.
     /// - Parameters:
     ///   - url: a file URL. The directory must belong to the user and not be writable by others. Use it for nothing
     ///     else.

@@ -13,14 +13,14 @@ package enum BlockingWork {
         }
     }
 
-    /// The same for work that can fail.
+    /// Runs `work`, which can fail, as ``run(_:)`` does.
     static func run<Success: Sendable, Failure: Error>(
         _ work: @escaping @Sendable () throws(Failure) -> Success
     ) async throws(Failure) -> Success {
         try await run { Result { () throws(Failure) in try work() } }.get()
     }
 
-    /// Runs `work` as ``run(_:)``, and does not wait for its end.
+    /// Runs `work` as ``run(_:)`` does, but does not wait for its end.
     package static func start(_ work: @escaping @Sendable () -> Void) { threads.run(work) }
 }
 

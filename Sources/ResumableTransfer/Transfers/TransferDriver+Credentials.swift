@@ -5,8 +5,8 @@ import ResumableUpload
 /// handler of the transfer.
 extension TransferDriver {
     /// Finds the source of other credentials after a response, before the state machine receives it. For a 401 to a
-    /// request with the caller's credentials this is the client's closure, if there is one; otherwise the handler is
-    /// asked.
+    /// request with the caller's credentials this is the client's closure, if there is one; otherwise the handler
+    /// decides.
     /// - Throws: `authorizationFailed`, if the handler ends the transfer.
     func credentialSource(
         after result: TransportResult, to sent: TransferRequest, _ request: ClientRequest, at uri: RequestURI
@@ -41,7 +41,7 @@ extension TransferDriver {
         }
         let outcome: CredentialRefresh.Outcome?
         if operation.isDeleting {
-            // A stop was requested before, so only this timeout ends the wait.
+            // The stop was requested before this wait, and does not end it. So the wait needs a timeout.
             let timeout = Task {
                 try await Task.sleep(for: .seconds(30))
                 wait.leave()

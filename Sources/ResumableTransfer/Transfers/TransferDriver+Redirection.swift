@@ -37,7 +37,7 @@ extension TransferDriver {
 }
 
 extension ResolvedLocation {
-    /// The same location, also if it is an http URI and the last one was https.
+    /// The same location, which may be followed even from https to http.
     fileprivate var allowed: ResolvedLocation {
         relation == .insecure ? ResolvedLocation(uri: uri, relation: .otherOrigin) : self
     }

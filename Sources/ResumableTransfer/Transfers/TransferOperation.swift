@@ -44,8 +44,7 @@ protocol TransferOperation: AnyObject {
     /// The number of failed attempts since the last progress.
     var attempts: Int { get }
 
-    /// The source of other credentials than those of the current request, to which the response is 401 or 407; `nil` if
-    /// there is none.
+    /// The source of other credentials after a 401 or 407 to the current request; `nil` if there is none.
     var credentialSource: CredentialRenewal.Source? { get set }
 
     /// Whether the operation follows a redirection with this status.

@@ -10,7 +10,7 @@ package struct CredentialRenewal: Sendable {
         case handler
     }
 
-    /// The source of other credentials than those of the current request; `nil` if there is none. It is set before the
+    /// The source of credentials other than those of the current request; `nil` if there is none. It is set before the
     /// response to the request is handled.
     package var source: Source?
     /// Whether the credentials were refreshed since the last progress or retry. If the server does not accept them

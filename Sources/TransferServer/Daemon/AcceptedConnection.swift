@@ -38,7 +38,7 @@ final class AcceptedConnection {
     /// The maximum number of bytes, and the time in milliseconds, of ``receiveShortContent(_:)``.
     private static let (shortContent, shortTime) = (256 << 10, 2)
 
-    /// Receives the rest of the content of the last request if that is short and arrives within a moment.
+    /// Receives the remaining content of the last request if it is short and arrives within a moment.
     /// - Parameter session: the GnuTLS session of the connection; nil without TLS.
     /// - Returns: whether all content has arrived.
     func receiveShortContent(_ session: UnsafeMutableRawPointer?) -> Bool {

@@ -41,7 +41,7 @@ final class OutgoingResponse {
     deinit { MHD_destroy_response(handle) }
 
     /// Up to this number of bytes, content of a file is read into memory: libmicrohttpd sends it together with the head,
-    /// which needs fewer calls of the kernel than sendfile(2).
+    /// which needs fewer system calls than sendfile(2).
     private static let maxCopied: Int64 = 16 << 10
 
     private static func make(

@@ -42,7 +42,7 @@ struct RequestConnection {
         return InterimChannel(send: { bytes, timeout in output.send(bytes, timeout: timeout) }, base: base)
     }
 
-    /// Waits a moment for the rest of a short content; returns whether all content has arrived.
+    /// Waits a moment for the remaining bytes of short content; returns whether all content has arrived.
     func receiveShortContent() -> Bool {
         accepted.receiveShortContent(entry.credentials == nil ? nil : Self.session(of: handle))
     }

@@ -69,8 +69,8 @@ struct RequestReader {
         return request
     }
 
-    /// Receives the rest of the content of the last request, if it has a declared length and is short. The next reads
-    /// return it.
+    /// Receives the remaining content of the last request, if it has a declared length and is short. The next reads
+    /// return this content.
     /// - Parameters:
     ///   - limit: the maximum number of missing bytes.
     ///   - awaitInput: waits for input; returns false if there is none in time.

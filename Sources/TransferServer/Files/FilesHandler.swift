@@ -118,7 +118,7 @@ public struct FilesHandler: TargetHandler, SynchronousHandler {
                 }))
     }
 
-    // These responses are parts of every publication, although few publications are refused.
+    // Every publication contains these responses, although few publications are refused: so they are created once.
     private static let preconditionFailed = Response(ProblemDetails.preconditionFailed)
     private static let noFreeName = Response(ProblemDetails(StoreError.noFreeName))
 

@@ -105,7 +105,7 @@ private struct RequestLine: Encodable {
         case interimOmitted = "interim_omitted"
     }
 
-    /// The line in the format `text`. It is written piece by piece, because every request has a line.
+    /// The line in the format `text`. Every request has a line, so it is built without intermediate strings.
     var text: String {
         var text = ""
         text.reserveCapacity(256)

@@ -31,8 +31,8 @@ final class RequestContext {
     /// The client, as a trusted proxy reports it. Before the head is accepted: the peer of the connection.
     var origin: RequestOrigin
     var interim = InterimChannel(send: nil, base: PublicBase())
-    /// Waits a moment for the rest of a short content, and returns whether all content has arrived. Can be called
-    /// while the request begins.
+    /// Waits a moment for the remaining bytes of short content, and returns whether all content has arrived. Can be
+    /// called while the request begins.
     var receiveShortContent = { false }
     /// Whether the connection is counted for the client that a proxy reported, instead of the proxy.
     var isForwarded = false

@@ -142,8 +142,8 @@ struct TargetEndpoint {
             dialect: responses.dialect, limits: limits, length: plan.length,
             digests: RepresentationDigests(fields: stored.fields).algorithms,
             expiresAt: limits.maxAge.map { service.store.time + $0 })
-        // An upload whose content is here ends at once, so its row is created only then. A client that expects 100 waits
-        // before it sends content.
+        // If all content has arrived, the upload ends immediately, so its row is created only at its end. A client that
+        // expects 100 has not sent content yet.
         let arrivesNow = isUpload && !request.fields.contains("Expect") && request.receiveShortContent()
         do {
             let lease =

@@ -103,7 +103,7 @@ package protocol Blob: Sendable {
 
 /// What can be made durable together with the bytes of a blob.
 package enum BlobDetail: Sendable {
-    /// The name among the bytes of unfinished uploads.
+    /// The name of the bytes in the directory of unfinished uploads.
     case name
     /// The modification time, and other attributes.
     case attributes

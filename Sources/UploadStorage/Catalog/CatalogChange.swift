@@ -71,7 +71,7 @@ package enum CatalogChange: Sendable {
 }
 
 extension CatalogRow {
-    /// Makes a change of this upload, as the catalog does. Changes of other kinds have no effect.
+    /// Applies a change to this row, as the catalog does. Changes of other kinds have no effect.
     mutating func apply(_ change: CatalogChange) {
         switch change {
         case .advance(let advance):

@@ -74,7 +74,7 @@ final class CommitQueue: Sendable {
         return try outcome.first.get()
     }
 
-    /// A thread whose change is committed commits more batches if a commit is quicker than waking another thread.
+    /// After its own change, a thread commits further batches if a commit is quicker than waking another thread.
     private static let (furtherBatches, quickTime) = (8, Int64(300_000))
 
     private var isNeeded: Bool { state.withLock { !$0.pending.isEmpty } }
@@ -93,7 +93,7 @@ final class CommitQueue: Sendable {
         return (outcomes[0], SystemClock.monotonicNanoseconds() - begun < Self.quickTime)
     }
 
-    /// Lets the thread of the oldest change that waits commit.
+    /// Makes the thread of the oldest waiting change the next one that commits.
     private func passOn() {
         let next = state.withLock { state -> Pending? in
             state.isBusy = !state.pending.isEmpty

@@ -8,7 +8,7 @@ import SystemCalls
 final class FileRecordCache: Sendable {
     private struct Generations {
         var recent: [String: FileRecord] = [:]
-        /// The records that were used before `recent` was last full.
+        /// The records that were in `recent` when it was last full.
         var older: [String: FileRecord] = [:]
     }
 

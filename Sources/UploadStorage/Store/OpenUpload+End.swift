@@ -54,8 +54,8 @@ extension OpenUpload {
                 try removeRecord()
             }
         } catch {
-            // A row that still exists repeats the publication, and may then withdraw it. The file of a plain upload
-            // without a row is published. It is only missing in the usage, and that is not reported as a failure.
+            // If the row still exists, the publication is repeated later, and may then be withdrawn. The file of a
+            // plain upload without a row is published: it is only missing in the usage, which is no failure.
             guard isTransient, file != nil, !machine.isRecorded else { throw error }
             isRecorded = false
         }
@@ -162,8 +162,8 @@ extension OpenUpload {
         context.failedPublications.remove(id)
     }
 
-    /// Ends an upload without a row whose publication failed, perhaps after the file got its name: without a row the
-    /// final response must not be sent. The file remains if it is unknown whether the row exists.
+    /// Ends an upload that has no row and whose publication failed. Withdraws the file if it was placed, because
+    /// without a row the final response must not be sent. The file remains if it is unknown whether the row exists.
     func withdrawUnrecorded(_ intent: PublicationIntent, _ row: CatalogRow) {
         do throws(StoreError) {
             if try context.catalog.row(id) == nil { try context.withdraw(intent, from: row.blob, of: id) }

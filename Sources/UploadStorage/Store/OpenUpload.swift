@@ -275,7 +275,9 @@ final class OpenUpload: Sendable {
     /// Synchronizes the bytes, commits the row, and then advances the durable offset.
     private func run(_ work: Work, duringCallOf failingLease: Int64?) throws(StoreError) {
         let advance = work.advance
-        if advance.hasNewBytes { try synchronize(work.blob, including: isTransient ? nil : .name, duringCallOf: failingLease) }
+        if advance.hasNewBytes {
+            try synchronize(work.blob, including: isTransient ? nil : .name, duringCallOf: failingLease)
+        }
         do throws(StoreError) {
             if !isTransient {
                 let change = CatalogChange.Advance(
@@ -361,7 +363,7 @@ final class OpenUpload: Sendable {
 
     private func noteRow(_ row: CatalogRow) {
         update { $0.machine.record(offset: row.offset) }
-        // A plain upload is counted as one without a row, because its row ends with its lease.
+        // The name of the bytes of a plain upload stays in `newBlobs`, because its row ends with its lease.
         if !isTransient { context.newBlobs.remove(row.blob) }
     }
 

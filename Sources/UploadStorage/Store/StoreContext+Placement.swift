@@ -63,11 +63,11 @@ extension StoreContext {
         }
     }
 
-    /// Gives bytes that are durable, and whose upload has no row, a name that no file has. The name is durable on
+    /// Publishes the durable bytes of an upload without a row under a name that no file has. The name is durable on
     /// return.
     ///
-    /// The removal of the old name need not be durable: no row refers to it, so the sweep removes it if it is back after
-    /// a power loss.
+    /// The removal of the old name need not be durable: no row refers to it, so the sweep removes it if it exists again
+    /// after a power loss.
     /// - Parameter oldName: the name of the bytes; it is free on return.
     /// - Returns: nil if the name belongs to a file or a directory.
     func placeNew(

@@ -71,7 +71,7 @@ final class StoreContext: Sendable {
     /// A number for one request in the queue of an upload.
     func nextTicket() -> Int { lastTicket.wrappingAdd(1, ordering: .relaxed).newValue }
 
-    /// A name for new bytes, which no other bytes have had. It is not secret, and says nothing about the upload.
+    /// A name for new bytes, which no other bytes have had. It is not secret, and reveals nothing about the upload.
     func nextBlobName() -> String {
         UploadID(high: blobNames, low: lastBlobName.wrappingAdd(1, ordering: .relaxed).newValue).text
     }
@@ -221,7 +221,7 @@ extension UploadStore {
 }
 
 extension StoreContext {
-    /// The number of bytes that received content leaves free, because the catalog on the same disk needs them.
+    /// The number of bytes that received content must leave free on the disk for the catalog.
     func floor(of space: FileSystemSpace) -> Int64 {
         min(configuration.effectiveMinFree(total: space.total) / 2, WritePace.catalogRoom)
     }

@@ -117,8 +117,8 @@ extension UploadLease {
         if isLonger { try upload.synchronize(blob, including: nil, duringCallOf: epoch) }
     }
 
-    /// Makes content durable that no acknowledgment has synchronized: that of an upload without a row, and that of an
-    /// empty upload, whose file recovery needs.
+    /// Synchronizes the content if no acknowledgment has done so. This is necessary for an upload without a row, and
+    /// for an empty upload, because recovery needs its file.
     private func synchronizeUnacknowledged(_ blob: any Blob) throws(StoreError) {
         let (received, durable) = upload.monitor.withLock { ($0.machine.received, $0.machine.durable) }
         if received > durable || received == 0 && !upload.isTransient {
@@ -185,8 +185,8 @@ extension UploadLease {
         return try refuse(publication, because: .noFreeName)
     }
 
-    /// Gives the bytes of an upload without a row a name that no file has, and stores the final response. Returns nil if
-    /// another program has just created a file with this name, so that it has to be evaluated again.
+    /// Publishes the bytes of an upload without a row under a name that no file has, and stores the final response.
+    /// Returns nil if another program has just created a file with this name, so that it has to be evaluated again.
     private func placeUnrecorded(
         _ intent: PublicationIntent, _ publication: Publication, _ blob: any Blob, _ row: CatalogRow
     ) throws(StoreError) -> Response? {

@@ -116,9 +116,8 @@ struct UploadMachine: Hashable, Sendable {
 
     /// A new upload.
     /// - Parameters:
-    ///   - isRecorded: whether it has a row, which is durable. If it has none, its first acknowledgment or its end
-    ///     creates the row.
-    ///   - needsRow: whether the upload can have a row at all; false for a plain upload.
+    ///   - isRecorded: whether it has a row, which is durable.
+    ///   - needsRow: whether its first acknowledgment or its end creates a missing row; false for a plain upload.
     mutating func begin(_ row: CatalogRow, reserved: Int64, isRecorded: Bool, needsRow: Bool = true) {
         (isLoaded, hasBytes, self.isRecorded) = (true, true, isRecorded)
         isRowCurrent = isRecorded || !needsRow

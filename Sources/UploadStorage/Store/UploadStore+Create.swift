@@ -77,7 +77,7 @@ extension UploadStore {
             if isRecorded {
                 _ = try? catalog.commit(.delete([CatalogChange.Removal(id: row.id, epoch: row.epoch)]))
             }
-            // The name stays announced until the upload is not counted any more.
+            // The caller removes the name from `newBlobs` when the upload is not counted any more.
             _ = try? area.remove(row.blob)
             throw error
         }

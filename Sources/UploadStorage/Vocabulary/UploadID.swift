@@ -1,7 +1,7 @@
 import Digests
 import SystemCalls
 
-/// The name of an upload: 128 random bits of the kernel. The name alone gives access to the upload.
+/// The name of an upload: 128 random bits from the kernel. The name alone gives access to the upload.
 public struct UploadID: Hashable, Sendable {
     private let high: UInt64
     private let low: UInt64

@@ -48,7 +48,7 @@ final class SignalWatch: Sendable {
 
     var isStopRequested: Bool { state.withLock { $0.isStopRequested } }
 
-    /// Makes the next signal that requests a stop end the process immediately if no transfer is running then. A new
+    /// From now on, a signal that requests a stop ends the process immediately if no transfer is running then. A new
     /// object handles signals in this manner, too.
     /// - Parameter status: the exit status in that case.
     func endImmediately(with status: ExitStatus = .tryAgain) {
@@ -58,10 +58,10 @@ final class SignalWatch: Sendable {
         }
     }
 
-    /// Runs a transfer. Calls `stop` for the first signal that requests an end, from now until `body` has returned; a
-    /// second SIGINT ends the process immediately. After that, until ``endImmediately(with:)``, a signal only sets
-    /// ``isStopRequested``, so that the command can save or remove the state of the transfer that has ended. Several
-    /// transfers can run at the same time.
+    /// Runs a transfer. Until `body` has returned, the first signal that requests a stop calls `stop`, and a second
+    /// SIGINT ends the process immediately. After `body` has returned, a signal only sets ``isStopRequested`` until
+    /// ``endImmediately(with:)`` is called, so that the command can save or remove the state of the transfer that has
+    /// ended. Several transfers can run at the same time.
     func stopping<Result>(by stop: @escaping @Sendable () -> Void, while body: () async -> Result) async -> Result {
         let (number, isLate) = state.withLock { state in
             state.transfers += 1

@@ -35,8 +35,8 @@ struct TransferJob: Sendable {
         self.chosenState = chosenState
     }
 
-    /// - Parameter finished: the lists in which a file that was sent is noted. If one of them is that of the command, it
-    ///   also has the first state of the upload.
+    /// - Parameter finished: the lists of files that were sent. If the command has a list, the first state of the
+    ///   upload is saved in it.
     func run(
         _ report: TransferReport, _ signals: SignalWatch, _ clients: CommandClients, _ finished: FinishedFiles
     ) async -> ExitStatus {

@@ -59,7 +59,7 @@ final class GroupProgress: Sendable {
         }
     }
 
-    /// Whether a line is due that is written at intervals. After `true` the caller writes it.
+    /// Whether the next of the lines at intervals is due. If it is, the caller writes it.
     /// - Parameter interval: in seconds.
     func isLineDue(now: Double, interval: Double) -> Bool {
         state.withLock { state in

@@ -42,7 +42,7 @@ final class TransferReport: Sendable {
     private let state = Monitor(State())
     private let output: CommandOutput
     private let errors: CommandOutput
-    /// The progress of all files of the command, to which that of this transfer belongs; `nil` if there is one file.
+    /// The progress of all files of the command, including that of this transfer; `nil` if there is only one file.
     private let group: GroupProgress?
 
     init(command: String, style: Style) {

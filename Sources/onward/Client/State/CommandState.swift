@@ -9,7 +9,7 @@ final class CommandState: Sendable {
     /// Whether the user chose the path of the file.
     var isChosen: Bool { reference.isAbsolute }
     private let file: StateFile
-    /// Has the list of a command with several files.
+    /// The lists of files that were sent, including the list of this command if it has several files.
     private let lists: FinishedFiles?
     /// Whether the state is in the list.
     private let isListed = Monitor(false)
@@ -98,8 +98,8 @@ final class CommandState: Sendable {
 
     /// Saves the state for a later run. If that fails, ``saveFailure`` is set, and the transfer continues.
     ///
-    /// A command with several files saves the first state of an upload in its list, because the files of many short
-    /// uploads would take longer than the uploads.
+    /// A command with several files saves the first state of an upload in its list, because writing state
+    /// files for many short uploads would take longer than the uploads.
     /// - Parameter sent: the position up to which an upload has sent bytes.
     func save(_ resumeData: ResumeData, options: SavedTransfer.Options, sent: Int64?) async {
         let saved = SavedTransfer(
@@ -112,7 +112,7 @@ final class CommandState: Sendable {
         if file.saveFailure == nil { await removeFromList() }
     }
 
-    /// Saves a state that is in no state file, unless there is one.
+    /// Writes a state file with this state, unless there is a state file.
     /// - Returns: whether there is a state file now.
     func restore(_ saved: SavedTransfer) -> Bool {
         if (try? file.load()) != nil { return true }
@@ -140,7 +140,7 @@ final class CommandState: Sendable {
         file.remove()
     }
 
-    /// Removes the state of a file that the lists have as sent. ``load()`` was called before.
+    /// Removes the state of a file that the lists contain as sent. Call ``load()`` before.
     func removeSent() {
         isListed.withLock { $0 = false }
         if file.savedPosition != nil { file.remove() }

@@ -74,7 +74,7 @@ final class FinishedFiles: Sendable {
         }
     }
 
-    /// Saves the state of an upload that has begun in the list of this command.
+    /// Saves, in the list of this command, the state of an upload that has begun.
     /// - Throws: `noSuchFile` if there is no such list; the error if the list cannot be written.
     func begin(_ saved: SavedTransfer) async throws(Errno) {
         try await append(.begun(saved), of: saved.identity, isOwn: true)

@@ -155,9 +155,8 @@ struct SentFilesList {
         return entry
     }
 
-    /// Appends the changes and waits until they are on stable storage. If they contain a file that was sent, the caller
-    /// then deletes the state of the upload: if only this deletion survived a power loss, and not the change, the file
-    /// would be sent again.
+    /// Appends the changes and waits until they are on stable storage. After that, the caller deletes the state of a
+    /// file that was sent: if the deletion survived a power loss, but the change did not, the file would be sent again.
     mutating func append(_ changes: [Change]) throws(Errno) {
         let lines = changes.flatMap(\.line)
         let size = try states.append(lines, to: fileName)
