@@ -142,10 +142,12 @@ package struct SocketOutput: Sendable {
         }
     }
 
-    /// Waits at most `milliseconds` for input, or for the end of the input; returns whether the socket has any.
-    package func awaitInput(milliseconds: Int) -> Bool {
+    /// Waits for input, or for the end of the input; returns whether the socket has any.
+    /// - Parameter deadline: monotonic nanoseconds.
+    package func awaitInput(until deadline: Int64) -> Bool {
         var entry = pollfd(descriptor: descriptor, events: POLLIN)
-        var time = timespec(tv_sec: milliseconds / 1000, tv_nsec: milliseconds % 1000 * 1_000_000)
+        let nanoseconds = Int(max(0, deadline - SystemClock.monotonicNanoseconds()))
+        var time = timespec(tv_sec: nanoseconds / 1_000_000_000, tv_nsec: nanoseconds % 1_000_000_000)
         // Not poll(2): the server replaces that function, and its version also reports input that was received before.
         return ppoll(&entry, 1, &time, nil) == 1
     }

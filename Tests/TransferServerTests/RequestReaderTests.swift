@@ -154,6 +154,7 @@ extension String {
         arguments: [
             (["hello"], 5, true), ([""], 5, false), (["he", "llo"], 5, true), (["he", "l", "lo"], 5, true),
             (["", "hello"], 4, false), (["h", "ello"], 4, true), (["h", "ell"], 5, false),
+            (["", "hello"], 5, false),
         ] as [([String], Int, Bool)])
     func arrival(_ parts: [String], _ limit: Int, _ isComplete: Bool) {
         final class Source: ByteSource {

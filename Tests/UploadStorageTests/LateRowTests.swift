@@ -57,7 +57,9 @@ import Testing
         #expect(try fixture.store.publishedFile(name("empty")).attributes.size == 0)
     }
 
-    @Test("an upload without a row that replaces a file is recorded with the decision", arguments: StoreKind.allCases, [0, 7])
+    @Test(
+        "an upload without a row that replaces a file is recorded with the decision", arguments: StoreKind.allCases,
+        [0, 7])
     func replacement(_ kind: StoreKind, _ length: Int) throws {
         let fixture = try StoreFixture(kind)
         _ = try create(fixture).0.publish(.testing(name("x")))
@@ -90,7 +92,8 @@ import Testing
     // MARK: Reported offsets
 
     @Test(
-        "OFF-10: an offset of an upload without a row is reported only after its row is durable", arguments: StoreKind.allCases)
+        "OFF-10: an offset of an upload without a row is reported only after its row is durable",
+        arguments: StoreKind.allCases)
     func takeOver(_ kind: StoreKind) throws {
         let fixture = try StoreFixture(kind)
         let (lease, id) = try create(fixture, "con")
@@ -237,7 +240,8 @@ import Testing
         return (reopened, try #require(lease.id))
     }
 
-    @Test("after a crash an upload without a row of which nothing was reported does not exist", arguments: [false, true])
+    @Test(
+        "after a crash an upload without a row of which nothing was reported does not exist", arguments: [false, true])
     func crash(_ isProcessing: Bool) throws {
         let (store, id) = try crash { _, lease in
             if isProcessing { try lease.beginProcessing(marksDurably: false) }
@@ -283,7 +287,8 @@ import Testing
     @Test("the sweep does not remove the bytes of an upload without a row in use, but removes it after it has expired")
     func sweep() throws {
         let fixture = try StoreFixture(.memory)
-        let lease = try fixture.store.create(.testing(length: 7, expiresAt: fixture.store.time + 10), recordsAtOnce: false)
+        let lease = try fixture.store.create(
+            .testing(length: 7, expiresAt: fixture.store.time + 10), recordsAtOnce: false)
         try lease.append("con")
         #expect(fixture.store.sweep() == SweepReport())
         #expect(try fixture.blobCount() == 1)
@@ -311,8 +316,7 @@ import Testing
     @Test(
         "a publication of an upload without a row that fails is withdrawn, and the upload does not exist any more",
         arguments: [
-            [.synchronize], [.rename], [.synchronizeNames], [.commit], [.synchronize, .commit],
-            [.synchronizeNames, .commit],
+            [.synchronize], [.synchronizeNames], [.commit], [.synchronize, .commit], [.synchronizeNames, .commit],
         ] as [[FaultPlan.Operation]])
     func failedPublication(_ operations: [FaultPlan.Operation]) throws {
         let fixture = try StoreFixture(.memory)
@@ -327,6 +331,44 @@ import Testing
         try expectNothing(fixture)
         try fixture.reopen()
         #expect(throws: StoreError.notFound) { try fixture.store.lease(id) }
+    }
+
+    @Test("an upload without a row whose file cannot get its name is kept, and can be published later")
+    func failedRename() throws {
+        let fixture = try StoreFixture(.memory)
+        let (lease, id) = try create(fixture)
+        fixture.plan.fail(.rename, with: .readOnlyFileSystem)
+        #expect(throws: StoreError.io(.readOnlyFileSystem, during: "rename")) { try lease.publish(.testing(name("x"))) }
+        #expect(lease.isCurrent)
+        lease.endProcessing()
+        #expect(try lease.acknowledge() == 7)
+        lease.release()
+        fixture.plan.fail(.rename, with: nil)
+        try fixture.reopen()
+        #expect(try fixture.store.lease(id).publish(.testing(name("x"))).status == 201)
+        try expectNothing(fixture, published: 7)
+    }
+
+    @Test("the row has a length that was set after the creation")
+    func laterLength() throws {
+        let fixture = try StoreFixture(.memory)
+        let lease = try fixture.store.create(.testing(), recordsAtOnce: false)
+        try lease.append(Self.content)
+        try lease.setLength(7)
+        _ = try lease.publish(.testing(name("x")))
+        try fixture.reopen()
+        let id = try #require(lease.id)
+        #expect(try fixture.store.record(id).length == 7)
+    }
+
+    @Test("OFF-10: the record of an upload without a row is reported only after the row is durable")
+    func recordOfOthers() throws {
+        let (store, id) = try crash { store, lease in
+            let id = try #require(lease.id)
+            #expect(try store.record(id).offset == 3)
+        }
+        #expect(try store.record(id).offset == 3)
+        store.close()
     }
 
     @Test("a commit that was made although it failed is found", arguments: [false, true])
@@ -422,6 +464,17 @@ import Testing
         } else {
             #expect(totals?.usage == ["alice": Usage(uploads: 1, reservedBytes: 7)])
         }
+    }
+
+    @Test("a clean stop records an upload whose lease is released when the stop revokes it")
+    func revocation() throws {
+        let fixture = try StoreFixture(.memory)
+        let (lease, id) = try create(fixture, "con")
+        let held = Monitor<UploadLease?>(lease)
+        lease.onRevocation { held.withLock { $0.take() }?.release() }
+        try fixture.reopen()
+        #expect(try fixture.store.lease(id).acknowledged == 3)
+        #expect(fixture.store.usage(of: "alice") == Usage(uploads: 1, reservedBytes: 7))
     }
 
     @Test("a client that got only the URL finds its upload after a clean stop", arguments: StoreKind.allCases)

@@ -35,14 +35,15 @@ final class AcceptedConnection {
     /// is no new request.
     func takeRequest() -> ReceivedRequest? { reader.takeRequest() }
 
-    /// The maximum number of bytes, and the time in milliseconds, of ``receiveShortContent(_:)``.
-    private static let (shortContent, shortTime) = (256 << 10, 2)
+    /// The maximum number of bytes, and the time in nanoseconds, of ``receiveShortContent(_:)``.
+    private static let (shortContent, shortTime) = (256 << 10, Int64(2_000_000))
 
     /// Receives the remaining content of the last request if it is short and arrives within a moment.
     /// - Parameter session: the GnuTLS session of the connection; nil without TLS.
     /// - Returns: whether all content has arrived.
     func receiveShortContent(_ session: UnsafeMutableRawPointer?) -> Bool {
-        let awaitInput = { [entry] in entry.output.awaitInput(milliseconds: Self.shortTime) }
+        let deadline = SystemClock.monotonicNanoseconds() + Self.shortTime
+        let awaitInput = { [entry] in entry.output.awaitInput(until: deadline) }
         if let session {
             return reader.receiveContent(atMost: Self.shortContent, from: SecureSource(session: session), awaitInput)
         }

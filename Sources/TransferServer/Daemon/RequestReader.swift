@@ -41,6 +41,8 @@ struct RequestReader {
     private static let (chunkPrefix, chunkSuffix, lastChunk) = (10, 2, Array("0\r\n\r\n".utf8))
 
     private var place = Place.head
+    /// The declared length of the content of the last request.
+    private var contentLength: Int64 = 0
     private var head = HeadReader()
     private var decoder = ChunkedDecoder()
     /// Bytes that were received together with the end of a head or of a message, and that follow this end.
@@ -70,7 +72,8 @@ struct RequestReader {
     }
 
     /// Receives the remaining content of the last request, if it has a declared length and is short. The next reads
-    /// return this content.
+    /// return this content. Waits only if a part of the content has arrived: other clients may wait for a response
+    /// before they send content.
     /// - Parameters:
     ///   - limit: the maximum number of missing bytes.
     ///   - awaitInput: waits for input; returns false if there is none in time.
@@ -80,6 +83,7 @@ struct RequestReader {
     ) -> Bool {
         guard case .content(let remaining) = place else { if case .head = place { return true } else { return false } }
         guard remaining <= limit, end == nil else { return false }
+        let declared = contentLength
         while pending.count - pendingStart < remaining {
             let missing = Int(remaining) - (pending.count - pendingStart)
             let arrival = withUnsafeTemporaryAllocation(byteCount: min(missing, Self.contentPiece), alignment: 1) {
@@ -90,7 +94,9 @@ struct RequestReader {
             }
             switch arrival {
             case .bytes: break
-            case .none: if !awaitInput() { return false }
+            case .none:
+                let hasPart = remaining < declared || pendingStart < pending.count
+                if !hasPart || !awaitInput() { return false }
             case .end(let code):
                 end = code
                 return false
@@ -155,7 +161,7 @@ struct RequestReader {
         head = HeadReader()
         switch request.evaluation {
         case .accepted(.none, _), .accepted(.length(0), _): place = .head
-        case .accepted(.length(let length), _): place = .content(length)
+        case .accepted(.length(let length), _): (place, contentLength) = (.content(length), length)
         case .accepted(.chunked, _): (place, decoder) = (.chunks, ChunkedDecoder())
         case .refused: discard()
         }

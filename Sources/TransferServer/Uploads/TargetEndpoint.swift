@@ -142,9 +142,12 @@ struct TargetEndpoint {
             dialect: responses.dialect, limits: limits, length: plan.length,
             digests: RepresentationDigests(fields: stored.fields).algorithms,
             expiresAt: limits.maxAge.map { service.store.time + $0 })
-        // If all content has arrived, the upload ends immediately, so its row is created only at its end. A client that
-        // expects 100 has not sent content yet.
-        let arrivesNow = isUpload && !request.fields.contains("Expect") && request.receiveShortContent()
+        // If all content has arrived, the upload of a file ends immediately, so its row is created only at its end. Other
+        // handlers may take long, and may keep the upload's idempotency key. A client that expects 100 has not sent
+        // content yet.
+        let arrivesNow =
+            isUpload && handler is any SynchronousHandler && !request.fields.contains("Expect")
+            && request.receiveShortContent()
         do {
             let lease =
                 isUpload

@@ -1,6 +1,6 @@
 /// The names in the in-memory implementation, and the changes that led to them. A change is durable once all
 /// directories that it affects are synchronized. If only the new directory of a move is synchronized, the new name is
-/// durable, and the old name may exist, too, as in a file system without a journal.
+/// durable, and the old name may exist, too. Times behave as with a journal.
 struct MemoryNamespace {
     enum Node: Hashable {
         case directory
@@ -13,12 +13,12 @@ struct MemoryNamespace {
         var renamed: [Node] = []
         var unsynchronized: Set<String>
 
-        /// Whether the new name of a move is durable.
-        var hasDurableNewName: Bool {
-            guard removed != nil, let new = added.first, !unsynchronized.contains(MemoryNamespace.lost) else {
-                return false
-            }
-            return !unsynchronized.contains(MemoryNamespace.parent(of: new.path))
+        /// Whether the new name of a move is durable. A later failure for the old directory does not change that.
+        private(set) var hasDurableNewName = false
+
+        mutating func noteDurableName() {
+            guard removed != nil, let new = added.first, !unsynchronized.contains(MemoryNamespace.lost) else { return }
+            if !unsynchronized.contains(MemoryNamespace.parent(of: new.path)) { hasDurableNewName = true }
         }
     }
 
@@ -69,7 +69,10 @@ struct MemoryNamespace {
     }
 
     mutating func synchronize(_ directory: String) {
-        for index in changes.indices { changes[index].unsynchronized.remove(directory) }
+        for index in changes.indices {
+            changes[index].unsynchronized.remove(directory)
+            changes[index].noteDurableName()
+        }
     }
 
     /// Fails as Linux does: unwritten changes are marked as clean, and no later call writes them.

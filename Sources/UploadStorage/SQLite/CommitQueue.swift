@@ -69,13 +69,18 @@ final class CommitQueue: Sendable {
         if !leads, let outcome = own.wait() { return try outcome.get() }
         // The leader's change is the oldest.
         let outcome = commitBatch(by: write)
-        if outcome.isQuick { for _ in 1...Self.furtherBatches where isNeeded { _ = commitBatch(by: write) } }
+        var (isQuick, count) = (outcome.isQuick, 1)
+        while isQuick, count < Self.maxBatches, isNeeded {
+            isQuick = commitBatch(by: write).isQuick
+            count += 1
+        }
         passOn()
         return try outcome.first.get()
     }
 
-    /// After its own change, a thread commits further batches if a commit is quicker than waking another thread.
-    private static let (furtherBatches, quickTime) = (8, Int64(300_000))
+    /// The maximum number of batches that one thread commits. After a batch that took longer than `quickTime`
+    /// nanoseconds, another thread continues: waking that thread takes little time then.
+    private static let (maxBatches, quickTime) = (8, Int64(300_000))
 
     private var isNeeded: Bool { state.withLock { !$0.pending.isEmpty } }
 

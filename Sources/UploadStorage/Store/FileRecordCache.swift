@@ -3,7 +3,8 @@ import SystemCalls
 /// Records of files that were downloaded recently, so that a download of one of them does not read the catalog.
 ///
 /// A record describes exactly one publication, because no two publications have the same time, and it does not change
-/// as long as the file is published. So a record that describes an opened file is valid, however old it is. A missing
+/// as long as the file is published. So a record that describes an opened file is valid, however old it is. In a file
+/// system that stores whole seconds, times can be the same, so each publication removes the record of its name. A missing
 /// record is not cached, because it can be written later.
 final class FileRecordCache: Sendable {
     private struct Generations {
@@ -30,6 +31,13 @@ final class FileRecordCache: Sendable {
         guard let record = try read(path), record.describes(found) else { return nil }
         if Self.size(of: record) <= Self.maxEntrySize { insert(record, path) }
         return record
+    }
+
+    func remove(_ path: String) {
+        generations.withLock { generations in
+            generations.recent[path] = nil
+            generations.older[path] = nil
+        }
     }
 
     private func known(_ path: String) -> FileRecord? {

@@ -60,6 +60,7 @@ extension OpenUpload {
             isRecorded = false
         }
         if isRecorded, let file { context.ledger.addPublished(file, replacing: removed) }
+        if let file { context.fileRecords.remove(file.name) }
         close(as: .complete(response), expiresAt: expiresAt, oldNameRemains: oldNameRemains)
     }
 

@@ -195,6 +195,8 @@ final class OpenUpload: Sendable {
     }
 
     func load(_ row: CatalogRow, blob: (any Blob)?, _ state: inout State) {
+        // A commit that seemed to have failed may have created the row.
+        context.newBlobs.remove(row.blob)
         state.row = row
         state.blob = blob
         state.publication = row.intent.map {
@@ -354,11 +356,28 @@ final class OpenUpload: Sendable {
     private func newRow(with change: CatalogChange) -> CatalogRow? {
         monitor.withLock { state in
             guard !state.machine.isRecorded, var row = state.row else { return nil }
+            row.length = state.machine.length
             // A publication is decided after all received bytes were synchronized.
             if case .recordIntent = change { row = row.advanced(to: state.machine.received) }
             row.apply(change)
             return row
         }
+    }
+
+    /// Creates the row of an upload that is recorded late, with all received bytes, unless a publication is about to
+    /// create it.
+    private func recordNow() throws(StoreError) {
+        if isTransient { return }
+        let work = monitor.waitForever { state -> Work?? in
+            state.machine.acknowledgment == .running ? nil : .some(Work(state.machine.beginRecording(), state))
+        }
+        if let work { try run(work, duringCallOf: nil) }
+    }
+
+    /// The upload as clients may see it: an offset is reported only after there is a row.
+    func reportableRecord() throws(StoreError) -> UploadRecord? {
+        if isUnrecorded { try recordNow() }
+        return record
     }
 
     private func noteRow(_ row: CatalogRow) {
@@ -371,13 +390,15 @@ final class OpenUpload: Sendable {
 
     /// Called when the upload is no longer in use.
     func endUse() {
-        if hasRow { releaseSurplus() } else { forget() }
+        if hasRow && !isTransient { releaseSurplus() } else { forget() }
     }
 
-    /// Ends an upload that has no row, and removes its bytes. From now on it does not exist for any request.
+    /// Ends a plain upload, or an upload that has no row, and removes its bytes. From now on it does not exist for any
+    /// request.
     func forget() {
         let forgotten = update { state -> (row: CatalogRow, removal: CatalogChange.Removal?, reserved: Int64)? in
-            guard let row = state.row, state.machine.isLoaded, state.machine.isUnfinished, !state.machine.isRecorded
+            guard let row = state.row, state.machine.isLoaded, state.machine.isUnfinished,
+                isTransient || !state.machine.isRecorded
             else { return nil }
             let removal = CatalogChange.Removal(id: id, epoch: state.machine.epoch)
             (state.row, state.blob, state.revocation) = (nil, nil, nil)
@@ -410,11 +431,7 @@ final class OpenUpload: Sendable {
         }
         let (_, revocation) = update { state in state.revoking { $0.revoke() } }
         revocation?()
-        if isTransient { return }
-        let work = monitor.waitForever { state -> Work?? in
-            state.machine.acknowledgment == .running ? nil : .some(Work(state.machine.beginRecording(), state))
-        }
         // If this fails, the upload ends without a row, as after a crash.
-        if let work { _ = try? run(work, duringCallOf: nil) }
+        _ = try? recordNow()
     }
 }

@@ -63,29 +63,32 @@ extension StoreContext {
         }
     }
 
-    /// Publishes the durable bytes of an upload without a row under a name that no file has. The name is durable on
-    /// return.
+    /// Gives the durable bytes of an upload without a row a name that no file has. The name is not durable on return.
     ///
     /// The removal of the old name need not be durable: no row refers to it, so the sweep removes it if it exists again
     /// after a power loss.
     /// - Parameter oldName: the name of the bytes; it is free on return.
-    /// - Returns: nil if the name belongs to a file or a directory.
-    func placeNew(
-        _ blob: any Blob, named oldName: String, as name: PublishedName
-    ) throws(StoreError) -> PublishedFile.Attributes? {
+    /// - Returns: the epoch for ``synchronizeName(_:of:since:)``; nil if the name belongs to a file or a directory.
+    func name(_ oldName: String, as name: PublishedName) throws(StoreError) -> SynchronizationEpoch? {
         do throws(StoreError) {
             try area.makeDirectories(for: name, durably: shouldSynchronize)
-            let epoch = try area.publish(oldName, as: name, replacing: false)
-            if shouldSynchronize {
-                try observing(.publication) { () throws(StoreError) in try area.synchronizeName(name, since: epoch) }
-            }
-            return try translating("read attributes") { () throws(Errno) in try blob.attributes() }
+            return try area.publish(oldName, as: name, replacing: false)
         } catch {
             switch error {
             case .preconditionFailed, .targetIsDirectory, .targetIsSpecial, .parentIsFile: return nil
             default: throw error
             }
         }
+    }
+
+    /// Returns the attributes of a file after the name that it got from ``name(_:as:)`` is durable.
+    func synchronizeName(
+        _ name: PublishedName, of blob: any Blob, since epoch: SynchronizationEpoch
+    ) throws(StoreError) -> PublishedFile.Attributes {
+        if shouldSynchronize {
+            try observing(.publication) { () throws(StoreError) in try area.synchronizeName(name, since: epoch) }
+        }
+        return try translating("read attributes") { () throws(Errno) in try blob.attributes() }
     }
 
     /// Makes a publication durable.

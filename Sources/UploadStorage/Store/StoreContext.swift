@@ -13,6 +13,7 @@ final class StoreContext: Sendable {
     let pathLocks = PathLocks()
     let failedPublications = FailedPublications()
     let newBlobs = NewBlobs()
+    let fileRecords = FileRecordCache()
     let acknowledging: WorkQueue
     let digesting: WorkQueue
     let writeBack: WorkQueue

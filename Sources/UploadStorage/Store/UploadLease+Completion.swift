@@ -17,7 +17,7 @@ extension UploadLease {
         try enter(.processing)
         do throws(StoreError) {
             // A target that can run again needs no row: after a crash, the client uploads the short content again.
-            if marksDurably || !upload.isUnrecorded { _ = try acknowledge() }
+            if marksDurably || upload.hasRow { _ = try acknowledge() }
             guard marksDurably, !upload.isTransient else { return }
             try context.catalog.commit(.markProcessing(upload.id, epoch: epoch))
         } catch {
@@ -91,7 +91,7 @@ extension UploadLease {
         if !isProcessing { try beginProcessing(marksDurably: false) }
         try awaitMachine { (machine) throws(StoreError) in try machine.beginPublishing(as: epoch) }
         defer { upload.update { $0.machine.endPublishing() } }
-        if !upload.isUnrecorded { _ = try acknowledge() }
+        if upload.hasRow { _ = try acknowledge() }
         try truncateToReceived()
         do throws(StoreError) {
             return try publishUnderSomeName(publication)
@@ -190,16 +190,25 @@ extension UploadLease {
     private func placeUnrecorded(
         _ intent: PublicationIntent, _ publication: Publication, _ blob: any Blob, _ row: CatalogRow
     ) throws(StoreError) -> Response? {
+        try translating("set the time of a publication") { () throws(Errno) in
+            try blob.setModified(context.nextModification())
+        }
+        // After that, only the name of the file has to be synchronized.
+        try upload.synchronize(blob, including: .attributes, duringCallOf: epoch)
+        let named: SynchronizationEpoch?
         do throws(StoreError) {
-            try translating("set the time of a publication") { () throws(Errno) in
-                try blob.setModified(context.nextModification())
-            }
-            // After that, only the name of the file has to be synchronized.
-            try upload.synchronize(blob, including: .attributes, duringCallOf: epoch)
-            guard let attributes = try context.placeNew(blob, named: row.blob, as: intent.name) else { return nil }
+            named = try context.name(row.blob, as: intent.name)
+        } catch {
+            // This check has a message that describes the cause.
+            try context.area.requirePublishable(intent.name)
+            throw error
+        }
+        guard let named else { return nil }
+        do throws(StoreError) {
+            let attributes = try context.synchronizeName(intent.name, of: blob, since: named)
             return try finish(intent, publication, row, attributes, oldNameRemains: false)
         } catch {
-            // The file may have its name already. Without a row nothing else would withdraw it.
+            // The file has its name. Without a row nothing else would withdraw it.
             upload.withdrawUnrecorded(intent, row)
             throw error
         }

@@ -75,13 +75,17 @@ final class UploadRegistry: Sendable {
         state.withLock { state in state.entries[id].flatMap { $0.upload.isTransient ? nil : $0.upload } }
     }
 
-    /// Rejects all later uses and creations. Returns the uploads in use.
-    func close() -> [OpenUpload] {
+    /// Rejects all later uses and creations. Returns one more use of each upload in use, so that the upload does not
+    /// end while the store closes.
+    func close() -> [UploadUse] {
         defer { state.notifyAll() }
         context.newBlobs.close()
         return state.withLock { state in
             state.isClosed = true
-            return state.entries.values.map(\.upload)
+            return state.entries.keys.compactMap { id in
+                state.entries[id]?.users += 1
+                return state.entries[id].map { UploadUse(of: $0.upload, in: self) }
+            }
         }
     }
 

@@ -5,8 +5,9 @@ extension UploadStore {
     /// Creates an upload.
     ///
     /// - Parameter recordsAtOnce: whether the row is durable on return. If not, the row is created by the first
-    ///   acknowledgment, the end of the lease, or the end of the upload, whichever comes first. Before that, a crash
-    ///   removes the upload. So pass false only if all content has arrived, and the end follows immediately.
+    ///   acknowledgment, the end of the lease, or the end of the upload, whichever comes first. Before that, a crash, a
+    ///   failed publication or a row that cannot be written removes the upload. So pass false only if all content has
+    ///   arrived, and the end follows immediately.
     package func create(_ new: NewUpload, recordsAtOnce: Bool = true) throws(StoreError) -> UploadLease {
         try begin(new, isTransient: false, isRecorded: recordsAtOnce)
     }

@@ -6,7 +6,7 @@ extension UploadStore {
     /// `parentIsFile` if a part of the path before the last segment is a file.
     public func publishedFile(_ name: PublishedName) throws(StoreError) -> PublishedFile {
         let found = try area.openPublished(name)
-        let record = try fileRecords.record(of: found, named: name.path) { (path) throws(StoreError) in
+        let record = try context.fileRecords.record(of: found, named: name.path) { (path) throws(StoreError) in
             try catalog.file(path)
         }
         guard let record, !record.fields.isEmpty else { return found.file }

@@ -19,7 +19,6 @@ public final class UploadStore: Sendable {
     private static let countPauses: [Int64] = [100_000_000, 1_000_000_000, 5_000_000_000, 20_000_000_000]
     private let verification = Monitor<WorkerThread?>(nil)
     let healthProbe = Monitor(HealthProbe())
-    let fileRecords = FileRecordCache()
 
     /// Creates a store that uses a catalog and a blob area. Decided publications are completed, and uploads whose
     /// processing was interrupted get ``StoreConfiguration/interruptedResponse``. The time and the memory for this work
@@ -98,7 +97,7 @@ public final class UploadStore: Sendable {
 
     /// Returns the state of an upload with its durable offset. Its lease does not end.
     package func record(_ id: UploadID) throws(StoreError) -> UploadRecord {
-        if let upload = registry.current(id), let record = upload.record {
+        if let upload = registry.current(id), let record = try upload.reportableRecord() {
             // Its row may have been removed already.
             if let expiryTime, record.isNoLongerKept(at: expiryTime) { throw .notFound }
             return record
@@ -114,17 +113,18 @@ public final class UploadStore: Sendable {
     /// leases first.
     public func close() {
         let deadline = SystemClock.deadline(in: configuration.processingWait)
-        let uploads = registry.close()
+        let uses = registry.close()
         // Requests may be waiting for the count.
         catalog.stopCounting()
-        for upload in uploads { upload.supersede(until: deadline) }
+        for use in uses { use.upload.supersede(until: deadline) }
         context.close()
         healthCheck.close()
         // This waits until a running sweep has ended.
-        let totals = inspection.withLock { _ in self.totals(with: uploads) }
+        let totals = inspection.withLock { _ in self.totals(with: uses.map(\.upload)) }
         saveMark(at: configuration.clock())
         catalog.close(saving: totals)
         verification.withLock { $0 }?.join()
+        withExtendedLifetime(uses) {}
         area.close()
     }
 
