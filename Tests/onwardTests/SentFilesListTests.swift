@@ -185,6 +185,23 @@ struct SentFilesListTests {
         }
     }
 
+    @Test("A record that another process was writing when the list was read is read when it is complete")
+    func incomplete() throws {
+        let place = try TemporaryDirectory()
+        let members = members(2)
+        var list = try SentFilesList(of: members, in: try place.directory())
+        let before = try place.bytes(list.fileName)
+        try list.append(entry(members[0]))
+        let after = try place.bytes(list.fileName)
+        for end in before.count..<after.count {
+            try place.directory().replace(list.fileName, with: Data(after[..<end]))
+            var reader = list.refreshedCopy(in: place)
+            try place.directory().append(Array(after[end...]), to: list.fileName)
+            let isThere = reader.refresh()
+            #expect(isThere && reader.sent == [members[0].path], "\(end)")
+        }
+    }
+
     @Test("Reading damaged lists never traps")
     func damaged() throws {
         let place = try TemporaryDirectory()

@@ -2,7 +2,8 @@ import ResumableTransfer
 import SystemCalls
 
 /// The lists of the files that commands with several files have sent. A list exists until all of its files were sent,
-/// by any commands, or until one of them is canceled. Changes that wait at the same time share one synchronization.
+/// by any commands, or until one of them is canceled and no other one needs the list. Changes that wait at the same time
+/// share one synchronization.
 final class FinishedFiles: Sendable {
     private struct State {
         /// All lists that were found, by their names; `nil` for a list that cannot be used.
@@ -150,8 +151,9 @@ final class FinishedFiles: Sendable {
         }
     }
 
-    /// Removes the list of this command if all its files are sent, or if the list is useless, because no file was sent
-    /// and no transfer can be resumed.
+    /// Removes the list of this command if all its files are sent, or if the list is useless: no file was sent, no
+    /// transfer can be resumed, and no other process uses the list. If the same command is already running, both have
+    /// the same list.
     func end(isDone: Bool) {
         state.withLock { state in
             guard let name = state.own, var list = state.lists[name] ?? nil, list.refresh() else { return }
@@ -159,17 +161,44 @@ final class FinishedFiles: Sendable {
             if isDone { return list.remove() }
             guard list.isEmpty, let states = PrivateDirectory.existingStates() else { return }
             let names = Set(states.names().map { FilePath($0) })
-            if !list.transfers.contains(where: { names.contains(FilePath($0.name) + StateFile.suffix) }) {
-                list.remove()
+            let hasState = list.transfers.contains { names.contains(FilePath($0.name) + StateFile.suffix) }
+            if !hasState, !Self.isNeeded(list, states, names) { list.remove() }
+        }
+    }
+
+    /// Removes the lists with a transfer that was canceled. A list that is still needed for other transfers is kept,
+    /// without the state of this transfer.
+    func cancel(_ transfer: TransferIdentity) {
+        state.withLock { state in
+            refresh(&state)
+            guard let states = PrivateDirectory.existingStates() else { return }
+            let names = Set(states.names().map { FilePath($0) })
+            for (name, list) in state.lists {
+                guard var list, list.has(transfer), list.refresh() else { continue }
+                if list.begun[transfer.path] != nil, let change = try? SentFilesList.Change.ended(transfer.path) {
+                    try? list.append([change])
+                }
+                state.lists[name] = list
+                if !Self.isNeeded(list, states, names, besides: transfer) { list.remove() }
             }
         }
     }
 
-    /// Removes the lists with a transfer that was canceled.
-    func cancel(_ transfer: TransferIdentity) {
-        state.withLock { state in
-            refresh(&state)
-            for case let list? in state.lists.values where list.has(transfer) { list.remove() }
+    /// Whether a list has the state of an upload, or another process runs one of its transfers.
+    /// - Parameters:
+    ///   - names: the names of all files in `states`.
+    ///   - canceled: a transfer that does not count.
+    private static func isNeeded(
+        _ list: SentFilesList, _ states: PrivateDirectory, _ names: Set<FilePath>,
+        besides canceled: TransferIdentity? = nil
+    ) -> Bool {
+        list.transfers.contains { transfer in
+            if transfer == canceled { return false }
+            if list.begun[transfer.path] != nil { return true }
+            let lock = FilePath(transfer.name) + StateFile.lockSuffix
+            guard names.contains(lock) else { return false }
+            let holder = StateLock.holder(of: lock, in: states)
+            return holder.isHeld && holder.process != ProcessControl.identifier
         }
     }
 }

@@ -4,8 +4,9 @@ import ResumableTransfer
 import SystemCalls
 
 /// The list of the files that a command with several files has sent, so that the same command does not send them again.
-/// The list also has the state of each upload that is so short that it needs no state file: the state is in the list
-/// before content is sent. The list is a file to which records are appended.
+/// The list also has the state of each upload that is so short that it needs no state file. If the server announces the
+/// upload resource before the content is sent, the state is in the list by then. The list is a file to which records are
+/// appended.
 ///
 /// The entire list is read once. After that, ``refresh()`` reads only what was appended since the last read.
 struct SentFilesList {
@@ -85,7 +86,8 @@ struct SentFilesList {
             for entry in old.entries { entries[entry.path] = entry }
             guard (try? rewrite(old.members, old.entries)) != nil else { return nil }
         } else {
-            position = Int64(data.count)
+            // A line that another process is writing is read again when it is complete.
+            position = Int64(data.lastIndex(of: 0x0A).map { $0 + 1 } ?? 0)
             apply(data)
             guard !transfers.isEmpty else { return nil }
         }

@@ -1,0 +1,94 @@
+import Foundation
+import Glibc
+import HTTPSemantics
+import SystemCalls
+import TestSupport
+import Testing
+
+@Suite("Command: files that are sent at the same time", .blocking)
+struct SimultaneousUploadsTests {
+    /// The names of the lists of the completed files of a command.
+    private func lists(_ home: CommandHome) throws -> [String] {
+        try FileManager.default.contentsOfDirectory(atPath: home.states).filter { $0.hasSuffix(".done") }
+    }
+
+    /// A server that announces an upload resource for each file, and then calls `script`.
+    /// - Parameter script: gets the number of the upload, from 1 on.
+    private func resumable(_ script: @escaping @Sendable (Int, Reply) throws -> Void) throws -> ScriptedServer {
+        let count = Monitor(0)
+        return try ScriptedServer { request, reply in
+            if request.method != "POST" { return try reply.respond(204) }
+            let number = count.withLock { count in
+                count += 1
+                return count
+            }
+            try reply.interim(104, Fields([ScriptedUpload.version, ("Location", "/u/\(number)")]))
+            try reply.discardBody()
+            try script(number, reply)
+        }
+    }
+
+    /// Waits until the content of this number of requests has arrived.
+    private func awaitContent(_ server: ScriptedServer, _ count: Int) {
+        let isThere: Bool? = pollUntil(within: .seconds(60)) {
+            server.requests.filter(\.hasReadContent).count == count ? true : nil
+        }
+        #expect(isThere == true)
+    }
+
+    @Test("A second run of the same command does not remove the list of the running one")
+    func secondRun() throws {
+        let server = try resumable { _, reply in reply.stall() }
+        let home = try CommandHome()
+        let files = try ["a", "b"].map { try home.file([1], $0) }
+        let command = ["put"] + files + [server.url + "/files/"]
+        let run = try home.start(command)
+        awaitContent(server, 1)
+        let second = try home.run(command)
+        try second.expect(75)
+        #expect(try lists(home).count == 1)
+        run.process.kill(SIGKILL)
+        _ = try run.process.awaitEnding()
+        let status = try home.run("status", "--json")
+        #expect(try status.objects().compactMap { $0.text("file") } == [files[0]])
+    }
+
+    @Test("A second run does not remove the list of a running command whose first upload has no upload resource yet")
+    func secondRunBeforeCreation() throws {
+        let server = try ScriptedServer { _, reply in reply.stall() }
+        let home = try CommandHome()
+        let files = try ["a", "b"].map { try home.file([1], $0) }
+        let command = ["put"] + files + [server.url + "/files/"]
+        let run = try home.start(command)
+        #expect(server.awaitRequests(1))
+        try home.run(command).expect(75)
+        #expect(try lists(home).count == 1)
+        run.process.kill(SIGKILL)
+        _ = try run.process.awaitEnding()
+    }
+
+    @Test("Canceling one upload does not remove the list of a running command")
+    func cancelled() throws {
+        let server = try ScriptedServer { request, reply in
+            if request.method != "POST" { return try reply.respond(204) }
+            let isSecond = request.fields["Content-Disposition"]?.contains("b.bin") == true
+            let location = isSecond ? "/u/b" : "/u/a"
+            try reply.interim(104, Fields([ScriptedUpload.version, ("Location", location), ("Upload-Complete", "?0")]))
+            if isSecond { return reply.reset() }
+            try reply.discardBody()
+            reply.stall()
+        }
+        let home = try CommandHome()
+        let (first, second) = (try home.file([1], "a.bin"), try home.file([2], "b.bin"))
+        try home.run("put", "--retries", "0", second, server.url + "/files/").expect(75)
+        let name = String(try #require(home.stateNames.first).dropLast(".state".count))
+        let run = try home.start("put", first, second, server.url + "/files/")
+        awaitContent(server, 1)
+        try home.run("cancel", name).expect(0)
+        #expect(try lists(home).count == 1)
+        run.process.kill(SIGKILL)
+        _ = try run.process.awaitEnding()
+        let status = try home.run("status", "--json")
+        #expect(try status.objects().compactMap { $0.text("file") } == [first])
+    }
+}
