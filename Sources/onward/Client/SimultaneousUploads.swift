@@ -6,7 +6,8 @@ import SystemCalls
 ///
 /// Only one file is sent at a time while it is unknown whether the server can resume uploads: if the command is killed,
 /// all files that are being sent are sent again to a server that cannot resume them. One file is also sent at a time if
-/// `--limit-rate` limits the rate of each transfer, or if `--verbose` shows the messages in their order.
+/// `--limit-rate` limits the rate of each transfer, if `--verbose` shows the messages in their order, or after the
+/// server has refused an upload because it accepts no more of them at the same time.
 struct SimultaneousUploads {
     /// The maximum number of uploads that run at the same time.
     private static let maxCount = 16
@@ -72,7 +73,7 @@ struct SimultaneousUploads {
 
     private func hasRoom(for size: Int64, _ job: TransferJob) -> Bool {
         guard settings.rateLimit == nil, !settings.isVerbose, running < Self.maxCount,
-            runningSize + size <= Self.maxSize
+            runningSize + size <= Self.maxSize, !progress.isServerFull
         else { return false }
         return clients.announcesUploads(to: job.request.uri, settings)
     }

@@ -1,3 +1,4 @@
+import HTTPSemantics
 import ResumableTransfer
 import SystemCalls
 
@@ -58,6 +59,12 @@ struct TransferRun: Sendable {
     private func listen(to transfer: any Transfer) async -> TransferError? {
         var failedLookups = 0
         for await event in transfer.events() {
+            // Without resume data, there is no upload yet: its creation was refused.
+            if case .interrupted(let error, _) = event, transfer.resumeData == nil,
+                error.status == .tooManyRequests || error.status == .serviceUnavailable
+            {
+                report.noteFullServer()
+            }
             if case .interrupted(let error, _) = event, error.code == .hostNotFound, !isRetryCountChosen,
                 transfer.resumeData == nil
             {

@@ -1,3 +1,4 @@
+import ConformanceKit
 import Foundation
 import Glibc
 import HTTPSemantics
@@ -26,6 +27,10 @@ struct SimultaneousUploadsTests {
             try reply.discardBody()
             try script(number, reply)
         }
+    }
+
+    private func created(_ number: Int, _ reply: Reply) throws {
+        try reply.respond(201, ["Upload-Complete": "?1", "Location": "/files/\(number)"])
     }
 
     /// Waits until the content of this number of requests has arrived.
@@ -90,5 +95,42 @@ struct SimultaneousUploadsTests {
         _ = try run.process.awaitEnding()
         let status = try home.run("status", "--json")
         #expect(try status.objects().compactMap { $0.text("file") } == [first])
+    }
+
+    @Test(
+        "After the server has refused a new upload because it has too many, one file is sent at a time",
+        arguments: [429, 503])
+    func tooMany(status: Int) throws {
+        // The number of creations, and whether the uploads that the server has accepted may end.
+        let state = Monitor((creations: 0, isOpen: false))
+        let names = Monitor<[String]>([])
+        let server = try ScriptedServer { request, reply in
+            if request.method != "POST" { return try reply.respond(204) }
+            names.withLock { $0.append(request.fields["Content-Disposition"] ?? "") }
+            let (number, isOpen) = state.withLock { state in
+                state.creations += 1
+                return (state.creations, state.isOpen)
+            }
+            if number == 17 {
+                return try reply.respond(status, ["Retry-After": "1"])
+            }
+            try reply.interim(104, Fields([ScriptedUpload.version, ("Location", "/u/\(number)")]))
+            try reply.discardBody()
+            if number > 1, !isOpen {
+                _ = state.wait(until: Deadline(in: .seconds(60)).nanoseconds) { $0.isOpen ? () : nil }
+            }
+            try created(number, reply)
+        }
+        let home = try CommandHome()
+        let files = try (0..<24).map { try home.file([1], "f\($0)") }
+        let run = try home.start(["put", "--json"] + files + [server.url + "/files/"])
+        _ = try run.awaitEvent("interrupted")
+        state.withLock { $0.isOpen = true }
+        state.notifyAll()
+        try run.expect(0)
+        // The next request after the refusal is the repeated one, and no new file takes its place.
+        let all = names.withLock { $0 }
+        #expect(all.count == 25 && all[17] == all[16], "\(all)")
+        #expect(Set(all).count == 24)
     }
 }

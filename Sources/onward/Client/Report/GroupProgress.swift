@@ -12,6 +12,7 @@ final class GroupProgress: Sendable {
         /// The time at which the last line was written, in seconds.
         var lastLine: Double
         var isStopNoted = false
+        var isServerFull = false
     }
 
     private let count: Int
@@ -68,6 +69,11 @@ final class GroupProgress: Sendable {
             return true
         }
     }
+
+    /// Whether the server has refused a new upload with 429 or 503, because it accepts no more at the same time.
+    var isServerFull: Bool { state.withLock { $0.isServerFull } }
+
+    func noteFullServer() { state.withLock { $0.isServerFull = true } }
 
     /// Returns true for the first call only.
     func noteStop() -> Bool {

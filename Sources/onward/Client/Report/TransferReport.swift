@@ -204,6 +204,9 @@ final class TransferReport: Sendable {
     /// Writes a warning in every style.
     func warn(_ text: String) { write("onward \(command): \(text)") }
 
+    /// Notes that the server has refused a new upload because it accepts no more at the same time.
+    func noteFullServer() { group?.noteFullServer() }
+
     func head(_ record: TransferRecord) { write(HeadLines.of(record).joined(separator: "\n")) }
 
     /// Whether the progress is shown to a person, also while no bytes move.
