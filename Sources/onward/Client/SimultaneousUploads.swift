@@ -59,6 +59,9 @@ struct SimultaneousUploads {
                     result = .worse(result, .tryAgain)
                     break
                 }
+                // A signal must not end the process while another transfer is running, or is saving that its file was
+                // sent.
+                if running == 0 { signals.endImmediately() }
                 running += 1
                 runningSize += size
                 let report = TransferReport(report, in: progress)

@@ -40,7 +40,6 @@ struct TransferJob: Sendable {
     func run(
         _ report: TransferReport, _ signals: SignalWatch, _ clients: CommandClients, _ finished: FinishedFiles
     ) async -> ExitStatus {
-        signals.endImmediately()
         report.begin(identity, kept: 0, total: nil, reference: chosenState ?? FilePath(identity.name))
         do throws(CommandFailure) {
             let state = try CommandState.claim(identity, chosen: chosenState, lists: finished)

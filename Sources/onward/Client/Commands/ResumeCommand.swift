@@ -85,6 +85,7 @@ enum ResumeCommand {
         report.note("Resuming \(CommandState.subject(of: saved.identity))")
         let job = TransferJob(saved, chosenState: reference.chosen, settings)
         let finished = FinishedFiles()
+        signals.endImmediately()
         let status = await job.run(report, signals, clients, finished)
         if status == .done, job.identity.kind == .put { finished.removeCompleteLists([job.identity]) }
         return status
