@@ -55,8 +55,8 @@ struct SimultaneousUploads {
                 if isStopped { break }
                 // A signal that arrives between two files stops no transfer, so it is checked here.
                 if signals.isStopRequested, job.identity != jobs[0].upload.identity {
-                    report.note("Stopped. Run the same command again to send the remaining files.")
                     result = .worse(result, .tryAgain)
+                    isStopped = true
                     break
                 }
                 // A signal must not end the process while another transfer is running, or is saving that its file was
@@ -70,6 +70,10 @@ struct SimultaneousUploads {
                 }
             }
             while let ended = await group.next() { note(ended) }
+        }
+        // The reports of the paused files do not repeat this advice.
+        if isStopped, signals.isStopRequested {
+            report.note("Stopped. Run the same command again to send the remaining files.")
         }
         return result
     }

@@ -147,7 +147,7 @@ struct TransferJob: Sendable {
         } catch {
             isNoted = false
             run.report.warn(
-                "\(identity.fileName) was sent, but this cannot be recorded: \(error.text)")
+                "\(CommandState.subject(of: identity)) is complete, but this cannot be recorded: \(error.text)")
         }
         // This report precedes the removal of the state: if the process is killed in between, the next process receives
         // the server's response again and sends nothing twice.

@@ -1,5 +1,6 @@
 import FoundationEssentials
 import Glibc
+import HTTPSemantics
 import SystemCalls
 import TestSupport
 import Testing
@@ -47,5 +48,39 @@ struct FullStateDiskTests {
             #expect(try again.objects().contains { $0.name == "resumed" }, "\(again.output)")
             expectSame(server.published("a.bin") ?? [], bytes)
         }
+    }
+
+    @Test("if a put of several files cannot save a state file, the state in its list is kept")
+    func listedState() throws {
+        let server = try ScriptedServer { request, reply in
+            guard request.method == "POST" else { return try reply.respond(404) }
+            try reply.interim(104, Fields([ScriptedUpload.version, ("Location", "/u/1"), ("Upload-Complete", "?0")]))
+            try reply.discardBody()
+            reply.stall()
+        }
+        let home = try CommandHome()
+        let files = try ["a", "b"].map { try home.file([1, 2, 3], $0) }
+        let states = home.path + "/small"
+        #expect(mkdir(states, 0o700) == 0)
+        guard mount("tmpfs", states, "tmpfs", 0, "size=256k,mode=700") == 0 else { throw Errno.current }
+        defer { umount2(states, Int32(MNT_DETACH)) }
+        let environment = ["XDG_STATE_HOME": states]
+        let run = try home.start(["put"] + files + [server.url + "/files/"], environment: environment)
+        // The state is in the list before the content is sent.
+        let isSent: Bool? = pollUntil(within: .seconds(60)) {
+            server.requests.first?.hasReadContent == true ? true : nil
+        }
+        #expect(isSent == true)
+        let handle = try #require(fopen(states + "/ballast", "we"))
+        let block = [UInt8](repeating: 0, count: 4096)
+        while fwrite(block, 1, block.count, handle) == block.count, fflush(handle) == 0 {}
+        fclose(handle)
+        run.process.kill(SIGTERM)
+        try run.expect(74)
+        #expect(run.errors.contains("onward put: a: the state to resume from cannot be saved"), "\(run.errors)")
+        #expect(unlink(states + "/ballast") == 0)
+        let status = try home.start("status", "--json", environment: environment)
+        try status.expect(0)
+        #expect(try status.objects().compactMap { $0.text("file") } == [files[0]])
     }
 }

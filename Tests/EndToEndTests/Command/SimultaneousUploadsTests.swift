@@ -51,6 +51,7 @@ struct SimultaneousUploadsTests {
         awaitContent(server, 1)
         let second = try home.run(command)
         try second.expect(75)
+        #expect(second.errors.contains("onward put: a: process"), "\(second.errors)")
         #expect(try lists(home).count == 1)
         run.process.kill(SIGKILL)
         _ = try run.process.awaitEnding()
@@ -95,6 +96,21 @@ struct SimultaneousUploadsTests {
         _ = try run.process.awaitEnding()
         let status = try home.run("status", "--json")
         #expect(try status.objects().compactMap { $0.text("file") } == [first])
+    }
+
+    @Test("After a signal, the message about each file names it, and the advice is given once")
+    func paused() throws {
+        let server = try resumable { number, reply in
+            if number > 1 { reply.stall() } else { try created(number, reply) }
+        }
+        let home = try CommandHome()
+        let files = try (0..<4).map { try home.file([1], "f\($0)") }
+        let run = try home.start(["put"] + files + [server.url + "/files/"])
+        awaitContent(server, 4)
+        run.process.kill(SIGTERM)
+        try run.expect(75)
+        for number in 1...3 { #expect(run.errors.contains("onward put: f\(number): "), "\(run.errors)") }
+        #expect(run.errors.ranges(of: "Run the same command again").count == 1, "\(run.errors)")
     }
 
     @Test(

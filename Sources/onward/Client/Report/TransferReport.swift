@@ -178,7 +178,10 @@ final class TransferReport: Sendable {
             }
             let isPause = failure.code == TransferError.Code.paused.rawValue
             if !(isPause && style == .quiet) {
-                write("onward \(command): \(failure.message)" + (advice.map { "\n" + $0 } ?? ""))
+                let file = state.identity.map { subject($0) } ?? ""
+                // After a pause, a command with several files gives the advice once, at its end.
+                let advice = isPause && group != nil ? nil : advice
+                write("onward \(command): \(file)\(failure.message)" + (advice.map { "\n" + $0 } ?? ""))
             }
             state.identity = nil
         }
@@ -201,11 +204,14 @@ final class TransferReport: Sendable {
         if group?.noteStop() ?? true { note("Stopping. Send the signal again to stop immediately.") }
     }
 
-    /// Writes a warning in every style.
-    func warn(_ text: String) { write("onward \(command): \(text)") }
-
     /// Notes that the server has refused a new upload because it accepts no more at the same time.
     func noteFullServer() { group?.noteFullServer() }
+
+    /// Writes a warning in every style.
+    func warn(_ text: String) {
+        let file = state.withLock { $0.identity }.map { subject($0) } ?? ""
+        write("onward \(command): \(file)\(text)")
+    }
 
     func head(_ record: TransferRecord) { write(HeadLines.of(record).joined(separator: "\n")) }
 
