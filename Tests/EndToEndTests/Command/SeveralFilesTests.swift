@@ -207,7 +207,8 @@ struct SeveralFilesTests {
         #expect(server.requests.count == 40)
         // The script of the first request may still run after its client has got the response.
         #expect((16...17).contains(server.maxConcurrentScripts), "\(server.maxConcurrentScripts)")
-        #expect((16...17).contains(server.connections), "\(server.connections)")
+        // A file may start before the connection of the file that has just ended is free again.
+        #expect((16..<30).contains(server.connections), "\(server.connections)")
         #expect(Set(try self.files(run, "completed")) == Set(files))
         let events = try run.objects()
         #expect(events.allSatisfy { files.contains($0.text("file") ?? "") })
