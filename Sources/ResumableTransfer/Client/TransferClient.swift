@@ -96,8 +96,8 @@ public final class TransferClient: Sendable {
         }
     }
 
-    /// Whether the server has announced an upload resource (104) for an upload of the last five minutes to the origin of
-    /// this URI; `nil` if there was no such upload.
+    /// Whether the server has announced an upload resource (104) for the last creation to the origin of this URI, as far
+    /// as it is cached (for five minutes); `nil` if it is not cached.
     package func announcesUploads(to uri: String) -> Bool? {
         RequestURI(uri).flatMap { servers.announcesUploads($0) }
     }

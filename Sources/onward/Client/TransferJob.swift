@@ -173,7 +173,8 @@ final class CommandClients: Sendable {
         return client
     }
 
-    /// Whether the server has announced an upload resource for one of the last uploads of the client for `settings`.
+    /// Whether the server has announced an upload resource for the last creation to the origin of this URI, as far as
+    /// the client for `settings` has cached it (for five minutes).
     func announcesUploads(to uri: String, _ settings: ClientSettings) -> Bool {
         clients.withLock { $0[settings.saved] }?.announcesUploads(to: uri) == true
     }
