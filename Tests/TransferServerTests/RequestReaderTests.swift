@@ -37,14 +37,14 @@ struct ReadInput {
         }
     }
 
-    init(_ text: String, cuts: [Int] = [], isRecordwise: Bool = false, room: Int = 64 << 10, patience: Int? = nil) {
-        self.init(Array(text.utf8), cuts: cuts, isRecordwise: isRecordwise, room: room, patience: patience)
+    init(_ text: String, cuts: [Int] = [], isRecordwise: Bool = false, room: Int = 64 << 10, waits: Int? = nil) {
+        self.init(Array(text.utf8), cuts: cuts, isRecordwise: isRecordwise, room: room, waits: waits)
     }
 
-    /// - Parameter patience: how often the server waits for the rest of a short content after each head; nil if it does
+    /// - Parameter waits: how often the server waits for the rest of a short content after each head; nil if it does
     ///   not want the content yet.
     init(
-        _ bytes: [UInt8], cuts: [Int] = [], isRecordwise: Bool = false, room: Int = 64 << 10, patience: Int? = nil
+        _ bytes: [UInt8], cuts: [Int] = [], isRecordwise: Bool = false, room: Int = 64 << 10, waits: Int? = nil
     ) {
         var reader = RequestReader()
         let source = Pieces(bytes, cuts: cuts, isRecordwise: isRecordwise)
@@ -57,8 +57,8 @@ struct ReadInput {
                 let piece = buffer[..<count]
                 if piece.starts(with: "POST / ".utf8) || piece.starts(with: "HEAD / ".utf8) {
                     if let request = reader.takeRequest() { requests.append(request) }
-                    if let patience {
-                        var left = patience
+                    if let waits {
+                        var left = waits
                         let isComplete = reader.receiveContent(atMost: 9, from: source) {
                             defer { left -= 1 }
                             return left > 0
@@ -141,10 +141,10 @@ extension String {
     @Test(
         "content that the server receives in advance is the same", arguments: wellFormedTexts, [true, false])
     func inAdvance(item: (text: String, contents: [String]), isRecordwise: Bool) {
-        for patience in [0, 1, 100] {
+        for waits in [0, 1, 100] {
             for cuts in [Array(0..<item.text.utf8.count)] + (0...item.text.utf8.count).map({ [$0] }) {
-                let input = ReadInput(item.text, cuts: cuts, isRecordwise: isRecordwise, patience: patience)
-                #expect(input.contents == item.contents && input.refusal == nil, "\(cuts), \(patience)")
+                let input = ReadInput(item.text, cuts: cuts, isRecordwise: isRecordwise, waits: waits)
+                #expect(input.contents == item.contents && input.refusal == nil, "\(cuts), \(waits)")
             }
         }
     }

@@ -23,8 +23,8 @@ struct CrashHistory {
         /// The final response after it was sent.
         var answer: Response?
         var mayBeGone = false
-        /// Whether the client was told that the upload exists: by an offset, by a final response, or, for an upload
-        /// that is recorded at once, by its creation.
+        /// Whether it was reported to the client that the upload exists: by an offset, by a final response, or, for an
+        /// upload that is recorded at once, by its creation.
         var isReported: Bool
     }
 

@@ -56,10 +56,8 @@ extension StoreContext {
             let attributes = try translating("read attributes") { () throws(Errno) in try blob.attributes() }
             return .published(attributes, oldNameRemains: current != nil)
         } catch {
-            switch error {
-            case .preconditionFailed, .targetIsDirectory, .targetIsSpecial, .parentIsFile: return .occupied
-            default: throw error
-            }
+            if error.meansOccupied { return .occupied }
+            throw error
         }
     }
 
@@ -74,10 +72,8 @@ extension StoreContext {
             try area.makeDirectories(for: name, durably: shouldSynchronize)
             return try area.publish(oldName, as: name, replacing: false)
         } catch {
-            switch error {
-            case .preconditionFailed, .targetIsDirectory, .targetIsSpecial, .parentIsFile: return nil
-            default: throw error
-            }
+            if error.meansOccupied { return nil }
+            throw error
         }
     }
 
@@ -154,6 +150,13 @@ extension StoreContext {
                 throw error
             }
         }
+    }
+}
+
+extension StoreError {
+    /// Whether bytes cannot get a name because another object has the name, or a part of its path.
+    fileprivate var meansOccupied: Bool {
+        [.preconditionFailed, .targetIsDirectory, .targetIsSpecial, .parentIsFile].contains(self)
     }
 }
 
