@@ -116,7 +116,8 @@ enum ClientManual {
                     "$XDG_STATE_HOME/onward",
                     """
                     A state file for each interrupted transfer, readable by its owner only and removed when the
-                    transfer is complete; ~/.local/state/onward if the variable is not set. It has no credentials.
+                    transfer is complete. It contains no credentials. If the variable is not set, the directory is
+                    ~/.local/state/onward.
                     """
                 )
             ])

@@ -28,7 +28,7 @@ extension ClientSettings {
             },
             Option(
                 "interop", "N", group: "Upload", values: .words(["3", "4", "5", "6", "7", "8", "rfc"]),
-                "interop version of the draft, 3 to 8, or rfc [default: 8]"
+                "interop version of the draft, 3 to 8, or rfc for the future RFC,\nwhich has no version field [default: 8]"
             ) { settings, value throws(OptionError) in
                 if value == "rfc" {
                     settings.dialect = .rfc

@@ -13,9 +13,10 @@ enum GetCommand {
     static let command = ClientCommand(
         "get", "download a file", usage: "[OPTIONS] URL [-o FILE]",
         """
-        Downloads a file. Until it is complete it has a temporary name that ends in .part.
-        After an interruption run the same command again to resume. Sizes take K M G T
-        (powers of 1000) and KiB MiB GiB TiB (of 1024), durations s m h d.
+        Downloads a file. Until the file is complete it has a temporary name that ends in .part.
+        Then it gets its final name, and replaces a file that had this name. After an
+        interruption run the same command again to resume. Sizes have units K M G T (powers of
+        1000) and KiB MiB GiB TiB (of 1024), durations s m h d.
         """,
         options: ClientSettings.getOptions,
         sections: [
