@@ -53,7 +53,8 @@ package enum MessageFraming: Sendable, Hashable {
         }
         guard lengths.isEmpty else {
             throw .badRequest(
-                "content-length-with-transfer-encoding", "Content-Length and Transfer-Encoding exclude each other.")
+                "content-length-with-transfer-encoding",
+                "A request must not have both Content-Length and Transfer-Encoding.")
         }
         try checkCodings(head.fields.values("Transfer-Encoding"))
         return .chunked

@@ -99,6 +99,6 @@ extension CheckpointStore {
     package func ended(_ error: TransferError?) async {}
 
     package func discard(_ data: ResumeData, request: TransferRequest) async throws(TransferError) {
-        throw TransferError(.storageUnusable, "The transfer cannot be discarded here.")
+        throw TransferError(.storageUnusable, "This store cannot discard transfers.")
     }
 }

@@ -27,7 +27,10 @@ public final class Server: Sendable {
             switch self {
             case .cannotListen(let address, let reason): "cannot listen on \(address): \(reason)"
             case .anonymousBeyondLoopback(let address):
-                "\(address) can be reached from other machines, and anonymous service is not allowed there"
+                """
+                \(address) can be reached from other machines, but without credentials only requests from this machine \
+                are allowed: set authorizer or allowsAnonymous in the configuration, or listen on 127.0.0.1
+                """
             case .cannotStartThread(let part, let reason): "cannot start a thread for \(part): \(reason)"
             case .alreadyStarted: "the server can be started only once"
             case .receiveFilterIneffective(let reason):
