@@ -118,7 +118,8 @@ import Testing
         #expect((last.plan != nil) == dialect.lengthCompletes)
         let part = dialect.decide(dialect.append(complete: false, offset: 5), .length(1), on: state)
         #expect(part.refusal == .appendTooSmall(limit: 10))
-        // The client needs the location, so the request is not plain.
+        // The client may need the URL of the upload, so the request is not handled as a plain one, although the
+        // representation is smaller than the minimum size.
         let creation = dialect.creation(complete: false, framing: .length(3), length: 3).decide(limits: limits)
         #expect((creation.createdPlan != nil) == dialect.lengthCompletes)
         let partial = dialect.creation(complete: false, framing: .length(3), length: 4).decide(limits: limits)

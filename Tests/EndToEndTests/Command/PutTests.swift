@@ -119,10 +119,10 @@ struct PutTests {
     func options() throws {
         let server = try ScriptedServer { request, reply in
             try reply.discardBody()
-            let isWhole = request.fields["Upload-Complete"] != "?0" && request.fields["Upload-Incomplete"] != "?1"
+            let isComplete = request.fields["Upload-Complete"] != "?0" && request.fields["Upload-Incomplete"] != "?1"
             let fields: [(String, String)] =
-                isWhole ? [("Upload-Complete", "?1")] : [("Upload-Complete", "?0"), ("Location", "/uploads/1")]
-            try reply.respond(201, .init(fields + [("Upload-Offset", "\(isWhole ? 0 : request.contentCount)")]))
+                isComplete ? [("Upload-Complete", "?1")] : [("Upload-Complete", "?0"), ("Location", "/uploads/1")]
+            try reply.respond(201, .init(fields + [("Upload-Offset", "\(isComplete ? 0 : request.contentCount)")]))
         }
         let home = try CommandHome()
         let file = try home.file(Array("hello".utf8))

@@ -17,7 +17,7 @@ final class Reply {
     }
 
     private let connection: FileDescriptor
-    private let note: (_ content: UnsafeRawBufferPointer, _ isWhole: Bool) -> Void
+    private let note: (_ content: UnsafeRawBufferPointer, _ isComplete: Bool) -> Void
     private var input: ConnectionInput
     private var framing: Framing
     private let isToHead: Bool

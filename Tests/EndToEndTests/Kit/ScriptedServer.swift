@@ -60,12 +60,12 @@ final class ScriptedServer: Sendable {
             }
             state.notifyAll()
             defer { state.withLock { $0.now -= 1 } }
-            let reply = Reply(to: request, on: connection, input) { bytes, isWhole in
+            let reply = Reply(to: request, on: connection, input) { bytes, isComplete in
                 state.withLock { state in
                     state.requests[place].contentCount += Int64(bytes.count)
                     let room = keptContent - state.requests[place].content.count
                     state.requests[place].content.append(contentsOf: bytes.prefix(room))
-                    state.requests[place].hasReadContent = isWhole
+                    state.requests[place].hasReadContent = isComplete
                 }
             }
             try script(request, reply)

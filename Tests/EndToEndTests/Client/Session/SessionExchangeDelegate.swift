@@ -4,7 +4,7 @@ import FoundationNetworking
 import SystemCalls
 import TestSupport
 
-/// A delegate that answers redirections and challenges as a test says, and records the calls.
+/// A delegate that answers redirections and challenges with the closures of a test, and records the calls.
 final class SessionExchangeDelegate: NSObject, URLSessionDownloadDelegate, URLSessionDataDelegate {
     typealias Answer = (URLSession.AuthChallengeDisposition, URLCredential?)
 

@@ -72,7 +72,7 @@ struct SessionRedirectionTests {
         #expect(task.currentRequest?.value(forHTTPHeaderField: "Authorization") == "Bearer other")
     }
 
-    @Test("without an answer of the delegate, the redirection is the response, and its content the file")
+    @Test("if the delegate declines a redirection of a download, the task has the redirection as response and file")
     func declined() async throws {
         let server = try ScriptedServer { _, reply in try reply.respond(302, ["Location": "/b"], "moved to b") }
         let fixture = try SessionFixture()
