@@ -105,7 +105,9 @@ let package = Package(
         // A separate program, because it replaces functions of the C library (see SystemCalls+Interposition.swift).
         .executableTarget(
             name: "PowerLoss",
-            dependencies: ["UploadStorage", "ResumableUpload", "HTTPSemantics", "SystemCalls", "TestSupport"],
+            dependencies: [
+                "UploadStorage", "ResumableUpload", "HTTPSemantics", "SystemCalls", "CLinux", "TestSupport",
+            ],
             path: "Tests/PowerLoss", swiftSettings: strict + [.unsafeFlags(["-O"])],
             linkerSettings: [.unsafeFlags(["-Xlinker", "--export-dynamic"])]),
         // A separate program, because tests kill it.

@@ -3,6 +3,7 @@
 
 /* Declarations that glibc has only with _GNU_SOURCE, and that the Glibc module therefore lacks. */
 
+#include <sys/statfs.h>
 #include <sys/types.h>
 
 /* Declared here instead of included, because the definitions of <sys/socket.h> would become part of this module. */
@@ -13,6 +14,7 @@ extern int accept4(int listener, struct sockaddr *address, unsigned int *length,
 extern int ppoll(struct pollfd *entries, unsigned long count, const struct timespec *time, const void *signals);
 extern int renameat2(int from_directory, const char *from, int to_directory, const char *to, unsigned int flags);
 extern int sync_file_range(int descriptor, off_t offset, off_t count, unsigned int flags);
+extern int syncfs(int descriptor);
 extern int fallocate(int descriptor, int mode, off_t offset, off_t count);
 extern const char *strerrordesc_np(int number);
 extern const char *strerrorname_np(int number);
@@ -22,6 +24,8 @@ extern int pthread_setname_np(unsigned long thread, const char *name);
 enum { ONWARD_POLLRDHUP = 0x2000 };
 /* <sched.h> */
 enum { ONWARD_SCHED_BATCH = 3 };
+/* <linux/magic.h> */
+enum { ONWARD_EXT4_MAGIC = 0xef53, ONWARD_XFS_MAGIC = 0x58465342 };
 /* <linux/falloc.h> */
 enum { ONWARD_FALLOC_KEEP_SIZE = 1, ONWARD_FALLOC_PUNCH_HOLE = 2 };
 /* <linux/fs.h> */

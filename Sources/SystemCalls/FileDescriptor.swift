@@ -120,6 +120,22 @@ extension FileDescriptor {
         _ = try retryingOnInterrupt { fsync(rawValue) }
     }
 
+    /// Waits until all changes of the file system that contains this file are on stable storage, those of other programs
+    /// included (syncfs(2)). Fails also if a write of another program has failed since the last call for this open
+    /// file description.
+    package func synchronizeFileSystem() throws(Errno) {
+        _ = try retryingOnInterrupt { syncfs(rawValue) }
+    }
+
+    /// Whether ``synchronizeFileSystem()`` reports failed writes and flushes the cache of the disk: since Linux 5.8, and
+    /// with ext4 and XFS, of which this is known.
+    package var canSynchronizeFileSystem: Bool {
+        var status = statfs()
+        guard fstatfs(rawValue, &status) == 0 else { return false }
+        let isKnown = [ONWARD_EXT4_MAGIC, ONWARD_XFS_MAGIC].contains(Int(status.f_type))
+        return isKnown && SystemRelease.current >= SystemRelease(major: 5, minor: 8)
+    }
+
     /// Starts to write the dirty pages of a range. It usually does not wait for the device (sync_file_range(2)).
     package func startWriteBack(at offset: Int64, count: Int64) throws(Errno) {
         _ = try retryingOnInterrupt {

@@ -10,6 +10,8 @@ enum Action {
     case stage(Int, commits: Bool)
     /// Sends the remaining content and publishes the file.
     case publish(Int)
+    /// Creates three uploads that are recorded late, with `size` bytes and more, and publishes them at the same time.
+    case publishTogether(size: Int)
     /// Sends the remaining content and runs a target that must not run twice.
     case process(Int)
     /// Sends the final response before the content is complete.
@@ -23,7 +25,7 @@ enum Action {
 
     static func random(using generator: inout some RandomNumberGenerator) -> Action {
         let upload = Int.random(in: 0..<8, using: &generator)
-        switch Int.random(in: 0..<40, using: &generator) {
+        switch Int.random(in: 0..<44, using: &generator) {
         case 0..<7:
             let size: Int =
                 switch Int.random(in: 0..<8, using: &generator) {
@@ -47,6 +49,7 @@ enum Action {
         case 34: return .invalidate(upload)
         case 35: return .cancel(upload)
         case 36: return .removeFile(name: Int.random(in: 0..<4, using: &generator))
+        case 40..<44: return .publishTogether(size: Int.random(in: 0...3000, using: &generator))
         case 37, 38: return .sweep(seconds: Int.random(in: 0...60, using: &generator))
         default: return .restart
         }

@@ -17,6 +17,8 @@ struct CrashSimulation {
     let place: String
     private var generator: SeededGenerator
     private(set) var crashes = 0
+    /// The number of synchronizations of several uploads together.
+    private(set) var commonSynchronizations = 0
 
     init(seed: UInt64, place: String) {
         self.seed = seed
@@ -29,6 +31,7 @@ struct CrashSimulation {
         let root = place + "/run"
         let history = History(seed: seed, root: root + "/data")
         let events = try Self.recording(DiskImage(), at: root) { () throws(StoreError) in try history.run(script) }
+        commonSynchronizations = events.count { if case .synchronizeAll = $0 { true } else { false } }
         var points = (0..<count).map { _ in Int.random(in: 0...events.count, using: &generator) }.sorted()
         points.append(events.count)
         var disk = Disk(DiskImage())

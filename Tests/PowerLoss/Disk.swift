@@ -72,6 +72,9 @@ struct Disk {
             change(path, otherNode, required: arrival)
         case .synchronize(let file, let withAttributes): synchronize(file, withAttributes: withAttributes)
         case .synchronizeDirectory(let path): synchronizeDirectory(path)
+        case .synchronizeAll:
+            makeDurable(Set(pendingNames.map(\.number)))
+            for file in pendingChanges.keys { synchronize(file, withAttributes: true) }
         }
     }
 
@@ -169,8 +172,7 @@ struct Disk {
     /// The image with all changes applied, as a process finds it without a crash.
     var complete: DiskImage {
         var copy = self
-        copy.makeDurable(Set(pendingNames.map(\.number)))
-        for file in pendingChanges.keys { copy.synchronize(file, withAttributes: true) }
+        copy.apply(.synchronizeAll)
         return copy.image(copy.files)
     }
 

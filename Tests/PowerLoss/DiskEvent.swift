@@ -13,6 +13,7 @@ enum DiskEvent {
     case exchange(String, String)
     case synchronize(file: Int, withAttributes: Bool)
     case synchronizeDirectory(String)
+    case synchronizeAll
 }
 
 extension DiskEvent: CustomStringConvertible {
@@ -29,6 +30,7 @@ extension DiskEvent: CustomStringConvertible {
         case .exchange(let path, let other): "exchange \(path) and \(other)"
         case .synchronize(let file, let withAttributes): "\(withAttributes ? "fsync" : "fdatasync") \(file)"
         case .synchronizeDirectory(let path): "fsync directory \(path.isEmpty ? "." : path)"
+        case .synchronizeAll: "syncfs"
         }
     }
 }

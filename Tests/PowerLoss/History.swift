@@ -1,3 +1,4 @@
+import Glibc
 import HTTPSemantics
 import ResumableUpload
 import SystemCalls
@@ -69,7 +70,8 @@ final class History {
         guard let store else { return }
         switch action {
         case .create(let size, let name, let declaresLength, let expires):
-            try create(size, name, declaresLength, expires, on: store)
+            let recordsAtOnce = !declaresLength || uploads.count.isMultiple(of: 3)
+            try create(size, name, declaresLength, expires, recordsAtOnce, on: store)
         case .append(let number, let count): try append(number, count, store)
         case .acknowledge(let number):
             guard let index = index(number) else { return }
@@ -87,6 +89,7 @@ final class History {
             if let index = index(number) { uploads[index].lease = nil }
         case .stage(let number, let commits): try stage(number, commits: commits, store)
         case .publish(let number): try publish(number, store)
+        case .publishTogether(let size): try publishTogether(size, store)
         case .process(let number): try process(number, store)
         case .refuse(let number):
             guard let index = index(number) else { return }
@@ -121,12 +124,12 @@ final class History {
     private func index(_ number: Int) -> Int? { uploads.isEmpty ? nil : number % uploads.count }
 
     private func create(
-        _ size: Int, _ name: Int, _ declaresLength: Bool, _ expires: Bool, on store: UploadStore
+        _ size: Int, _ name: Int, _ declaresLength: Bool, _ expires: Bool, _ recordsAtOnce: Bool,
+        on store: UploadStore
     ) throws(StoreError) {
         var generator = SeededGenerator(seed: seed &+ UInt64(uploads.count) &* 7919)
         let content = (0..<size).map { _ in UInt8.random(in: 1...255, using: &generator) }
         let expiresAt = expires ? now + 100 : nil
-        let recordsAtOnce = !declaresLength || uploads.count.isMultiple(of: 3)
         let lease = try store.create(
             NewUpload(
                 principal: Self.principal, method: .put, target: "/files/x",
@@ -189,6 +192,42 @@ final class History {
         let response = try lease.publish(.plain(Self.names[uploads[index].name]))
         note(.published(upload: index))
         note(.answered(upload: index, response))
+    }
+
+    private func publishTogether(_ size: Int, _ store: UploadStore) throws(StoreError) {
+        var members: [(index: Int, lease: UploadLease)] = []
+        for number in 0..<3 {
+            try create(size + 700 * number, (size + number) % Self.names.count, true, false, false, on: store)
+            let index = uploads.count - 1
+            members.append((index, try appendRest(index, store)))
+            note(.endBegan(upload: index))
+            note(.publicationBegan(upload: index))
+        }
+        // The first synchronization waits until the other uploads are queued for the next one, or need none of it.
+        let running = Monitor(members.count)
+        recorder.runBeforeSynchronization {
+            let end = SystemClock.deadline(in: .seconds(10))
+            while store.waitingPublications < running.withLock({ $0 }) - 1, SystemClock.monotonicNanoseconds() < end {
+                sched_yield()
+            }
+        }
+        let responses = Monitor<[Int: Response]>([:])
+        let threads = members.map { index, lease in
+            let publication = Publication.plain(Self.names[uploads[index].name])
+            return Result { () throws(Errno) in
+                try WorkerThread(name: "publish") {
+                    let response = try? lease.publish(publication)
+                    responses.withLock { $0[index] = response }
+                    running.withLock { $0 -= 1 }
+                }
+            }
+        }
+        for thread in threads { (try? thread.get())?.join() }
+        recorder.runBeforeSynchronization {}
+        for (index, response) in responses.withLock({ $0 }).sorted(by: { $0.key < $1.key }) {
+            note(.published(upload: index))
+            note(.answered(upload: index, response))
+        }
     }
 
     private func process(_ number: Int, _ store: UploadStore) throws(StoreError) {

@@ -23,6 +23,12 @@ final class Recorder: Sendable {
     }
 
     private let state = Monitor(State())
+    private let beforeSynchronization = Monitor<(@Sendable () -> Void)?>(nil)
+
+    /// Runs `body` once, before the content of an upload is synchronized.
+    func runBeforeSynchronization(_ body: @escaping @Sendable () -> Void) {
+        beforeSynchronization.withLock { $0 = body }
+    }
 
     /// Begins to record the changes below `root`, whose content is exactly this image.
     func begin(root: String, image: DiskImage) {
@@ -97,6 +103,11 @@ final class Recorder: Sendable {
     }
 
     func synchronize(_ descriptor: CInt, withAttributes: Bool, _ call: () -> CInt) -> CInt {
+        let isUpload = state.withLock { state in
+            guard case .file(let file) = state.opened[descriptor] else { return false }
+            return state.names.contains { $0.value == .file(file) && $0.key.hasPrefix("data/uploads/") }
+        }
+        if isUpload { beforeSynchronization.withLock { $0.take() }?() }
         let isNoted = state.withLock { state in
             switch state.opened[descriptor] {
             case .file(let file):
@@ -114,6 +125,25 @@ final class Recorder: Sendable {
         }
         return isNoted ? 0 : call()
     }
+
+    func synchronizeAll(_ descriptor: CInt) -> CInt {
+        let isNoted = state.withLock { state in
+            guard state.opened[descriptor] != nil else { return false }
+            // Writes have changed the times, too.
+            for (descriptor, opened) in state.opened {
+                var status = stat()
+                guard case .file(let file) = opened, Real.fstat(descriptor, &status) == 0 else { continue }
+                let time = Int64(status.st_mtim.tv_sec) * 1_000_000_000 + Int64(status.st_mtim.tv_nsec)
+                state.events.append(.setModified(file: file, time))
+            }
+            state.events.append(.synchronizeAll)
+            return true
+        }
+        return isNoted ? 0 : Real.syncfs(descriptor)
+    }
+
+    /// Whether the descriptor is below the directory whose changes are recorded.
+    func isRecorded(_ descriptor: CInt) -> Bool { state.withLock { $0.opened[descriptor] != nil } }
 
     func makeDirectory(_ directory: CInt, _ path: UnsafePointer<CChar>, _ call: () -> CInt) -> CInt {
         state.withLock { state in

@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 
 // These functions replace those of the C library in this process, both for Onward's code and for SQLite. Each makes the
@@ -57,6 +58,18 @@ public func interposedFsync(_ descriptor: CInt) -> CInt {
 @_cdecl("fdatasync")
 public func interposedFdatasync(_ descriptor: CInt) -> CInt {
     recorder.synchronize(descriptor, withAttributes: false) { Real.fdatasync(descriptor) }
+}
+
+/// Replaces syncfs(2) and records the call.
+@_cdecl("syncfs")
+public func interposedSyncfs(_ descriptor: CInt) -> CInt { recorder.synchronizeAll(descriptor) }
+
+/// Replaces fstatfs(2). The simulated disk has ext4, so that the store uses syncfs(2).
+@_cdecl("fstatfs")
+public func interposedFstatfs(_ descriptor: CInt, _ status: UnsafeMutablePointer<statfs>) -> CInt {
+    let result = Real.fstatfs(descriptor, status)
+    if result == 0 && recorder.isRecorded(descriptor) { status.pointee.f_type = __fsword_t(ONWARD_EXT4_MAGIC) }
+    return result
 }
 
 /// Replaces mkdir(2) and records the call.

@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 
 /// The functions of the C library that this executable replaces.
@@ -17,6 +18,7 @@ enum Real {
     typealias Link = @convention(c) (CInt, UnsafePointer<CChar>, CInt, UnsafePointer<CChar>, CInt) -> CInt
     typealias SetTimes = @convention(c) (CInt, UnsafePointer<timespec>?) -> CInt
     typealias StatusAt = @convention(c) (CInt, UnsafePointer<CChar>, UnsafeMutablePointer<stat>, CInt) -> CInt
+    typealias FileSystemStatus = @convention(c) (CInt, UnsafeMutablePointer<statfs>) -> CInt
     typealias Status = @convention(c) (CInt, UnsafeMutablePointer<stat>) -> CInt
 
     static let open: Open = find("open")
@@ -26,6 +28,8 @@ enum Real {
     static let ftruncate: Truncate = find("ftruncate")
     static let fsync: Synchronize = find("fsync")
     static let fdatasync: Synchronize = find("fdatasync")
+    static let syncfs: Synchronize = find("syncfs")
+    static let fstatfs: FileSystemStatus = find("fstatfs")
     static let mkdir: MakeDirectory = find("mkdir")
     static let mkdirat: MakeDirectoryAt = find("mkdirat")
     static let unlink: Unlink = find("unlink")

@@ -110,4 +110,16 @@ import Testing
         #expect(Errno(rawValue: 9999).name == "errno 9999")
         #expect(throws: Errno.noSuchFile) { try FileDescriptor.open("/nowhere/at/all", .readOnly) }
     }
+
+    @Test(
+        "the version of the kernel is read from its text",
+        arguments: [
+            ("6.1.0-28-amd64", 6, 1), ("5.8", 5, 8), ("5.15.167.4-microsoft-standard-WSL2", 5, 15), ("6.18-rc1", 6, 18),
+            ("7", 7, 0), ("", 0, 0),
+        ])
+    func release(_ text: String, _ major: Int, _ minor: Int) {
+        #expect(SystemRelease(parsing: text) == SystemRelease(major: major, minor: minor))
+        #expect(SystemRelease(major: 5, minor: 8) < SystemRelease(major: 5, minor: 15))
+        #expect(SystemRelease.current > SystemRelease(major: 3, minor: 0))
+    }
 }

@@ -47,13 +47,15 @@ final class CatalogDouble: UploadCatalog {
         state.notifyAll()
     }
 
-    func commit(_ change: CatalogChange) throws(StoreError) -> RemovedRows {
-        let removed = try base.commit(change)
-        switch change {
-        case .delete, .removeFinished: afterRemoval?()
-        default: break
+    func commit(_ changes: [CatalogChange]) -> [Result<RemovedRows, StoreError>] {
+        let outcomes = base.commit(changes)
+        for (change, outcome) in zip(changes, outcomes) {
+            switch (change, outcome) {
+            case (.delete, .success), (.removeFinished, .success): afterRemoval?()
+            default: break
+            }
         }
-        return removed
+        return outcomes
     }
 
     var savedTotals: CatalogTotals? { countsAtOpening ? nil : base.savedTotals }

@@ -221,7 +221,7 @@ import Testing
             // No open reader prevents a complete checkpoint of the log.
             let other = try SQLiteConnection(path: path)
             #expect(try other.rows(CatalogSQL.checkpoint).first?[0].integer == 0)
-            #expect(!damaged.queue.isVerified)
+            #expect(!damaged.isVerified)
             damaged.close()
         }
     }
@@ -382,9 +382,9 @@ import Testing
             // one batch.
             let blocker = try SQLiteConnection(path: path)
             try blocker.execute("BEGIN IMMEDIATE")
-            let begun = catalog.queue.counts.begun
+            let begun = catalog.commits.counts.begun
             let first = try WorkerThread(name: "first") { _ = try? catalog.commit(.probe) }
-            #expect(wait { catalog.queue.counts.begun == begun + 1 })
+            #expect(wait { catalog.commits.counts.begun == begun + 1 })
             let failures = Monitor<[Int: StoreError]>([:])
             let threads = try rows.enumerated().map { number, row in
                 try WorkerThread(name: "client") {
@@ -401,7 +401,7 @@ import Testing
                     }
                 }
             }
-            #expect(wait { catalog.queue.counts.waiting == rows.count })
+            #expect(wait { catalog.commits.counts.waiting == rows.count })
             try blocker.execute("COMMIT")
             for thread in threads + [first] { thread.join() }
             #expect(failures.withLock { Array($0.keys) } == [7])

@@ -57,10 +57,15 @@ package protocol BlobArea: Sendable {
     func synchronizePublication(
         _ name: PublishedName, of blob: (any Blob)?, since epoch: SynchronizationEpoch
     ) throws(StoreError)
-    /// Returns once the entry of a published file in its directory is durable. After a failure, call
-    /// ``withdraw(_:to:)``.
-    /// - Parameter epoch: the epoch from before the name was changed.
-    func synchronizeName(_ name: PublishedName, since epoch: SynchronizationEpoch) throws(StoreError)
+    /// Whether files are published faster together, because one call synchronizes them all.
+    var canSynchronizeTogether: Bool { get }
+    /// Returns once the bytes and attributes of these blobs are on stable storage. Not more than one if
+    /// ``canSynchronizeTogether`` is false. After a failure, those of all are unknown.
+    func synchronize(_ blobs: [any Blob]) throws(Errno)
+    /// Returns once the entries of published files in their directories are durable. After a failure, call
+    /// ``withdraw(_:to:)`` for each.
+    /// - Parameter epoch: the epoch from before the first name was changed.
+    func synchronizeNames(_ names: [PublishedName], since epoch: SynchronizationEpoch) throws(StoreError)
     /// Withdraws a publication whose bytes have their published name. If the replaced file still exists, it gets that
     /// name again, and the bytes get their old name. Otherwise the published name is removed. The change is not durable
     /// on return. Do not repeat this call: a second exchange would publish the bytes again.

@@ -1,6 +1,6 @@
 import SystemCalls
 
-/// The number of times that a directory could not be made durable since the store was opened.
+/// The number of times that a directory or the file system could not be made durable since the store was opened.
 ///
 /// Linux reports a failed write only once for each open file description, and it writes the changes of several threads
 /// in one directory together. If fsync(2) fails for one thread, the changes of other threads may be lost, too. So a

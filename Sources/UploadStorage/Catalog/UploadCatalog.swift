@@ -1,11 +1,10 @@
 /// The durable rows of a store. Safe to use from any thread.
 package protocol UploadCatalog: Sendable {
-    /// Makes a change and returns once it is durable. Changes of one caller keep their order. A change that fails does
-    /// not affect others.
+    /// Makes changes and returns once they are durable. Changes of one caller keep their order. A change that fails
+    /// does not affect others.
     ///
-    /// - Returns: what the change removed or replaced.
-    @discardableResult
-    func commit(_ change: CatalogChange) throws(StoreError) -> RemovedRows
+    /// - Returns: for each change what it removed or replaced, or its error.
+    func commit(_ changes: [CatalogChange]) -> [Result<RemovedRows, StoreError>]
 
     func row(_ id: UploadID) throws(StoreError) -> CatalogRow?
     /// Returns at most `limit` uploads in the phase processing, in the order of their ids, starting after `id`.
@@ -68,6 +67,12 @@ package struct DurableBytes: Sendable, Hashable {
 }
 
 extension UploadCatalog {
+    /// Makes a change and returns once it is durable.
+    ///
+    /// - Returns: what the change removed or replaced.
+    @discardableResult
+    func commit(_ change: CatalogChange) throws(StoreError) -> RemovedRows { try commit([change])[0].get() }
+
     /// Commits a change of one upload. Even if the commit fails, the change may have been made: if `isMade` returns
     /// true for the row, the failure is ignored.
     ///

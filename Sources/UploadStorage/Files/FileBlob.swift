@@ -7,7 +7,8 @@ final class FileBlob: Blob {
     private let directory: FileDescriptor
     private let name: String
     private let directories: DirectorySynchronization
-    private let epoch: SynchronizationEpoch
+    /// The epoch from before the file got its name.
+    let epoch: SynchronizationEpoch
     private let nameIsDurable = Atomic(false)
     // A separate open file description: waiting for write-back consumes the error of a description, and the
     // synchronization must still get that error.

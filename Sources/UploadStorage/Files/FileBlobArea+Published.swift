@@ -208,16 +208,44 @@ extension FileBlobArea {
                 try blob.synchronize(including: .attributes)
             } else {
                 try parent.open(at: name.lastSegment, [.readOnly, .noFollow, .nonBlocking]).synchronize()
+                // Between the two renames of `republish` the bytes had their old name. Until that name is durable, a
+                // file system may keep the removal of the published name for later.
+                try directories.synchronize(directory.uploads, since: epoch)
             }
             try directories.synchronize(parent, since: epoch)
             try directories.synchronize(directory.uploads, since: epoch)
         }
     }
 
-    func synchronizeName(_ name: PublishedName, since epoch: SynchronizationEpoch) throws(StoreError) {
-        let parent = try walk(name.directory)[0]
-        try translating("synchronize a published name") { () throws(Errno) in
-            try directories.synchronize(parent, since: epoch)
+    var canSynchronizeTogether: Bool {
+        fileSystem.withLock { $0.isUsable(at: SystemClock.monotonicNanoseconds()) }
+    }
+
+    func synchronize(_ blobs: [any Blob]) throws(Errno) {
+        if blobs.count == 1 { return try blobs[0].synchronize(including: .attributes) }
+        // An earlier call that has failed may have written these bytes, too, and only that call has got the error.
+        let epochs = blobs.compactMap { ($0 as? FileBlob)?.epoch }
+        guard let oldest = epochs.min(by: { $0.failures < $1.failures }) else { return }
+        try synchronizeFileSystem(since: oldest)
+    }
+
+    func synchronizeNames(_ names: [PublishedName], since epoch: SynchronizationEpoch) throws(StoreError) {
+        let paths = Set(names.map(\.directory))
+        let parent = paths.count == 1 ? try walk(paths.first ?? .root)[0] : nil
+        try translating("synchronize published names") { () throws(Errno) in
+            if let parent { return try directories.synchronize(parent, since: epoch) }
+            try synchronizeFileSystem(since: epoch)
+        }
+    }
+
+    /// - Parameter epoch: the epoch from before the first change.
+    private func synchronizeFileSystem(since epoch: SynchronizationEpoch) throws(Errno) {
+        try directories.synchronizeTogether(Self.fileSystemTurn, since: epoch) { () throws(Errno) in
+            let begun = SystemClock.monotonicNanoseconds()
+            let result = Result { () throws(Errno) in try directory.uploads.synchronizeFileSystem() }
+            let ended = SystemClock.monotonicNanoseconds()
+            fileSystem.withLock { $0.synchronized(from: begun, to: ended) }
+            try result.get()
         }
     }
 

@@ -5,16 +5,21 @@ import SystemCalls
 /// names in `files/`.
 final class FileBlobArea: BlobArea {
     private static let probeName = ".probe"
+    /// Stands for the entire file system where a synchronization is named by the inode of its directory. No inode has
+    /// this number.
+    static let fileSystemTurn: UInt64 = 0
 
     /// Files above this size, in bytes, are freed by another thread, because freeing some gigabytes takes a second.
     private static let maxSizeFreedByCaller: Int64 = 8 << 20
 
     let directory: DataDirectory
     let directories = DirectorySynchronization()
+    let fileSystem: Monitor<FileSystemSynchronization>
     private let freeing: WorkQueue
 
     init(_ directory: DataDirectory) throws(Errno) {
         self.directory = directory
+        fileSystem = Monitor(FileSystemSynchronization(isSupported: directory.uploads.canSynchronizeFileSystem))
         freeing = try WorkQueue(name: "free", threads: 1, yieldsToOthers: true)
     }
 

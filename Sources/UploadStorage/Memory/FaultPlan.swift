@@ -16,6 +16,7 @@ package final class FaultPlan: Sendable {
         var crashStep: Int?
         var failures: [Int: Errno] = [:]
         var failing: [Operation: Errno] = [:]
+        var failingOnce: (operation: Operation, remaining: Int, error: Errno)?
         var failingAfter: (Operation, [Operation: Errno])?
         var before: (Operation, @Sendable () -> Void)?
     }
@@ -38,6 +39,14 @@ package final class FaultPlan: Sendable {
 
     /// Simulates a crash now: every later operation fails and changes nothing.
     package func crash() { state.withLock { $0.isCrashed = true } }
+
+    /// Simulates a crash at a later step: after `count` more steps.
+    package func crash(inSteps count: Int) { state.withLock { $0.crashStep = $0.steps + count + 1 } }
+
+    /// Makes one operation of this kind fail: the one with this number, counted from now on.
+    package func fail(occurrence: Int, of operation: Operation, with error: Errno) {
+        state.withLock { $0.failingOnce = (operation, occurrence, error) }
+    }
 
     /// Makes every operation of this kind fail from now on; nil makes them succeed again.
     package func fail(_ operation: Operation, with error: Errno?) {
@@ -72,6 +81,10 @@ package final class FaultPlan: Sendable {
                 throw .inputOutput
             }
             if let error = state.failures[state.steps] ?? state.failing[operation] { throw error }
+            if let once = state.failingOnce, once.operation == operation {
+                state.failingOnce?.remaining -= 1
+                if once.remaining == 1 { throw once.error }
+            }
             if let (trigger, failing) = state.failingAfter, trigger == operation {
                 state.failing.merge(failing) { $1 }
                 state.failingAfter = nil

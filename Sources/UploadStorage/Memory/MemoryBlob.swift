@@ -5,7 +5,7 @@ import SystemCalls
 final class MemoryBlob: Blob {
     private let inode: Int
     private let area: MemoryBlobArea
-    private let epoch: SynchronizationEpoch
+    let epoch: SynchronizationEpoch
     private let nameIsDurable = Atomic(false)
 
     /// - Parameter epoch: the epoch from before the file got its name.
@@ -40,6 +40,9 @@ final class MemoryBlob: Blob {
     func synchronize(including detail: BlobDetail?) throws(Errno) {
         do throws(Errno) {
             try area.plan.step(.synchronize)
+            // As on Linux, each open file reports an error once, also one of another synchronization.
+            let error = area.state.withLock { $0.inodes[inode]?.takeUnreportedError() ?? false }
+            if error { throw .inputOutput }
         } catch {
             if !area.plan.isCrashed { area.state.withLock { $0.inodes[inode]?.failToSynchronize() } }
             throw error

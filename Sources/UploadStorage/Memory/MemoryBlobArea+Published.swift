@@ -163,8 +163,35 @@ extension MemoryBlobArea {
         try synchronizeNames(in: MemoryNamespace.uploads, since: epoch)
     }
 
-    package func synchronizeName(_ name: PublishedName, since epoch: SynchronizationEpoch) throws(StoreError) {
-        try synchronizeNames(in: Self.path(name.directory), since: epoch)
+    package var canSynchronizeTogether: Bool { true }
+
+    package func synchronize(_ blobs: [any Blob]) throws(Errno) {
+        if blobs.count == 1 { return try blobs[0].synchronize(including: .attributes) }
+        let epochs = blobs.compactMap { ($0 as? MemoryBlob)?.epoch }
+        guard let oldest = epochs.min(by: { $0.failures < $1.failures }) else { return }
+        try directories.synchronize(since: oldest) { () throws(Errno) in
+            do throws(Errno) { try plan.step(.synchronize) } catch {
+                if !plan.isCrashed { changeInodes { $0.failToSynchronizeArea() } }
+                throw error
+            }
+            changeInodes { $0.synchronize() }
+        }
+    }
+
+    private func changeInodes(_ body: (inout MemoryInode) -> Void) {
+        state.withLock { state in
+            state.inodes = state.inodes.mapValues { inode in
+                var changed = inode
+                body(&changed)
+                return changed
+            }
+        }
+    }
+
+    package func synchronizeNames(
+        _ names: [PublishedName], since epoch: SynchronizationEpoch
+    ) throws(StoreError) {
+        for directory in Set(names.map(\.directory)) { try synchronizeNames(in: Self.path(directory), since: epoch) }
     }
 
     package func synchronizePublication(

@@ -63,8 +63,11 @@ package final class MemoryCatalog: UploadCatalog {
 
     package func verify() throws(StoreError) {}
 
-    @discardableResult
-    package func commit(_ change: CatalogChange) throws(StoreError) -> RemovedRows {
+    package func commit(_ changes: [CatalogChange]) -> [Result<RemovedRows, StoreError>] {
+        changes.map { change in Result { () throws(StoreError) in try commitOne(change) } }
+    }
+
+    private func commitOne(_ change: CatalogChange) throws(StoreError) -> RemovedRows {
         try state.withLock { (state) throws(StoreError) in
             if state.isClosed { throw .superseded }
             try translating("write the catalog") { () throws(Errno) in try plan.step(.commit) }

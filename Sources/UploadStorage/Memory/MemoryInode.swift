@@ -12,6 +12,8 @@ struct MemoryInode {
     /// Pages that the next synchronization writes.
     private var dirty: Set<Int> = []
     private var sizeIsDirty = false
+    /// Whether a synchronization of the entire area has failed, and none of this file has reported that since.
+    private var hasUnreportedError = false
     /// Whether attributes that are not on the medium are marked as clean. They are not written until they are set
     /// again.
     private var attributesAreLost = false
@@ -38,6 +40,18 @@ struct MemoryInode {
         dirty = dirty.filter { $0 * Self.pageSize < size }
         if size > 0 { dirty.insert((size - 1) / Self.pageSize) }
         changed += 1
+    }
+
+    /// Returns whether a failure was not reported yet, once.
+    mutating func takeUnreportedError() -> Bool {
+        defer { hasUnreportedError = false }
+        return hasUnreportedError
+    }
+
+    /// Fails because the entire area could not be synchronized.
+    mutating func failToSynchronizeArea() {
+        if !dirty.isEmpty || sizeIsDirty { hasUnreportedError = true }
+        failToSynchronize()
     }
 
     /// Writes the dirty pages.

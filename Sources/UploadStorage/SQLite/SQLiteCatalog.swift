@@ -4,8 +4,16 @@ import SystemCalls
 
 /// The catalog in an SQLite database. All changes that wait are made in one transaction.
 final class SQLiteCatalog: UploadCatalog {
-    let queue = CommitQueue()
+    let commits = SharedWork<CatalogChange, SQLiteCatalogWriter.Outcome>()
+    private let integrity = Monitor(Integrity())
     private let writer: SQLiteCatalogWriter
+    /// What is known about damage of the database.
+    private struct Integrity {
+        /// The damage that was found, with which all later changes fail; nil if there is none.
+        var damage: StoreError?
+        var isVerified = true
+    }
+
     /// Nil once the catalog is closed.
     private let reader: Monitor<SQLiteConnection?>
     /// A view of the database in the state that it had when it was opened; nil if neither a count nor a verification is
@@ -27,7 +35,7 @@ final class SQLiteCatalog: UploadCatalog {
             needsVerification = writer.needsVerification
             let isComplete = savedTotals != nil && !needsVerification
             snapshot = isComplete ? nil : try SQLiteSnapshot(path: path)
-            queue.isVerified = !needsVerification
+            integrity.withLock { [needsVerification] in $0.isVerified = !needsVerification }
         } catch let failure as SQLiteFailure {
             throw failure.storeError(during: "open the catalog")
         } catch let error as StoreError {
@@ -41,14 +49,19 @@ final class SQLiteCatalog: UploadCatalog {
 
     var statistics: CatalogStatistics { writer.statistics.withLock { $0 } }
 
-    @discardableResult
-    func commit(_ change: CatalogChange) throws(StoreError) -> RemovedRows {
-        try stoppingChanges { () throws(StoreError) in
-            try queue.commit(change) { [writer] in writer.commit($0) }
+    func commit(_ changes: [CatalogChange]) -> [SQLiteCatalogWriter.Outcome] {
+        if let damage { return changes.map { _ in .failure(damage) } }
+        guard let outcomes = commits.run(changes, by: { [writer] in writer.commit($0) }) else {
+            return changes.map { _ in .failure(.superseded) }
         }
+        for case .failure(let error) in outcomes { stopChanges(after: error) }
+        return outcomes
     }
 
-    var damage: StoreError? { queue.failure }
+    var damage: StoreError? { integrity.withLock { $0.damage } }
+
+    /// Whether the database is known to be intact.
+    var isVerified: Bool { integrity.withLock { $0.isVerified && $0.damage == nil } }
 
     func countTotals() throws(StoreError) -> CatalogTotals {
         guard let snapshot else { return savedTotals ?? CatalogTotals() }
@@ -57,18 +70,13 @@ final class SQLiteCatalog: UploadCatalog {
         return totals
     }
 
-    /// Runs `body`. If it finds damage, the catalog accepts no more changes, because more writes could increase the
-    /// damage, and the snapshot ends, because the log cannot be emptied while the snapshot exists. The next start
-    /// counts and checks everything.
-    private func stoppingChanges<Result>(_ body: () throws(StoreError) -> Result) throws(StoreError) -> Result {
-        do throws(StoreError) { return try body() } catch {
-            if error.isDamage {
-                queue.isVerified = false
-                queue.fail(with: error)
-                snapshot?.end()
-            }
-            throw error
-        }
+    /// If the error is damage, the catalog accepts no more changes, because more writes could increase the damage, and
+    /// the snapshot ends, because the log cannot be emptied while the snapshot exists. The next start counts and checks
+    /// everything.
+    private func stopChanges(after error: StoreError) {
+        guard error.isDamage else { return }
+        integrity.withLock { $0.damage = $0.damage ?? error }
+        snapshot?.end()
     }
 
     func stopCounting() { snapshot?.end() }
@@ -82,12 +90,12 @@ final class SQLiteCatalog: UploadCatalog {
                 throw SQLiteFailure(code: SQLITE_CORRUPT, systemError: .inputOutput, message: damage)
             }
         }
-        queue.isVerified = true
+        integrity.withLock { $0.isVerified = true }
     }
 
     func close(saving totals: CatalogTotals?) {
         snapshot?.end()
-        queue.close { isVerified in writer.stop(saving: isVerified ? totals : nil, isVerified: isVerified) }
+        if commits.close() { writer.stop(saving: isVerified ? totals : nil, isVerified: isVerified) }
         // The reader is closed after the writer: a connection that only reads leaves the files of the log in place, so
         // that the next start needs no space for them.
         reader.withLock { $0 = nil }
@@ -159,10 +167,10 @@ final class SQLiteCatalog: UploadCatalog {
     }
 
     private func translating<Result>(_ body: () throws(SQLiteFailure) -> Result) throws(StoreError) -> Result {
-        try stoppingChanges { () throws(StoreError) in
-            do throws(SQLiteFailure) { return try body() } catch {
-                throw error.storeError(during: "read the catalog")
-            }
+        do throws(SQLiteFailure) { return try body() } catch {
+            let failure = error.storeError(during: "read the catalog")
+            stopChanges(after: failure)
+            throw failure
         }
     }
 }

@@ -1,7 +1,7 @@
 import CSQLite
 import SystemCalls
 
-/// The connection that writes. After `init` only one thread at a time uses it: the one that ``CommitQueue`` chose.
+/// The connection that writes. After `init` only one thread at a time uses it: the one that ``SharedWork`` chose.
 final class SQLiteCatalogWriter: @unchecked Sendable {
     private static let cleanMark = "clean-stop"
     private static let totalsMark = "totals-saved"
@@ -9,6 +9,9 @@ final class SQLiteCatalogWriter: @unchecked Sendable {
     /// The names of the marks that store the two times of a ``LifetimeClock/Mark``, in nanoseconds.
     static let timeMark = "lifetime-clock"
     static let wallMark = "wall-clock"
+
+    /// The outcome of a change.
+    typealias Outcome = Result<RemovedRows, StoreError>
 
     /// A failure of one change, or of all changes of a transaction.
     private struct Failure: Error {
@@ -121,7 +124,7 @@ final class SQLiteCatalogWriter: @unchecked Sendable {
     // MARK: Committing
 
     /// Makes all changes in one transaction, and returns the outcome of each.
-    func commit(_ batch: [CatalogChange]) -> [CommitQueue.Outcome] {
+    func commit(_ batch: [CatalogChange]) -> [Outcome] {
         do throws(Failure) {
             return try transact(batch)
         } catch {
@@ -131,12 +134,12 @@ final class SQLiteCatalogWriter: @unchecked Sendable {
         }
     }
 
-    private func transact(_ batch: [CatalogChange]) throws(Failure) -> [CommitQueue.Outcome] {
+    private func transact(_ batch: [CatalogChange]) throws(Failure) -> [Outcome] {
         var concernsOneChange = false
         do throws(SQLiteFailure) {
             try connection.run(CatalogSQL.begin)
             if !isMarkedUnclean { try setUncleanMarks() }
-            var outcomes: [CommitQueue.Outcome] = []
+            var outcomes: [Outcome] = []
             concernsOneChange = true
             for change in batch { outcomes.append(try apply(change)) }
             concernsOneChange = false
@@ -158,7 +161,7 @@ final class SQLiteCatalogWriter: @unchecked Sendable {
 
     /// Makes a change. Returns an error if only this change fails and has changed nothing; throws if the transaction
     /// cannot continue.
-    private func apply(_ change: CatalogChange) throws(SQLiteFailure) -> CommitQueue.Outcome {
+    private func apply(_ change: CatalogChange) throws(SQLiteFailure) -> Outcome {
         let refusal: StoreError?
         var removed = RemovedRows()
         switch change {

@@ -32,40 +32,63 @@ extension OpenUpload {
         with response: Response, publishedAs file: FileRecord?, oldNameRemains: Bool = true
     ) throws(StoreError) {
         let response = try response.saved()
+        let machine = monitor.withLock { $0.machine }
+        let expiresAt = context.expiryOfFinished
+        var removed: RemovedRows? = RemovedRows()
+        if !isTransient {
+            removed = try commit(completion(response, file, expiresAt: expiresAt)) { $0?.phase == .complete(response) }
+        } else if let file {
+            removed = try context.catalog.commit(
+                .recordFile(file, ending: CatalogChange.Removal(id: id, epoch: machine.epoch)), of: id
+            ) { $0 == nil }
+        } else {
+            try removeRecord()
+        }
+        if let file { context.ledger.addPublished(file, replacing: removed) }
+        close(as: .complete(response), file, expiresAt: expiresAt, oldNameRemains: oldNameRemains)
+    }
+
+    private func completion(
+        _ response: Response, _ file: FileRecord?, expiresAt: Int64
+    ) throws(StoreError) -> CatalogChange {
         let (machine, row) = monitor.withLock { ($0.machine, $0.row) }
         guard let row else { throw .notFound }
+        return .complete(
+            CatalogChange.Completion(
+                id: id, epoch: machine.epoch, offset: machine.received, response: response, expiresAt: expiresAt,
+                file: file, upload: row.upload.withoutFields))
+    }
+
+    /// The end of an upload without a row that has published a file.
+    func unrecordedEnding(_ response: Response, _ file: FileRecord) throws(StoreError) -> UploadEnding {
         let expiresAt = context.expiryOfFinished
-        var isRecorded = true
-        var removed: RemovedRows? = RemovedRows()
-        do throws(StoreError) {
-            if !isTransient {
-                removed = try commit(
-                    .complete(
-                        CatalogChange.Completion(
-                            id: id, epoch: machine.epoch, offset: machine.received, response: response,
-                            expiresAt: expiresAt, file: file, upload: row.upload.withoutFields))
-                ) { $0?.phase == .complete(response) }
-            } else if let file {
-                let ending = machine.isRecorded ? CatalogChange.Removal(id: id, epoch: machine.epoch) : nil
-                removed = try context.catalog.commit(.recordFile(file, ending: ending), of: id) {
-                    ending != nil && $0 == nil
-                }
-            } else {
-                try removeRecord()
-            }
-        } catch {
-            // If the row still exists, the publication is repeated later, and may then be withdrawn. The file of a
-            // plain upload without a row is published: it is only missing in the usage, which is no failure.
-            guard isTransient, file != nil, !machine.isRecorded else { throw error }
-            isRecorded = false
+        if isTransient {
+            return UploadEnding(
+                response: response, file: file, change: .recordFile(file, ending: nil), row: nil, expiresAt: expiresAt)
         }
-        if isRecorded, let file { context.ledger.addPublished(file, replacing: removed) }
-        if let file { context.fileRecords.remove(file.name) }
-        close(as: .complete(response), expiresAt: expiresAt, oldNameRemains: oldNameRemains)
+        let change = try completion(response, file, expiresAt: expiresAt)
+        return UploadEnding(
+            response: response, file: file, change: change, row: newRow(with: change), expiresAt: expiresAt)
+    }
+
+    /// Called after the commit of the end.
+    func finish(_ ending: UploadEnding, _ commit: Result<RemovedRows, StoreError>) throws(StoreError) {
+        if let row = ending.row {
+            let removed = try inserted(row, with: ending.change, commit) { $0?.phase == .complete(ending.response) }
+            context.ledger.addPublished(ending.file, replacing: removed)
+        } else if case .success(let removed) = commit {
+            context.ledger.addPublished(ending.file, replacing: removed)
+        }
+        // Otherwise the file of a plain upload is published, and only missing in the usage, which is no failure.
+        close(
+            as: .complete(ending.response), ending.file, expiresAt: ending.expiresAt, oldNameRemains: false)
     }
 
     /// Records the end of an upload in memory, after it is durable.
-    private func close(as phase: UploadRecord.Phase, expiresAt: Int64, oldNameRemains: Bool = true) {
+    private func close(
+        as phase: UploadRecord.Phase, _ file: FileRecord? = nil, expiresAt: Int64, oldNameRemains: Bool = true
+    ) {
+        if let file { context.fileRecords.remove(file.name) }
         let (row, reserved, decided) = update { state in
             defer { state.publication = nil }
             state.row?.phase = phase

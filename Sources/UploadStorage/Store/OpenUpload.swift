@@ -303,14 +303,19 @@ final class OpenUpload: Sendable {
         do throws(Errno) {
             try context.observing(.content) { () throws(Errno) in try blob.synchronize(including: detail) }
         } catch {
-            let (mustNotify, revocation) = update { state in
-                state.blob = nil
-                state.stagedDigests = nil
-                return state.revoking { $0.synchronizationFailed(duringCallOf: failingLease) }
-            }
-            if mustNotify { revocation?() }
-            throw .failure(error, during: "synchronize")
+            throw synchronizationFailed(error, duringCallOf: failingLease)
         }
+    }
+
+    /// Ends the lease after the bytes could not be synchronized.
+    func synchronizationFailed(_ error: Errno, duringCallOf failingLease: Int64?) -> StoreError {
+        let (mustNotify, revocation) = update { state in
+            state.blob = nil
+            state.stagedDigests = nil
+            return state.revoking { $0.synchronizationFailed(duringCallOf: failingLease) }
+        }
+        if mustNotify { revocation?() }
+        return .failure(error, during: "synchronize")
     }
 
     // MARK: The row
@@ -339,8 +344,17 @@ final class OpenUpload: Sendable {
         }
         var file: FileRecord?
         if case .complete(let completion) = change { file = completion.file }
+        let commit = context.catalog.commit([.insert(row, file: file)])[0]
+        return try inserted(row, with: change, commit, confirmedBy: isMade)
+    }
+
+    /// Called after the commit that creates the row with its first change.
+    func inserted(
+        _ row: CatalogRow, with change: CatalogChange, _ commit: Result<RemovedRows, StoreError>,
+        confirmedBy isMade: ((CatalogRow?) -> Bool)?
+    ) throws(StoreError) -> RemovedRows? {
         do throws(StoreError) {
-            let removed = try context.catalog.commit(.insert(row, file: file))
+            let removed = try commit.get()
             noteRow(row)
             return removed
         } catch {
@@ -348,12 +362,12 @@ final class OpenUpload: Sendable {
             guard let existing = try context.catalog.row(id) else { throw error }
             // This commit was made, or an earlier commit that seemed to have failed.
             noteRow(existing)
-            return existing == row ? nil : try commit(change, confirmedBy: isMade)
+            return existing == row ? nil : try self.commit(change, confirmedBy: isMade)
         }
     }
 
     /// The first row of the upload, with this change; nil if there is a row.
-    private func newRow(with change: CatalogChange) -> CatalogRow? {
+    func newRow(with change: CatalogChange) -> CatalogRow? {
         monitor.withLock { state in
             guard !state.machine.isRecorded, var row = state.row else { return nil }
             row.length = state.machine.length

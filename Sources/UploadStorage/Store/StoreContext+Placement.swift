@@ -61,32 +61,6 @@ extension StoreContext {
         }
     }
 
-    /// Gives the durable bytes of an upload without a row a name that no file has. The name is not durable on return.
-    ///
-    /// The removal of the old name need not be durable: no row refers to it, so the sweep removes it if it exists again
-    /// after a power loss.
-    /// - Parameter oldName: the name of the bytes; it is free on return.
-    /// - Returns: the epoch for ``synchronizeName(_:of:since:)``; nil if the name belongs to a file or a directory.
-    func name(_ oldName: String, as name: PublishedName) throws(StoreError) -> SynchronizationEpoch? {
-        do throws(StoreError) {
-            try area.makeDirectories(for: name, durably: shouldSynchronize)
-            return try area.publish(oldName, as: name, replacing: false)
-        } catch {
-            if error.meansOccupied { return nil }
-            throw error
-        }
-    }
-
-    /// Returns the attributes of a file after the name that it got from ``name(_:as:)`` is durable.
-    func synchronizeName(
-        _ name: PublishedName, of blob: any Blob, since epoch: SynchronizationEpoch
-    ) throws(StoreError) -> PublishedFile.Attributes {
-        if shouldSynchronize {
-            try observing(.publication) { () throws(StoreError) in try area.synchronizeName(name, since: epoch) }
-        }
-        return try translating("read attributes") { () throws(Errno) in try blob.attributes() }
-    }
-
     /// Makes a publication durable.
     /// - Returns: the error, if there is one. After an error, the success of a second attempt would not prove that the
     ///   publication is durable.
@@ -155,7 +129,7 @@ extension StoreContext {
 
 extension StoreError {
     /// Whether bytes cannot get a name because another object has the name, or a part of its path.
-    fileprivate var meansOccupied: Bool {
+    var meansOccupied: Bool {
         [.preconditionFailed, .targetIsDirectory, .targetIsSpecial, .parentIsFile].contains(self)
     }
 }

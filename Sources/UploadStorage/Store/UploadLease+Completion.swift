@@ -190,39 +190,41 @@ extension UploadLease {
     private func placeUnrecorded(
         _ intent: PublicationIntent, _ publication: Publication, _ blob: any Blob, _ row: CatalogRow
     ) throws(StoreError) -> Response? {
-        try translating("set the time of a publication") { () throws(Errno) in
-            try blob.setModified(context.nextModification())
-        }
-        // After that, only the name of the file has to be synchronized.
-        try upload.synchronize(blob, including: .attributes, duringCallOf: epoch)
-        let named: SynchronizationEpoch?
         do throws(StoreError) {
-            named = try context.name(row.blob, as: intent.name)
+            try context.area.makeDirectories(for: intent.name, durably: context.shouldSynchronize)
         } catch {
-            // This check has a message that describes the cause.
+            if error.meansOccupied { return nil }
             try context.area.requirePublishable(intent.name)
             throw error
         }
-        guard let named else { return nil }
-        do throws(StoreError) {
-            let attributes = try context.synchronizeName(intent.name, of: blob, since: named)
-            return try finish(intent, publication, row, attributes, oldNameRemains: false)
-        } catch {
-            // The file has its name. Without a row nothing else would withdraw it.
+        try translating("set the time of a publication") { () throws(Errno) in
+            try blob.setModified(context.nextModification())
+        }
+        let size = upload.monitor.withLock { $0.machine.received }
+        let file = NewFile(blob: blob, blobName: row.blob, name: intent.name, size: size) {
+            [upload] (attributes) throws(StoreError) in
+            try upload.unrecordedEnding(
+                publication.validated(intent.response, attributes).saved(),
+                FileRecord(intent, principal: row.upload.principal, attributes: attributes))
+        }
+        switch context.publish(file) {
+        case .occupied: return nil
+        case .unsynchronized(let error): throw upload.synchronizationFailed(error, duringCallOf: epoch)
+        case .unnamed(let error):
+            // This check has a message that describes the cause.
+            try context.area.requirePublishable(intent.name)
+            throw error
+        case .failed(let error):
             upload.withdrawUnrecorded(intent, row)
             throw error
+        case .published(let ending, let commit):
+            do throws(StoreError) { try upload.finish(ending, commit) } catch {
+                // The file has its name. Without a row nothing else would withdraw it.
+                upload.withdrawUnrecorded(intent, row)
+                throw error
+            }
+            return ending.response
         }
-    }
-
-    private func finish(
-        _ intent: PublicationIntent, _ publication: Publication, _ row: CatalogRow,
-        _ attributes: PublishedFile.Attributes, oldNameRemains: Bool
-    ) throws(StoreError) -> Response {
-        let response = try publication.validated(intent.response, attributes).saved()
-        try upload.finish(
-            with: response, publishedAs: FileRecord(intent, principal: row.upload.principal, attributes: attributes),
-            oldNameRemains: oldNameRemains)
-        return response
     }
 
     /// Moves the bytes to their name and stores the final response. Returns nil if another program has just created or
@@ -232,7 +234,12 @@ extension UploadLease {
     ) throws(StoreError) -> Response? {
         switch try context.place(intent, from: row.blob, blob) {
         case .published(let attributes, let oldNameRemains):
-            return try finish(intent, publication, row, attributes, oldNameRemains: oldNameRemains)
+            let response = try publication.validated(intent.response, attributes).saved()
+            try upload.finish(
+                with: response,
+                publishedAs: FileRecord(intent, principal: row.upload.principal, attributes: attributes),
+                oldNameRemains: oldNameRemains)
+            return response
         case .occupied:
             return nil
         case .lost:

@@ -1,6 +1,9 @@
 import SystemCalls
 
 extension UploadStore {
+    /// The number of uploads whose publication waits for a common synchronization.
+    package var waitingPublications: Int { context.newFiles.counts.waiting }
+
     private static let pageSize = 200
     private static let inspectionInterval: Int64 = 900_000_000_000
 

@@ -1,0 +1,127 @@
+import HTTPSemantics
+import SystemCalls
+
+/// A file that gets a name that no file has, of an upload without a row. Threads that publish such files at the same
+/// time share the synchronizations and the commit.
+///
+/// The bytes are written, the directories of the name exist, and the caller holds the path lock of the name.
+struct NewFile: Sendable {
+    /// The maximum size of files, in bytes, that share synchronizations.
+    fileprivate static let maximumSharedSize: Int64 = 1 << 20
+
+    var blob: any Blob
+    /// The name of the bytes.
+    var blobName: String
+    var name: PublishedName
+    /// The number of bytes.
+    var size: Int64
+    /// Returns the end of the upload, once the attributes of the file are known.
+    var ending: @Sendable (PublishedFile.Attributes) throws(StoreError) -> UploadEnding
+
+    enum Outcome: Sendable {
+        /// The file is durable. The result is that of the commit.
+        case published(UploadEnding, Result<RemovedRows, StoreError>)
+        /// Another object has the name. The bytes kept theirs.
+        case occupied
+        /// The bytes could not be made durable, and kept their name.
+        case unsynchronized(Errno)
+        /// The bytes could not get the name, and kept their own.
+        case unnamed(StoreError)
+        /// The bytes have the new name, and the caller has to withdraw the file.
+        case failed(StoreError)
+    }
+}
+
+/// The end of an upload without a row that has published a file.
+struct UploadEnding: Sendable {
+    var response: Response
+    var file: FileRecord
+    /// The change that records the end, of the row if the upload gets one.
+    var change: CatalogChange
+    /// The row that the upload gets at its end; nil for a plain upload.
+    var row: CatalogRow?
+    var expiresAt: Int64
+
+    var firstChange: CatalogChange { row.map { .insert($0, file: file) } ?? change }
+}
+
+extension StoreContext {
+    /// Publishes a file, together with those of other threads.
+    func publish(_ file: NewFile) -> NewFile.Outcome {
+        // No file waits for a large one. Without a common synchronization, each thread waits for its own file, at the
+        // same time as the others.
+        let isAlone = file.size > NewFile.maximumSharedSize || !area.canSynchronizeTogether
+        if shouldSynchronize && isAlone { return publishTogether([file])[0] }
+        return newFiles.run([file], by: { name($0) }, then: { record($0) })?[0] ?? .unnamed(.superseded)
+    }
+
+    /// Publishes files with one synchronization of their contents, one of their names, and one commit.
+    ///
+    /// The contents are durable before a file gets its name, and the name before a row reports the end of the upload.
+    /// So after a crash at any point, a file with its name is complete; without a row it is only missing in the usage
+    /// of its principal. The removal of the old name need not be durable: no row refers to it, so the sweep removes it
+    /// if it exists again after a power loss.
+    func publishTogether(_ files: [NewFile]) -> [NewFile.Outcome] { record(name(files)) }
+
+    /// Files after the attempt to give each its name.
+    private struct NamedFiles {
+        var files: [NewFile]
+        /// Nil for each file that has its name.
+        var outcomes: [NewFile.Outcome?]
+        /// The epoch from before the first name was changed.
+        var epoch: SynchronizationEpoch
+    }
+
+    private func name(_ files: [NewFile]) -> NamedFiles {
+        var named = NamedFiles(files: files, outcomes: [], epoch: area.synchronizationEpoch)
+        do throws(Errno) {
+            if shouldSynchronize {
+                try observing(.content) { () throws(Errno) in try area.synchronize(files.map(\.blob)) }
+            }
+            named.epoch = area.synchronizationEpoch
+            named.outcomes = files.map { rename($0) }
+        } catch {
+            named.outcomes = files.map { _ in .unsynchronized(error) }
+        }
+        return named
+    }
+
+    /// Gives the bytes their new name. Returns nil if they have it.
+    private func rename(_ file: NewFile) -> NewFile.Outcome? {
+        do throws(StoreError) {
+            _ = try area.publish(file.blobName, as: file.name, replacing: false)
+            return nil
+        } catch {
+            return error.meansOccupied ? .occupied : .unnamed(error)
+        }
+    }
+
+    /// Makes the names durable, and then the ends of the uploads.
+    private func record(_ named: NamedFiles) -> [NewFile.Outcome] {
+        var outcomes = named.outcomes
+        let indices = outcomes.indices.filter { outcomes[$0] == nil }
+        do throws(StoreError) {
+            if shouldSynchronize && !indices.isEmpty {
+                try observing(.publication) { () throws(StoreError) in
+                    try area.synchronizeNames(indices.map { named.files[$0].name }, since: named.epoch)
+                }
+            }
+            var endings: [(index: Int, ending: UploadEnding)] = []
+            for index in indices {
+                do throws(StoreError) { endings.append((index, try ending(of: named.files[index]))) } catch {
+                    outcomes[index] = .failed(error)
+                }
+            }
+            let commits = endings.isEmpty ? [] : catalog.commit(endings.map(\.ending.firstChange))
+            for ((index, ending), commit) in zip(endings, commits) { outcomes[index] = .published(ending, commit) }
+        } catch {
+            for index in indices { outcomes[index] = .failed(error) }
+        }
+        // Each file has an outcome now.
+        return outcomes.map { $0 ?? .failed(.superseded) }
+    }
+
+    private func ending(of file: NewFile) throws(StoreError) -> UploadEnding {
+        try file.ending(translating("read attributes") { () throws(Errno) in try file.blob.attributes() })
+    }
+}

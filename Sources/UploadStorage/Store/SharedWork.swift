@@ -1,0 +1,142 @@
+import SystemCalls
+
+/// Work that takes little longer for many requests than for one, such as a synchronization. The first thread that adds
+/// a request does the work; the requests that other threads add meanwhile are served together, by one of these threads.
+/// So each thread waits only for the outcome of its own requests, and no request is passed to a thread that does
+/// nothing else.
+final class SharedWork<Request: Sendable, Outcome: Sendable>: Sendable {
+    /// The requests of a thread that waits.
+    private final class Waiter: Sendable {
+        enum State {
+            case waiting
+            /// The thread has to serve all waiting requests.
+            case leads
+            case ended([Outcome])
+        }
+
+        let requests: [Request]
+        private let state = Monitor(State.waiting)
+
+        init(_ requests: [Request]) { self.requests = requests }
+
+        func set(_ next: State) {
+            state.withLock { $0 = next }
+            state.notifyAll()
+        }
+
+        /// - Returns: the outcomes; nil if this thread leads.
+        func wait() -> [Outcome]? {
+            state.waitForever { state -> [Outcome]?? in
+                switch state {
+                case .waiting: nil
+                case .leads: .some(nil)
+                case .ended(let outcomes): outcomes
+                }
+            }
+        }
+    }
+
+    private struct State {
+        var waiters: [Waiter] = []
+        /// Whether a thread serves requests, or is about to do so.
+        var isBusy = false
+        /// The number of requests that are served or were served.
+        var begun = 0
+        var isClosed = false
+    }
+
+    private enum Turn {
+        case leads
+        case waits(Waiter)
+        case isClosed
+    }
+
+    private let state = Monitor(State())
+
+    /// Serves requests, together with those of other threads.
+    /// - Parameters:
+    ///   - begin: begins to serve requests. One thread at a time calls it.
+    ///   - end: returns the outcome of each request, in the same order. Meanwhile another thread may call `begin`.
+    /// - Returns: the outcome of each request; nil if ``close()`` was called before.
+    func run<Begun>(
+        _ requests: [Request], by begin: ([Request]) -> Begun, then end: (Begun) -> [Outcome]
+    ) -> [Outcome]? {
+        let turn = state.withLock { state -> Turn in
+            if state.isClosed { return .isClosed }
+            let waiter = Waiter(requests)
+            state.waiters.append(waiter)
+            defer { state.isBusy = true }
+            return state.isBusy ? .waits(waiter) : .leads
+        }
+        switch turn {
+        case .isClosed: return nil
+        case .leads: break
+        case .waits(let waiter): if let outcomes = waiter.wait() { return outcomes }
+        }
+        // The requests of this thread are the oldest.
+        var own: [Outcome]?
+        for count in 1... {
+            let waiters = takeWaiters()
+            let started = SystemClock.monotonicNanoseconds()
+            let begun = begin(waiters.flatMap(\.requests))
+            let continues = SystemClock.monotonicNanoseconds() - started < Self.quickTime && count < Self.maxBatches
+            let isLast = !(continues && isNeeded)
+            if isLast { passOn() }
+            var outcomes = end(begun)[...]
+            for waiter in waiters {
+                let part = Array(outcomes.prefix(waiter.requests.count))
+                outcomes = outcomes.dropFirst(part.count)
+                if own == nil { own = part } else { waiter.set(.ended(part)) }
+            }
+            if isLast { break }
+        }
+        return own
+    }
+
+    /// Serves requests whose outcomes are known when `work` returns.
+    func run(_ requests: [Request], by work: ([Request]) -> [Outcome]) -> [Outcome]? {
+        run(requests, by: work, then: { $0 })
+    }
+
+    /// The maximum number of batches that one thread begins. After a batch whose begin took longer than `quickTime`
+    /// nanoseconds, another thread continues: waking that thread takes little time then.
+    private static var maxBatches: Int { 8 }
+    private static var quickTime: Int64 { 300_000 }
+
+    private var isNeeded: Bool { state.withLock { !$0.waiters.isEmpty } }
+
+    private func takeWaiters() -> [Waiter] {
+        state.withLock { state in
+            defer { state.waiters = [] }
+            state.begun += state.waiters.reduce(0) { $0 + $1.requests.count }
+            return state.waiters
+        }
+    }
+
+    /// Makes the thread that waits longest the next one that serves requests.
+    private func passOn() {
+        let next = state.withLock { state -> Waiter? in
+            state.isBusy = !state.waiters.isEmpty
+            return state.waiters.first
+        }
+        if let next { next.set(.leads) } else { state.notifyAll() }
+    }
+
+    /// The number of requests that are served or were served, and the number of waiting requests.
+    var counts: (begun: Int, waiting: Int) {
+        state.withLock { state in (state.begun, state.waiters.reduce(0) { $0 + $1.requests.count }) }
+    }
+
+    var isClosed: Bool { state.withLock { $0.isClosed } }
+
+    /// Rejects all later requests, and waits for those that were added before.
+    /// - Returns: whether this is the first call.
+    func close() -> Bool {
+        let isFirst = state.withLock { state in
+            defer { state.isClosed = true }
+            return !state.isClosed
+        }
+        state.waitForever { state -> Void? in state.isBusy ? nil : () }
+        return isFirst
+    }
+}

@@ -1,0 +1,132 @@
+import Foundation
+import SystemCalls
+import Testing
+
+@testable import UploadStorage
+
+/// Threads that need the same work at the same time share it.
+@Suite(.timeLimit(.minutes(1))) struct SharedWorkTests {
+    @Test("each thread gets the outcomes of its own requests, whatever the batches are", arguments: [1, 2, 8])
+    func outcomes(_ threadCount: Int) throws {
+        let work = SharedWork<Int, Int>()
+        let running = Monitor((current: 0, most: 0))
+        let wrong = Monitor(0)
+        let threads = try (0..<threadCount).map { thread in
+            try WorkerThread(name: "client") {
+                for round in 0..<500 {
+                    let requests = Array((thread * 10_000 + round)..<(thread * 10_000 + round + round % 4))
+                    let outcomes = work.run(
+                        requests,
+                        by: { batch in
+                            running.withLock { running in
+                                running.current += 1
+                                running.most = max(running.most, running.current)
+                            }
+                            if round.isMultiple(of: 7) { sched_yield() }
+                            running.withLock { $0.current -= 1 }
+                            return batch
+                        }, then: { batch in batch.map { 2 * $0 } })
+                    if outcomes != requests.map({ 2 * $0 }) { wrong.withLock { $0 += 1 } }
+                }
+            }
+        }
+        for thread in threads { thread.join() }
+        #expect(wrong.withLock { $0 } == 0)
+        #expect(running.withLock { $0.most } == 1)
+        #expect(work.counts.begun == threadCount * 750 && work.counts.waiting == 0)
+    }
+
+    @Test("requests that wait are served together, and a batch can begin before the last one has ended")
+    func batches() throws {
+        let work = SharedWork<Int, Int>()
+        let batches = Monitor<[[Int]]>([])
+        let gates = Monitor((mayBegin: false, mayEnd: false))
+        let threads = Monitor<[WorkerThread]>([])
+        @Sendable func run(_ number: Int) {
+            _ = work.run(
+                [number],
+                by: { batch in
+                    batches.withLock { $0.append(batch) }
+                    batches.notifyAll()
+                    if batch == [0] {
+                        // After a batch that took little time, the same thread would serve the next one.
+                        let slow = SystemClock.deadline(in: .milliseconds(2))
+                        gates.waitForever { $0.mayBegin ? () : nil }
+                        while SystemClock.monotonicNanoseconds() < slow { sched_yield() }
+                    }
+                    return batch
+                },
+                then: { batch in
+                    if batch == [0] { gates.waitForever { $0.mayEnd ? () : nil } }
+                    return batch
+                })
+        }
+        for number in 0...3 {
+            let thread = try WorkerThread(name: "client") { run(number) }
+            threads.withLock { $0.append(thread) }
+            if number == 0 {
+                batches.waitForever { $0.isEmpty ? nil : () }
+            } else {
+                while work.counts.waiting < number { sched_yield() }
+            }
+        }
+        gates.withLock { $0.mayBegin = true }
+        gates.notifyAll()
+        batches.waitForever { $0.count == 2 ? () : nil }
+        #expect(batches.withLock { $0 } == [[0], [1, 2, 3]])
+        gates.withLock { $0.mayEnd = true }
+        gates.notifyAll()
+        for thread in threads.withLock({ $0 }) { thread.join() }
+    }
+
+    @Test("after the end no request is served, and requests that were added before are")
+    func closing() throws {
+        let work = SharedWork<Int, Int>()
+        let gate = Monitor(false)
+        let outcomes = Monitor<[[Int]?]>([])
+        let first = try WorkerThread(name: "client") {
+            let outcome = work.run([1]) { batch in
+                gate.waitForever { $0 ? () : nil }
+                return batch
+            }
+            outcomes.withLock { $0.append(outcome) }
+        }
+        while work.counts.begun == 0 { sched_yield() }
+        let second = try WorkerThread(name: "client") {
+            let outcome = work.run([2]) { $0 }
+            outcomes.withLock { $0.append(outcome) }
+        }
+        while work.counts.waiting == 0 { sched_yield() }
+        let closing = try WorkerThread(name: "close") { _ = work.close() }
+        while !work.isClosed { sched_yield() }
+        #expect(work.run([3], by: { $0 }) == nil)
+        gate.withLock { $0 = true }
+        gate.notifyAll()
+        for thread in [first, second, closing] { thread.join() }
+        #expect(outcomes.withLock { Set($0) } == [[1], [2]])
+        #expect(!work.close())
+    }
+
+    // MARK: Synchronization of the file system
+
+    @Test("after a slow synchronization of the file system files are synchronized one by one, first for a second")
+    func pauses() {
+        let second: Int64 = 1_000_000_000
+        var system = FileSystemSynchronization(isSupported: true)
+        #expect(system.isUsable(at: 0))
+        system.synchronized(from: 0, to: 20_000_000)
+        #expect(system.isUsable(at: 20_000_000))
+        var now: Int64 = 0
+        for pause in [1, 2, 4, 8, 16, 32, 60, 60] {
+            system.synchronized(from: now, to: now + second)
+            now += second
+            #expect(!system.isUsable(at: now + Int64(pause) * second - 1))
+            now += Int64(pause) * second
+            #expect(system.isUsable(at: now))
+        }
+        system.synchronized(from: now, to: now + 1000)
+        system.synchronized(from: now, to: now + second)
+        #expect(system.isUsable(at: now + 2 * second))
+        #expect(!FileSystemSynchronization(isSupported: false).isUsable(at: .max))
+    }
+}
