@@ -73,6 +73,53 @@ import Testing
     }
 
     @Test(
+        "OFF-18: a power loss during a publication does not bring back bytes that were discarded before",
+        arguments: [false, true])
+    func discarded(_ restarts: Bool) throws {
+        for seed in 1...200 as ClosedRange<UInt64> {
+            var generator = SeededGenerator(seed: seed)
+            let configuration = StoreConfiguration(minFree: 0, processingWait: .zero)
+            var plan = FaultPlan()
+            var (catalog, area) = (MemoryCatalog(plan: plan), MemoryBlobArea(plan: plan))
+            var store = try UploadStore(catalog: catalog, area: area, configuration: configuration)
+            var lease = try store.create(.testing())
+            let id = try #require(lease.id)
+            try lease.append(Self.new)
+            _ = try lease.acknowledge()
+            if restarts {
+                // These bytes are not acknowledged.
+                try lease.append(Self.old)
+                plan.crash()
+                lease.release()
+                store.close()
+                plan = FaultPlan()
+                (catalog, area) = (catalog.durableImage(plan: plan), area.processImage(plan: plan))
+                store = try UploadStore(catalog: catalog, area: area, configuration: configuration)
+                lease = try store.lease(id)
+            } else {
+                try lease.beginStaging()
+                try lease.append(Self.old)
+                lease.discardStaged()
+            }
+            let crashesEarly = Bool.random(using: &generator)
+            plan.run(before: .rename) { [plan] in
+                plan.run(before: crashesEarly ? .synchronize : .synchronizeNames) { plan.crash() }
+            }
+            _ = try? lease.publish(.testing(name("x")))
+            plan.crash()
+            lease.release()
+            store.close()
+            let next = FaultPlan()
+            let nextArea = area.durableImage(using: &generator, plan: next)
+            let reopened = try UploadStore(
+                catalog: catalog.durableImage(plan: next), area: nextArea, configuration: configuration)
+            _ = try? reopened.takeOver(id, principal: "alice", waitForProcessing: .zero)
+            #expect([nil, Self.new].contains(nextArea.publishedContents["x"]), "seed \(seed)")
+            reopened.close()
+        }
+    }
+
+    @Test(
         "OFF-18: a failure and a crash at any later step never lose the old file or store a wrong answer",
         arguments: Kind.all)
     func crashes(_ kind: Kind) throws {

@@ -12,6 +12,8 @@ struct MemoryInode {
     /// Pages that the next synchronization writes.
     private var dirty: Set<Int> = []
     private var sizeIsDirty = false
+    /// The content before it was truncated, until the next synchronization: the system may have written it already.
+    private var untruncated: [UInt8]?
     /// Whether a synchronization of the entire area has failed, and none of this file has reported that since.
     private var hasUnreportedError = false
     /// Whether attributes that are not on the medium are marked as clean. They are not written until they are set
@@ -32,6 +34,7 @@ struct MemoryInode {
 
     mutating func truncate(to size: Int) {
         if size < content.count {
+            untruncated = content
             content.removeLast(content.count - size)
         } else {
             content += [UInt8](repeating: 0, count: size - content.count)
@@ -60,6 +63,7 @@ struct MemoryInode {
         for page in dirty { copy(page, into: &durableContent) }
         dirty = []
         sizeIsDirty = false
+        untruncated = nil
         if attributesAreLost { return }
         durableModified = modified
         durableChanged = changed
@@ -83,6 +87,7 @@ struct MemoryInode {
         var bytes = durableContent
         if sizeIsDirty && Bool.random(using: &generator) || !sizeIsDirty { bytes = resized(bytes, to: content.count) }
         for page in dirty.sorted() where Bool.random(using: &generator) { copy(page, into: &bytes) }
+        if let untruncated, Bool.random(using: &generator) { bytes = untruncated }
         survivor.content = bytes
         survivor.durableContent = bytes
         let hasAttributes = Bool.random(using: &generator)
