@@ -18,14 +18,16 @@ package struct SocketOutput: Sendable {
 
     /// Sends all of `bytes`. Waits at most `timeout` milliseconds until the first byte can be sent. After the first
     /// byte, the limit of each wait is `timeout` or one second, whichever is longer.
-    package func send(_ bytes: [UInt8], timeout: Int32) -> Outcome {
+    ///
+    /// - Parameter isFollowed: whether more output follows immediately. The kernel then sends both together; if nothing
+    ///   follows within 200 ms, it sends these bytes alone (MSG_MORE of send(2)).
+    package func send(_ bytes: [UInt8], timeout: Int32, isFollowed: Bool = false) -> Outcome {
         guard isWritable(within: timeout) else { return .notWritable }
         var sent = 0
+        let flags = Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT) | (isFollowed ? Int32(MSG_MORE) : 0)
         while sent < bytes.count {
             let count = bytes.withUnsafeBytes { buffer in
-                Glibc.send(
-                    descriptor, buffer.baseAddress?.advanced(by: sent), buffer.count - sent,
-                    Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT))
+                Glibc.send(descriptor, buffer.baseAddress?.advanced(by: sent), buffer.count - sent, flags)
             }
             if count > 0 {
                 sent += count

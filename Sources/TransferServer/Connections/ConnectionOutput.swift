@@ -14,10 +14,14 @@ struct ConnectionOutput: Sendable {
     }
 
     /// Sends all of `bytes`. Waits at most `timeout` milliseconds until the socket is writable.
-    func send(_ bytes: [UInt8], timeout: Int32) -> SocketOutput.Outcome {
-        let outcome = session?.send(bytes, on: socket, timeout: timeout) ?? socket.send(bytes, timeout: timeout)
+    ///
+    /// - Parameter isFollowed: whether more output follows immediately, with which these bytes may be sent.
+    func send(_ bytes: [UInt8], timeout: Int32, isFollowed: Bool = false) -> SocketOutput.Outcome {
+        let outcome =
+            session?.send(bytes, on: socket, timeout: timeout)
+            ?? socket.send(bytes, timeout: timeout, isFollowed: isFollowed)
         // After a response from a file libmicrohttpd leaves the socket corked.
-        if outcome == .sent { socket.push() }
+        if outcome == .sent && !isFollowed { socket.push() }
         return outcome
     }
 

@@ -39,7 +39,9 @@ struct RequestConnection {
     func interimChannel(version: ProtocolVersion, base: PublicBase) -> InterimChannel {
         guard version >= .http11 else { return InterimChannel(send: nil, base: base) }
         let output = output
-        return InterimChannel(send: { bytes, timeout in output.send(bytes, timeout: timeout) }, base: base)
+        return InterimChannel(
+            send: { bytes, timeout, isFollowed in output.send(bytes, timeout: timeout, isFollowed: isFollowed) },
+            base: base)
     }
 
     /// Waits a moment for the remaining bytes of short content; returns whether all content has arrived.

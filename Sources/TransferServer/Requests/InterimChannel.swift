@@ -5,8 +5,8 @@ import SystemCalls
 /// call for that request, when nothing else writes to the connection.
 struct InterimChannel: Sendable {
     /// Sends bytes and waits at most `timeout` milliseconds until the connection is writable; `nil` if the client does
-    /// not support interim responses (HTTP/1.0).
-    let send: (@Sendable (_ bytes: [UInt8], _ timeout: Int32) -> SocketOutput.Outcome)?
+    /// not support interim responses (HTTP/1.0). If more output follows immediately, both may be sent together.
+    let send: (@Sendable (_ bytes: [UInt8], _ timeout: Int32, _ isFollowed: Bool) -> SocketOutput.Outcome)?
     /// The base of the server's paths for the client.
     let base: PublicBase
 
@@ -16,10 +16,11 @@ struct InterimChannel: Sendable {
     /// Sends the head of an interim response. Waits at most `timeout` milliseconds until the connection is writable.
     ///
     /// An interim response is optional: a client that does not read misses it (RFC 9110 section 15.2).
-    func send(_ head: ResponseHead, timeout: Int32) -> SocketOutput.Outcome {
+    /// - Parameter isFollowed: whether the final response follows immediately, and may be sent together with this one.
+    func send(_ head: ResponseHead, timeout: Int32, isFollowed: Bool = false) -> SocketOutput.Outcome {
         guard let send else { return .notWritable }
         let rebased = ResponseHead(status: head.status, fields: base.rebased(head.fields))
-        return send(rebased.serialized(), timeout)
+        return send(rebased.serialized(), timeout, isFollowed)
     }
 }
 

@@ -72,7 +72,7 @@ public final class InProcessServer: Sendable {
         case .refused(let refusal): return request.complete(Response(ProblemDetails(refusal)))
         }
         request.origin = service.origin(of: request.fields, peer: "127.0.0.1")
-        request.interim = InterimChannel(send: { _, _ in .sent }, base: request.origin.base)
+        request.interim = InterimChannel(send: { _, _, _ in .sent }, base: request.origin.base)
         request.responseFields = service.responseFields(for: request.fields, isSecure: request.isSecure)
         switch service.begin(request, for: target) {
         case .respond(let response): return try finished(response, to: request)

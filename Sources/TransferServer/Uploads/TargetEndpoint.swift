@@ -164,7 +164,8 @@ struct TargetEndpoint {
             lease.onRevocation { connection.close(reason: .takenOver) }
             if let location, responses.allowsInterimResponses {
                 let head = responses.announcement(location: location, limits: limits)
-                switch request.interim.send(head, timeout: 1000) {
+                // If all content has arrived, the client has nothing to send for which it needs the URL.
+                switch request.interim.send(head, timeout: 1000, isFollowed: arrivesNow) {
                 case .sent: request.explanation?.announcements += 1
                 case .notWritable: request.explanation?.unwritable += 1
                 case .broken:

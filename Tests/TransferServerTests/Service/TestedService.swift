@@ -143,7 +143,7 @@ final class InProcessService: TestedService {
         request.origin = service.origin(of: head.fields, peer: "127.0.0.1")
         let interim = Monitor<[String]>([])
         request.interim = InterimChannel(
-            send: { bytes, _ in
+            send: { bytes, _, _ in
                 interim.withLock { $0.append(String(decoding: bytes, as: UTF8.self)) }
                 return .sent
             }, base: request.origin.base)

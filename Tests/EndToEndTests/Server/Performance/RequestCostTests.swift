@@ -45,7 +45,7 @@ struct RequestCostTests {
     /// The calls for an upload of 4 KiB, without synchronizations.
     private static let creationCalls = [
         "close": 1, "fstatfs": 1, "newfstatat": 3, "openat": 3, "recvfrom": 1, "renameat2": 1, "sendto": 2,
-        "setsockopt": 1, "utimensat": 1,
+        "utimensat": 1,
     ]
 
     @Test("an upload of 4 KiB by one client, durable")
@@ -70,14 +70,15 @@ struct RequestCostTests {
 
     @Test("uploads of 4 KiB by 64 clients, durable")
     func concurrentUploads() throws {
-        // Fractions come from work in the background.
+        // Fractions come from work in the background. If syncfs is slow, because there is much to write at the moment, each
+        // upload makes an fsync of its own.
         let cost = try measure(requests: 128, connections: 64, Self.creation(of: 4096))
         CostLimit(
             atMost: Self.creationCalls.mapValues { Double($0) + 0.2 }.merging([
-                "fcntl": 10, "fdatasync": 3, "fsync": 4.1, "futex": 40, "newfstatat": 14, "poll": 3, "pread64": 4,
-                "pwrite64": 20,
+                "fcntl": 10, "fdatasync": 1.2, "fsync": 3, "futex": 25, "newfstatat": 8, "poll": 3, "pread64": 4,
+                "pwrite64": 14, "syncfs": 0.5,
             ]) { $1 }.merging(Self.logCalls) { $1 },
-            calls: 110, synchronizations: 6.5, switches: 35, allocations: 2700
+            calls: 90, synchronizations: 4, switches: 35, allocations: 2700
         ).check(cost, "upload of 4 KiB, durable, 64 clients")
     }
 
@@ -132,8 +133,8 @@ struct RequestCostTests {
         let cost = try measure(options, requests: 1, units: 16, Self.creation(of: 16 << 20))
         CostLimit(
             atMost: [
-                "fcntl": 3, "fdatasync": 1, "fsync": 0.5, "futex": 10, "newfstatat": 1, "poll": 17, "pwrite64": 20,
-                "recvfrom": 17,
+                "fcntl": 3, "fdatasync": 1, "fsync": 0.5, "futex": 10, "newfstatat": 1, "poll": 20, "pwrite64": 20,
+                "recvfrom": 20,
                 "sendto": 1, "sync_file_range": 1,
             ],
             calls: 75, synchronizations: durability == "relaxed" ? 0 : 1, switches: 20, allocations: 200
