@@ -105,7 +105,7 @@ extension RunningDigest {
 extension [UInt8] {
     /// The bytes in hexadecimal: two lower-case digits for each byte.
     package var hexadecimal: String {
-        func digit(_ value: UInt8) -> UInt8 { value < 10 ? 0x30 + value : 0x57 + value }
+        func digit(_ value: UInt8) -> UInt8 { value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "a") + value - 10 }
         return String(unsafeUninitializedCapacity: 2 * count) { buffer in
             for (index, byte) in enumerated() {
                 buffer[2 * index] = digit(byte >> 4)

@@ -23,7 +23,7 @@ package struct AcceptField: Sendable, Hashable {
     }
 
     private static func mediaRange(_ scanner: inout FieldValueScanner) -> MediaRange? {
-        guard let type = scanner.token(), scanner.consume(0x2F), let subtype = scanner.token(),
+        guard let type = scanner.token(), scanner.consume("/"), let subtype = scanner.token(),
             type != "*" || subtype == "*", let parameters = scanner.parameters()
         else { return nil }
         var weight = 1000
@@ -37,14 +37,14 @@ package struct AcceptField: Sendable, Hashable {
     /// `qvalue` of RFC 9110 §12.4.2: 0 to 1 with at most three digits after the point.
     private static func thousandths(_ text: String) -> Int? {
         let bytes = Array(text.utf8)
-        guard let first = bytes.first, first == 0x30 || first == 0x31 else { return nil }
+        guard let first = bytes.first, first == UInt8(ascii: "0") || first == UInt8(ascii: "1") else { return nil }
         var digits = bytes.dropFirst()
         if let point = digits.popFirst() {
-            guard point == 0x2E, digits.count <= 3, digits.allSatisfy(\.isDigit) else { return nil }
+            guard point == UInt8(ascii: "."), digits.count <= 3, digits.allSatisfy(\.isDigit) else { return nil }
         }
-        var value = Int(first - 0x30)
+        var value = Int(first - UInt8(ascii: "0"))
         for index in 0..<3 {
-            value = 10 * value + (index < digits.count ? Int(digits[digits.startIndex + index] - 0x30) : 0)
+            value = 10 * value + (index < digits.count ? Int(digits[digits.startIndex + index] - UInt8(ascii: "0")) : 0)
         }
         return value <= 1000 ? value : nil
     }

@@ -63,9 +63,9 @@ extension FieldValueScanner {
     fileprivate mutating func challengeElement() -> ChallengeElement? {
         if let (name, value) = completeParameter() { return .parameter(name: name, value: value) }
         guard let scheme = token() else { return nil }
-        guard next == 0x20 else { return .scheme(scheme, nil) }
+        guard next == UInt8(ascii: " ") else { return .scheme(scheme, nil) }
         skipOptionalWhitespace()
-        if isAtEnd || next == 0x2C { return .scheme(scheme, nil) }
+        if isAtEnd || next == UInt8(ascii: ",") { return .scheme(scheme, nil) }
         // A token68 can begin like a parameter ("abc=").
         if let (name, value) = completeParameter() { return .scheme(scheme, .parameter(name: name, value: value)) }
         return token68().map { .scheme(scheme, .token68($0)) }
@@ -77,7 +77,7 @@ extension FieldValueScanner {
         if let parameter = parameter(allowsWhitespace: true) {
             var ahead = self
             ahead.skipOptionalWhitespace()
-            if ahead.isAtEnd || ahead.next == 0x2C { return parameter }
+            if ahead.isAtEnd || ahead.next == UInt8(ascii: ",") { return parameter }
         }
         self = start
         return nil
@@ -85,8 +85,8 @@ extension FieldValueScanner {
 
     /// `1*( ALPHA / DIGIT / "-" / "." / "_" / "~" / "+" / "/" ) *"="`
     private mutating func token68() -> String? {
-        let characters = run { $0.isUnreserved || $0 == 0x2B || $0 == 0x2F }
+        let characters = run { $0.isUnreserved || $0 == UInt8(ascii: "+") || $0 == UInt8(ascii: "/") }
         guard !characters.isEmpty else { return nil }
-        return String(decoding: characters + run { $0 == 0x3D }, as: UTF8.self)
+        return String(decoding: characters + run { $0 == UInt8(ascii: "=") }, as: UTF8.self)
     }
 }

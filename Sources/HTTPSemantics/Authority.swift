@@ -11,28 +11,28 @@ package struct Authority: Sendable, Hashable {
     package init?(parsing text: String) {
         var scanner = FieldValueScanner(text)
         let name: ArraySlice<UInt8>
-        if scanner.next == 0x5B {
-            name = scanner.run { $0 != 0x5D }
-            guard scanner.consume(0x5D), Authority.isLiteralAddress(name.dropFirst()) else { return nil }
+        if scanner.next == UInt8(ascii: "[") {
+            name = scanner.run { $0 != UInt8(ascii: "]") }
+            guard scanner.consume("]"), Authority.isLiteralAddress(name.dropFirst()) else { return nil }
         } else {
-            name = scanner.run { $0 != 0x3A }
+            name = scanner.run { $0 != UInt8(ascii: ":") }
             guard Authority.isRegisteredName(name) else { return nil }
         }
         var host = String(decoding: name, as: UTF8.self).asciiLowercased
-        if name.first == 0x5B { host += "]" }
+        if name.first == UInt8(ascii: "[") { host += "]" }
         self.host = host
 
         if scanner.isAtEnd {
             port = nil
             return
         }
-        guard scanner.consume(0x3A) else { return nil }
+        guard scanner.consume(":") else { return nil }
         if scanner.isAtEnd {
             port = nil
             return
         }
         guard let digits = scanner.digits(), scanner.isAtEnd, digits.count <= 5 else { return nil }
-        let number = digits.reduce(0) { $0 * 10 + Int($1 - 0x30) }
+        let number = digits.reduce(0) { $0 * 10 + Int($1 - UInt8(ascii: "0")) }
         guard number <= 65535 else { return nil }
         port = number
     }
@@ -45,7 +45,7 @@ package struct Authority: Sendable, Hashable {
         guard !name.isEmpty else { return false }
         var index = name.startIndex
         while index < name.endIndex {
-            if name[index] == 0x25 {
+            if name[index] == UInt8(ascii: "%") {
                 guard index + 2 < name.endIndex, name[index + 1].hexDigitValue != nil,
                     name[index + 2].hexDigitValue != nil
                 else { return false }
@@ -60,11 +60,12 @@ package struct Authority: Sendable, Hashable {
 
     /// Returns whether `address` is an `IPv6address` or `IPvFuture` of RFC 3986 §3.2.2 without a zone identifier.
     private static func isLiteralAddress(_ address: ArraySlice<UInt8>) -> Bool {
-        if address.first == 0x76 || address.first == 0x56 {
-            let parts = address.dropFirst().split(separator: 0x2E, maxSplits: 1, omittingEmptySubsequences: false)
+        if address.first == UInt8(ascii: "v") || address.first == UInt8(ascii: "V") {
+            let parts = address.dropFirst().split(
+                separator: UInt8(ascii: "."), maxSplits: 1, omittingEmptySubsequences: false)
             return parts.count == 2 && !parts[0].isEmpty && parts[0].allSatisfy { $0.hexDigitValue != nil }
                 && !parts[1].isEmpty
-                && parts[1].allSatisfy { $0.isUnreserved || $0.isSubDelimiter || $0 == 0x3A }
+                && parts[1].allSatisfy { $0.isUnreserved || $0.isSubDelimiter || $0 == UInt8(ascii: ":") }
         }
         return IPAddress(v6: address) != nil
     }

@@ -19,7 +19,7 @@ package struct ByteRangeSet: Sendable, Hashable {
     package init?(fieldLines: [String]) {
         guard fieldLines.count == 1 else { return nil }
         var scanner = FieldValueScanner(fieldLines[0].trimmingOptionalWhitespace)
-        guard let unit = scanner.token(), unit.equalsIgnoringASCIICase("bytes"), scanner.consume(0x3D),
+        guard let unit = scanner.token(), unit.equalsIgnoringASCIICase("bytes"), scanner.consume("="),
             scanner.next?.isOptionalWhitespace == false,
             let specifications = scanner.list(of: ByteRangeSet.specification), !specifications.isEmpty
         else { return nil }
@@ -27,10 +27,10 @@ package struct ByteRangeSet: Sendable, Hashable {
     }
 
     private static func specification(_ scanner: inout FieldValueScanner) -> Specification? {
-        if scanner.consume(0x2D) {
+        if scanner.consume("-") {
             return scanner.digits().map { .suffix(length: clampedNumber($0)) }
         }
-        guard let first = scanner.digits(), scanner.consume(0x2D) else { return nil }
+        guard let first = scanner.digits(), scanner.consume("-") else { return nil }
         guard scanner.next?.isDigit == true, let last = scanner.digits() else {
             return .positions(first: clampedNumber(first), last: nil)
         }

@@ -21,8 +21,8 @@ public struct CacheControl: Sendable, Hashable {
         var scanner = FieldValueScanner(value)
         let directives = scanner.list { scanner -> Directive? in
             guard let name = scanner.token() else { return nil }
-            guard scanner.consume(0x3D) else { return Directive(name: name.asciiLowercased, argument: nil) }
-            if scanner.next == 0x22 {
+            guard scanner.consume("=") else { return Directive(name: name.asciiLowercased, argument: nil) }
+            if scanner.next == UInt8(ascii: "\"") {
                 guard let text = scanner.quotedString() else { return nil }
                 return Directive(name: name.asciiLowercased, argument: text.quoted)
             }

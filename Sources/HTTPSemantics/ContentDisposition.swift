@@ -62,12 +62,14 @@ enum ExtendedParameterValue {
     /// The decoded text; nil when the value is malformed, is not valid in its encoding, or has an encoding other than
     /// UTF-8 and ISO-8859-1.
     static func decode(_ value: String) -> String? {
-        let parts = value.utf8.split(separator: 0x27, maxSplits: 2, omittingEmptySubsequences: false)
-        guard parts.count == 3, parts[1].allSatisfy({ $0.isLetter || $0.isDigit || $0 == 0x2D }) else { return nil }
+        let parts = value.utf8.split(separator: UInt8(ascii: "'"), maxSplits: 2, omittingEmptySubsequences: false)
+        guard parts.count == 3, parts[1].allSatisfy({ $0.isLetter || $0.isDigit || $0 == UInt8(ascii: "-") }) else {
+            return nil
+        }
         var bytes: [UInt8] = []
         var remaining = parts[2]
         while let byte = remaining.popFirst() {
-            if byte == 0x25 {
+            if byte == UInt8(ascii: "%") {
                 guard let high = remaining.popFirst()?.hexDigitValue, let low = remaining.popFirst()?.hexDigitValue
                 else {
                     return nil

@@ -22,7 +22,7 @@ package struct ContentRange: Sendable, Hashable {
     /// and numbers above `Int64.max`. A recipient must not combine such a part with others (§14.4).
     package init?(parsing value: String) {
         var scanner = FieldValueScanner(value.trimmingOptionalWhitespace)
-        guard let unit = scanner.token(), unit.equalsIgnoringASCIICase("bytes"), scanner.consume(0x20) else {
+        guard let unit = scanner.token(), unit.equalsIgnoringASCIICase("bytes"), scanner.consume(" ") else {
             return nil
         }
         if scanner.consume(literal: "*/") {
@@ -30,11 +30,11 @@ package struct ContentRange: Sendable, Hashable {
             self.init(unsatisfiedSize: size)
             return
         }
-        guard let first = ContentRange.number(&scanner), scanner.consume(0x2D),
-            let last = ContentRange.number(&scanner), scanner.consume(0x2F), first <= last, last < .max
+        guard let first = ContentRange.number(&scanner), scanner.consume("-"),
+            let last = ContentRange.number(&scanner), scanner.consume("/"), first <= last, last < .max
         else { return nil }
         var size: Int64?
-        if !scanner.consume(0x2A) {
+        if !scanner.consume("*") {
             guard let number = ContentRange.number(&scanner) else { return nil }
             size = number
         }

@@ -21,9 +21,9 @@ public struct EntityTag: Sendable {
 
     init?(_ scanner: inout FieldValueScanner) {
         isWeak = scanner.consume(literal: "W/")
-        guard scanner.consume(0x22) else { return nil }
+        guard scanner.consume("\"") else { return nil }
         opaque = String(decoding: scanner.run(where: \.isEntityTagCharacter), as: UTF8.self)
-        guard scanner.consume(0x22) else { return nil }
+        guard scanner.consume("\"") else { return nil }
     }
 
     /// The tag as it is written in the ETag field.
@@ -55,5 +55,7 @@ extension EntityTag: Hashable {
 
 extension UInt8 {
     /// `etagc`: VCHAR without the quote, and obs-text.
-    fileprivate var isEntityTagCharacter: Bool { self == 0x21 || (0x23...0x7E).contains(self) || self >= 0x80 }
+    fileprivate var isEntityTagCharacter: Bool {
+        self == UInt8(ascii: "!") || (0x23...0x7E).contains(self) || self >= 0x80
+    }
 }

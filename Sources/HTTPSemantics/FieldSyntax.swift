@@ -1,51 +1,61 @@
 /// The character classes of RFC 9110 §5.6 and RFC 3986, on single bytes.
 extension UInt8 {
-    var isDigit: Bool { (0x30...0x39).contains(self) }
+    var isDigit: Bool { UInt8(ascii: "0")...UInt8(ascii: "9") ~= self }
 
-    var isLetter: Bool { (0x41...0x5A).contains(self) || (0x61...0x7A).contains(self) }
+    var isLetter: Bool { isUppercaseLetter || UInt8(ascii: "a")...UInt8(ascii: "z") ~= self }
+
+    fileprivate var isUppercaseLetter: Bool { UInt8(ascii: "A")...UInt8(ascii: "Z") ~= self }
 
     /// `tchar` of RFC 9110 §5.6.2.
     var isTokenCharacter: Bool {
         switch self {
-        case 0x21, 0x23...0x27, 0x2A, 0x2B, 0x2D, 0x2E, 0x5E...0x60, 0x7C, 0x7E: true
+        case UInt8(ascii: "!"), UInt8(ascii: "#")...UInt8(ascii: "'"), UInt8(ascii: "*"), UInt8(ascii: "+"),
+            UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "^")...UInt8(ascii: "`"), UInt8(ascii: "|"),
+            UInt8(ascii: "~"):
+            true
         default: isDigit || isLetter
         }
     }
 
     /// SP or HTAB, the two bytes of `OWS`.
-    var isOptionalWhitespace: Bool { self == 0x20 || self == 0x09 }
+    var isOptionalWhitespace: Bool { self == UInt8(ascii: " ") || self == UInt8(ascii: "\t") }
 
     /// Whether the byte is allowed in a field value (RFC 9110 §5.5): HTAB, SP, VCHAR and obs-text.
-    var isFieldValueCharacter: Bool { self == 0x09 || (self >= 0x20 && self != 0x7F) }
+    var isFieldValueCharacter: Bool { self == UInt8(ascii: "\t") || (self >= 0x20 && self != 0x7F) }
 
     /// `unreserved` of RFC 3986 §2.3.
     package var isUnreserved: Bool {
-        isLetter || isDigit || self == 0x2D || self == 0x2E || self == 0x5F || self == 0x7E
+        switch self {
+        case UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"), UInt8(ascii: "~"): true
+        default: isLetter || isDigit
+        }
     }
 
     /// `sub-delims` of RFC 3986 §2.2.
     var isSubDelimiter: Bool {
         switch self {
-        case 0x21, 0x24, 0x26...0x2C, 0x3B, 0x3D: true
+        case UInt8(ascii: "!"), UInt8(ascii: "$"), UInt8(ascii: "&")...UInt8(ascii: ","), UInt8(ascii: ";"),
+            UInt8(ascii: "="):
+            true
         default: false
         }
     }
 
     /// `attr-char` of RFC 8187 §3.2.1.
-    var isAttributeCharacter: Bool { isTokenCharacter && self != 0x2A && self != 0x27 && self != 0x25 }
+    var isAttributeCharacter: Bool { isTokenCharacter && !"*'%".utf8.contains(self) }
 
     /// The value of the byte as a hexadecimal digit in upper or lower case; nil if it is not a digit.
     var hexDigitValue: UInt8? {
         switch self {
-        case 0x30...0x39: self - 0x30
-        case 0x41...0x46: self - 0x41 + 10
-        case 0x61...0x66: self - 0x61 + 10
+        case UInt8(ascii: "0")...UInt8(ascii: "9"): self - UInt8(ascii: "0")
+        case UInt8(ascii: "A")...UInt8(ascii: "F"): self - UInt8(ascii: "A") + 10
+        case UInt8(ascii: "a")...UInt8(ascii: "f"): self - UInt8(ascii: "a") + 10
         default: nil
         }
     }
 
     /// The byte in lower case if it is an ASCII letter; otherwise the same byte.
-    var asciiLowercased: UInt8 { (0x41...0x5A).contains(self) ? self | 0x20 : self }
+    var asciiLowercased: UInt8 { isUppercaseLetter ? self | 0x20 : self }
 }
 
 /// Byte-wise operations on strings. The syntax of fields is defined on bytes. Swift's own operations work on grapheme
@@ -60,7 +70,7 @@ extension String {
 
     /// The string with ASCII letters in lower case; other characters stay untouched.
     var asciiLowercased: String {
-        guard utf8.contains(where: { (0x41...0x5A).contains($0) }) else { return self }
+        guard utf8.contains(where: \.isUppercaseLetter) else { return self }
         return String(decoding: utf8.map(\.asciiLowercased), as: UTF8.self)
     }
 
@@ -100,12 +110,12 @@ extension String {
     /// The string as `quoted-string` (RFC 9110 §5.6.4). The caller must ensure that the string is a valid
     /// field value.
     var quoted: String {
-        var bytes: [UInt8] = [0x22]
+        var bytes = [UInt8(ascii: "\"")]
         for byte in utf8 {
-            if byte == 0x22 || byte == 0x5C { bytes.append(0x5C) }
+            if byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") { bytes.append(UInt8(ascii: "\\")) }
             bytes.append(byte)
         }
-        bytes.append(0x22)
+        bytes.append(UInt8(ascii: "\""))
         return String(decoding: bytes, as: UTF8.self)
     }
 }
@@ -120,7 +130,7 @@ extension Sequence<UInt8> {
             if isAllowed(byte) {
                 bytes.append(byte)
             } else {
-                bytes += [0x25, digits[Int(byte >> 4)], digits[Int(byte & 0x0F)]]
+                bytes += [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 0x0F)]]
             }
         }
         return String(decoding: bytes, as: UTF8.self)

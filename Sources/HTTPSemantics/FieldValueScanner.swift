@@ -19,6 +19,9 @@ struct FieldValueScanner {
         return true
     }
 
+    /// Consumes an ASCII character; returns false and consumes nothing if it is not next.
+    mutating func consume(_ character: Unicode.Scalar) -> Bool { consume(UInt8(ascii: character)) }
+
     /// Consumes `literal`; returns false and consumes nothing if it is not next.
     mutating func consume(literal: String) -> Bool {
         guard bytes[position...].starts(with: literal.utf8) else { return false }
@@ -46,19 +49,19 @@ struct FieldValueScanner {
     mutating func digits() -> ArraySlice<UInt8>? {
         let characters = run(where: \.isDigit)
         guard !characters.isEmpty else { return nil }
-        return characters.firstIndex { $0 != 0x30 }.map { characters[$0...] } ?? characters.suffix(1)
+        return characters.firstIndex { $0 != UInt8(ascii: "0") }.map { characters[$0...] } ?? characters.suffix(1)
     }
 
     /// The content of a `quoted-string`, quoted pairs resolved (RFC 9110 §5.6.4).
     mutating func quotedString() -> String? {
-        guard consume(0x22) else { return nil }
+        guard consume("\"") else { return nil }
         var content: [UInt8] = []
         while let byte = next {
             position += 1
             switch byte {
-            case 0x22:
+            case UInt8(ascii: "\""):
                 return String(decoding: content, as: UTF8.self)
-            case 0x5C:
+            case UInt8(ascii: "\\"):
                 guard let escaped = next, escaped.isFieldValueCharacter else { return nil }
                 position += 1
                 content.append(escaped)
@@ -76,9 +79,9 @@ struct FieldValueScanner {
     mutating func parameter(allowsWhitespace: Bool = false) -> (name: String, value: String)? {
         guard let name = token() else { return nil }
         if allowsWhitespace { skipOptionalWhitespace() }
-        guard consume(0x3D) else { return nil }
+        guard consume("=") else { return nil }
         if allowsWhitespace { skipOptionalWhitespace() }
-        guard let value = next == 0x22 ? quotedString() : token() else { return nil }
+        guard let value = next == UInt8(ascii: "\"") ? quotedString() : token() else { return nil }
         return (name.asciiLowercased, value)
     }
 
@@ -88,12 +91,12 @@ struct FieldValueScanner {
         while true {
             let mark = position
             skipOptionalWhitespace()
-            guard consume(0x3B) else {
+            guard consume(";") else {
                 position = mark
                 return result
             }
             skipOptionalWhitespace()
-            guard let byte = next, byte != 0x3B, byte != 0x2C else { continue }
+            guard let byte = next, byte != UInt8(ascii: ";"), byte != UInt8(ascii: ",") else { continue }
             guard let parameter = parameter(allowsWhitespace: allowsWhitespace) else { return nil }
             result.append(parameter)
         }
@@ -109,7 +112,7 @@ struct FieldValueScanner {
         var result: [Element] = []
         while true {
             skipOptionalWhitespace()
-            if isAtEnd || next == 0x2C {
+            if isAtEnd || next == UInt8(ascii: ",") {
                 guard allowsEmptyElements else { return nil }
             } else {
                 guard let element = element(&self) else { return nil }
@@ -117,7 +120,7 @@ struct FieldValueScanner {
                 skipOptionalWhitespace()
             }
             if isAtEnd { return result }
-            guard consume(0x2C) else { return nil }
+            guard consume(",") else { return nil }
         }
     }
 }

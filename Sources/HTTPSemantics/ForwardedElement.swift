@@ -20,7 +20,7 @@ package struct ForwardedElement: Sendable, Hashable {
         var scanner = FieldValueScanner(line)
         return scanner.list { scanner in
             var pairs: [(name: String, value: String)] = []
-            if scanner.next != 0x3B {
+            if scanner.next != UInt8(ascii: ";") {
                 guard let first = scanner.parameter() else { return nil }
                 pairs.append(first)
             }
@@ -79,12 +79,14 @@ package enum ForwardedNode: Sendable, Hashable, CustomStringConvertible {
             return
         }
         var scanner = FieldValueScanner(text)
-        if scanner.consume(0x5B) {
-            guard let address = IPAddress(v6: scanner.run { $0 != 0x5D }), scanner.consume(0x5D) else { return nil }
+        if scanner.consume("[") {
+            guard let address = IPAddress(v6: scanner.run { $0 != UInt8(ascii: "]") }), scanner.consume("]") else {
+                return nil
+            }
             self = .address(address)
         } else {
-            let name = scanner.run { $0 != 0x3A }
-            if name.first == 0x5F {
+            let name = scanner.run { $0 != UInt8(ascii: ":") }
+            if name.first == UInt8(ascii: "_") {
                 guard Self.isObfuscated(name) else { return nil }
                 self = .obfuscated(String(decoding: name, as: UTF8.self))
             } else if let address = IPAddress(v4: name) {
@@ -95,7 +97,7 @@ package enum ForwardedNode: Sendable, Hashable, CustomStringConvertible {
             }
         }
         guard !scanner.isAtEnd else { return }
-        guard scanner.consume(0x3A) else { return nil }
+        guard scanner.consume(":") else { return nil }
         let port = scanner.run { _ in true }
         let isNumber = (1...5).contains(port.count) && port.allSatisfy(\.isDigit)
         guard isNumber || Self.isObfuscated(port) else { return nil }
@@ -103,8 +105,8 @@ package enum ForwardedNode: Sendable, Hashable, CustomStringConvertible {
 
     /// `obfnode` and `obfport`: "_" and at least one of letters, digits, ".", "_" and "-".
     private static func isObfuscated(_ name: ArraySlice<UInt8>) -> Bool {
-        name.count > 1 && name.first == 0x5F
-            && name.allSatisfy { $0.isLetter || $0.isDigit || $0 == 0x2E || $0 == 0x5F || $0 == 0x2D }
+        name.count > 1 && name.first == UInt8(ascii: "_")
+            && name.allSatisfy { $0.isLetter || $0.isDigit || "._-".utf8.contains($0) }
     }
 
     /// The text of the node, without brackets and port.

@@ -21,7 +21,7 @@ extension HTTPDate {
                 ? HTTPDate.preferredForm(&scanner, weekday: weekday)
                 : HTTPDate.twoDigitYearForm(&scanner, weekday: weekday, now: now)
         } else {
-            seconds = isShort && scanner.consume(0x20) ? HTTPDate.asctimeForm(&scanner, weekday: weekday) : nil
+            seconds = isShort && scanner.consume(" ") ? HTTPDate.asctimeForm(&scanner, weekday: weekday) : nil
         }
         // Only a leap second at the end of the year 9999 exceeds the range of years.
         guard let seconds, scanner.isAtEnd, seconds <= HTTPDate.maximumSeconds else { return nil }
@@ -30,9 +30,9 @@ extension HTTPDate {
 
     /// `06 Nov 1994 08:49:37 GMT`
     private static func preferredForm(_ scanner: inout FieldValueScanner, weekday: Int) -> Int64? {
-        guard let day = number(&scanner, width: 2), scanner.consume(0x20),
-            let month = month(&scanner), scanner.consume(0x20),
-            let year = number(&scanner, width: 4), scanner.consume(0x20),
+        guard let day = number(&scanner, width: 2), scanner.consume(" "),
+            let month = month(&scanner), scanner.consume(" "),
+            let year = number(&scanner, width: 4), scanner.consume(" "),
             let date = CivilDate(year: year, month: month, day: day), date.weekday == weekday,
             let time = timeOfDay(&scanner), scanner.consume(literal: " GMT")
         else { return nil }
@@ -43,9 +43,9 @@ extension HTTPDate {
     private static func twoDigitYearForm(
         _ scanner: inout FieldValueScanner, weekday: Int, now: HTTPDate
     ) -> Int64? {
-        guard let day = number(&scanner, width: 2), scanner.consume(0x2D),
-            let month = month(&scanner), scanner.consume(0x2D),
-            let digits = number(&scanner, width: 2), scanner.consume(0x20),
+        guard let day = number(&scanner, width: 2), scanner.consume("-"),
+            let month = month(&scanner), scanner.consume("-"),
+            let digits = number(&scanner, width: 2), scanner.consume(" "),
             let time = timeOfDay(&scanner), scanner.consume(literal: " GMT")
         else { return nil }
         let today = now.civilDate
@@ -62,9 +62,9 @@ extension HTTPDate {
 
     /// `Nov  6 08:49:37 1994`
     private static func asctimeForm(_ scanner: inout FieldValueScanner, weekday: Int) -> Int64? {
-        guard let month = month(&scanner), scanner.consume(0x20),
-            let day = scanner.consume(0x20) ? number(&scanner, width: 1) : number(&scanner, width: 2),
-            scanner.consume(0x20), let time = timeOfDay(&scanner), scanner.consume(0x20),
+        guard let month = month(&scanner), scanner.consume(" "),
+            let day = scanner.consume(" ") ? number(&scanner, width: 1) : number(&scanner, width: 2),
+            scanner.consume(" "), let time = timeOfDay(&scanner), scanner.consume(" "),
             let year = number(&scanner, width: 4),
             let date = CivilDate(year: year, month: month, day: day), date.weekday == weekday
         else { return nil }
@@ -73,8 +73,8 @@ extension HTTPDate {
 
     /// Seconds since midnight of `hh:mm:ss`; 86,400 for a leap second.
     private static func timeOfDay(_ scanner: inout FieldValueScanner) -> Int? {
-        guard let hour = number(&scanner, width: 2), scanner.consume(0x3A),
-            let minute = number(&scanner, width: 2), scanner.consume(0x3A),
+        guard let hour = number(&scanner, width: 2), scanner.consume(":"),
+            let minute = number(&scanner, width: 2), scanner.consume(":"),
             let second = number(&scanner, width: 2),
             hour < 24, minute < 60, second < 60 || (hour == 23 && minute == 59 && second == 60)
         else { return nil }
@@ -88,7 +88,7 @@ extension HTTPDate {
     private static func number(_ scanner: inout FieldValueScanner, width: Int) -> Int? {
         let digits = scanner.run(where: \.isDigit)
         guard digits.count == width else { return nil }
-        return digits.reduce(0) { $0 * 10 + Int($1 - 0x30) }
+        return digits.reduce(0) { $0 * 10 + Int($1 - UInt8(ascii: "0")) }
     }
 
     private var civilDate: CivilDate {

@@ -35,7 +35,7 @@ package struct HTTPDate: Hashable, Comparable, Sendable {
             func append(_ number: Int, digits: Int) {
                 var remaining = number
                 for place in (end..<end + digits).reversed() {
-                    buffer[place] = 0x30 + UInt8(remaining % 10)
+                    buffer[place] = UInt8(ascii: "0") + UInt8(remaining % 10)
                     remaining /= 10
                 }
                 end += digits

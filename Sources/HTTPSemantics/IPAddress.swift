@@ -50,13 +50,14 @@ public struct IPAddress: Sendable, Hashable, CustomStringConvertible {
 extension IPAddress {
     /// `IPv4address` of RFC 3986 §3.2.2: four decimal octets without leading zeros.
     init?(v4 text: ArraySlice<UInt8>) {
-        let octets = text.split(separator: 0x2E, omittingEmptySubsequences: false)
+        let octets = text.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
         guard octets.count == 4 else { return nil }
         var bits: UInt32 = 0
         for octet in octets {
-            guard (1...3).contains(octet.count), octet.allSatisfy(\.isDigit), octet.count == 1 || octet.first != 0x30
+            guard (1...3).contains(octet.count), octet.allSatisfy(\.isDigit),
+                octet.count == 1 || octet.first != UInt8(ascii: "0")
             else { return nil }
-            let value = octet.reduce(0) { $0 * 10 + UInt32($1 - 0x30) }
+            let value = octet.reduce(0) { $0 * 10 + UInt32($1 - UInt8(ascii: "0")) }
             guard value <= 255 else { return nil }
             bits = bits << 8 | value
         }
@@ -66,7 +67,7 @@ extension IPAddress {
     /// `IPv6address` of RFC 3986 §3.2.2: eight groups. One run of zeros may be replaced by "::", and the last two
     /// groups may be written as IPv4.
     init?(v6 text: ArraySlice<UInt8>) {
-        var pieces = text.split(separator: 0x3A, omittingEmptySubsequences: false)
+        var pieces = text.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false)
         guard pieces.count >= 3 else { return nil }
         // "::" at the start or the end yields two empty pieces there. One is removed, and the other one is the gap.
         if pieces[0].isEmpty {
@@ -83,7 +84,7 @@ extension IPAddress {
             if piece.isEmpty {
                 guard gap == nil else { return nil }
                 gap = groups.count
-            } else if index == pieces.count - 1 && piece.contains(0x2E) {
+            } else if index == pieces.count - 1 && piece.contains(UInt8(ascii: ".")) {
                 guard let embedded = IPAddress(v4: piece) else { return nil }
                 groups += [embedded.low >> 16 & 0xFFFF, embedded.low & 0xFFFF]
             } else {

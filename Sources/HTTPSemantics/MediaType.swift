@@ -33,7 +33,7 @@ package struct MediaType: Sendable, Hashable {
     /// Parses the value of one Content-Type line. Nil if it is malformed or a list.
     package init?(parsing value: String) {
         var scanner = FieldValueScanner(value.trimmingOptionalWhitespace)
-        guard let type = scanner.token(), scanner.consume(0x2F), let subtype = scanner.token(),
+        guard let type = scanner.token(), scanner.consume("/"), let subtype = scanner.token(),
             let parameters = scanner.parameters(), scanner.isAtEnd
         else { return nil }
         self.init(

@@ -99,7 +99,7 @@ package enum MessageFraming: Sendable, Hashable {
         var length: Int64 = 0
         for digit in text {
             let (tenfold, overflowsTenfold) = length.multipliedReportingOverflow(by: 10)
-            let (sum, overflowsSum) = tenfold.addingReportingOverflow(Int64(digit - 0x30))
+            let (sum, overflowsSum) = tenfold.addingReportingOverflow(Int64(digit - UInt8(ascii: "0")))
             guard !overflowsTenfold, !overflowsSum else { throw .contentLengthOverflow }
             length = sum
         }

@@ -42,7 +42,7 @@ package struct MultipartFormScanner: Sendable {
     ///   - maxParts: the maximum number of parts.
     ///   - maxHeadSize: the maximum size of the fields of one part in bytes.
     package init(boundary: String, maxParts: Int, maxHeadSize: Int) {
-        delimiter = [0x0D, 0x0A, 0x2D, 0x2D] + boundary.utf8
+        delimiter = Array("\r\n--\(boundary)".utf8)
         self.maxParts = maxParts
         self.maxHeadSize = maxHeadSize
     }
@@ -53,7 +53,7 @@ package struct MultipartFormScanner: Sendable {
         guard let type = MediaType(parsing: value), type.matches("multipart/form-data") else { return nil }
         let boundaries = type.parameters.filter { $0.name == "boundary" }.map(\.value)
         guard boundaries.count == 1, let boundary = boundaries.first, (1...70).contains(boundary.utf8.count),
-            boundary.utf8.last != 0x20, boundary.utf8.allSatisfy(isBoundaryCharacter)
+            boundary.utf8.last != UInt8(ascii: " "), boundary.utf8.allSatisfy(isBoundaryCharacter)
         else { return nil }
         return boundary
     }
@@ -70,7 +70,7 @@ package struct MultipartFormScanner: Sendable {
             if case .content(matched: 0) = state {
                 // Only a carriage return can begin a delimiter.
                 let start = index
-                while index < bytes.count, bytes[index] != 0x0D { index += 1 }
+                while index < bytes.count, bytes[index] != UInt8(ascii: "\r") { index += 1 }
                 position += Int64(index - start)
                 if index == bytes.count { return }
             }
@@ -96,7 +96,7 @@ package struct MultipartFormScanner: Sendable {
             state =
                 matched + 1 == delimiter.count
                 ? .line(dashes: 0, hasPadding: false, hasReturn: false) : .content(matched: matched + 1)
-        } else if byte == 0x0D {
+        } else if byte == UInt8(ascii: "\r") {
             // The delimiter has a carriage return only at its start.
             delimiterStart = position
             state = .content(matched: 1)
@@ -110,12 +110,12 @@ package struct MultipartFormScanner: Sendable {
         _ byte: UInt8, dashes: Int, hasPadding: Bool, hasReturn: Bool
     ) throws(FormError) {
         switch byte {
-        case 0x0A where hasReturn: try endLine(isLast: dashes == 2)
-        case 0x0D where !hasReturn && dashes != 1:
+        case UInt8(ascii: "\n") where hasReturn: try endLine(isLast: dashes == 2)
+        case UInt8(ascii: "\r") where !hasReturn && dashes != 1:
             state = .line(dashes: dashes, hasPadding: hasPadding, hasReturn: true)
-        case 0x2D where !hasReturn && !hasPadding && dashes < 2:
+        case UInt8(ascii: "-") where !hasReturn && !hasPadding && dashes < 2:
             state = .line(dashes: dashes + 1, hasPadding: false, hasReturn: false)
-        case 0x20 where !hasReturn && dashes != 1, 0x09 where !hasReturn && dashes != 1:
+        case _ where byte.isOptionalWhitespace && !hasReturn && dashes != 1:
             state = .line(dashes: dashes, hasPadding: true, hasReturn: false)
         default: match(byte, after: 0)
         }
@@ -142,11 +142,13 @@ package struct MultipartFormScanner: Sendable {
 
     private mutating func continueHead(_ byte: UInt8) throws(FormError) {
         guard head.count < maxHeadSize else { throw .headTooLarge(limit: maxHeadSize) }
-        guard (byte == 0x0A) == (head.last == 0x0D) else {
+        guard (byte == UInt8(ascii: "\n")) == (head.last == UInt8(ascii: "\r")) else {
             throw .malformed("the fields of a part have a bare CR or LF")
         }
         head.append(byte)
-        guard byte == 0x0A, head.count == 2 || head.suffix(4).elementsEqual([0x0D, 0x0A, 0x0D, 0x0A]) else { return }
+        guard byte == UInt8(ascii: "\n"), head.count == 2 || head.suffix(4).elementsEqual("\r\n\r\n".utf8) else {
+            return
+        }
         open = (try FormPartHead(parsing: head), position + 1)
         head = []
         delimiterStart = position - 1
@@ -189,10 +191,10 @@ package struct FormPartHead: Sendable, Hashable {
     /// - Parameter head: the lines with their ends, and an empty line.
     init(parsing head: [UInt8]) throws(FormError) {
         var fields = Fields()
-        for line in head.split(separator: 0x0A) {
+        for line in head.split(separator: UInt8(ascii: "\n")) {
             let line = line.dropLast()
             if line.isEmpty { continue }
-            guard let colon = line.firstIndex(of: 0x3A),
+            guard let colon = line.firstIndex(of: UInt8(ascii: ":")),
                 let name = String(validating: line[..<colon], as: UTF8.self), Fields.isValidName(name),
                 let text = String(validating: line[(colon + 1)...], as: UTF8.self)
             else { throw .malformed("a line in the head of a part is not a field in UTF-8") }
@@ -225,11 +227,11 @@ private struct FormDisposition {
         while true {
             scanner.skipOptionalWhitespace()
             if scanner.isAtEnd { break }
-            guard scanner.consume(0x3B) else { return nil }
+            guard scanner.consume(";") else { return nil }
             scanner.skipOptionalWhitespace()
             if scanner.isAtEnd { break }
-            guard let parameter = scanner.token()?.asciiLowercased, scanner.consume(0x3D),
-                let value = scanner.next == 0x22 ? Self.quotedText(&scanner) : scanner.token(),
+            guard let parameter = scanner.token()?.asciiLowercased, scanner.consume("="),
+                let value = scanner.next == UInt8(ascii: "\"") ? Self.quotedText(&scanner) : scanner.token(),
                 parameters.updateValue(value, forKey: parameter) == nil
             else { return nil }
         }
@@ -241,36 +243,39 @@ private struct FormDisposition {
     /// Browsers do not escape backslashes. So a backslash escapes only a quote or another backslash, and a quote at the
     /// end of the value is never escaped.
     private static func quotedText(_ scanner: inout FieldValueScanner) -> String? {
-        guard scanner.consume(0x22) else { return nil }
+        guard scanner.consume("\"") else { return nil }
         var content: [UInt8] = []
         while let byte = scanner.next {
             _ = scanner.consume(byte)
-            if byte == 0x22 { return String(decoding: content, as: UTF8.self) }
+            if byte == UInt8(ascii: "\"") { return String(decoding: content, as: UTF8.self) }
             content.append(byte)
-            guard byte == 0x5C, let next = scanner.next, next == 0x22 || next == 0x5C else { continue }
+            guard byte == UInt8(ascii: "\\"), let next = scanner.next,
+                next == UInt8(ascii: "\"") || next == UInt8(ascii: "\\")
+            else { continue }
             _ = scanner.consume(next)
-            if next == 0x22 && scanner.isAtEnd { return String(decoding: content, as: UTF8.self) }
+            if next == UInt8(ascii: "\"") && scanner.isAtEnd { return String(decoding: content, as: UTF8.self) }
             content[content.count - 1] = next
         }
         return nil
     }
 
+    private static let encodedCharacters = [
+        "22": UInt8(ascii: "\""), "0d": UInt8(ascii: "\r"), "0a": UInt8(ascii: "\n"),
+    ]
+
     /// Decodes the three characters that browsers encode (the HTML standard, "multipart form data").
     private static func decoded(_ text: String) -> String {
-        guard text.utf8.contains(0x25) else { return text }
+        guard text.utf8.contains(UInt8(ascii: "%")) else { return text }
         var bytes: [UInt8] = []
         var remaining = Array(text.utf8)[...]
         while let byte = remaining.popFirst() {
-            let digits = remaining.prefix(2).map(\.asciiLowercased)
-            let decoded: UInt8? =
-                switch (byte, digits) {
-                case (0x25, [0x32, 0x32]): 0x22
-                case (0x25, [0x30, 0x64]): 0x0D
-                case (0x25, [0x30, 0x61]): 0x0A
-                default: nil
-                }
-            bytes.append(decoded ?? byte)
-            if decoded != nil { remaining.removeFirst(2) }
+            let digits = String(decoding: remaining.prefix(2), as: UTF8.self).asciiLowercased
+            if byte == UInt8(ascii: "%"), let character = encodedCharacters[digits] {
+                bytes.append(character)
+                remaining.removeFirst(2)
+            } else {
+                bytes.append(byte)
+            }
         }
         return String(decoding: bytes, as: UTF8.self)
     }

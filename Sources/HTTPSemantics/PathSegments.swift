@@ -85,16 +85,16 @@ public struct PathSegments: Sendable, Hashable {
     private static func decode(
         _ bytes: UnsafeBufferPointer<UInt8>
     ) throws(Refusal) -> (segments: [String], endsWithSlash: Bool) {
-        guard bytes.first == 0x2F else { throw .notAbsolute }
+        guard bytes.first == UInt8(ascii: "/") else { throw .notAbsolute }
         guard bytes.count <= 3 * PathSegments.maximumPathLength else { throw .pathTooLong }
         var segments: [String] = []
         var start = 1
         while start < bytes.count {
-            let end = bytes[start...].firstIndex(of: 0x2F) ?? bytes.count
+            let end = bytes[start...].firstIndex(of: UInt8(ascii: "/")) ?? bytes.count
             segments.append(try decode(bytes[start..<end]))
             start = end + 1
         }
-        return (segments, bytes[bytes.count - 1] == 0x2F)
+        return (segments, bytes[bytes.count - 1] == UInt8(ascii: "/"))
     }
 
     private static func decode(_ part: Slice<UnsafeBufferPointer<UInt8>>) throws(Refusal) -> String {
@@ -112,7 +112,7 @@ public struct PathSegments: Sendable, Hashable {
         var index = part.startIndex
         while index < part.endIndex {
             let byte = part[index]
-            if byte == 0x25 {
+            if byte == UInt8(ascii: "%") {
                 guard index + 2 < part.endIndex, let high = part[index + 1].hexDigitValue,
                     let low = part[index + 2].hexDigitValue
                 else { throw .malformedEscape }
@@ -121,7 +121,7 @@ public struct PathSegments: Sendable, Hashable {
             } else {
                 if byte == 0 { throw .nul }
                 if byte < 0x20 || byte == 0x7F { throw .controlCharacter }
-                guard (0x21...0x7E).contains(byte), byte != 0x3F, byte != 0x23 else { throw .illegalCharacter }
+                guard (0x21...0x7E).contains(byte), !"?#".utf8.contains(byte) else { throw .illegalCharacter }
                 result.append(byte)
                 index += 1
             }
@@ -138,11 +138,11 @@ public struct PathSegments: Sendable, Hashable {
 
     private static func checkCharacters(of segment: String) throws(Refusal) {
         for scalar in segment.unicodeScalars {
-            switch scalar.value {
-            case 0: throw .nul
-            case 0x01...0x1F, 0x7F...0x9F: throw .controlCharacter
-            case 0x2F: throw .encodedSlash
-            case 0x5C: throw .backslash
+            switch scalar {
+            case "\0": throw .nul
+            case "\u{01}"..."\u{1F}", "\u{7F}"..."\u{9F}": throw .controlCharacter
+            case "/": throw .encodedSlash
+            case "\\": throw .backslash
             default: continue
             }
         }
@@ -151,5 +151,7 @@ public struct PathSegments: Sendable, Hashable {
 
 extension UInt8 {
     /// `pchar` of RFC 3986 §3.3 without escapes.
-    fileprivate var isPathCharacter: Bool { isUnreserved || isSubDelimiter || self == 0x3A || self == 0x40 }
+    fileprivate var isPathCharacter: Bool {
+        isUnreserved || isSubDelimiter || self == UInt8(ascii: ":") || self == UInt8(ascii: "@")
+    }
 }

@@ -50,23 +50,23 @@ public struct ProblemDetails: Sendable {
         var names: Set<String> = []
         var bytes: [UInt8] = []
         for (name, value) in all where names.insert(name).inserted {
-            bytes.append(bytes.isEmpty ? 0x7B : 0x2C)
+            bytes.append(bytes.isEmpty ? UInt8(ascii: "{") : UInt8(ascii: ","))
             bytes.appendJSON(name)
-            bytes.append(0x3A)
+            bytes.append(UInt8(ascii: ":"))
             switch value {
             case .integer(let number): bytes += String(number).utf8
             case .string(let text): bytes.appendJSON(text)
             case .boolean(let flag): bytes += (flag ? "true" : "false").utf8
             case .strings(let texts):
-                bytes.append(0x5B)
+                bytes.append(UInt8(ascii: "["))
                 for (index, text) in texts.enumerated() {
-                    if index > 0 { bytes.append(0x2C) }
+                    if index > 0 { bytes.append(UInt8(ascii: ",")) }
                     bytes.appendJSON(text)
                 }
-                bytes.append(0x5D)
+                bytes.append(UInt8(ascii: "]"))
             }
         }
-        bytes.append(0x7D)
+        bytes.append(UInt8(ascii: "}"))
         return bytes
     }
 }
@@ -75,17 +75,17 @@ extension [UInt8] {
     /// Appends a JSON string (RFC 8259 §7): quote, backslash and the controls below U+0020 are escaped; all other
     /// characters are unchanged.
     package mutating func appendJSON(_ string: String) {
-        append(0x22)
+        append(UInt8(ascii: "\""))
         for byte in string.utf8 {
             switch byte {
-            case 0x22, 0x5C: self += [0x5C, byte]
-            case 0x0A: self += "\\n".utf8
-            case 0x0D: self += "\\r".utf8
-            case 0x09: self += "\\t".utf8
+            case UInt8(ascii: "\""), UInt8(ascii: "\\"): self += [UInt8(ascii: "\\"), byte]
+            case UInt8(ascii: "\n"): self += "\\n".utf8
+            case UInt8(ascii: "\r"): self += "\\r".utf8
+            case UInt8(ascii: "\t"): self += "\\t".utf8
             case ..<0x20: self += "\\u00\(byte < 16 ? "0" : "")\(String(byte, radix: 16))".utf8
             default: append(byte)
             }
         }
-        append(0x22)
+        append(UInt8(ascii: "\""))
     }
 }

@@ -19,10 +19,10 @@ public struct ProtocolVersion: Hashable, Comparable, Sendable {
     /// Parses `HTTP-version` of RFC 9112 §2.3: "HTTP/", one digit, a dot, one digit; the name is case-sensitive.
     public init?(parsing text: String) {
         let digits = text.withBytes { bytes -> (UInt8, UInt8)? in
-            guard bytes.count == 8, bytes.starts(with: "HTTP/".utf8), bytes[5].isDigit, bytes[6] == 0x2E,
+            guard bytes.count == 8, bytes.starts(with: "HTTP/".utf8), bytes[5].isDigit, bytes[6] == UInt8(ascii: "."),
                 bytes[7].isDigit
             else { return nil }
-            return (bytes[5] - 0x30, bytes[7] - 0x30)
+            return (bytes[5] - UInt8(ascii: "0"), bytes[7] - UInt8(ascii: "0"))
         }
         guard let (major, minor) = digits else { return nil }
         self.init(major: Int(major), minor: Int(minor))

@@ -28,20 +28,20 @@ public struct RequestTarget: Sendable, Hashable {
     /// Parses a raw request target; nil when it has none of the three forms, when an absolute-form target has another
     /// scheme than http(s), or when its authority is invalid or carries user information.
     public init?(parsing target: String) {
-        if target.utf8.first == 0x2F {
+        if target.utf8.first == UInt8(ascii: "/") {
             guard target.withBytes({ $0.allSatisfy(\.isTargetCharacter) }) else { return nil }
             self.init(origin: target)
             return
         }
         let bytes = Array(target.utf8)
         guard !bytes.isEmpty, bytes.allSatisfy(\.isTargetCharacter) else { return nil }
-        if bytes == [0x2A] {
+        if target == "*" {
             self.init(form: .asterisk, scheme: nil, authority: nil, remaining: bytes[...])
         } else {
             let text = target.asciiLowercased
             guard let scheme = ["http", "https"].first(where: { text.hasPrefix($0 + "://") }) else { return nil }
             let remaining = bytes[(scheme.utf8.count + 3)...]
-            let end = remaining.firstIndex { $0 == 0x2F || $0 == 0x3F } ?? remaining.endIndex
+            let end = remaining.firstIndex { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "?") } ?? remaining.endIndex
             let authority = String(decoding: remaining[..<end], as: UTF8.self)
             guard Authority(parsing: authority) != nil else { return nil }
             self.init(form: .absolute, scheme: scheme, authority: authority, remaining: remaining[end...])
@@ -50,14 +50,14 @@ public struct RequestTarget: Sendable, Hashable {
 
     /// - Parameter target: a path that begins with "/", with or without a query.
     private init(origin target: String) {
-        let mark = target.utf8.firstIndex(of: 0x3F)
+        let mark = target.utf8.firstIndex(of: UInt8(ascii: "?"))
         (form, scheme, authority) = (.origin, nil, nil)
         path = mark.map { String(target[..<$0]) } ?? target
         query = mark.map { String(target[target.utf8.index(after: $0)...]) }
     }
 
     private init(form: Form, scheme: String?, authority: String?, remaining: ArraySlice<UInt8>) {
-        let mark = remaining.firstIndex(of: 0x3F)
+        let mark = remaining.firstIndex(of: UInt8(ascii: "?"))
         let path = remaining[..<(mark ?? remaining.endIndex)]
         self.form = form
         self.scheme = scheme
@@ -69,5 +69,5 @@ public struct RequestTarget: Sendable, Hashable {
 
 extension UInt8 {
     /// A visible ASCII character other than "#".
-    fileprivate var isTargetCharacter: Bool { (0x21...0x7E).contains(self) && self != 0x23 }
+    fileprivate var isTargetCharacter: Bool { (0x21...0x7E).contains(self) && self != UInt8(ascii: "#") }
 }

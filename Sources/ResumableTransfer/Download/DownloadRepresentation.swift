@@ -135,7 +135,7 @@ extension ClientResponseHead {
     var contentLength: Int64? {
         if status == .noContent || status == .resetContent { return 0 }
         guard !fields.contains("Transfer-Encoding"), let text = fields.values("Content-Length").first,
-            text.utf8.allSatisfy({ (0x30...0x39).contains($0) })
+            text.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) })
         else { return nil }
         return Int64(text)
     }
@@ -155,7 +155,7 @@ extension ClientResponseHead {
         // The number is too large for Int64. libcurl would then ignore it and read until the connection ends (RFC 9112
         // section 6.3). All lines have the same value.
         if let length = fields.values("Content-Length").first, !fields.contains("Transfer-Encoding"),
-            Int64(length) == nil, length.utf8.allSatisfy({ (0x30...0x39).contains($0) })
+            Int64(length) == nil, length.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) })
         {
             return "The Content-Length of the response is invalid."
         }

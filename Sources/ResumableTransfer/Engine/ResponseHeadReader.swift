@@ -31,14 +31,14 @@ struct ResponseHeadReader {
         size += line.count
         guard size <= Self.maximumSize else { return .refused(.protocolViolation("The header section is too large.")) }
         var end = line.count
-        while end > 0, line[end - 1] == 0x0A || line[end - 1] == 0x0D { end -= 1 }
+        while end > 0, line[end - 1] == UInt8(ascii: "\n") || line[end - 1] == UInt8(ascii: "\r") { end -= 1 }
         let text = String(decoding: line[..<end], as: UTF8.self)
         guard statusLine != nil else { return begin(text) }
         if text.isEmpty { return finish() }
-        if text.utf8.first == 0x20 || text.utf8.first == 0x09 {
+        if text.utf8.first == UInt8(ascii: " ") || text.utf8.first == UInt8(ascii: "\t") {
             // obs-fold (RFC 9112 §5.2): the line continues the one before.
             if !lines.isEmpty { lines[lines.count - 1].value += " " + trimmed(text[...]) }
-        } else if let colon = text.utf8.firstIndex(of: 0x3A) {
+        } else if let colon = text.utf8.firstIndex(of: UInt8(ascii: ":")) {
             lines.append((String(text[..<colon]), trimmed(text[text.index(after: colon)...])))
         }
         return .more
@@ -78,8 +78,8 @@ struct ResponseHeadReader {
 
     private func trimmed(_ text: Substring) -> String {
         var text = text.utf8
-        while let first = text.first, first == 0x20 || first == 0x09 { text.removeFirst() }
-        while let last = text.last, last == 0x20 || last == 0x09 { text.removeLast() }
+        while let first = text.first, first == UInt8(ascii: " ") || first == UInt8(ascii: "\t") { text.removeFirst() }
+        while let last = text.last, last == UInt8(ascii: " ") || last == UInt8(ascii: "\t") { text.removeLast() }
         return String(decoding: text, as: UTF8.self)
     }
 }

@@ -116,7 +116,7 @@ struct ResponseReceiver {
         guard bytes.starts(with: Array("HTTP/1.".utf8)) else { return [] }
         var events: [TransportEvent] = []
         var remaining = bytes[...]
-        while head == nil, failure == nil, let end = remaining.firstIndex(of: 0x0A) {
+        while head == nil, failure == nil, let end = remaining.firstIndex(of: UInt8(ascii: "\n")) {
             remaining[...end].withUnsafeBytes { line in
                 if let event = header(line) { events.append(event) }
             }

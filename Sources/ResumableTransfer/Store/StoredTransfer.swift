@@ -110,6 +110,6 @@ extension StoredTransfer: Codable {
     package func encoded() throws -> Data {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes, .prettyPrinted]
-        return try encoder.encode(self) + Data([0x0A])
+        return try encoder.encode(self) + Data([UInt8(ascii: "\n")])
     }
 }

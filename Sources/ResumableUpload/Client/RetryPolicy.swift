@@ -33,7 +33,7 @@ public struct RetryPolicy: Sendable, Hashable {
         let values = fields.values("Retry-After")
         guard values.count == 1, let value = values.first, !value.isEmpty else { return nil }
         let seconds: Int64
-        if value.utf8.allSatisfy({ (0x30...0x39).contains($0) }) {
+        if value.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }) {
             seconds = Int64(value) ?? .max
         } else {
             guard let date = HTTPDate(parsing: value, relativeTo: HTTPDate(secondsSinceEpoch: now)) else { return nil }

@@ -67,7 +67,7 @@ struct TokenFile: Sendable {
         } catch {
             throw CommandFailure(.inputOutput, "token-file", "the token file \(path) cannot be read: \(error)")
         }
-        let line = content.prefix { $0 != 0x0A && $0 != 0x0D }
+        let line = content.prefix { $0 != UInt8(ascii: "\n") && $0 != UInt8(ascii: "\r") }
         let token = String(decoding: line, as: UTF8.self).trimmingCharacters(in: .whitespaces)
         guard !token.isEmpty, token.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
             throw CommandFailure(

@@ -88,7 +88,7 @@ enum ResponseReason {
     static func firstLine(of response: TransferResponse) -> String? {
         guard let type = response.fields["Content-Type"].flatMap({ MediaType(parsing: $0) }), type.type == "text"
         else { return nil }
-        let line = response.content.prefix { $0 != 0x0A && $0 != 0x0D }
+        let line = response.content.prefix { $0 != UInt8(ascii: "\n") && $0 != UInt8(ascii: "\r") }
         return line.isEmpty ? nil : DisplayText.printable(String(String(decoding: line, as: UTF8.self).prefix(300)))
     }
 

@@ -43,7 +43,9 @@ final class ScriptedConnection {
     }
 
     private static func parse(_ bytes: ArraySlice<UInt8>) throws(Failure) -> RequestHead {
-        let lines = bytes.split(separator: 0x0A).map { $0.last == 0x0D ? $0.dropLast() : $0 }
+        let lines = bytes.split(separator: UInt8(ascii: "\n")).map {
+            $0.last == UInt8(ascii: "\r") ? $0.dropLast() : $0
+        }
         let words = String(decoding: lines.first ?? [], as: UTF8.self)
             .split(separator: " ", omittingEmptySubsequences: false).map(String.init)
         guard words.count == 3, let version = ProtocolVersion(parsing: words[2]) else {
@@ -51,7 +53,7 @@ final class ScriptedConnection {
         }
         var fields = Fields()
         for line in lines.dropFirst() where !line.isEmpty {
-            guard let colon = line.firstIndex(of: 0x3A) else {
+            guard let colon = line.firstIndex(of: UInt8(ascii: ":")) else {
                 throw .malformed("a field line without a colon: “\(String(decoding: line.prefix(60), as: UTF8.self))”")
             }
             guard line.startIndex < colon, line[..<colon].allSatisfy(isToken) else {
@@ -117,10 +119,10 @@ final class ScriptedConnection {
 
     private func readLine() throws(Failure) -> String {
         while true {
-            if let end = input[position...].firstIndex(of: 0x0A) {
+            if let end = input[position...].firstIndex(of: UInt8(ascii: "\n")) {
                 let line = input[position..<end]
                 position = end + 1
-                return String(decoding: line.last == 0x0D ? line.dropLast() : line, as: UTF8.self)
+                return String(decoding: line.last == UInt8(ascii: "\r") ? line.dropLast() : line, as: UTF8.self)
             }
             guard input.count - position < 4096 else { throw .malformed("a line of a chunk is too long") }
             try receive()
@@ -133,7 +135,7 @@ final class ScriptedConnection {
     func surplus() -> String? {
         if position == input.count { try? receive(within: Deadline(in: .milliseconds(20)), mayBeOver: true) }
         // Empty lines before a request are ignored (RFC 9112 section 2.2).
-        let remaining = input[position...].drop { $0 == 0x0D || $0 == 0x0A }
+        let remaining = input[position...].drop { $0 == UInt8(ascii: "\r") || $0 == UInt8(ascii: "\n") }
         guard !remaining.isEmpty else { return nil }
         let beginsRequest = Self.methods.contains { method in
             let start = Array("\(method) ".utf8)

@@ -52,7 +52,7 @@ struct IncomingContent: Sendable {
     }
 
     private mutating func receiveLine(_ remaining: inout ArraySlice<UInt8>) {
-        guard let end = remaining.firstIndex(of: 0x0A) else {
+        guard let end = remaining.firstIndex(of: UInt8(ascii: "\n")) else {
             line += remaining
             remaining = []
             if line.count > 8192 { place = .broken }
@@ -60,11 +60,12 @@ struct IncomingContent: Sendable {
         }
         line += remaining[..<end]
         remaining = remaining[(end + 1)...]
-        if line.last == 0x0D { line.removeLast() }
+        if line.last == UInt8(ascii: "\r") { line.removeLast() }
         defer { line = [] }
         switch place {
         case .sizeLine:
-            let digits = String(decoding: line.prefix { $0 != 0x3B && $0 != 0x20 }, as: UTF8.self)
+            let digits = String(
+                decoding: line.prefix { $0 != UInt8(ascii: ";") && $0 != UInt8(ascii: " ") }, as: UTF8.self)
             guard let size = Int64(digits, radix: 16), size >= 0 else {
                 place = .broken
                 return

@@ -8,6 +8,6 @@ extension JSONDocument {
     package func data() throws -> Data {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-        return try encoder.encode(self) + Data([0x0A])
+        return try encoder.encode(self) + Data([UInt8(ascii: "\n")])
     }
 }

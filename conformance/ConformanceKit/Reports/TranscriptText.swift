@@ -26,9 +26,9 @@ enum TranscriptText {
         var pieces: [String] = []
         var remaining = bytes[...]
         while !remaining.isEmpty, pieces.count < 40 {
-            let end = remaining.firstIndex(of: 0x0A).map { $0 + 1 } ?? remaining.endIndex
+            let end = remaining.firstIndex(of: UInt8(ascii: "\n")).map { $0 + 1 } ?? remaining.endIndex
             let line = remaining[..<end]
-            if line.contains(where: { !($0 == 0x0D || $0 == 0x0A || $0 == 0x09 || (0x20...0x7E).contains($0)) }) {
+            if line.contains(where: { !(0x20...0x7E).contains($0) && !"\r\n\t".utf8.contains($0) }) {
                 // The remaining bytes are content. Only their beginning is shown.
                 pieces.append(
                     "\(escaped(remaining.prefix(24)))\(remaining.count > 24 ? "… (\(remaining.count) bytes)" : "")")
@@ -47,10 +47,10 @@ enum TranscriptText {
         var text = ""
         for byte in bytes {
             switch byte {
-            case 0x0D: text += "\\r"
-            case 0x0A: text += "\\n"
-            case 0x09: text += "\\t"
-            case 0x5C: text += "\\\\"
+            case UInt8(ascii: "\r"): text += "\\r"
+            case UInt8(ascii: "\n"): text += "\\n"
+            case UInt8(ascii: "\t"): text += "\\t"
+            case UInt8(ascii: "\\"): text += "\\\\"
             case 0x20...0x7E: text.unicodeScalars.append(UnicodeScalar(byte))
             default: text += "\\x" + (byte < 16 ? "0" : "") + String(byte, radix: 16)
             }

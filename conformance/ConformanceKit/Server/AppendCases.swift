@@ -134,7 +134,7 @@ enum AppendCases {
             covers: "APP-08", needs: ["4.4/offset-mismatch", "4.4/finish"]
         ) { t in
             let (upload, request) = try t.newUploadWithRequest(t.part)
-            let wrong = Request.Content.bytes([UInt8](repeating: 0x21, count: t.part))
+            let wrong = Request.Content.bytes([UInt8](repeating: UInt8(ascii: "!"), count: t.part))
             for offset in [0, Int64(t.part) + 1] { _ = try t.appending(upload, at: offset, complete: false, wrong) }
             try t.expectState(of: upload, offset: Int64(t.part))
             let remaining = t.bytes(t.part, from: t.part)

@@ -49,7 +49,7 @@ enum ConcurrencyCases {
             try t.begin(append, on: second)
             try second.send(t.bytes(t.part, from: offset))
             // The first append sends different bytes for the same offsets.
-            _ = try? connection.send([UInt8](repeating: 0x21, count: t.part * 3))
+            _ = try? connection.send([UInt8](repeating: UInt8(ascii: "!"), count: t.part * 3))
             try second.send(t.bytes(t.part, from: offset + t.part))
             try t.expectSuccess(second.readResponse(), "to the append at the offset reported")
             try t.expectState(of: upload, offset: Int64(offset + t.part * 2))
@@ -75,7 +75,7 @@ enum ConcurrencyCases {
             let (upload, request) = try t.newUploadWithRequest(0)
             let count = t.part * 8
             let racers = try (0..<6).map { index -> (RawConnection, [UInt8]) in
-                (try t.connect(to: upload.endpoint), [UInt8](repeating: 0x41 + UInt8(index), count: count))
+                (try t.connect(to: upload.endpoint), [UInt8](repeating: UInt8(ascii: "A") + UInt8(index), count: count))
             }
             for (index, racer) in racers.enumerated() {
                 let append = t.append(upload, at: 0, complete: false, .declared(Int64(count)))

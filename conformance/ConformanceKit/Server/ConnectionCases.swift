@@ -30,7 +30,7 @@ enum ConnectionCases {
             let victim = try t.newUpload()
             let connection = try t.connect(to: upload.endpoint)
             let smuggled = t.cancellation(victim).head(authority: upload.endpoint.authority)
-            let content = smuggled + [UInt8](repeating: 0x0A, count: 200_000) + smuggled
+            let content = smuggled + [UInt8](repeating: UInt8(ascii: "\n"), count: 200_000) + smuggled
             let request = t.append(upload, at: 7, complete: false, .bytes(content))
             t.setLastRequest(request, upload.endpoint)
             try connection.send(request)

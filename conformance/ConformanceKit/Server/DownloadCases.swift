@@ -202,8 +202,8 @@ enum DownloadCases {
             guard t.subject.method == "PUT", t.subject.allows(8 << 20) else {
                 throw t.skip("replacing a file needs PUT, and limits of 8 MiB or more")
             }
-            let first = t.creation(complete: true, .bytes([UInt8](repeating: 0x61, count: 8 << 20)))
-            var second = t.creation(complete: true, .bytes([UInt8](repeating: 0x62, count: 8 << 20)))
+            let first = t.creation(complete: true, .bytes([UInt8](repeating: UInt8(ascii: "a"), count: 8 << 20)))
+            var second = t.creation(complete: true, .bytes([UInt8](repeating: UInt8(ascii: "b"), count: 8 << 20)))
             second.target = first.target
             let place = t.subject.endpoint.at(first.target)
             try t.setup { try t.expectSuccess(t.exchange(first), "from the target") }
@@ -215,9 +215,9 @@ enum DownloadCases {
             try t.setup { try t.expectSuccess(t.exchange(second), "from the target") }
             // The server may abort the download. The case ends here, because no bytes are mixed.
             guard let file = try? connection.readResponse() else { return }
-            try t.expect(Set(file.content) == [0x61], "the bytes of one file", "bytes of both")
+            try t.expect(Set(file.content) == [UInt8(ascii: "a")], "the bytes of one file", "bytes of both")
             let again = try t.download(place)
-            try t.expect(Set(again.content) == [0x62], "the new file afterwards", "other bytes")
+            try t.expect(Set(again.content) == [UInt8(ascii: "b")], "the new file afterwards", "other bytes")
         },
         Case(
             "14/served-as-data", .should, "13", "A finished file is served with X-Content-Type-Options: nosniff.",

@@ -14,10 +14,11 @@ enum Credentials {
         result.reserveCapacity(bytes.count)
         var remaining = bytes[...]
         while !remaining.isEmpty {
-            let end = remaining.firstIndex(of: 0x0A).map { $0 + 1 } ?? remaining.endIndex
+            let end = remaining.firstIndex(of: UInt8(ascii: "\n")).map { $0 + 1 } ?? remaining.endIndex
             let line = remaining[..<end]
             remaining = remaining[end...]
-            if let colon = line.prefix(32).firstIndex(of: 0x3A), areIn(String(decoding: line[..<colon], as: UTF8.self))
+            if let colon = line.prefix(32).firstIndex(of: UInt8(ascii: ":")),
+                areIn(String(decoding: line[..<colon], as: UTF8.self))
             {
                 result += line[...colon] + " \(substitute)".utf8 + line.suffix(2).filter { $0 < 0x20 }
             } else {

@@ -15,11 +15,11 @@ struct ParsedHead: Sendable {
         var isFirst = true
         while index < bytes.count {
             switch bytes[index] {
-            case 0x0A:
+            case UInt8(ascii: "\n"):
                 if lineIsEmpty && !isFirst { return index + 1 }
                 lineIsEmpty = true
                 isFirst = false
-            case 0x0D where index + 1 < bytes.count && bytes[index + 1] == 0x0A: break
+            case UInt8(ascii: "\r") where index + 1 < bytes.count && bytes[index + 1] == UInt8(ascii: "\n"): break
             default: lineIsEmpty = false
             }
             index += 1
@@ -30,8 +30,8 @@ struct ParsedHead: Sendable {
     /// - Throws: ``WireFailure/malformed(_:)`` if the first line is not a status line.
     init(_ bytes: ArraySlice<UInt8>) throws(WireFailure) {
         var lines: [ArraySlice<UInt8>] = []
-        for line in bytes.split(separator: 0x0A, omittingEmptySubsequences: false).dropLast() {
-            if line.last == 0x0D {
+        for line in bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false).dropLast() {
+            if line.last == UInt8(ascii: "\r") {
                 lines.append(line.dropLast())
             } else {
                 note("a line ends with LF alone")
@@ -55,11 +55,11 @@ struct ParsedHead: Sendable {
 
     private mutating func readField(_ line: ArraySlice<UInt8>) {
         let text = String(decoding: line, as: UTF8.self)
-        if line.first == 0x20 || line.first == 0x09 {
+        if line.first == UInt8(ascii: " ") || line.first == UInt8(ascii: "\t") {
             note("a folded field line")
             return
         }
-        guard let colon = line.firstIndex(of: 0x3A) else {
+        guard let colon = line.firstIndex(of: UInt8(ascii: ":")) else {
             note("a field line without a colon: “\(text.prefix(60))”")
             return
         }
@@ -69,7 +69,8 @@ struct ParsedHead: Sendable {
             while name.hasSuffix(" ") || name.hasSuffix("\t") { name.removeLast() }
         }
         if !Fields.isValidName(name) { note("a field name that is not a token: “\(name.prefix(60))”") }
-        let value = String(decoding: line[(colon + 1)...].drop { $0 == 0x20 || $0 == 0x09 }, as: UTF8.self)
+        let value = String(
+            decoding: line[(colon + 1)...].drop { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") }, as: UTF8.self)
         if !Fields.isValidValue(value) { note("a control character in the value of \(name)") }
         fields.append(name, value)
     }

@@ -139,7 +139,8 @@ extension RawConnection {
         if !codings.isEmpty {
             try readChunks(into: &content, until: deadline)
         } else if let text = lengths.first {
-            guard lengths.allSatisfy({ $0 == text }), text.utf8.allSatisfy({ (0x30...0x39).contains($0) }),
+            guard lengths.allSatisfy({ $0 == text }),
+                text.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }),
                 let length = Int64(text)
             else { throw .malformed("Content-Length is “\(lengths.joined(separator: ", ").prefix(60))”") }
             while content.size < length {
@@ -189,9 +190,9 @@ extension RawConnection {
 
     private func readLine(until deadline: Deadline) throws(WireFailure) -> String {
         while true {
-            if let end = input[position...].firstIndex(of: 0x0A) {
+            if let end = input[position...].firstIndex(of: UInt8(ascii: "\n")) {
                 let line = consume(end + 1 - position).dropLast()
-                return String(decoding: line.last == 0x0D ? line.dropLast() : line, as: UTF8.self)
+                return String(decoding: line.last == UInt8(ascii: "\r") ? line.dropLast() : line, as: UTF8.self)
             }
             guard input.count - position < Bounds.head else { throw .flood("a line without an end") }
             try receiveMore("reading chunks", until: deadline)

@@ -59,7 +59,7 @@ struct HostileServerTests {
                 // If the request were not read, the close would reset the connection.
                 _ = try? PeerInput(connection).head()
                 HostileServerTests.write(connection, "HTTP/1.1 200 OK\r\nContent-Length: 20971520\r\n\r\n")
-                let block = [UInt8](repeating: 0x61, count: 1 << 20)
+                let block = [UInt8](repeating: UInt8(ascii: "a"), count: 1 << 20)
                 for _ in 0..<20 where !HostileServerTests.write(connection, block) { return }
             }
             let endpoint = try #require(Endpoint("http://127.0.0.1:\(server.port)/"))
@@ -96,7 +96,7 @@ struct HostileServerTests {
         case .sendsEndlessInterims: repeatedly { write(connection, "HTTP/1.1 102 Processing\r\n\r\n") }
         case .sendsEndlessContent:
             write(connection, "HTTP/1.1 200 OK\r\n\r\n")
-            let block = [UInt8](repeating: 0x61, count: 64 << 10)
+            let block = [UInt8](repeating: UInt8(ascii: "a"), count: 64 << 10)
             repeatedly { write(connection, block) }
         case .announcesMoreContent:
             write(connection, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nshort")

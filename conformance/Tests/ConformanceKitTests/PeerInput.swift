@@ -89,10 +89,10 @@ final class PeerInput {
 
     private func line(atMost maximum: Int, strict: Bool = false) throws -> String {
         while true {
-            if let end = bytes[position...].firstIndex(of: 0x0A) {
+            if let end = bytes[position...].firstIndex(of: UInt8(ascii: "\n")) {
                 var line = bytes[position..<end]
                 position = end + 1
-                if line.last == 0x0D {
+                if line.last == UInt8(ascii: "\r") {
                     line = line.dropLast()
                 } else if strict {
                     throw Failure.malformed

@@ -70,7 +70,7 @@ final class ReferenceDownloading: ReferenceTransfer {
             }
             // The scripted server sends content in one chunk.
             let raw = connection.input[connection.position...]
-            if let end = raw.firstIndex(of: 0x0A) {
+            if let end = raw.firstIndex(of: UInt8(ascii: "\n")) {
                 let size = Int(String(decoding: raw[..<end].dropLast(), as: UTF8.self), radix: 16) ?? 0
                 bytes = Array(raw[(end + 1)...].prefix(size))
                 isComplete = connection.input.suffix(marker.count).elementsEqual(marker)
@@ -169,7 +169,7 @@ final class ReferenceDownloading: ReferenceTransfer {
 
     private func restore() {
         guard !client.has(.forgetsDownload), let data = try? Data(contentsOf: URL(fileURLWithPath: partial)),
-            let end = data.firstIndex(of: 0x0A)
+            let end = data.firstIndex(of: UInt8(ascii: "\n"))
         else { return }
         validator = String(decoding: data[..<end], as: UTF8.self)
         content = [UInt8](data[(end + 1)...])

@@ -235,7 +235,7 @@ final class ReferenceUploading: ReferenceTransfer {
             try stopIfTooLarge()
             if !client.has(.keepsSendingAfterResponse), count < piece.count || connection.finalHead != nil { return }
         }
-        if client.has(.sendsOneByteMore) { _ = try connection.send([0x78], stoppingAtResponse: true) }
+        if client.has(.sendsOneByteMore) { _ = try connection.send([UInt8(ascii: "x")], stoppingAtResponse: true) }
     }
 
     private func retrieve() throws -> Bool {

@@ -108,7 +108,7 @@ struct SuiteTests {
             hexadecimal(SecureHash.sha512(abc))
                 == "ddaf35a193617abacc417349ae20413112e6fa4e89a97ea20a9eeee64b55d39a"
                 + "2192992a274fc1a836ba3c23a3feebbd454d4423643ce80e2a9ac94fa54ca49f")
-        let million = [UInt8](repeating: 0x61, count: 200)
+        let million = [UInt8](repeating: UInt8(ascii: "a"), count: 200)
         #expect(SecureHash.sha256(million).count == 32 && SecureHash.sha512(million).count == 64)
     }
 

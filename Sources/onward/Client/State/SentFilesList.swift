@@ -87,7 +87,7 @@ struct SentFilesList {
             guard (try? rewrite(old.members, old.entries)) != nil else { return nil }
         } else {
             // A line that another process is writing is read again when it is complete.
-            position = Int64(data.lastIndex(of: 0x0A).map { $0 + 1 } ?? 0)
+            position = Int64(data.lastIndex(of: UInt8(ascii: "\n")).map { $0 + 1 } ?? 0)
             apply(data)
             guard !transfers.isEmpty else { return nil }
         }
@@ -134,7 +134,7 @@ struct SentFilesList {
     mutating func refresh() -> Bool {
         guard let appended = try? states.content(of: fileName, from: position) else { return false }
         // A line that another process is writing is read later, when it is complete.
-        let complete = appended.prefix(through: appended.lastIndex(of: 0x0A) ?? -1)
+        let complete = appended.prefix(through: appended.lastIndex(of: UInt8(ascii: "\n")) ?? -1)
         apply(complete)
         position += Int64(complete.count)
         return true
@@ -197,13 +197,13 @@ enum RecordLines {
     /// The bytes to append for a record.
     static func line(_ record: some Encodable) throws -> [UInt8] {
         let text = [UInt8](try JSONEncoder().encode(record))
-        return [0x0A] + checksum(text[...]) + [0x20] + text + [0x0A]
+        return [UInt8(ascii: "\n")] + checksum(text[...]) + [UInt8(ascii: " ")] + text + [UInt8(ascii: "\n")]
     }
 
     /// The records whose lines are complete.
     static func records<Record: Decodable>(_ type: Record.Type, in bytes: some Collection<UInt8>) -> [Record] {
         let decoder = JSONDecoder()
-        return bytes.split(separator: 0x0A).compactMap { line in
+        return bytes.split(separator: UInt8(ascii: "\n")).compactMap { line in
             let text = Array(line.dropFirst(checksumSize + 1))
             guard line.prefix(checksumSize).elementsEqual(checksum(text[...])) else { return nil }
             return try? decoder.decode(type, from: Data(text))
