@@ -1,10 +1,10 @@
 import CNettle
 
-/// The parts of a hash context of nettle that a running digest needs.
+/// The operations and the state of nettle's hash contexts that ``RunningDigest`` uses.
 protocol HashContext: Sendable {
     associatedtype Word: FixedWidthInteger & UnsignedInteger & Sendable
 
-    /// The number of bytes in a block. Between two calls, at least one byte of the current block is always free.
+    /// The number of bytes in a block.
     static var blockSize: Int { get }
 
     /// The context before the first byte.
@@ -16,7 +16,7 @@ protocol HashContext: Sendable {
     /// The number of complete blocks that have been hashed.
     var blockCount: UInt64 { get set }
 
-    /// The last bytes, which do not fill a block yet; fewer than ``blockSize``.
+    /// The last bytes, which do not fill a block yet: always fewer than ``blockSize``.
     var partialBlock: [UInt8] { get set }
 
     mutating func absorb(_ bytes: UnsafeRawBufferPointer)
@@ -32,7 +32,7 @@ extension HashContext {
 extension HashContext {
     static var wordCount: Int { 8 }
 
-    /// The maximum length of a SHA-256 message (FIPS 180-4 §1). It is used for SHA-512 as well.
+    /// The maximum length of a SHA-256 message in bytes (FIPS 180-4 §1). It is used for SHA-512 as well.
     static var maximumByteCount: UInt64 { (1 << 61) - 1 }
 
     /// The state words, the count of bytes (8 bytes) and the partial block. Integers are big-endian.

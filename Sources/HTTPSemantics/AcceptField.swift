@@ -9,7 +9,8 @@ package struct AcceptField: Sendable, Hashable {
 
     private let ranges: [MediaRange]
 
-    /// Parses the values of all lines of the field. Nil if they are malformed; an absent or empty field has no ranges.
+    /// Parses the values of all lines of the field. Returns nil if they are malformed; an absent or empty field has no
+    /// ranges.
     package init?(fieldLines: [String]) {
         var scanner = FieldValueScanner(fieldLines.joined(separator: ","))
         guard let ranges = scanner.list(of: { AcceptField.mediaRange(&$0) }) else { return nil }

@@ -5,8 +5,8 @@ public struct AddressBlock: Sendable, Hashable, CustomStringConvertible {
     /// The length of the prefix in bits, in the IPv6 form: 0…128.
     private let length: UInt64
 
-    /// Parses `10.0.0.0/8`, `fd00::/8`, or one address. Nil if the text is malformed, or if a bit after the prefix is
-    /// not zero.
+    /// Parses `10.0.0.0/8`, `fd00::/8`, or one address. Returns nil if the text is malformed, or if a bit after the
+    /// prefix is not zero.
     public init?(parsing text: String) {
         let parts = text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
         guard let address = IPAddress(parsing: String(parts[0])) else { return nil }

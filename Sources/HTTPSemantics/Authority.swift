@@ -6,8 +6,8 @@ package struct Authority: Sendable, Hashable {
     /// The port, 0…65535; nil when it is absent or empty, which means the default port of the scheme.
     package let port: Int?
 
-    /// Parses an authority. Nil for user information (RFC 9110 §4.2.4) and for an empty host, which "http" and "https"
-    /// URIs must not have (§4.2.1).
+    /// Parses an authority. Returns nil for user information (RFC 9110 §4.2.4) and for an empty host, which "http" and
+    /// "https" URIs must not have (§4.2.1).
     package init?(parsing text: String) {
         var scanner = FieldValueScanner(text)
         let name: ArraySlice<UInt8>
@@ -40,7 +40,7 @@ package struct Authority: Sendable, Hashable {
     /// The canonical text: host, and `:port` when there is one.
     package var serialized: String { port.map { "\(host):\($0)" } ?? host }
 
-    /// Returns whether `name` is a `reg-name` of RFC 3986 §3.2.2, but not empty. An IPv4 address is a `reg-name`, too.
+    /// Returns whether `name` is a non-empty `reg-name` of RFC 3986 §3.2.2. An IPv4 address is a `reg-name`, too.
     private static func isRegisteredName(_ name: ArraySlice<UInt8>) -> Bool {
         guard !name.isEmpty else { return false }
         var index = name.startIndex

@@ -16,7 +16,7 @@ public struct CacheControl: Sendable, Hashable {
 
     private init(directives: [Directive]) { self.directives = directives }
 
-    /// Parses a field value. Nil if it is malformed or has no directive. Extensions are kept as they are.
+    /// Parses a field value. Returns nil if it is malformed or has no directive. Extensions are kept as they are.
     public init?(parsing value: String) {
         var scanner = FieldValueScanner(value)
         let directives = scanner.list { scanner -> Directive? in

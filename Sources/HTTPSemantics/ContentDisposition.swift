@@ -14,7 +14,7 @@ package struct ContentDisposition: Sendable, Hashable {
         self.filename = filename
     }
 
-    /// Parses a field value. Nil when it is malformed or names a parameter twice (RFC 6266 §4.1).
+    /// Parses a field value. Returns nil if it is malformed or names a parameter twice (RFC 6266 §4.1).
     ///
     /// `filename*` is decoded from UTF-8 or ISO-8859-1 (RFC 8187); when it is malformed it is ignored (§4.3). White
     /// space around "=" is accepted, as the grammar of RFC 2616 allowed it.

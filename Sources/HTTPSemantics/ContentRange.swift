@@ -18,8 +18,8 @@ package struct ContentRange: Sendable, Hashable {
         self.size = Swift.max(0, size)
     }
 
-    /// Parses a field value. Nil for another unit, a malformed value, positions that contradict each other or the size,
-    /// and numbers above `Int64.max`. A recipient must not combine such a part with others (§14.4).
+    /// Parses a field value. Returns nil for another unit, a malformed value, positions that contradict each other or
+    /// the size, and numbers above `Int64.max`. A recipient must not combine such a part with others (§14.4).
     package init?(parsing value: String) {
         var scanner = FieldValueScanner(value.trimmingOptionalWhitespace)
         guard let unit = scanner.token(), unit.equalsIgnoringASCIICase("bytes"), scanner.consume(" ") else {

@@ -11,9 +11,9 @@ package struct DigestField: Sendable {
 
     /// Parses the values of all lines of the field.
     ///
-    /// Members of unknown algorithms are skipped. Nil, which must be handled as an absent field, if there is no line,
-    /// the value is not a Dictionary, the value of a supported algorithm is not a Byte Sequence, or no algorithm is
-    /// supported.
+    /// Members of unknown algorithms are skipped. Returns nil if there is no line, the value is not a Dictionary, the
+    /// value of a supported algorithm is not a Byte Sequence, or no algorithm is supported. The caller must then handle
+    /// the field as absent.
     package init?(fieldLines: [String]) {
         guard !fieldLines.isEmpty, let dictionary = try? OrderedDictionary(parsing: fieldLines) else { return nil }
         var values: [(algorithm: DigestAlgorithm, bytes: [UInt8])] = []
@@ -31,7 +31,7 @@ package struct DigestField: Sendable {
         values.first { $0.algorithm == algorithm }?.bytes
     }
 
-    /// The field value, e.g. `sha-256=:…:`; empty when there are no values, and then the field must not be sent.
+    /// The field value, e.g. `sha-256=:…:`. If there are no values, it is empty, and the field must not be sent.
     package var serialized: String {
         var dictionary = OrderedDictionary()
         for (algorithm, bytes) in values {
@@ -77,9 +77,9 @@ package struct DigestPreferences: Sendable, Hashable {
     /// The weight of each algorithm, from 0 (not acceptable) to 10 (most preferred).
     package let weights: [DigestAlgorithm: Int]
 
-    /// Parses the values of all lines of the field. Nil if there is none or the value is not a Dictionary.
+    /// Parses the values of all lines of the field. Returns nil if there is no line or the value is not a Dictionary.
     ///
-    /// The field only states a preference, so a member whose value is not an Integer of 0…10 is skipped.
+    /// The field only states a preference, so a member whose value is not an Integer from 0 to 10 is skipped.
     package init?(fieldLines: [String]) {
         guard !fieldLines.isEmpty, let dictionary = try? OrderedDictionary(parsing: fieldLines) else { return nil }
         var weights: [DigestAlgorithm: Int] = [:]

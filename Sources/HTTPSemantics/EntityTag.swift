@@ -5,7 +5,7 @@ public struct EntityTag: Sendable {
     /// Whether the tag has the prefix `W/`.
     public let isWeak: Bool
 
-    /// Creates a tag. Nil when `opaque` contains a quote, white space or a control character.
+    /// Creates a tag. Returns nil if `opaque` contains a quote, white space or a control character.
     public init?(opaque: String, isWeak: Bool = false) {
         guard opaque.withBytes({ $0.allSatisfy(\.isEntityTagCharacter) }) else { return nil }
         self.opaque = opaque

@@ -45,14 +45,14 @@ struct FieldValueScanner {
         return characters.isEmpty ? nil : String(decoding: characters, as: UTF8.self)
     }
 
-    /// One or more digits with leading zeros removed ("0" for zero), so that texts compare like numbers.
+    /// One or more digits without leading zeros ("0" for zero), so that equal numbers have equal digits.
     mutating func digits() -> ArraySlice<UInt8>? {
         let characters = run(where: \.isDigit)
         guard !characters.isEmpty else { return nil }
         return characters.firstIndex { $0 != UInt8(ascii: "0") }.map { characters[$0...] } ?? characters.suffix(1)
     }
 
-    /// The content of a `quoted-string`, quoted pairs resolved (RFC 9110 §5.6.4).
+    /// The content of a `quoted-string`, without the backslashes of quoted pairs (RFC 9110 §5.6.4).
     mutating func quotedString() -> String? {
         guard consume("\"") else { return nil }
         var content: [UInt8] = []
@@ -85,7 +85,7 @@ struct FieldValueScanner {
         return (name.asciiLowercased, value)
     }
 
-    /// `*( OWS ";" OWS [ parameter ] )` (RFC 9110 §5.6.6), up to the first other character.
+    /// `*( OWS ";" OWS [ parameter ] )` (RFC 9110 §5.6.6). The cursor stops at the first character after it.
     mutating func parameters(allowsWhitespace: Bool = false) -> [(name: String, value: String)]? {
         var result: [(name: String, value: String)] = []
         while true {

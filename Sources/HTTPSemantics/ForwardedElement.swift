@@ -13,9 +13,9 @@ package struct ForwardedElement: Sendable, Hashable {
         self.scheme = scheme
     }
 
-    /// Parses one line of `Forwarded`; the element of the proxy nearest to the server is the last one. Nil if the line
-    /// is malformed, which includes a parameter that occurs twice and an invalid value of a parameter. White space
-    /// around ";" is skipped.
+    /// Parses one line of `Forwarded`. The last element is that of the proxy nearest to the server. White space around
+    /// ";" is skipped. Returns nil if the line is malformed, if an element has a parameter twice, or if the value of a
+    /// parameter is invalid.
     package static func elements(parsing line: String) -> [ForwardedElement]? {
         var scanner = FieldValueScanner(line)
         return scanner.list { scanner in
@@ -63,11 +63,11 @@ package enum ForwardedNode: Sendable, Hashable, CustomStringConvertible {
     /// `unknown`: the proxy does not report the node (§6.2).
     case unknown
 
-    /// Parses the value of `for` or `by`, quotes removed.
+    /// Parses the value of `for` or `by`, without its quotes.
     package init?(parsing text: String) { self.init(text, allowsBareIPv6: false) }
 
-    /// Parses `X-Forwarded-For`; the element of the nearest proxy is the last one. Each malformed element is nil. IPv6
-    /// addresses can be without brackets; empty elements are skipped.
+    /// Parses `X-Forwarded-For`. The last element is that of the proxy nearest to the server. A malformed element
+    /// becomes nil, and an empty element is skipped. IPv6 addresses need no brackets.
     package static func nodes(parsingUnstandardized value: String) -> [ForwardedNode?] {
         value.split(separator: ",").map { String($0).trimmingOptionalWhitespace }.filter { !$0.isEmpty }
             .map { ForwardedNode($0, allowsBareIPv6: true) }

@@ -5,8 +5,8 @@ extension HTTPDate {
     /// The parser is strict: case, spaces and widths must be those of the grammar, the day must exist, and the day name
     /// must be right. A leap second (23:59:60) counts as the second after it.
     ///
-    /// - Parameter now: A two-digit year that would lie more than 50 years after this time is the most recent year in
-    ///   the past with the same digits.
+    /// - Parameter now: The current time. A two-digit year means the latest year with these digits in which the date is
+    ///   at most 50 years after this time.
     package init?(parsing value: String, relativeTo now: HTTPDate) {
         var scanner = FieldValueScanner(value.trimmingOptionalWhitespace)
         let name = String(decoding: scanner.run(where: \.isLetter), as: UTF8.self)
@@ -48,8 +48,9 @@ extension HTTPDate {
             let digits = number(&scanner, width: 2), scanner.consume(" "),
             let time = timeOfDay(&scanner), scanner.consume(literal: " GMT")
         else { return nil }
-        let today = now.civilDate
-        // The latest year with these digits that begins within 50 years, or the year a century earlier.
+        let today = CivilDate(dayNumber: now.dayNumber)
+        // The latest year with these digits that begins within 50 years. If the date itself is more than 50 years in
+        // the future, the year is a century earlier.
         let latest = today.year + 50
         var year = latest - (latest - digits) % 100
         let isLater = (month, day, time) > (today.month, today.day, now.secondOfDay)
@@ -89,15 +90,5 @@ extension HTTPDate {
         let digits = scanner.run(where: \.isDigit)
         guard digits.count == width else { return nil }
         return digits.reduce(0) { $0 * 10 + Int($1 - UInt8(ascii: "0")) }
-    }
-
-    private var civilDate: CivilDate {
-        let seconds = Int(secondsSinceEpoch)
-        return CivilDate(dayNumber: (seconds >= 0 ? seconds : seconds - 86_399) / 86_400)
-    }
-
-    private var secondOfDay: Int {
-        let remainder = Int(secondsSinceEpoch % 86_400)
-        return remainder < 0 ? remainder + 86_400 : remainder
     }
 }

@@ -19,10 +19,8 @@ package struct HTTPDate: Hashable, Comparable, Sendable {
 
     /// The date as IMF-fixdate, e.g. `Sun, 06 Nov 1994 08:49:37 GMT`.
     package var serialized: String {
-        let seconds = Int(secondsSinceEpoch)
-        let dayNumber = (seconds >= 0 ? seconds : seconds - 86_399) / 86_400
-        let secondOfDay = seconds - dayNumber * 86_400
         let date = CivilDate(dayNumber: dayNumber)
+        let secondOfDay = secondOfDay
         // Every response has a date, so the text is written with one allocation.
         return String(unsafeUninitializedCapacity: 29) { buffer in
             var end = 0
@@ -58,7 +56,16 @@ package struct HTTPDate: Hashable, Comparable, Sendable {
         }
     }
 
-    /// The names of the days in full, from Sunday on; the short forms are their first three letters.
+    /// The number of complete days since 1970-01-01, negative before it.
+    var dayNumber: Int {
+        let seconds = Int(secondsSinceEpoch)
+        return (seconds >= 0 ? seconds : seconds - 86_399) / 86_400
+    }
+
+    /// The number of seconds since midnight.
+    var secondOfDay: Int { Int(secondsSinceEpoch) - dayNumber * 86_400 }
+
+    /// The full names of the days, beginning with Sunday. The short names are their first three letters.
     static let dayNames = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"]
     static let monthNames = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 }
@@ -85,8 +92,9 @@ struct CivilDate: Equatable {
 
     /// Creates the day with this number.
     ///
-    /// Years are counted from March, so that the leap day is the last of its year; months then begin at day
-    /// (153 m + 2) / 5 of that year. An era is 400 years or 146,097 days.
+    /// The algorithm is `civil_from_days` of Howard Hinnant ("chrono-Compatible Low-Level Date Algorithms"). Its years
+    /// begin in March, so that the leap day is the last day of a year, and month m begins at day (153 m + 2) / 5. An
+    /// era has 400 years, which are 146,097 days.
     init(dayNumber: Int) {
         let shifted = dayNumber + CivilDate.daysToEpoch
         let era = (shifted >= 0 ? shifted : shifted - 146_096) / 146_097

@@ -32,7 +32,8 @@ public struct IPAddress: Sendable, Hashable, CustomStringConvertible {
         }
         let shifts: [UInt64] = [48, 32, 16, 0]
         let groups = [high, low].flatMap { half in shifts.map { half >> $0 & 0xFFFF } }
-        // The first of the longest runs of zeros that are longer than one group.
+        // "::" replaces the longest run of zeros, the first one if several are equally long, unless it is only one
+        // group (RFC 5952 §4.2).
         var gap = 0..<0
         var start = 0
         while start < 8 {

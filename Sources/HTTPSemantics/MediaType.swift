@@ -19,7 +19,7 @@ package struct MediaType: Sendable, Hashable {
     /// The parameters in the given order. If a name occurs twice, the first parameter is used.
     package let parameters: [Parameter]
 
-    /// Creates a media type. Nil when the type, the subtype or the name of a parameter is not a token, or when the
+    /// Creates a media type. Returns nil if the type, the subtype or the name of a parameter is not a token, or if the
     /// value of a parameter is not a valid field value.
     package init?(type: String, subtype: String, parameters: [Parameter] = []) {
         guard type.isToken, subtype.isToken,
@@ -30,7 +30,7 @@ package struct MediaType: Sendable, Hashable {
         self.parameters = parameters
     }
 
-    /// Parses the value of one Content-Type line. Nil if it is malformed or a list.
+    /// Parses the value of one Content-Type line. Returns nil if it is malformed or a list.
     package init?(parsing value: String) {
         var scanner = FieldValueScanner(value.trimmingOptionalWhitespace)
         guard let type = scanner.token(), scanner.consume("/"), let subtype = scanner.token(),
@@ -43,12 +43,12 @@ package struct MediaType: Sendable, Hashable {
     /// `type/subtype` in lower case, without parameters.
     package var essence: String { "\(type)/\(subtype)" }
 
-    /// The value of the first parameter of this name, whose case is ignored.
+    /// The value of the first parameter with this name; nil if there is none. The case of the name is ignored.
     package func parameter(_ name: String) -> String? {
         parameters.first { $0.name.equalsIgnoringASCIICase(name) }?.value
     }
 
-    /// Whether this is the type `essence`, given as `type/subtype` in any case, whatever the parameters are.
+    /// Returns whether ``essence`` equals this `type/subtype`. The case of letters and all parameters are ignored.
     package func matches(_ essence: String) -> Bool {
         self.essence.equalsIgnoringASCIICase(essence)
     }

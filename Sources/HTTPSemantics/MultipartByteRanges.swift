@@ -18,13 +18,13 @@ package struct MultipartByteRanges: Sendable, Hashable {
     /// Creates the layout with the parts in the given order.
     ///
     /// - Parameters:
-    ///   - boundary: 1…70 letters, digits, "-", "_", "." , "+" or "'", which need no quotes. It must not occur in the
+    ///   - boundary: 1…70 letters, digits, "-", "_", ".", "+" or "'", which need no quotes. It must not occur in the
     ///     content, so choose it at random, with 128 bits or more.
     ///   - ranges: Non-empty ranges within the representation. A single range is possible, but the response to a
     ///     request for a single range must not be multipart.
     ///   - size: The size of the representation in bytes.
     ///   - contentType: The Content-Type of every part; nil for none.
-    /// - Returns: Nil when an argument breaks these rules or the total exceeds `Int64`.
+    /// - Returns: nil if an argument breaks these rules or the total exceeds `Int64`.
     package init?(boundary: String, ranges: [Range<Int64>], size: Int64, contentType: String? = nil) {
         guard (1...70).contains(boundary.utf8.count),
             boundary.utf8.allSatisfy({ $0.isLetter || $0.isDigit || "-_.+'".utf8.contains($0) }),

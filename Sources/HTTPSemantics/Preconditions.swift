@@ -121,8 +121,8 @@ package enum EntityTagCondition: Sendable, Hashable {
     /// One or more entity tags, in order.
     case tags([EntityTag])
 
-    /// Parses the values of all lines of the field. Nil when there is none, when an element is not an entity tag, when
-    /// "*" is not alone, and when the list is empty. Empty elements are skipped.
+    /// Parses the values of all lines of the field. Returns nil if there is none, if an element is not an entity tag,
+    /// if "*" is not alone, or if the list is empty. Empty elements are skipped.
     package init?(fieldLines: [String]) {
         let value = fieldLines.joined(separator: ", ").trimmingOptionalWhitespace
         if value == "*" {

@@ -3,19 +3,19 @@
 /// In this order:
 /// 1. Control characters, NUL included, line and paragraph separators, zero-width spaces and bidirectional controls are
 ///    removed.
-/// 2. Of a POSIX or Windows path only the last component is kept, without a drive ("C:x" becomes "x"). A path that ends
-///    with a separator has no result.
+/// 2. All components of a POSIX or Windows path except the last one are removed, and a drive is removed ("C:x" becomes
+///    "x"). A path that ends with a separator has no result.
 /// 3. `< > : " | ? *`, which Windows cannot store (":" would name an alternate stream), become "_".
-/// 4. White space at the start, white space and dots at the end are removed. An empty name, "." and ".." have no
-///    result.
+/// 4. White space is removed at the start, and white space and dots are removed at the end. An empty name, "." and ".."
+///    have no result.
 /// 5. Leading dots, which would hide the file, become one "_".
 /// 6. The stem is cut so that the name has at most 255 bytes of UTF-8. An extension of up to 32 bytes, dot included, is
 ///    kept.
 /// 7. A device name of Windows (CON, PRN, AUX, NUL, COM0…9, LPT0…9, CONIN$, CONOUT$), with or without an extension,
 ///    gets "_" as its first character, within the same length.
 ///
-/// A second application changes nothing. Percent-encoding is not decoded here, because ``ContentDisposition`` does
-/// that.
+/// A name that is safe already stays unchanged. Percent-encoding is not decoded here, because ``ContentDisposition``
+/// does that.
 package struct SafeFileName: Hashable, Sendable {
     package let value: String
 
@@ -52,8 +52,8 @@ package struct SafeFileName: Hashable, Sendable {
         while let last = scalars.last, last == "." || last.properties.isWhitespace { scalars.removeLast() }
     }
 
-    /// Windows compares the part before the first dot, without white space at its end, and treats superscript digits as
-    /// digits.
+    /// Returns whether Windows treats the name as a device. Windows compares the part before the first dot, without
+    /// white space at its end, and treats superscript digits as digits.
     private static func isDeviceName(_ scalars: [Unicode.Scalar]) -> Bool {
         var stem = Array(scalars.prefix { $0 != "." })
         trimEnd(of: &stem)

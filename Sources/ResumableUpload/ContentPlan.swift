@@ -2,9 +2,7 @@ import HTTPSemantics
 
 /// How the content of one accepted request is stored: where it starts, what its end means, and which limits it has.
 package struct ContentPlan: Sendable, Hashable {
-    /// Offset of the content's first byte in the representation.
-    package var start: Int64
-    /// Whether the end of the content is the end of the representation.
+    /// When the end of the content completes the representation.
     package enum Completion: Sendable, Hashable {
         /// The content is a part of the representation.
         case never
@@ -14,7 +12,9 @@ package struct ContentPlan: Sendable, Hashable {
         case atEnd
     }
 
-    /// Whether the end of the content completes the representation.
+    /// Offset of the content's first byte in the representation.
+    package var start: Int64
+    /// When the end of the content completes the representation.
     package var completion: Completion
     /// The length of the complete representation in bytes, once known.
     package var length: Int64?

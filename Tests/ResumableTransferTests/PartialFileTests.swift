@@ -9,19 +9,19 @@ import Testing
 @Suite("The partial file of a download")
 struct PartialFileTests {
     private let directory: TemporaryDirectory
-    private let place: PartialPlace
+    private let location: PartialFileLocation
     private let bytes = (0..<200_000).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) }
 
     init() throws {
         directory = try TemporaryDirectory()
         let storage = TransferStorage(path: FilePath(directory.path + "/storage"))
-        place = try #require(try PartialPlace.open(.file(directory.path + "/result.bin"), storage: storage))
+        location = try #require(try PartialFileLocation.open(.file(directory.path + "/result.bin"), storage: storage))
     }
 
     /// Writes a partial file, closes it and returns its checkpoint.
     /// - Parameter synchronized: the number of bytes on stable storage; a digest covers the other bytes.
     private func writePartialFile(_ count: Int = 150_000, synchronized: Int = 150_000) throws -> DownloadCheckpoint {
-        let partial = try PartialFile.create(in: place)
+        let partial = try PartialFile.create(in: location)
         try partial.begin()
         try partial.linkName()
         try bytes[..<synchronized].withUnsafeBytes { try partial.write($0) }
@@ -39,7 +39,7 @@ struct PartialFileTests {
 
     /// The offset at which a later run resumes; `nil` if it starts again from the beginning.
     private func position(_ record: DownloadCheckpoint) throws -> Int64? {
-        switch try PartialFile.open(record, in: place) {
+        switch try PartialFile.open(record, in: location) {
         case .usable(let partial): return partial.position
         case .unusable: return nil
         case .busy:
@@ -56,7 +56,7 @@ struct PartialFileTests {
 
     @Test("a partial file that never got a name can become the result")
     func nameless() throws {
-        let partial = try PartialFile.create(in: place)
+        let partial = try PartialFile.create(in: location)
         try partial.begin()
         try bytes.withUnsafeBytes { try partial.write($0) }
         // The server sends another representation.
@@ -67,7 +67,7 @@ struct PartialFileTests {
         #expect(try partial.publish() == FilePath(directory.path + "/result.bin"))
         #expect(names == ["result.bin"])
         #expect([UInt8](try Data(contentsOf: URL(filePath: directory.path + "/result.bin"))) == bytes)
-        let other = try PartialFile.create(in: place)
+        let other = try PartialFile.create(in: location)
         try other.linkName()
         try other.linkName()
         #expect(Set(names) == ["result.bin", other.name.repairedText])
@@ -130,7 +130,7 @@ struct PartialFileTests {
 
     @Test("the digest covers all bytes after the mark and reads each of them once; a new mark resets it")
     func longestSpan() throws {
-        let partial = try PartialFile.create(in: place)
+        let partial = try PartialFile.create(in: location)
         try partial.begin()
         let block = [UInt8](repeating: 5, count: 3 << 20)
         for count in 1...3 {
@@ -178,7 +178,7 @@ struct PartialFileTests {
             default: _ = try directory.file(record.partialName.repairedText, [UInt8](bytes[..<150_000]))
             }
             #expect(try position(record) == nil)
-            #expect(try PartialFile.discard(record, in: place))
+            #expect(try PartialFile.discard(record, in: location))
             #expect(Set(names) == ["kept", record.partialName.repairedText])
             try FileManager.default.removeItem(atPath: path)
             try FileManager.default.removeItem(atPath: kept)
@@ -196,25 +196,25 @@ struct PartialFileTests {
     @Test("a partial file that a transfer is writing is neither used nor removed")
     func busy() throws {
         let record = try writePartialFile()
-        guard case .usable(let partial) = try PartialFile.open(record, in: place) else {
+        guard case .usable(let partial) = try PartialFile.open(record, in: location) else {
             Issue.record("not usable")
             return
         }
-        guard case .busy = try PartialFile.open(record, in: place) else {
+        guard case .busy = try PartialFile.open(record, in: location) else {
             Issue.record("not busy")
             return
         }
-        #expect(try !PartialFile.discard(record, in: place))
+        #expect(try !PartialFile.discard(record, in: location))
         #expect(names == [partial.name.repairedText])
     }
 
     @Test("a missing partial file is no error")
     func gone() throws {
         let record = try writePartialFile()
-        #expect(try PartialFile.discard(record, in: place))
+        #expect(try PartialFile.discard(record, in: location))
         #expect(names.isEmpty)
         #expect(try position(record) == nil)
-        #expect(try PartialFile.discard(record, in: place))
+        #expect(try PartialFile.discard(record, in: location))
     }
 
     // MARK: Content
@@ -222,7 +222,7 @@ struct PartialFileTests {
     @Test("another representation is written to a file with another name, so that an older checkpoint matches no file")
     func otherName() throws {
         let record = try writePartialFile()
-        guard case .usable(let partial) = try PartialFile.open(record, in: place) else {
+        guard case .usable(let partial) = try PartialFile.open(record, in: location) else {
             Issue.record("not usable")
             return
         }
@@ -236,7 +236,7 @@ struct PartialFileTests {
 
     @Test("bytes beyond the expected end are not written")
     func overrun() throws {
-        let partial = try PartialFile.create(in: place)
+        let partial = try PartialFile.create(in: location)
         try partial.linkName()
         partial.resume(at: 0, end: 10)
         #expect(throws: Errno.fileTooLarge) { try bytes[..<11].withUnsafeBytes { try partial.write($0) } }
@@ -247,7 +247,7 @@ struct PartialFileTests {
 
     @Test("at most 32 MiB are left unsynchronized, and the mark moves after a synchronization")
     func synchronization() throws {
-        let partial = try PartialFile.create(in: place)
+        let partial = try PartialFile.create(in: location)
         try partial.begin()
         let block = [UInt8](repeating: 5, count: 1 << 20)
         for _ in 0..<31 { try block.withUnsafeBytes { try partial.write($0) } }
@@ -263,7 +263,7 @@ struct PartialFileTests {
 
     @Test("after a failure to synchronize nothing more is written, and another attempt does not succeed")
     func failedSynchronization() throws {
-        let partial = try PartialFile.create(in: place)
+        let partial = try PartialFile.create(in: location)
         try partial.begin()
         partial.close()
         #expect(partial.synchronize() == .badDescriptor)
@@ -279,7 +279,7 @@ struct PartialFileTests {
     func publish() throws {
         let path = try directory.file("result.bin", [1, 2, 3])
         #expect(chmod(path, 0o640) == 0)
-        let partial = try PartialFile.create(in: place)
+        let partial = try PartialFile.create(in: location)
         try partial.begin()
         try bytes.withUnsafeBytes { try partial.write($0) }
         #expect(try partial.publish() == FilePath(path))
@@ -290,7 +290,7 @@ struct PartialFileTests {
 
     @Test("a file that replaced the partial file does not become the result")
     func replaced() throws {
-        let partial = try PartialFile.create(in: place)
+        let partial = try PartialFile.create(in: location)
         try partial.linkName()
         try FileManager.default.removeItem(atPath: directory.path + "/" + partial.name.repairedText)
         _ = try directory.file(partial.name.repairedText, [1])

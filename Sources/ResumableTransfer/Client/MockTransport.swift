@@ -25,9 +25,9 @@ public struct MockTransport: Sendable {
         self.answer = answer
     }
 
-    /// A transport that answers each request with the next response, after the content of the request was read. All
-    /// later requests fail with ``MockFailure/cannotConnect``.
-    /// - Parameter responses: in order.
+    /// A transport that answers each request with the next response, after it has read the content of the request.
+    /// After the last response, all requests fail with ``MockFailure/cannotConnect``.
+    /// - Parameter responses: the responses, in the order of the requests.
     public init(responses: [MockResponse]) {
         self.init { request in
             guard request.number <= responses.count else { throw MockFailure.cannotConnect }
@@ -53,7 +53,7 @@ public struct MockRequest: Sendable {
     /// interim response 104, or after ``TransferClient/Configuration/interimResponseTimeout``.
     /// - Parameter limit: the maximum number of bytes.
     /// - Returns: fewer bytes only at the end of the content.
-    /// - Throws: an error after which the request has ended: throw it again.
+    /// - Throws: an error if the request has ended. Let the closure of the transport throw it.
     public func readContent(atMost limit: Int = .max) async throws -> [UInt8] {
         try await exchange.readContent(atMost: limit)
     }
@@ -62,7 +62,7 @@ public struct MockRequest: Sendable {
     /// - Parameters:
     ///   - status: 100 to 199, except 101.
     ///   - fields: the fields of the response.
-    /// - Throws: an error after which the request has ended: throw it again.
+    /// - Throws: an error if the request has ended. Let the closure of the transport throw it.
     public func sendInterim(_ status: Status, _ fields: Fields = [:]) throws {
         try exchange.send(status, fields)
     }

@@ -5,9 +5,10 @@ extension TransferClient {
 
     /// A new stream of the events of all transfers of this client. It ends when the client is shut down.
     ///
-    /// It begins with the next event, and starts no transfer. At most 1024 events wait for a reader. Of the `progress`,
-    /// `received` and `checkpoint` events of a transfer only the latest one waits. If there would be more than 1024
-    /// events, the oldest event that is not the last event of its transfer is dropped, or the oldest event if all are
-    /// last events.
+    /// The stream begins with the next event. This function starts no transfer.
+    ///
+    /// At most 1024 events wait for the reader. A `progress`, `received` or `checkpoint` event replaces the previous
+    /// one of the same transfer if that one still waits. If 1024 events wait, the next event replaces the oldest one,
+    /// but the last event of a transfer is replaced only if all events that wait are last events.
     public func events() -> AsyncStream<(transfer: any Transfer, event: TransferEvent)> { clientEvents.stream() }
 }

@@ -18,8 +18,8 @@ extension DownloadMachine {
     /// Classifies 200, and 203 from a proxy that has transformed the content (RFC 9110 section 15.3.4). Other
     /// successful responses have no content, or their content is not the requested representation.
     ///
-    /// While bytes are kept, a response has to be another state of the same resource to replace them. A response
-    /// without any validator, or with another media type, is more likely a page of a captive portal or of a proxy.
+    /// If bytes are kept, only another state of the same resource may replace them. A response without any validator,
+    /// or with another media type, is more likely a page of a captive portal or of a proxy.
     private func receptionOfEntireContent(_ head: ClientResponseHead) -> DownloadReception {
         guard head.status == .ok || head.status.rawValue == 203 else { return .unexpected }
         // Content-Range has no meaning with these statuses (RFC 9110 section 14.4), but some servers send a part with
@@ -91,7 +91,7 @@ enum DownloadReception: Sendable, Hashable {
     case doubtful(DownloadRepresentation)
     /// The response does not match the bytes that are kept.
     case inconsistent
-    /// The response contains the earlier representation, whose bytes are also kept.
+    /// The content is an earlier representation whose bytes are also kept (``DownloadMachine/earlier``).
     case earlier
     /// The response is neither a part of the requested representation nor a new state of it; another attempt may
     /// succeed.

@@ -16,6 +16,12 @@ struct DownloadMachine: Sendable {
         case failed(ClientFailure)
     }
 
+    /// The bytes that are kept of one representation: `position` is their number.
+    struct Bytes: Sendable, Hashable {
+        var representation: DownloadRepresentation
+        var position: Int64
+    }
+
     static let maxRedirections = 10
 
     private let retry: RetryPolicy
@@ -26,10 +32,6 @@ struct DownloadMachine: Sendable {
     /// The number of bytes that are kept, from the beginning of the representation.
     private(set) var position: Int64
     /// The bytes of an earlier representation, which are kept until their replacement is complete.
-    struct Bytes: Sendable, Hashable {
-        var representation: DownloadRepresentation
-        var position: Int64
-    }
     private(set) var earlier: Bytes?
     /// Whether bytes of an earlier representation are kept until their replacement is complete.
     private let keepsEarlier: Bool
@@ -44,11 +46,11 @@ struct DownloadMachine: Sendable {
     var credentials = CredentialRenewal()
     private var pendingWait: (duration: Duration, reason: ClientInterruption)?
     private var redirections = 0
-    /// Whether the redirection that is received next is the result.
+    /// Whether the next redirection is the result of the download, and is not followed.
     private var isRedirectionDeclined = false
-    /// The resource that redirections have led to. Every attempt starts at the target again, because redirections to
-    /// storage elsewhere are often valid for a short time only.
-    private var place = ClientRequest.Resource.target
+    /// The resource of the next request: the target, or the one to which redirections have led. Every attempt starts at
+    /// the target again, because redirections to storage elsewhere are often valid for a short time only.
+    private var resource = ClientRequest.Resource.target
     private var isOtherOrigin = false
     /// Whether it is uncertain that the kept bytes are complete, because a 416 had no validator. The last byte is then
     /// requested again, to receive one.
@@ -112,7 +114,7 @@ struct DownloadMachine: Sendable {
             fields.append("If-Range", validator.value)
         }
         let request = ClientRequest(
-            kind: .download, resource: place, method: .get, fields: fields, content: .none,
+            kind: .download, resource: resource, method: .get, fields: fields, content: .none,
             carriesCredentials: !isOtherOrigin)
         return (request, fields.isEmpty ? 0 : position)
     }
@@ -167,7 +169,7 @@ struct DownloadMachine: Sendable {
         }
     }
 
-    /// Makes the redirection that is received next the result of the download.
+    /// Makes the next redirection the result of the download.
     mutating func declineRedirection() { isRedirectionDeclined = true }
 
     /// Handles the end of a request without the head of a response.
@@ -225,7 +227,7 @@ struct DownloadMachine: Sendable {
         case .otherOrigin: isOtherOrigin = true
         case .sameOrigin: break
         }
-        place = .other(location.uri)
+        resource = .other(location.uri)
         phase = .ask
     }
 
@@ -244,7 +246,7 @@ struct DownloadMachine: Sendable {
     }
 
     private mutating func requestAgain() {
-        place = .target
+        resource = .target
         isOtherOrigin = false
         redirections = 0
         phase = .ask

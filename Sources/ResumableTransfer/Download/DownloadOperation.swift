@@ -78,28 +78,28 @@ final class DownloadOperation: DownloadingOperation {
     private static func openPartial(
         _ destination: DownloadDestination, _ resumed: DownloadCheckpoint?, _ storage: TransferStorage
     ) throws(TransferError) -> Opened {
-        guard let place = try PartialPlace.open(destination, storage: storage) else {
+        guard let location = try PartialFileLocation.open(destination, storage: storage) else {
             throw TransferError(.destinationUnusable, "There is no directory for the file.")
         }
         let checkpoints = resumed.map { [$0] + ($0.earlier ?? []) } ?? []
         do throws(Errno) {
-            _ = try place.existing()
+            _ = try location.existing()
             var found: [(file: PartialFile, representation: DownloadRepresentation)] = []
             for (index, checkpoint) in checkpoints.enumerated() {
-                switch try PartialFile.open(checkpoint, in: place) {
+                switch try PartialFile.open(checkpoint, in: location) {
                 case .usable(let file): found.append((file, DownloadRepresentation(checkpoint)))
                 case .unusable:
-                    guard index == 0, let path = try PartialFile.isPublished(checkpoint, in: place) else { continue }
-                    for old in checkpoints.dropFirst() { _ = try PartialFile.discard(old, in: place) }
+                    guard index == 0, let path = try PartialFile.isPublished(checkpoint, in: location) else { continue }
+                    for old in checkpoints.dropFirst() { _ = try PartialFile.discard(old, in: location) }
                     return .published(path: path, size: checkpoint.received)
                 case .busy: throw .wouldBlock
                 }
             }
             guard let first = found.first else {
-                return .files(PartialFiles(place, try PartialFile.create(in: place)))
+                return .files(PartialFiles(location, try PartialFile.create(in: location)))
             }
             let earlier = found.count > 1 ? found[1] : nil
-            return .files(PartialFiles(place, first.file, first.representation, earlier: earlier))
+            return .files(PartialFiles(location, first.file, first.representation, earlier: earlier))
         } catch {
             if error == .wouldBlock {
                 throw TransferError(.resumeDataUsed, "Another transfer is writing the partial file.")

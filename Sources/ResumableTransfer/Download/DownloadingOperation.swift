@@ -27,7 +27,7 @@ extension DownloadingOperation {
     }
 
     func handle(_ stop: StopRequest) throws(TransferError) {
-        // A complete download is not paused any more.
+        // A download that is complete cannot be paused.
         if !machine.isFinished || stop != .pause { throw stopped(by: stop) }
     }
 
@@ -48,7 +48,8 @@ extension DownloadingOperation {
 
     func credentialsRefreshed(isFresh: Bool) { machine.credentialsRefreshed(isFresh: isFresh) }
 
-    /// The head of the final response; `nil` if there is none, which is reported to the machine.
+    /// Returns the head of the final response. If there is none, reports the interruption to the machine and returns
+    /// `nil`.
     func head(of result: TransportResult, from uri: RequestURI) -> ClientResponseHead? {
         if let head = result.head { return head }
         let failure = result.failure ?? .connectionLost(code: 0, message: "no response")
@@ -57,7 +58,7 @@ extension DownloadingOperation {
         return nil
     }
 
-    /// Keeps a response for errors.
+    /// Stores the response, so that a later error can contain it.
     /// - Returns: how its content has ended; `nil` if its content is not a part of the representation.
     func noteResponse(
         _ head: ClientResponseHead, of result: TransportResult, from uri: RequestURI

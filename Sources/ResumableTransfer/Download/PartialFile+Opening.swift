@@ -12,13 +12,13 @@ extension PartialFile {
 
     /// Opens the partial file of `checkpoint`. A file that is not the one of the checkpoint is not changed. The
     /// checkpoint's own file is removed if its bytes have been changed.
-    static func open(_ checkpoint: DownloadCheckpoint, in place: PartialPlace) throws(Errno) -> Opened {
-        guard let file = try openOwn(checkpoint, as: checkpoint.partialName, .readWrite, in: place) else {
+    static func open(_ checkpoint: DownloadCheckpoint, in location: PartialFileLocation) throws(Errno) -> Opened {
+        guard let file = try openOwn(checkpoint, as: checkpoint.partialName, .readWrite, in: location) else {
             return .unusable
         }
         guard try file.descriptor().lockForTransfer() else { return .busy }
         // The name may have been removed before the lock was acquired.
-        guard (try? place.directory.status(at: checkpoint.partialName).inode) == file.inode else { return .unusable }
+        guard (try? location.directory.status(at: checkpoint.partialName).inode) == file.inode else { return .unusable }
         guard let position = try file.verifiedSize(checkpoint) else {
             file.remove()
             return .unusable
@@ -34,19 +34,23 @@ extension PartialFile {
 
     /// Checks whether the partial file of `checkpoint` was complete and has its final name.
     /// - Returns: the path of the file; `nil` if it does not have its final name.
-    static func isPublished(_ checkpoint: DownloadCheckpoint, in place: PartialPlace) throws(Errno) -> FilePath? {
-        guard let name = place.destinationName, checkpoint.total == checkpoint.synchronized,
-            let file = try openOwn(checkpoint, as: name, .readOnly, in: place),
+    static func isPublished(
+        _ checkpoint: DownloadCheckpoint, in location: PartialFileLocation
+    ) throws(Errno) -> FilePath? {
+        guard let name = location.destinationName, checkpoint.total == checkpoint.synchronized,
+            let file = try openOwn(checkpoint, as: name, .readOnly, in: location),
             try file.descriptor().status().size == checkpoint.total,
             try file.tailDigest(upTo: checkpoint.synchronized) == checkpoint.tailDigest
         else { return nil }
-        return place.path.appending(name)
+        return location.path.appending(name)
     }
 
     /// Removes the partial file of `checkpoint`. Another file that now has its name is not removed.
     /// - Returns: false if another transfer is writing the file.
-    static func discard(_ checkpoint: DownloadCheckpoint, in place: PartialPlace) throws(Errno) -> Bool {
-        guard let file = try openOwn(checkpoint, as: checkpoint.partialName, .readWrite, in: place) else { return true }
+    static func discard(_ checkpoint: DownloadCheckpoint, in location: PartialFileLocation) throws(Errno) -> Bool {
+        guard let file = try openOwn(checkpoint, as: checkpoint.partialName, .readWrite, in: location) else {
+            return true
+        }
         guard try file.descriptor().lockForTransfer() else { return false }
         file.remove()
         return true
@@ -54,12 +58,13 @@ extension PartialFile {
 
     /// - Returns: `nil` if there is no such file, or if it is not the one of the checkpoint.
     private static func openOwn(
-        _ checkpoint: DownloadCheckpoint, as name: FilePath, _ access: FileDescriptor.OpenFlags, in place: PartialPlace
+        _ checkpoint: DownloadCheckpoint, as name: FilePath, _ access: FileDescriptor.OpenFlags,
+        in location: PartialFileLocation
     ) throws(Errno) -> PartialFile? {
         let descriptor: FileDescriptor
         do throws(Errno) {
             // Non-blocking, because opening a FIFO would wait for its other end.
-            descriptor = try place.directory.open(at: name, [access, .noFollow, .nonBlocking])
+            descriptor = try location.directory.open(at: name, [access, .noFollow, .nonBlocking])
         } catch {
             let isOther: [Errno] = [
                 .noSuchFile, .tooManySymbolicLinks, .noSuchDevice, .notDirectory, .isDirectory, .accessDenied,
@@ -72,7 +77,7 @@ extension PartialFile {
         guard status.isRegular, status.owner == ProcessControl.effectiveUser, status.linkCount == 1,
             status.inode == checkpoint.inode
         else { return nil }
-        return PartialFile(place, name, descriptor, inode: status.inode, isNamed: true)
+        return PartialFile(location, name, descriptor, inode: status.inode, isNamed: true)
     }
 
     /// The number of bytes at the beginning of the file that are verified; `nil` if the file has been changed.

@@ -52,13 +52,15 @@ final class PartialFile: BodySink {
         var isCorrupt = false
     }
 
-    let place: PartialPlace
+    let location: PartialFileLocation
     let inode: UInt64
     let state: Monitor<State>
 
     /// - Parameter descriptor: open for reading and writing, and locked.
-    init(_ place: PartialPlace, _ name: FilePath, _ descriptor: FileDescriptor, inode: UInt64, isNamed: Bool) {
-        self.place = place
+    init(
+        _ location: PartialFileLocation, _ name: FilePath, _ descriptor: FileDescriptor, inode: UInt64, isNamed: Bool
+    ) {
+        self.location = location
         self.inode = inode
         state = Monitor(State(name: name, isNamed: isNamed, descriptor: descriptor))
     }
@@ -75,21 +77,21 @@ final class PartialFile: BodySink {
 
     /// Creates an empty partial file. It has no name before ``linkName()`` if the file system supports files without a
     /// name. So nothing is left when the process is killed before the download can be resumed.
-    static func create(in place: PartialPlace) throws(Errno) -> PartialFile {
-        let name = PartialFile.name(for: place.destinationName)
+    static func create(in location: PartialFileLocation) throws(Errno) -> PartialFile {
+        let name = PartialFile.name(for: location.destinationName)
         // The permissions are those of the finished file; the umask applies.
-        let mode: UInt32 = place.destinationName == nil ? 0o600 : 0o666
-        var nameless = try? place.directory.open(at: ".", [.readWrite, .nameless], mode: mode)
+        let mode: UInt32 = location.destinationName == nil ? 0o600 : 0o666
+        var nameless = try? location.directory.open(at: ".", [.readWrite, .nameless], mode: mode)
         if nameless?.canBeLinked == false { nameless = nil }
         let isNamed = nameless == nil
         let descriptor =
             if let nameless {
                 nameless
             } else {
-                try place.directory.open(at: name, [.readWrite, .create, .exclusive, .noFollow], mode: mode)
+                try location.directory.open(at: name, [.readWrite, .create, .exclusive, .noFollow], mode: mode)
             }
         guard try descriptor.lockForTransfer() else { throw .wouldBlock }
-        return PartialFile(place, name, descriptor, inode: try descriptor.status().inode, isNamed: isNamed)
+        return PartialFile(location, name, descriptor, inode: try descriptor.status().inode, isNamed: isNamed)
     }
 
     /// Gives the file its name if it has none. From then on the download can be resumed.
@@ -97,7 +99,7 @@ final class PartialFile: BodySink {
         let (name, isNamed) = state.withLock { ($0.name, $0.isNamed) }
         guard !isNamed else { return }
         do throws(Errno) {
-            try descriptor().link(to: place.directory, as: name)
+            try descriptor().link(to: location.directory, as: name)
             state.withLock { $0.isNamed = true }
         } catch {
             state.withLock { $0.failure = error }
@@ -133,10 +135,10 @@ final class PartialFile: BodySink {
     /// Prepares to receive a representation from its beginning, under a new name.
     func begin() throws(Errno) {
         if state.withLock({ $0.isFresh }) { return state.withLock { $0.isFresh = false } }
-        let name = PartialFile.name(for: place.destinationName)
+        let name = PartialFile.name(for: location.destinationName)
         do throws(Errno) {
             if state.withLock({ $0.isNamed }) {
-                try place.directory.rename(from: self.name, to: place.directory, as: name)
+                try location.directory.rename(from: self.name, to: location.directory, as: name)
             }
             state.withLock { $0.name = name }
             try descriptor().truncate(to: 0)
@@ -256,23 +258,23 @@ final class PartialFile: BodySink {
         guard try descriptor().status().size == position else { throw .inputOutput }
         try linkName()
         // Another file may have this name now.
-        guard try place.directory.status(at: name).inode == inode else { throw .noSuchFile }
-        let final = place.destinationName ?? FilePath(name.bytes.dropLast(PartialFile.suffix.bytes.count))
-        if let replaced = try place.existing() { try descriptor().setPermissions(replaced.permissions & 0o777) }
-        try place.directory.rename(from: name, to: place.directory, as: final)
+        guard try location.directory.status(at: name).inode == inode else { throw .noSuchFile }
+        let final = location.destinationName ?? FilePath(name.bytes.dropLast(PartialFile.suffix.bytes.count))
+        if let replaced = try location.existing() { try descriptor().setPermissions(replaced.permissions & 0o777) }
+        try location.directory.rename(from: name, to: location.directory, as: final)
         do throws(Errno) {
-            try place.directory.synchronize()
+            try location.directory.synchronize()
         } catch {
             // Not every file system can synchronize a directory.
             if error != .invalidArgument { throw error }
         }
-        return place.path.appending(final)
+        return location.path.appending(final)
     }
 
     /// Removes the file.
     func remove() {
         let name = name
-        guard (try? place.directory.status(at: name).inode) == inode else { return }
-        try? place.directory.unlink(at: name)
+        guard (try? location.directory.status(at: name).inode) == inode else { return }
+        try? location.directory.unlink(at: name)
     }
 }

@@ -14,14 +14,14 @@ final class PartialFiles: Sendable {
         var failure: Errno?
     }
 
-    private let place: PartialPlace
+    private let location: PartialFileLocation
     private let state: Monitor<State>
 
     init(
-        _ place: PartialPlace, _ current: PartialFile, _ representation: DownloadRepresentation? = nil,
+        _ location: PartialFileLocation, _ current: PartialFile, _ representation: DownloadRepresentation? = nil,
         earlier: (file: PartialFile, representation: DownloadRepresentation)? = nil
     ) {
-        self.place = place
+        self.location = location
         state = Monitor(State(current: current, representation: representation, earlier: earlier))
     }
 
@@ -46,7 +46,7 @@ final class PartialFiles: Sendable {
         }
         let file: PartialFile
         do throws(Errno) {
-            file = try PartialFile.create(in: place)
+            file = try PartialFile.create(in: location)
             try file.begin()
         } catch {
             state.withLock { $0.failure = error }

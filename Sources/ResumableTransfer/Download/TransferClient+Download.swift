@@ -75,12 +75,14 @@ extension TransferStorage {
     /// - Throws: `resumeDataUsed` if another transfer is writing the file; `destinationUnusable` if the file cannot be
     ///   removed.
     func discard(_ checkpoint: DownloadCheckpoint) throws(TransferError) {
-        guard let place = try PartialPlace.open(DownloadDestination(checkpoint), storage: self) else { return }
+        guard let location = try PartialFileLocation.open(DownloadDestination(checkpoint), storage: self) else {
+            return
+        }
         let isDone: Bool
         do throws(Errno) {
             var areDone: [Bool] = []
             for checkpoint in [checkpoint] + (checkpoint.earlier ?? []) {
-                areDone.append(try PartialFile.discard(checkpoint, in: place))
+                areDone.append(try PartialFile.discard(checkpoint, in: location))
             }
             isDone = !areDone.contains(false)
         } catch {

@@ -44,8 +44,8 @@ public protocol Transfer<Success>: AnyObject, Sendable {
     /// Starts the transfer, and returns a new stream of its events. The stream begins with the current state of the
     /// transfer and ends with `completed` or `failed`.
     ///
-    /// At most 1024 events wait for the reader. Of the `progress`, `received` and `checkpoint` events only the latest
-    /// one waits. If there would be more than 1024 events, the oldest one is dropped.
+    /// At most 1024 events wait for the reader. A `progress`, `received` or `checkpoint` event replaces the previous
+    /// one if that one still waits. If 1024 events wait, the next event replaces the oldest one.
     func events() -> AsyncStream<TransferEvent>
 
     /// The transferred bytes out of the total, the throughput and the remaining time. Canceling or pausing this object

@@ -47,6 +47,7 @@ extension ClientUpload {
             let smaller = bound.below(size)
         else { return abort(.tooLarge(limit: limits.maxSize)) }
         learnedMax = min(learnedMax ?? .max, smaller)
+        // A limit of age does not explain the rejection.
         let areLimitsKnown = limits != UploadLimits(maxAge: limits.maxAge)
         if !areLimitsKnown, !hasDiscovered {
             hasDiscovered = true

@@ -52,7 +52,8 @@ struct TrustedProxies: Sendable {
 
     // MARK: Hops, starting with the nearest proxy
 
-    /// The element with the first client that is not trusted. The search ends at an element without a client.
+    /// Returns the first element whose client is not a trusted proxy, or the last element if there is none. The search
+    /// ends before an element without a client.
     private func last(of hops: [ForwardedElement]) -> ForwardedElement? {
         var result: ForwardedElement?
         for hop in hops {

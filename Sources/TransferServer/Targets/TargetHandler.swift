@@ -33,10 +33,10 @@ public protocol TargetHandler: Sendable {
     /// status 431.
     var storedFields: [String] { get }
 
-    /// The stored part of the fields that ``storedFields`` names, by default all of them unchanged. A handler that
-    /// needs only a part of a value can reduce it here. ``complete(_:)`` gets the result.
-    /// - Parameter fields: the declared fields of the request without credentials, and without the two fields that the
-    ///   server needs unchanged.
+    /// Returns what is stored of the fields that ``storedFields`` names, by default all of them unchanged. A handler
+    /// that needs only a part of a value can return that part. ``complete(_:)`` gets the result.
+    /// - Parameter fields: the fields of the request that ``storedFields`` names, without fields that contain
+    ///   credentials, and without `Repr-Digest` and `Want-Repr-Digest`, which are always stored unchanged.
     func storedPart(of fields: Fields) -> Fields
 
     /// Whether the query of the URL is stored for ``complete(_:)``. `false` by default, because queries often have
@@ -136,7 +136,7 @@ public struct TargetRequest: Sendable {
     public let principal: String
     /// The fields of the request.
     public let fields: Fields
-    /// The base of the server's paths for the client. The server adds it to the paths in `Location` and
-    /// `Content-Location`.
+    /// The text before the server's paths in URLs for the client, such as `https://files.example/inbox`. The server
+    /// adds it to the paths in `Location` and `Content-Location`.
     public let base: PublicBase
 }

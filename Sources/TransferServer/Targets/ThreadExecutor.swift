@@ -91,8 +91,8 @@ final class ThreadExecutor: TaskExecutor {
         }
     }
 
-    /// Enqueues the remaining jobs in the cooperative pool: the jobs of a function that did not return in time, or of
-    /// an actor that another thread already serves.
+    /// Enqueues the remaining jobs in the cooperative pool. They belong to a function that did not return in time, or
+    /// to an actor that already runs on another thread.
     private func endService() {
         let jobs = state.withLock { state in
             state.isServed = false

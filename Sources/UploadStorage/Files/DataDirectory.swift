@@ -105,7 +105,7 @@ final class DataDirectory: Sendable {
         try FileDescriptor.open(path + "/..", [.readOnly, .directory]).synchronize()
     }
 
-    /// Rejects a directory that contains files of other programs, because their users would lose access to them.
+    /// Rejects a directory that contains other files, because ``secure()`` would remove the permissions of their users.
     /// - Returns: whether the directory contains no catalog yet.
     private static func requireOwn(_ root: FileDescriptor) throws(StoreError) -> Bool {
         let (owner, names) = try translating { () throws(Errno) in

@@ -22,7 +22,8 @@ extension FileStatus {
             size: size, modifiedSeconds: modified.seconds, modifiedNanoseconds: modified.nanoseconds, entityTag: tag)
     }
 
-    /// The numbers in hexadecimal with "-" between them. Every download needs this text, so it is written directly.
+    /// The numbers in hexadecimal with "-" between them. Every download needs this text, so it is written with one
+    /// allocation.
     private static func hexadecimal(_ numbers: [UInt64]) -> String {
         String(unsafeUninitializedCapacity: 17 * numbers.count) { buffer in
             var end = 0

@@ -65,6 +65,7 @@ extension FileRecord {
 
 extension CatalogTotals {
     /// Adds up all rows, page by page.
+    /// - Parameter rows: runs a statement with parameters, and returns the rows of its result.
     init(
         reading rows: (String, [SQLiteValue]) throws(SQLiteFailure) -> [[SQLiteValue]]
     ) throws(SQLiteFailure) {
@@ -125,6 +126,7 @@ extension CatalogTotals {
 }
 
 extension SQLiteConnection {
+    /// Returns the saved number with this name; nil if there is none.
     func mark(_ name: String) throws(SQLiteFailure) -> Int64? {
         try rows(CatalogSQL.readMark, [.text(name)]).first?[0].integer
     }

@@ -73,7 +73,7 @@ extension UploadStore {
         return .bytes(names)
     }
 
-    /// Removes files that were deleted by hand from the quotas.
+    /// Removes the records of files that were deleted by hand, so that they no longer count toward a quota.
     private func inspectFiles(
         after last: String, _ report: inout SweepReport
     ) throws(StoreError) -> StoreInspection.Stage {

@@ -1,11 +1,11 @@
 import SystemCalls
 
 extension UploadStore {
-    /// The minimum number of rows that one transaction removes: so few that other changes in the transaction hardly
-    /// wait.
+    /// The minimum number of rows that one transaction removes. It is small, so that other changes in the transaction
+    /// do not wait long.
     static let removalBatch = 64
-    /// The maximum number of rows that one transaction removes, because all of their uploads are in memory at the same
-    /// time.
+    /// The maximum number of rows that one transaction removes. It is limited because all of their uploads are in
+    /// memory at the same time.
     private static let largestRemovalBatch = 4096
     /// The pause after a batch, as a multiple of its duration, and the longest pause in nanoseconds.
     private static let removalPause: Int64 = 4
@@ -59,7 +59,8 @@ extension UploadStore {
         }
     }
 
-    /// Completes publications that an error stopped after the decision and that no client has resumed.
+    /// Completes publications that an error stopped after the store had decided to publish, and that no client has
+    /// resumed.
     private func settleInterrupted(_ inspection: inout StoreInspection, _ report: inout SweepReport) {
         let failures = report.failures.count
         do throws(StoreError) {
@@ -98,8 +99,9 @@ extension UploadStore {
 
     // MARK: Expiry
 
-    /// Limits the expiry of uploads after the wall clock was set while the downtime was doubtful: uploads that were
-    /// created or completed with the wrong time would be kept too long. If this fails, the next sweep repeats it.
+    /// Limits the expiry of uploads that were created or completed while the clock for lifetimes was wrong
+    /// (``ClockObservation/hasLateExpiries``), because they would be kept too long. If this fails, the next sweep
+    /// repeats it.
     private func limitExpiry(_ report: inout SweepReport) {
         guard context.clockObservation.withLock({ $0.hasLateExpiries }) else { return }
         do throws(StoreError) {

@@ -13,8 +13,8 @@ extension ClientSettings {
                 "method of the first request\n[default: PUT, or POST for a URL that ends in /]"
             ) { settings, value throws(OptionError) in
                 let method = Method(rawValue: value)
-                let others: [Method] = [.delete, .connect, .trace]
-                guard Fields.isValidName(value), !method.isSafe, !others.contains(method) else {
+                let withoutContent: [Method] = [.delete, .connect, .trace]
+                guard Fields.isValidName(value), !method.isSafe, !withoutContent.contains(method) else {
                     throw OptionError("'\(value)' is not a method with content, such as PUT or POST")
                 }
                 settings.method = method
@@ -162,11 +162,11 @@ extension ClientSettings {
         guard Fields.isValidName(name), Fields.isValidValue(value) else {
             throw OptionError("'\(name)' and its value cannot be sent as a field")
         }
-        let own = [
+        let reserved = [
             "content-length", "content-range", "transfer-encoding", "connection", "keep-alive", "te", "trailer",
             "upgrade", "expect", "range", "if-range",
         ]
-        guard !own.contains(name.lowercased()), !name.lowercased().hasPrefix("upload-") else {
+        guard !reserved.contains(name.lowercased()), !name.lowercased().hasPrefix("upload-") else {
             throw OptionError("\(name) is set by onward itself")
         }
         return (name, value)

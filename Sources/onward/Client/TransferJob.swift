@@ -35,11 +35,12 @@ struct TransferJob: Sendable {
         self.chosenState = chosenState
     }
 
-    /// - Parameter finished: the lists of files that were sent. If the command has a list, the first state of the
-    ///   upload is saved in it.
+    /// - Parameter finished: the lists of files that were sent. If the command sends several files, the first state of
+    ///   the upload is saved in its list instead of a file of its own.
     func run(
         _ report: TransferReport, _ signals: SignalWatch, _ clients: CommandClients, _ finished: FinishedFiles
     ) async -> ExitStatus {
+        // An error before the second call of `begin` is reported with these values.
         report.begin(identity, kept: 0, total: nil, reference: chosenState ?? FilePath(identity.name))
         do throws(CommandFailure) {
             let state = try CommandState.claim(identity, chosen: chosenState, lists: finished)

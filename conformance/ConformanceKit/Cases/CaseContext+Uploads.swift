@@ -97,7 +97,7 @@ extension CaseContext {
     func expectGone(_ upload: Upload, _ why: String) throws {
         let statuses = profile.rank <= 6 ? [404] : [404, 410]
         try expect(exchange(retrieval(upload), with: upload), isOneOf: statuses, "to HEAD: \(why)")
-        let append = try appending(upload, at: 0, complete: false, .bytes(bytes(part)))
+        let append = try appending(upload, at: 0, complete: false, .bytes(bytes(partSize)))
         try expect(append, isOneOf: statuses, "to an append: \(why)")
     }
 
@@ -152,7 +152,7 @@ extension CaseContext {
     // MARK: - Content
 
     /// The number of bytes in the content of most requests: the smallest number that the subject's limits allow.
-    var part: Int { subject.smallestContentSize }
+    var partSize: Int { subject.smallestContentSize }
 
     /// Returns `count` bytes of the test content, starting at `offset`.
     func bytes(_ count: Int, from offset: Int = 0) -> [UInt8] { TestContent.bytes(count, from: offset) }
@@ -168,7 +168,9 @@ extension CaseContext {
 
     /// Returns the URL at which the file of a finished upload can be read.
     func fileURL(of response: Response, to request: Request) throws -> Endpoint {
-        guard let source = subject.download else { throw skip("finished files cannot be read at a URL of the target") }
+        guard let source = subject.downloadSource else {
+            throw skip("finished files cannot be read at a URL of the target")
+        }
         guard let fileURL = subject.fileURL(of: response, to: request, in: profile) else {
             throw Unmet("\(source.rawValue) of the finished file", seen: response.summary)
         }

@@ -109,16 +109,16 @@ enum CreationScenarios {
             "B/other-version", .must, "B", "A 104 of another version of the draft is ignored.", covers: "CLI-02",
             script: { request, stage, reaction in
                 let other = request.profile == .interop(7) ? "6" : "7"
-                reaction.announce("Upload-Draft-Interop-Version", other)
-                reaction.announce("Location", "/decoy")
+                reaction.setAnnouncementField("Upload-Draft-Interop-Version", other)
+                reaction.setAnnouncementField("Location", "/decoy")
                 if request.isComplete == true { stage.cut(request, &reaction, at: 100_000) }
             }, verify: verifyDecoy),
         .upload(
             "B/no-version", .must, "B", "A client of the draft ignores a 104 without a version.",
             covers: "CLI-02",
             script: { request, stage, reaction in
-                reaction.announce("Upload-Draft-Interop-Version", nil)
-                reaction.announce("Location", "/decoy")
+                reaction.setAnnouncementField("Upload-Draft-Interop-Version", nil)
+                reaction.setAnnouncementField("Location", "/decoy")
                 if request.isComplete == true { stage.cut(request, &reaction, at: 100_000) }
             }, verify: verifyDecoy),
         .upload(

@@ -260,9 +260,11 @@ enum DownloadScenarios {
 
     /// A scenario in which the first request with Range gets a 206 that does not match the request. Later requests get
     /// correct responses.
+    /// - Parameter part: returns the first position and the end of the part, and the size that Content-Range states.
+    ///   Its arguments are the requested position and the size of the file.
     private static func mismatchedPart(
         _ id: String, _ requirement: String, edition: Int = 0,
-        _ place: @escaping @Sendable (Int64, Int64) -> (Int64, Int64, Int64)
+        _ part: @escaping @Sendable (Int64, Int64) -> (Int64, Int64, Int64)
     ) -> Scenario {
         .download(
             "14/\(id)", .must, "RFC 9110 15.3.7", requirement, covers: "RNG-28",
@@ -270,7 +272,7 @@ enum DownloadScenarios {
                 if stage.step == 1, let start = DownloadModel.start(of: request) {
                     let content = DownloadModel.content(edition, stage.size)
                     stage.step = 2
-                    let (first, end, size) = place(start, stage.size)
+                    let (first, end, size) = part(start, stage.size)
                     reaction.answer?.status = 206
                     reaction.answer?.content = Array(content[Int(first)..<Int(end)])
                     reaction.set("Content-Range", "bytes \(first)-\(end - 1)/\(size)")

@@ -48,7 +48,7 @@ enum LocationScenarios {
             covers: "RED-03 CLI-31",
             script: { request, stage, reaction in
                 if let upload = stage.uploads.uploads.last, stage.origins.count > 1 {
-                    reaction.announce("Location", stage.origins[1] + upload.path)
+                    reaction.setAnnouncementField("Location", stage.origins[1] + upload.path)
                     if reaction.answer?.fields.contains(where: { $0.0 == "Location" }) == true {
                         reaction.set("Location", stage.origins[1] + upload.path)
                     }
@@ -100,7 +100,7 @@ enum LocationScenarios {
             script: { request, stage, reaction in
                 if request.kind == .creation, let upload = stage.uploads.uploads.last {
                     let location = place(upload.path, stage.origins)
-                    reaction.announce("Location", location)
+                    reaction.setAnnouncementField("Location", location)
                     if reaction.answer?.fields.contains(where: { $0.0 == "Location" }) == true {
                         reaction.set("Location", location)
                     }

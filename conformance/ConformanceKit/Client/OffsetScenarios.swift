@@ -15,7 +15,7 @@ enum OffsetScenarios {
                 verify: { record in
                     try record.expectTruthfulStatus()
                     let reported = record.of(.retrieval).first {
-                        $0.reportedOffset == 40_000 && record.hadReport(ofAtLeast: 40_001, before: $0)
+                        $0.reportedOffset == 40_000 && record.hadReceivedOffset(ofAtLeast: 40_001, before: $0)
                     }
                     guard let reported else { throw record.skip("the client did not receive both offsets") }
                     try record.expectNoAppend(after: reported, "no append to an upload that lost acknowledged bytes")
@@ -47,7 +47,7 @@ enum OffsetScenarios {
                 }),
             .upload(
                 "4.3/higher", .should, "4.3.1",
-                "An offset higher than the bytes sent is accepted, because the client has the data.",
+                "An offset higher than the number of bytes sent is accepted, because the client has the data.",
                 covers: "CLI-10",
                 script: { request, stage, reaction in
                     stage.cut(request, &reaction, at: 10_000)
@@ -90,7 +90,7 @@ enum OffsetScenarios {
                 verify: { record in
                     try record.expectTruthfulStatus()
                     let reported = record.of(.append).first {
-                        $0.reportedOffset == 40_000 && record.hadReport(ofAtLeast: 40_001, before: $0)
+                        $0.reportedOffset == 40_000 && record.hadReceivedOffset(ofAtLeast: 40_001, before: $0)
                     }
                     guard let reported else { throw record.skip("the client did not receive both offsets") }
                     try record.expectNoAppend(after: reported, "no append to an upload that lost acknowledged bytes")

@@ -75,7 +75,7 @@ struct Reaction: Sendable {
     mutating func silence() { interim.removeAll { $0.status == 104 } }
 
     /// Sets or removes a field of every 104.
-    mutating func announce(_ name: String, _ value: String?) {
+    mutating func setAnnouncementField(_ name: String, _ value: String?) {
         for index in interim.indices where interim[index].status == 104 {
             interim[index].fields.removeAll { $0.0.lowercased() == name.lowercased() }
             if let value { interim[index].fields.append((name, value)) }

@@ -190,7 +190,7 @@ enum RefusalScenarios {
             covers: "CLI-14 CLI-16",
             script: { request, stage, reaction in
                 stage.uploads.limits = "max-append-size=70000"
-                reaction.announce("Upload-Limit", nil)
+                reaction.setAnnouncementField("Upload-Limit", nil)
                 refuseAbove(70_000, request, stage, &reaction, reports: true)
             },
             verify: { record in
@@ -203,7 +203,7 @@ enum RefusalScenarios {
             script: { request, stage, reaction in
                 stage.uploads.limits = "max-append-size=70000"
                 if request.kind != .discovery { reaction.set("Upload-Limit", nil) }
-                reaction.announce("Upload-Limit", nil)
+                reaction.setAnnouncementField("Upload-Limit", nil)
                 refuseAbove(70_000, request, stage, &reaction, reports: false)
             },
             verify: { record in
@@ -219,7 +219,7 @@ enum RefusalScenarios {
             script: { request, stage, reaction in
                 if request.kind == .discovery { return reaction.refuse(405) }
                 reaction.set("Upload-Limit", nil)
-                reaction.announce("Upload-Limit", nil)
+                reaction.setAnnouncementField("Upload-Limit", nil)
                 refuseAbove(70_000, request, stage, &reaction, reports: false)
             },
             verify: { record in
@@ -258,7 +258,7 @@ enum RefusalScenarios {
             covers: "CLI-17", size: 8 << 20,
             script: { request, stage, reaction in
                 stage.uploads.limits = "max-size=1000000"
-                reaction.announce("Upload-Limit", stage.uploads.limits)
+                reaction.setAnnouncementField("Upload-Limit", stage.uploads.limits)
                 if request.kind == .creation, request.hasContent {
                     reaction.readLimit = 1_000_000
                     reaction.completes = false
@@ -286,20 +286,21 @@ enum RefusalScenarios {
             "4.1.4/void", .must, "4.1.4", "A limit of a type other than Integer makes the entire field invalid.",
             covers: "STF-15",
             script: { request, stage, reaction in
-                reaction.announce("Upload-Limit", "max-size=10, max-age=1.5")
+                reaction.setAnnouncementField("Upload-Limit", "max-size=10, max-age=1.5")
                 if request.kind != .creation { reaction.set("Upload-Limit", "max-size=10, max-age=1.5") }
             },
             verify: { try $0.expectSuccess() }),
         .upload(
             "9651/last-key", .must, "RFC 9651 3.2", "If a key is repeated, its last value is used.",
             covers: "STF-16",
-            script: { _, _, reaction in reaction.announce("Upload-Limit", "max-size=1, max-size=900000000") },
+            script: { _, _, reaction in reaction.setAnnouncementField("Upload-Limit", "max-size=1, max-size=900000000")
+            },
             verify: { try $0.expectSuccess() }),
         .upload(
             "4.1.4/max-age", .should, "4.1.4", "An upload is not accessed after its max-age.", covers: "CLI-18",
             script: { request, stage, reaction in
                 stage.uploads.limits = "max-age=1"
-                reaction.announce("Upload-Limit", "max-age=1")
+                reaction.setAnnouncementField("Upload-Limit", "max-age=1")
                 if stage.uploads.uploads.count == 1 { stage.cut(request, &reaction, at: 100_000) }
                 if request.isFirst(.retrieval) {
                     reaction.refuse(503, [("Retry-After", "2"), ("Upload-Limit", "max-age=1")])

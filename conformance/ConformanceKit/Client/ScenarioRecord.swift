@@ -30,7 +30,7 @@ struct ScenarioRecord: Sendable {
     }
 
     /// Returns whether this run of the client had received an offset of the upload that is at least `offset`.
-    func hadReport(ofAtLeast offset: Int64, before request: ScriptedRequest) -> Bool {
+    func hadReceivedOffset(ofAtLeast offset: Int64, before request: ScriptedRequest) -> Bool {
         acknowledgments(of: request.upload, before: request) { $0.run == request.run }.contains { $0 >= offset }
     }
 

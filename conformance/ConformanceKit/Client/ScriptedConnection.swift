@@ -34,9 +34,9 @@ final class ScriptedConnection {
                 return try Self.parse(bytes)
             }
             guard input.count - position < RawConnection.Bounds.head else { throw .malformed("a head without an end") }
-            let isBetween = position == input.count
+            let isBetweenRequests = position == input.count
             do throws(Failure) { try receive() } catch {
-                if isBetween { return nil }
+                if isBetweenRequests { return nil }
                 throw error
             }
         }
@@ -56,7 +56,7 @@ final class ScriptedConnection {
             guard let colon = line.firstIndex(of: UInt8(ascii: ":")) else {
                 throw .malformed("a field line without a colon: “\(String(decoding: line.prefix(60), as: UTF8.self))”")
             }
-            guard line.startIndex < colon, line[..<colon].allSatisfy(isToken) else {
+            guard line.startIndex < colon, line[..<colon].allSatisfy(isTokenCharacter) else {
                 throw .malformed("a field name is “\(String(decoding: line[..<colon].prefix(60), as: UTF8.self))”")
             }
             let value = String(decoding: line[(colon + 1)...], as: UTF8.self)
@@ -68,9 +68,11 @@ final class ScriptedConnection {
     }
 
     /// Returns whether a byte is allowed in a token (RFC 9110 section 5.6.2).
-    private static func isToken(_ byte: UInt8) -> Bool {
+    private static func isTokenCharacter(_ byte: UInt8) -> Bool {
         switch byte {
-        case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
+        case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+            UInt8(ascii: "a")...UInt8(ascii: "z"):
+            true
         default: "!#$%&'*+-.^_`|~".utf8.contains(byte)
         }
     }
@@ -129,11 +131,12 @@ final class ScriptedConnection {
         }
     }
 
-    /// The bytes that follow the content of a request, if no request begins with them; nil if there are none.
+    /// Describes the bytes that follow the content of a request, unless another request begins with them; nil if there
+    /// are no such bytes.
     ///
     /// Bytes that were sent after the content have usually arrived together with it, so the wait for them is short.
     func surplus() -> String? {
-        if position == input.count { try? receive(within: Deadline(in: .milliseconds(20)), mayBeOver: true) }
+        if position == input.count { try? receive(within: Deadline(in: .milliseconds(20)), evenIfOver: true) }
         // Empty lines before a request are ignored (RFC 9112 section 2.2).
         let remaining = input[position...].drop { $0 == UInt8(ascii: "\r") || $0 == UInt8(ascii: "\n") }
         guard !remaining.isEmpty else { return nil }
@@ -154,20 +157,21 @@ final class ScriptedConnection {
         position = input.count
         while !deadline.isOver {
             // The socket may contain bytes even if the scenario is over.
-            do throws(Failure) { try receive(within: deadline, mayBeOver: true) } catch { break }
+            do throws(Failure) { try receive(within: deadline, evenIfOver: true) } catch { break }
             count += Int64(input.count - position)
             position = input.count
         }
         return count
     }
 
-    private func receive(within limit: Deadline? = nil, mayBeOver: Bool = false) throws(Failure) {
+    /// - Parameter evenIfOver: whether to receive bytes although the scenario is over.
+    private func receive(within limit: Deadline? = nil, evenIfOver: Bool = false) throws(Failure) {
         if position > 1 << 18 {
             input.removeFirst(position)
             position = 0
         }
         let known = input.count
-        while let socket, mayBeOver || !shared.isOver, limit?.isOver != true {
+        while let socket, evenIfOver || !shared.isOver, limit?.isOver != true {
             var ending: Errno?
             input.append(
                 contentsOf: [UInt8](unsafeUninitializedCapacity: 64 << 10) { buffer, count in

@@ -10,7 +10,7 @@ package final class DeploymentRun {
     private var shouldContinue = true
 
     private static let size = 300_000
-    private static let part = 100_000
+    private static let partSize = 100_000
 
     /// - Throws: ``RunFailure`` if the settings are invalid.
     package init(_ settings: ProxySettings) throws {
@@ -95,7 +95,7 @@ package final class DeploymentRun {
 
     /// Checks whether Location has the origin of the tested URL.
     private func location(_ t: CaseContext) throws -> ProxyRun.Answer {
-        let upload = try t.newUpload(t.part)
+        let upload = try t.newUpload(t.partSize)
         if upload.endpoint.scheme != subject.endpoint.scheme || upload.endpoint.authority != subject.endpoint.authority
         {
             behavior.passesOrigin = false
@@ -107,7 +107,7 @@ package final class DeploymentRun {
     }
 
     private func interim(_ t: CaseContext) throws -> ProxyRun.Answer {
-        let request = t.creation(complete: true, .declared(Int64(Self.part)))
+        let request = t.creation(complete: true, .declared(Int64(Self.partSize)))
         let connection = try t.connect()
         try connection.send(request)
         let live = try connection.awaitAnnouncement(within: timeout)
@@ -117,7 +117,7 @@ package final class DeploymentRun {
             behavior.interim = .treatedAsFinal
             return (.bad, "the first 104 is handled as the final response, and the bytes after it as its content")
         }
-        try connection.send(t.bytes(Self.part))
+        try connection.send(t.bytes(Self.partSize))
         do {
             let response = try connection.readResponse()
             guard response.status < 500 else {
@@ -149,7 +149,7 @@ package final class DeploymentRun {
         let content: Request.Content = isChunked ? .openChunks : .declared(Int64(Self.size))
         let connection = try t.connect()
         try connection.send(t.append(upload, at: 0, complete: isComplete, content))
-        let bytes = t.bytes(Self.part)
+        let bytes = t.bytes(Self.partSize)
         try connection.send(isChunked ? Request.chunk(bytes) : bytes)
         return (connection, upload)
     }
@@ -159,14 +159,15 @@ package final class DeploymentRun {
         let deadline = Deadline(in: timeout)
         while true {
             let state = try t.state(of: upload)
-            if state.offset >= Self.part || state.isComplete == true || deadline.isOver {
+            if state.offset >= Self.partSize || state.isComplete == true || deadline.isOver {
                 return (state.offset, state.isComplete == true)
             }
             Deadline.pause(.milliseconds(20))
         }
     }
 
-    /// The times to wait for the bytes that were sent, before an offset retrieval ends the append. Each attempt waits longer.
+    /// The times to wait for the bytes that were sent, before an offset retrieval ends the append. Each attempt waits
+    /// longer.
     private var pauses: [Duration] { [.milliseconds(200), .seconds(1), timeout] }
 
     private func body(_ t: CaseContext, isChunked: Bool) throws -> ProxyRun.Answer {
@@ -181,15 +182,15 @@ package final class DeploymentRun {
         if isChunked { behavior.chunkedBody = isStreamed ? .streamed : .withheld }
         if !isChunked { behavior.body = isStreamed ? .streamed : .withheld }
         return isStreamed
-            ? (.good, "streamed: \(reported.offset) of \(Self.part) bytes arrived before the end of the body")
-            : (isChunked ? .poor : .bad, "held back: none of \(Self.part) bytes arrived before the end of the body")
+            ? (.good, "streamed: \(reported.offset) of \(Self.partSize) bytes arrived before the end of the body")
+            : (isChunked ? .poor : .bad, "held back: none of \(Self.partSize) bytes arrived before the end of the body")
     }
 
     private func abort(_ t: CaseContext, isChunked: Bool) throws -> ProxyRun.Answer {
         if behavior.body == .withheld { return (.neutral, "not checked: the proxy holds bodies back") }
         var reported = (offset: Int64(0), isComplete: false)
         var time: Int64 = 0
-        for pause in pauses where reported.offset < Self.part && !reported.isComplete {
+        for pause in pauses where reported.offset < Self.partSize && !reported.isComplete {
             let (connection, upload) = try openAppend(t, isChunked: isChunked, complete: true)
             Deadline.pause(pause)
             connection.close()
@@ -203,13 +204,13 @@ package final class DeploymentRun {
         if reported.isComplete {
             abort = .looksComplete
         } else {
-            abort = .seen(milliseconds: time, bytesMissing: max(0, Int64(Self.part) - reported.offset))
+            abort = .seen(milliseconds: time, bytesMissing: max(0, Int64(Self.partSize) - reported.offset))
         }
         if isChunked { behavior.chunkedAbort = abort } else { behavior.abort = abort }
         if reported.isComplete { return (.bad, "the upload is complete with \(reported.offset) of \(Self.size) bytes") }
-        return reported.offset >= Self.part
+        return reported.offset >= Self.partSize
             ? (.good, "after \(time) ms the offset includes all bytes that were sent")
-            : (.poor, "the offset is \(reported.offset), but \(Self.part) bytes were sent")
+            : (.poor, "the offset is \(reported.offset), but \(Self.partSize) bytes were sent")
     }
 
     private func takeOver(_ t: CaseContext) throws -> ProxyRun.Answer {
@@ -232,11 +233,11 @@ package final class DeploymentRun {
 
     private func earlyAnswer(_ t: CaseContext) throws -> ProxyRun.Answer {
         if behavior.body == .withheld { return (.neutral, "not checked: the proxy holds bodies back") }
-        let upload = try t.newUpload(t.part)
+        let upload = try t.newUpload(t.partSize)
         let connection = try t.connect()
         let total = 3_000_000
         try connection.send(t.append(upload, at: 999_999, complete: false, .declared(Int64(total))))
-        try connection.send(t.bytes(Self.part))
+        try connection.send(t.bytes(Self.partSize))
         let start = SystemClock.monotonicNanoseconds()
         if try connection.awaitHead(within: timeout) {
             let time = ProxyRun.milliseconds(since: start)
@@ -247,7 +248,7 @@ package final class DeploymentRun {
                 : (.poor, "a refusal arrived as \(response.summary)")
         }
         // Proxies that are written in Go forward the response as soon as they have read more of the body.
-        try connection.send(t.bytes(Self.part), stoppingAtResponse: true)
+        try connection.send(t.bytes(Self.partSize), stoppingAtResponse: true)
         if try connection.awaitHead(within: timeout) {
             let response = try connection.readResponse()
             if response.isRefusal {
@@ -260,7 +261,7 @@ package final class DeploymentRun {
     }
 
     private func ranges(_ t: CaseContext) throws -> ProxyRun.Answer {
-        let content = t.bytes(Self.part)
+        let content = t.bytes(Self.partSize)
         let request = t.creation(complete: true, .bytes(content))
         let response = try t.exchange(request)
         try t.expectSuccess(response, "to an upload in one request")

@@ -4,7 +4,7 @@ import SystemCalls
 extension ProxyRun {
     /// The size of the content of a probe, and the size of the part that is sent first.
     private static let size = 300_000
-    private static let part = 100_000
+    private static let partSize = 100_000
 
     private func creation(isChunked: Bool, size: Int = ProxyRun.size) -> Request {
         bench.creation(isChunked ? .openChunks : .declared(Int64(size)))
@@ -19,19 +19,19 @@ extension ProxyRun {
     func body(isChunked: Bool) throws -> Answer {
         let client = try bench.connect()
         try client.send(creation(isChunked: isChunked))
-        try client.send(piece(0..<Self.part, isChunked: isChunked))
+        try client.send(piece(0..<Self.partSize, isChunked: isChunked))
         let sentAt = SystemClock.monotonicNanoseconds()
         let early = bench.awaitRequest()
-        let isPartComplete = early?.awaitContent(Int64(Self.part), within: bench.timeout) ?? false
+        let isPartComplete = early?.awaitContent(Int64(Self.partSize), within: bench.timeout) ?? false
         let isStreamed = early.map { $0.content.count > 0 } ?? false
-        let missing = Self.part - Int(early?.content.count ?? 0)
+        let missing = Self.partSize - Int(early?.content.count ?? 0)
         let delay = Self.milliseconds(since: sentAt)
         if isStreamed, early?.content.isComplete == true, !isChunked {
             return (.bad, "the server receives a body with a different length")
         }
         if isChunked { behavior.chunkedBody = isStreamed ? .streamed : .withheld }
         if !isChunked { behavior.body = isStreamed ? .streamed : .withheld }
-        try client.send(piece(Self.part..<Self.size, isChunked: isChunked) + (isChunked ? Request.lastChunk : []))
+        try client.send(piece(Self.partSize..<Self.size, isChunked: isChunked) + (isChunked ? Request.lastChunk : []))
         let late = early ?? bench.awaitRequest()
         guard let upstream = late, upstream.awaitCompletion(within: bench.timeout), upstream.content.count == Self.size
         else {
@@ -50,7 +50,7 @@ extension ProxyRun {
         return isStreamed
             ? (
                 .poor,
-                "streamed, but the last \(missing) of \(Self.part) bytes are delayed until more bytes follow\(conversion)"
+                "streamed, but the last \(missing) of \(Self.partSize) bytes are delayed until more bytes follow\(conversion)"
             )
             : (isChunked ? .poor : .bad, "held back until it is complete\(conversion)")
     }
@@ -61,16 +61,16 @@ extension ProxyRun {
         if behavior.body == .withheld { return (.neutral, "not checked: the proxy holds bodies back") }
         let client = try bench.connect()
         try client.send(creation(isChunked: false))
-        try client.send(piece(0..<Self.part, isChunked: false))
+        try client.send(piece(0..<Self.partSize, isChunked: false))
         guard let upstream = bench.awaitRequest() else { return (.bad, "the request does not arrive") }
         let version = ("Upload-Draft-Interop-Version", "8")
         upstream.sendInterim(104, [version, ("Location", "/uploads/0123456789abcdef"), ("Upload-Limit", "max-age=60")])
         do {
             var live: [InterimResponse] = []
             if let first = try client.awaitAnnouncement(within: bench.timeout) { live.append(first) }
-            try client.send(piece(Self.part..<(2 * Self.part), isChunked: false))
-            _ = upstream.awaitContent(Int64(2 * Self.part), within: bench.timeout)
-            upstream.sendInterim(104, [version, ("Upload-Offset", "\(2 * Self.part)")])
+            try client.send(piece(Self.partSize..<(2 * Self.partSize), isChunked: false))
+            _ = upstream.awaitContent(Int64(2 * Self.partSize), within: bench.timeout)
+            upstream.sendInterim(104, [version, ("Upload-Offset", "\(2 * Self.partSize)")])
             if let second = try client.awaitAnnouncement(within: bench.timeout) {
                 live.append(second)
                 if let maximum = countInterims(from: upstream, to: client, version) {
@@ -78,7 +78,7 @@ extension ProxyRun {
                     return (.poor, "the first \(maximum) are forwarded at once; the next one ends the request")
                 }
             }
-            try client.send(piece((2 * Self.part)..<Self.size, isChunked: false))
+            try client.send(piece((2 * Self.partSize)..<Self.size, isChunked: false))
             _ = upstream.awaitCompletion(within: bench.timeout)
             upstream.answer(201, [("Upload-Complete", "?1")])
             return verifyInterim(try client.readResponse(), live)
@@ -87,13 +87,13 @@ extension ProxyRun {
         }
     }
 
-    /// Returns the number of 104 responses after which the proxy ends the request (Go's HTTP client accepts five); nil if it
-    /// forwards at least twelve.
+    /// Returns the number of 104 responses after which the proxy ends the request (Go's HTTP client accepts five); nil
+    /// if it forwards at least twelve.
     private func countInterims(
         from upstream: UpstreamConnection, to client: RawConnection, _ version: (String, String)
     ) -> Int? {
         for number in 3...12 {
-            upstream.sendInterim(104, [version, ("Upload-Offset", "\(2 * Self.part)")])
+            upstream.sendInterim(104, [version, ("Upload-Offset", "\(2 * Self.partSize)")])
             guard (try? client.awaitAnnouncement(within: bench.timeout)) ?? nil != nil else { return number - 1 }
         }
         return nil
@@ -165,17 +165,17 @@ extension ProxyRun {
     func abort(isChunked: Bool, byReset: Bool) throws -> Answer {
         let client = try bench.connect()
         try client.send(creation(isChunked: isChunked))
-        try client.send(piece(0..<Self.part, isChunked: isChunked))
+        try client.send(piece(0..<Self.partSize, isChunked: isChunked))
         var upstream = bench.awaitRequest()
         // A proxy that streams has forwarded all bytes before the client closes the connection.
-        _ = upstream?.awaitContent(Int64(Self.part), within: bench.timeout)
+        _ = upstream?.awaitContent(Int64(Self.partSize), within: bench.timeout)
         let cutAt = SystemClock.monotonicNanoseconds()
         if byReset { client.reset() } else { client.close() }
         if upstream == nil { upstream = bench.awaitRequest() }
         let seen = upstream.map { upstream -> ProxyBehavior.Abort in
             guard upstream.awaitEnding(within: bench.timeout) else { return .hidden }
             if upstream.content.isComplete { return .looksComplete }
-            let missing = max(0, Int64(Self.part) - upstream.content.count)
+            let missing = max(0, Int64(Self.partSize) - upstream.content.count)
             return .seen(milliseconds: Self.milliseconds(since: cutAt), bytesMissing: missing)
         }
         let abort = seen ?? .neverReceived
@@ -190,7 +190,9 @@ extension ProxyRun {
         switch abort {
         case .seen(let time, 0): return (.good, "the server detects it after \(time) ms \(how); no bytes are lost")
         case .seen(let time, let missing):
-            return (.poor, "the server detects it after \(time) ms \(how); \(missing) of \(Self.part) bytes are lost")
+            return (
+                .poor, "the server detects it after \(time) ms \(how); \(missing) of \(Self.partSize) bytes are lost"
+            )
         case .hidden: return (.poor, "the server does not detect it within \(bench.timeout.milliseconds) ms")
         case .looksComplete: return (.bad, "the server receives a body that ends as if it were complete")
         case .neverReceived: return (.bad, "the server never receives the request")
@@ -203,9 +205,9 @@ extension ProxyRun {
         let total = 3_000_000
         let client = try bench.connect()
         try client.send(creation(isChunked: false, size: total))
-        try client.send(piece(0..<Self.part, isChunked: false))
+        try client.send(piece(0..<Self.partSize, isChunked: false))
         guard let upstream = bench.awaitRequest() else { return (.bad, "the request does not arrive") }
-        _ = upstream.awaitContent(Int64(Self.part), within: bench.timeout)
+        _ = upstream.awaitContent(Int64(Self.partSize), within: bench.timeout)
         let start = SystemClock.monotonicNanoseconds()
         upstream.answer(409, [("Upload-Offset", "5"), ("Upload-Complete", "?0")], Array("early".utf8))
         if try client.awaitHead(within: bench.timeout) {
@@ -220,15 +222,16 @@ extension ProxyRun {
         }
         do {
             // The upstream reads the body, so that sending is not blocked.
-            for start in stride(from: Self.part, to: total, by: Self.part) {
-                try client.send(piece(start..<(start + Self.part), isChunked: false), stoppingAtResponse: true)
+            for start in stride(from: Self.partSize, to: total, by: Self.partSize) {
+                try client.send(piece(start..<(start + Self.partSize), isChunked: false), stoppingAtResponse: true)
                 // Proxies that are written in Go forward the response as soon as they have read more of the body.
-                if start == Self.part, try client.awaitHead(within: bench.timeout), client.finalHead?.status == 409 {
+                if start == Self.partSize, try client.awaitHead(within: bench.timeout), client.finalHead?.status == 409
+                {
                     _ = try client.readResponse()
                     behavior.earlyAnswer = .passed(milliseconds: 0)
                     return (.good, "forwarded after the next bytes of the body")
                 }
-                _ = upstream.awaitContent(Int64(start + Self.part), within: bench.timeout)
+                _ = upstream.awaitContent(Int64(start + Self.partSize), within: bench.timeout)
             }
             let response = try client.readResponse()
             behavior.earlyAnswer = response.status == 409 ? .late : .lost("\(response.status)")
@@ -248,7 +251,7 @@ extension ProxyRun {
             bench.begin()
             let client = try bench.connect()
             try client.send(bench.creation(.declared(length)))
-            try client.send(piece(0..<Self.part, isChunked: false))
+            try client.send(piece(0..<Self.partSize, isChunked: false))
             guard let upstream = bench.awaitRequest(), upstream.content.framing == .length(length) else {
                 behavior.refusedContent = length
                 let status =

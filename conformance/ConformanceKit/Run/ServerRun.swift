@@ -49,7 +49,7 @@ package final class ServerRun {
         return RunReport(
             url: subject.endpoint.url, method: subject.method, base: subject.defaultProfile,
             supportedProfiles: subject.supportedProfiles,
-            announces: subject.announces, limits: subject.limits, download: subject.download?.rawValue,
+            announces: subject.announces, limits: subject.limits, download: subject.downloadSource?.rawValue,
             beganAt: began, milliseconds: (SystemClock.monotonicNanoseconds() - start) / 1_000_000, results: results,
             failure: failure)
     }

@@ -6,11 +6,11 @@ enum AppendCases {
             "4.4/append", .must, "4.4.2", "An append at the offset of the upload adds its content.", covers: "APP-01",
             needs: ["4.2/create-part"]
         ) { t in
-            let upload = try t.newUpload(t.part)
-            let content = Request.Content.bytes(t.bytes(t.part, from: t.part))
+            let upload = try t.newUpload(t.partSize)
+            let content = Request.Content.bytes(t.bytes(t.partSize, from: t.partSize))
             try t.expectSuccess(
-                t.appending(upload, at: Int64(t.part), complete: false, content), "to an append at the offset")
-            try t.expectState(of: upload, offset: Int64(t.part * 2))
+                t.appending(upload, at: Int64(t.partSize), complete: false, content), "to an append at the offset")
+            try t.expectState(of: upload, offset: Int64(t.partSize * 2))
         },
         Case(
             "4.4/states-incomplete", .must, "4.4.2",
@@ -18,7 +18,7 @@ enum AppendCases {
             covers: "APP-02 VER-20",
             needs: ["4.4/append"], ranks: Profile.explicitRanks
         ) { t in
-            let response = try t.appending(t.newUpload(), at: 0, complete: false, .bytes(t.bytes(t.part)))
+            let response = try t.appending(t.newUpload(), at: 0, complete: false, .bytes(t.bytes(t.partSize)))
             try t.expectSuccess(response, "to an append")
             try t.expect(t.profile.isComplete(response) == false, "Upload-Complete: ?0", response.summary)
         },
@@ -27,21 +27,21 @@ enum AppendCases {
             needs: ["4.4/append"]
         ) { t in
             let upload = try t.newUpload()
-            let content = t.bytes(t.part * 2)
+            let content = t.bytes(t.partSize * 2)
             let chunks = Request.Content.chunks([Array(content[..<1]), Array(content[1...])])
             try t.expectSuccess(t.appending(upload, at: 0, complete: false, chunks), "to a chunked append")
-            try t.expectState(of: upload, offset: Int64(t.part * 2))
+            try t.expectState(of: upload, offset: Int64(t.partSize * 2))
         },
         Case(
             "4.4/finish", .must, "4.4.2", "The target answers an append that completes the upload.",
             covers: "APP-03 CRE-19 CMP-02", needs: ["4.4/append"]
         ) { t in
-            let (upload, request) = try t.newUploadWithRequest(t.part)
-            let remaining = t.bytes(t.part, from: t.part)
-            let response = try t.appending(upload, at: Int64(t.part), complete: true, .bytes(remaining))
+            let (upload, request) = try t.newUploadWithRequest(t.partSize)
+            let remaining = t.bytes(t.partSize, from: t.partSize)
+            let response = try t.appending(upload, at: Int64(t.partSize), complete: true, .bytes(remaining))
             try t.expectSuccess(response, "from the target")
             try t.expect(t.profile.isComplete(response) != false, "no ?0 in the response", response.summary)
-            try t.expectFile(of: response, to: request, t.bytes(t.part * 2))
+            try t.expectFile(of: response, to: request, t.bytes(t.partSize * 2))
         },
     ]
 
@@ -51,7 +51,7 @@ enum AppendCases {
             "The response to an append that completes the upload has Upload-Complete: ?1.",
             covers: "APP-03 VER-20", needs: ["4.4/finish"], ranks: Profile.explicitRanks
         ) { t in
-            let response = try t.appending(t.newUpload(), at: 0, complete: true, .bytes(t.bytes(t.part)))
+            let response = try t.appending(t.newUpload(), at: 0, complete: true, .bytes(t.bytes(t.partSize)))
             try t.expect(t.profile.isComplete(response) == true, "Upload-Complete: ?1", response.summary)
         },
         Case(
@@ -59,9 +59,9 @@ enum AppendCases {
             "The response to the last append equals the response to an upload in one request.", covers: "APP-04",
             needs: ["4.4/finish"]
         ) { t in
-            let once = try t.setup { try t.exchange(t.creation(complete: true, .bytes(t.bytes(t.part)))) }
+            let once = try t.setup { try t.exchange(t.creation(complete: true, .bytes(t.bytes(t.partSize)))) }
             let upload = try t.newUpload()
-            let parts = try t.appending(upload, at: 0, complete: true, .bytes(t.bytes(t.part)))
+            let parts = try t.appending(upload, at: 0, complete: true, .bytes(t.bytes(t.partSize)))
             try t.expect(parts.status == once.status, "\(once.status)", parts.summary)
             try t.expect(
                 parts.fields["Content-Type"] == once.fields["Content-Type"],
@@ -72,11 +72,11 @@ enum AppendCases {
             needs: ["4.4/finish"]
         ) { t in
             for content in [Request.Content.bytes([]), .none] {
-                let (upload, request) = try t.newUploadWithRequest(t.part)
-                let response = try t.appending(upload, at: Int64(t.part), complete: true, content)
+                let (upload, request) = try t.newUploadWithRequest(t.partSize)
+                let response = try t.appending(upload, at: Int64(t.partSize), complete: true, content)
                 try t.expectSuccess(response, "from the target")
                 try t.expect(t.profile.isComplete(response) != false, "no ?0 in the response", response.summary)
-                try t.expectFile(of: response, to: request, t.bytes(t.part))
+                try t.expectFile(of: response, to: request, t.bytes(t.partSize))
             }
         },
         Case(
@@ -84,23 +84,23 @@ enum AppendCases {
             covers: "APP-10", needs: ["4.4/append"]
         ) { t in
             if t.subject.limits["min-append-size", default: 0] > 0 { throw t.skip("there is a min-append-size") }
-            let upload = try t.newUpload(t.part)
+            let upload = try t.newUpload(t.partSize)
             try t.expectSuccess(
-                t.appending(upload, at: Int64(t.part), complete: false, .bytes([])), "to an empty append")
-            try t.expectState(of: upload, offset: Int64(t.part))
+                t.appending(upload, at: Int64(t.partSize), complete: false, .bytes([])), "to an empty append")
+            try t.expectState(of: upload, offset: Int64(t.partSize))
         },
         Case(
             "4.4/many-parts", .must, "4.4.2", "An upload in many parts results in one representation.",
             covers: "CRE-19 APP-08", needs: ["4.4/finish"]
         ) { t in
-            let (upload, request) = try t.newUploadWithRequest(t.part)
+            let (upload, request) = try t.newUploadWithRequest(t.partSize)
             let count = 12
             for index in 1..<count {
-                let content = Request.Content.bytes(t.bytes(t.part, from: index * t.part))
+                let content = Request.Content.bytes(t.bytes(t.partSize, from: index * t.partSize))
                 let isLast = index == count - 1
-                let response = try t.appending(upload, at: Int64(index * t.part), complete: isLast, content)
+                let response = try t.appending(upload, at: Int64(index * t.partSize), complete: isLast, content)
                 try t.expectSuccess(response, "to part \(index)")
-                if isLast { try t.expectFile(of: response, to: request, t.bytes(t.part * count)) }
+                if isLast { try t.expectFile(of: response, to: request, t.bytes(t.partSize * count)) }
             }
         },
         Case(
@@ -117,7 +117,8 @@ enum AppendCases {
         ) { t in
             for response in try t.mismatches() {
                 try t.expect(
-                    response.integer("Upload-Offset") == Int64(t.part), "Upload-Offset: \(t.part)", response.summary)
+                    response.integer("Upload-Offset") == Int64(t.partSize), "Upload-Offset: \(t.partSize)",
+                    response.summary)
             }
         },
         Case(
@@ -133,37 +134,38 @@ enum AppendCases {
             "An append at a wrong offset changes nothing: the upload can be continued.",
             covers: "APP-08", needs: ["4.4/offset-mismatch", "4.4/finish"]
         ) { t in
-            let (upload, request) = try t.newUploadWithRequest(t.part)
-            let wrong = Request.Content.bytes([UInt8](repeating: UInt8(ascii: "!"), count: t.part))
-            for offset in [0, Int64(t.part) + 1] { _ = try t.appending(upload, at: offset, complete: false, wrong) }
-            try t.expectState(of: upload, offset: Int64(t.part))
-            let remaining = t.bytes(t.part, from: t.part)
-            let response = try t.appending(upload, at: Int64(t.part), complete: true, .bytes(remaining))
+            let (upload, request) = try t.newUploadWithRequest(t.partSize)
+            let wrong = Request.Content.bytes([UInt8](repeating: UInt8(ascii: "!"), count: t.partSize))
+            for offset in [0, Int64(t.partSize) + 1] { _ = try t.appending(upload, at: offset, complete: false, wrong) }
+            try t.expectState(of: upload, offset: Int64(t.partSize))
+            let remaining = t.bytes(t.partSize, from: t.partSize)
+            let response = try t.appending(upload, at: Int64(t.partSize), complete: true, .bytes(remaining))
             try t.expectSuccess(response, "to an append at the offset")
-            try t.expectFile(of: response, to: request, t.bytes(t.part * 2))
+            try t.expectFile(of: response, to: request, t.bytes(t.partSize * 2))
         },
         Case(
             "4.4/interrupted-not-complete", .must, "4.4.2",
             "An interrupted append with ?1 does not complete the upload.",
             covers: "APP-14 H11-13", needs: ["4.4/append"]
         ) { t in
-            let (connection, upload) = try t.interruptedAppend(sending: t.part * 2, of: t.part * 3)
+            let (connection, upload) = try t.interruptedAppend(sending: t.partSize * 2, of: t.partSize * 3)
             _ = try? connection.awaitEnding()
             let state = try t.state(of: upload)
             try t.expect(state.isComplete == false, "the upload not complete", state.response.summary)
-            try t.expect(state.offset <= t.part * 3, "an offset of \(t.part * 3) at most", "\(state.offset)")
+            try t.expect(state.offset <= t.partSize * 3, "an offset of \(t.partSize * 3) at most", "\(state.offset)")
         },
         Case(
             "4.4/interrupted-keeps-prefix", .should, "4.4.2",
             "The bytes of an interrupted append that arrived are kept.",
             covers: "APP-13", needs: ["4.4/interrupted-not-complete"]
         ) { t in
-            let (connection, upload) = try t.interruptedAppend(sending: t.part * 2, of: t.part * 3)
+            let (connection, upload) = try t.interruptedAppend(sending: t.partSize * 2, of: t.partSize * 3)
             // An offset retrieval may end the append before the server has read all bytes that arrived.
             _ = try? connection.awaitEnding()
             let offset = try t.state(of: upload).offset
             try t.expect(
-                offset > t.part && offset <= t.part * 3, "an offset in \(t.part + 1)…\(t.part * 3)", "\(offset)")
+                offset > t.partSize && offset <= t.partSize * 3, "an offset in \(t.partSize + 1)…\(t.partSize * 3)",
+                "\(offset)")
         },
         Case(
             "4.4/interrupted-chunked", .must, "RFC 9112 8",
@@ -173,12 +175,12 @@ enum AppendCases {
             let upload = try t.newUpload()
             let connection = try t.connect(to: upload.endpoint)
             try t.begin(t.append(upload, at: 0, complete: true, .openChunks), on: connection)
-            try connection.send(Request.chunk(t.bytes(t.part)))
+            try connection.send(Request.chunk(t.bytes(t.partSize)))
             connection.endOutput()
             _ = try? connection.awaitEnding()
             let state = try t.state(of: upload)
             try t.expect(state.isComplete == false, "the upload not complete", state.response.summary)
-            try t.expect(state.offset <= t.part, "an offset of \(t.part) at most", "\(state.offset)")
+            try t.expect(state.offset <= t.partSize, "an offset of \(t.partSize) at most", "\(state.offset)")
         },
         Case(
             "4.4/media-type", .should, "4.4.1", "An append with a wrong media type gets 415 with Accept-Patch.",
@@ -211,7 +213,7 @@ enum AppendCases {
                 "application/partial-upload ; a=\"b;c\"",
             ] {
                 let upload = try t.newUpload()
-                let request = t.append(upload, at: 0, complete: false, .bytes(t.bytes(t.part)))
+                let request = t.append(upload, at: 0, complete: false, .bytes(t.bytes(t.partSize)))
                     .replacing("Content-Type", by: type)
                 try t.expectSuccess(t.exchange(request, with: upload), "to \(type)")
             }
@@ -222,7 +224,7 @@ enum AppendCases {
         ) { t in
             for type in [nil, "application/offset+octet-stream", "text/plain"] {
                 let upload = try t.newUpload()
-                var request = t.append(upload, at: 0, complete: false, .bytes(t.bytes(t.part)))
+                var request = t.append(upload, at: 0, complete: false, .bytes(t.bytes(t.partSize)))
                 if let type { request = request.with("Content-Type", type) }
                 try t.expectSuccess(t.exchange(request, with: upload), "to an append with \(type ?? "no media type")")
             }
@@ -232,7 +234,7 @@ enum AppendCases {
             needs: ["4.4/append"], ranks: Profile.explicitRanks
         ) { t in
             let upload = try t.newUpload()
-            let request = t.append(upload, at: 0, complete: false, .bytes(t.bytes(t.part)))
+            let request = t.append(upload, at: 0, complete: false, .bytes(t.bytes(t.partSize)))
                 .with("Content-Encoding", "gzip")
             try t.expectRefusal(t.exchange(request, with: upload), "to Content-Encoding: gzip")
             try t.expectState(of: upload, offset: 0)
@@ -242,7 +244,7 @@ enum AppendCases {
             needs: ["4.2/create-empty"]
         ) { t in
             let upload = try t.unknownUpload()
-            let response = try t.appending(upload, at: 0, complete: false, .bytes(t.bytes(t.part)))
+            let response = try t.appending(upload, at: 0, complete: false, .bytes(t.bytes(t.partSize)))
             try t.expectRefusal(response, "to an append to an unknown upload")
         },
         Case(
@@ -276,7 +278,7 @@ extension CaseContext {
     /// Sends appends with wrong media types to an empty upload.
     func appendsOfOtherMediaTypes() throws -> (upload: Upload, responses: [(type: String, response: Response)]) {
         let upload = try newUpload()
-        let append = append(upload, at: 0, complete: false, .bytes(bytes(part))).without("Content-Type")
+        let append = append(upload, at: 0, complete: false, .bytes(bytes(partSize))).without("Content-Type")
         let types = [nil, "application/octet-stream", "text/plain", "application/partial-uploads"]
         let responses = try types.map { type in
             let request = type.map { append.with("Content-Type", $0) } ?? append
@@ -285,24 +287,26 @@ extension CaseContext {
         return (upload, responses)
     }
 
-    /// Creates an upload at offset ``part``, and sends appends at lower and higher offsets.
+    /// Creates an upload at offset ``partSize``, and sends appends at lower and higher offsets.
     func mismatches() throws -> [Response] {
-        let upload = try newUpload(part)
-        let offsets = [(Int64(part) - 1, false), (Int64(part) + 1, true), (0, false), (999_999_999_999_999, true)]
+        let upload = try newUpload(partSize)
+        let offsets = [
+            (Int64(partSize) - 1, false), (Int64(partSize) + 1, true), (0, false), (999_999_999_999_999, true),
+        ]
         return try offsets.map { offset, isComplete in
-            try appending(upload, at: offset, complete: isComplete, .bytes(bytes(part)))
+            try appending(upload, at: offset, complete: isComplete, .bytes(bytes(partSize)))
         }
     }
 
-    /// Creates an upload at offset ``part``, and interrupts an append to it that would complete it.
+    /// Creates an upload at offset ``partSize``, and interrupts an append to it that would complete it.
     func interruptedAppend(
         sending count: Int, of total: Int
     ) throws -> (connection: RawConnection, upload: Upload) {
-        let upload = try newUpload(part)
+        let upload = try newUpload(partSize)
         return try setup {
             let connection = try connect(to: upload.endpoint)
-            try begin(append(upload, at: Int64(part), complete: true, .declared(Int64(total))), on: connection)
-            try connection.send(bytes(count, from: part))
+            try begin(append(upload, at: Int64(partSize), complete: true, .declared(Int64(total))), on: connection)
+            try connection.send(bytes(count, from: partSize))
             connection.endOutput()
             return (connection, upload)
         }

@@ -6,7 +6,7 @@ enum CancellationCases {
             covers: "CAN-01 APP-24",
             needs: ["4.2/create-part"]
         ) { t in
-            let upload = try t.newUpload(t.part)
+            let upload = try t.newUpload(t.partSize)
             try t.expectCanceled(upload)
             try t.expectGone(upload, "the upload was canceled")
         },
@@ -44,7 +44,7 @@ enum CancellationCases {
         ) { t in
             let (connection, upload) = try t.stalledAppend()
             try t.expectCanceled(upload)
-            _ = try? connection.send(t.bytes(t.part, from: t.part))
+            _ = try? connection.send(t.bytes(t.partSize, from: t.partSize))
             if connection.hasInput(within: .milliseconds(200)), connection.ending == nil,
                 let response = try? connection.readResponse()
             {
@@ -70,13 +70,13 @@ extension CaseContext {
         _ = try connection.awaitHead(within: min(.seconds(2), subject.timeout))
     }
 
-    /// Begins an append of twice ``part`` bytes to an empty upload, and sends only the first half.
+    /// Begins an append of twice ``partSize`` bytes to an empty upload, and sends only the first half.
     func stalledAppend() throws -> (connection: RawConnection, upload: Upload) {
         let upload = try newUpload()
         return try setup {
             let connection = try connect(to: upload.endpoint)
-            try begin(append(upload, at: 0, complete: false, .declared(Int64(part * 2))), on: connection)
-            try connection.send(bytes(part))
+            try begin(append(upload, at: 0, complete: false, .declared(Int64(partSize * 2))), on: connection)
+            try connection.send(bytes(partSize))
             return (connection, upload)
         }
     }

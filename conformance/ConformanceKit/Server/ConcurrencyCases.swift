@@ -8,7 +8,7 @@ enum ConcurrencyCases {
         ) { t in
             let (connection, upload) = try t.stalledAppend()
             let offset = try t.state(of: upload).offset
-            try t.expect(offset <= t.part, "an offset of \(t.part) at most", "\(offset)")
+            try t.expect(offset <= t.partSize, "an offset of \(t.partSize) at most", "\(offset)")
             connection.close()
         },
         Case(
@@ -28,10 +28,10 @@ enum ConcurrencyCases {
             for _ in 0..<5 {
                 let (connection, upload) = try t.stalledAppend()
                 let offset = try t.state(of: upload).offset
-                let content = Request.Content.bytes(t.bytes(t.part, from: Int(offset)))
+                let content = Request.Content.bytes(t.bytes(t.partSize, from: Int(offset)))
                 let response = try t.appending(upload, at: offset, complete: false, content)
                 try t.expectSuccess(response, "to an append at the offset reported")
-                try t.expectState(of: upload, offset: offset + Int64(t.part))
+                try t.expectState(of: upload, offset: offset + Int64(t.partSize))
                 connection.close()
             }
         },
@@ -41,21 +41,21 @@ enum ConcurrencyCases {
         ) { t in
             let (upload, request) = try t.newUploadWithRequest(0)
             let connection = try t.connect(to: upload.endpoint)
-            try t.begin(t.append(upload, at: 0, complete: false, .declared(Int64(t.part * 4))), on: connection)
-            try connection.send(t.bytes(t.part))
+            try t.begin(t.append(upload, at: 0, complete: false, .declared(Int64(t.partSize * 4))), on: connection)
+            try connection.send(t.bytes(t.partSize))
             let offset = Int(try t.state(of: upload).offset)
             let second = try t.connect(to: upload.endpoint)
-            let append = t.append(upload, at: Int64(offset), complete: false, .declared(Int64(t.part * 2)))
+            let append = t.append(upload, at: Int64(offset), complete: false, .declared(Int64(t.partSize * 2)))
             try t.begin(append, on: second)
-            try second.send(t.bytes(t.part, from: offset))
+            try second.send(t.bytes(t.partSize, from: offset))
             // The first append sends different bytes for the same offsets.
-            _ = try? connection.send([UInt8](repeating: UInt8(ascii: "!"), count: t.part * 3))
-            try second.send(t.bytes(t.part, from: offset + t.part))
+            _ = try? connection.send([UInt8](repeating: UInt8(ascii: "!"), count: t.partSize * 3))
+            try second.send(t.bytes(t.partSize, from: offset + t.partSize))
             try t.expectSuccess(second.readResponse(), "to the append at the offset reported")
-            try t.expectState(of: upload, offset: Int64(offset + t.part * 2))
-            let finished = try t.appending(upload, at: Int64(offset + t.part * 2), complete: true, .bytes([]))
+            try t.expectState(of: upload, offset: Int64(offset + t.partSize * 2))
+            let finished = try t.appending(upload, at: Int64(offset + t.partSize * 2), complete: true, .bytes([]))
             try t.expectSuccess(finished, "from the target")
-            try t.expectFile(of: finished, to: request, t.bytes(offset + t.part * 2))
+            try t.expectFile(of: finished, to: request, t.bytes(offset + t.partSize * 2))
         },
         Case(
             "4.6/append-supersedes", .should, "4.6", "A new append is not delayed by an append that is stuck.",
@@ -63,7 +63,7 @@ enum ConcurrencyCases {
         ) { t in
             let (connection, upload) = try t.stalledAppend()
             let response = try t.appending(
-                upload, at: Int64(t.part), complete: false, .bytes(t.bytes(t.part, from: t.part)))
+                upload, at: Int64(t.partSize), complete: false, .bytes(t.bytes(t.partSize, from: t.partSize)))
             try t.expect(
                 response.isSuccessful || response.status == 409, "2xx, or 409 with the offset", response.summary)
             connection.close()
@@ -73,7 +73,7 @@ enum ConcurrencyCases {
             covers: "CON-03", needs: ["4.4/finish"]
         ) { t in
             let (upload, request) = try t.newUploadWithRequest(0)
-            let count = t.part * 8
+            let count = t.partSize * 8
             let racers = try (0..<6).map { index -> (RawConnection, [UInt8]) in
                 (try t.connect(to: upload.endpoint), [UInt8](repeating: UInt8(ascii: "A") + UInt8(index), count: count))
             }
@@ -82,9 +82,9 @@ enum ConcurrencyCases {
                 // The first three appends are running before the others begin. The others begin at the same time.
                 if index < 3 { try t.begin(append, on: racer.0) } else { try racer.0.send(append) }
             }
-            for start in stride(from: 0, to: count, by: t.part) {
+            for start in stride(from: 0, to: count, by: t.partSize) {
                 for (connection, content) in racers {
-                    _ = try? connection.send(Array(content[start..<(start + t.part)]))
+                    _ = try? connection.send(Array(content[start..<(start + t.partSize)]))
                 }
             }
             let winners = racers.enumerated().filter { (try? $0.element.0.readResponse().isSuccessful) == true }
@@ -108,19 +108,19 @@ enum ConcurrencyCases {
             needs: ["4.4/append"]
         ) { t in
             let (connection, _) = try t.stalledAppend()
-            let other = try t.newUpload(t.part)
-            try t.expectState(of: other, offset: Int64(t.part))
-            try connection.send(t.bytes(t.part, from: t.part))
+            let other = try t.newUpload(t.partSize)
+            try t.expectState(of: other, offset: Int64(t.partSize))
+            try connection.send(t.bytes(t.partSize, from: t.partSize))
             try t.expectSuccess(connection.readResponse(), "to the append that was running")
         },
         Case(
             "4.6/finish-race", .must, "4.4.2", "Two concurrent completing appends complete the upload once.",
             covers: "APP-28", needs: ["4.4/finish-empty"]
         ) { t in
-            let (upload, request) = try t.newUploadWithRequest(t.part)
+            let (upload, request) = try t.newUploadWithRequest(t.partSize)
             let connections = try (0..<2).map { _ in try t.connect(to: upload.endpoint) }
             for connection in connections {
-                try connection.send(t.append(upload, at: Int64(t.part), complete: true, .bytes([])))
+                try connection.send(t.append(upload, at: Int64(t.partSize), complete: true, .bytes([])))
             }
             let responses = connections.compactMap { try? $0.readResponse() }
             let successes = responses.filter(\.isSuccessful)
@@ -128,7 +128,7 @@ enum ConcurrencyCases {
             try t.expect(
                 successes.allSatisfy { $0.location == first.location && $0.content == first.content },
                 "the same answer for both", successes.map(\.summary).joined(separator: "; "))
-            try t.expectFile(of: first, to: request, t.bytes(t.part))
+            try t.expectFile(of: first, to: request, t.bytes(t.partSize))
         },
         Case(
             "4.6/cancel-race", .must, "4.6", "An upload that was canceled during an append does not exist afterwards.",
@@ -138,7 +138,7 @@ enum ConcurrencyCases {
                 let upload = try t.newUpload()
                 let first = try t.connect(to: upload.endpoint)
                 let second = try t.connect(to: upload.endpoint)
-                try first.send(t.append(upload, at: 0, complete: false, .bytes(t.bytes(t.part))))
+                try first.send(t.append(upload, at: 0, complete: false, .bytes(t.bytes(t.partSize))))
                 try second.send(t.cancellation(upload))
                 _ = try? first.readResponse()
                 let canceled = try second.readResponse()

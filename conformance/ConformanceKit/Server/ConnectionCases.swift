@@ -7,7 +7,7 @@ enum ConnectionCases {
         ) { t in
             let upload = try t.newUpload()
             let connection = try t.connect(to: upload.endpoint)
-            let append = t.append(upload, at: 0, complete: false, .bytes(t.bytes(t.part)))
+            let append = t.append(upload, at: 0, complete: false, .bytes(t.bytes(t.partSize)))
             let retrieval = t.retrieval(upload)
             connection.expectResponses(to: append, retrieval)
             let authority = upload.endpoint.authority
@@ -19,7 +19,7 @@ enum ConnectionCases {
             }
             try t.expectSuccess(second, "to the pipelined HEAD")
             try t.expect(
-                second.integer("Upload-Offset") == Int64(t.part), "Upload-Offset: \(t.part)", second.summary)
+                second.integer("Upload-Offset") == Int64(t.partSize), "Upload-Offset: \(t.partSize)", second.summary)
         },
         Case(
             "9112/unread-content", .must, "RFC 9112 9.3",
@@ -64,7 +64,7 @@ enum ConnectionCases {
             let upload = try t.newUpload()
             let connection = try t.connect(to: upload.endpoint)
             let request = t.append(upload, at: 0, complete: false, .bytes(t.bytes(10)))
-            if t.part > 10 { throw t.skip("the minimum sizes of the server are too high for this case") }
+            if t.partSize > 10 { throw t.skip("the minimum sizes of the server are too high for this case") }
             t.setLastRequest(request, upload.endpoint)
             connection.expectResponses(to: request)
             try connection.sendByBytes(

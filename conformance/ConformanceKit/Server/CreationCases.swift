@@ -18,8 +18,8 @@ enum CreationCases {
             "The content of a creation with ?0 is the beginning of the upload.", covers: "CRE-04 OFF-01",
             needs: ["4.2/create-empty"]
         ) { t in
-            let upload = try t.newUpload(t.part)
-            try t.expectState(of: upload, offset: Int64(t.part))
+            let upload = try t.newUpload(t.partSize)
+            try t.expectState(of: upload, offset: Int64(t.partSize))
         },
         Case(
             "4.2/created", .should, "4.2.2", "A creation with ?0 gets 201.",
@@ -32,7 +32,7 @@ enum CreationCases {
             "The response to a creation that does not complete the upload states that it is incomplete.",
             covers: "CRE-07", needs: ["4.2/create-empty"]
         ) { t in
-            let response = try t.exchange(t.creation(complete: false, .bytes(t.bytes(t.part))))
+            let response = try t.exchange(t.creation(complete: false, .bytes(t.bytes(t.partSize))))
             try t.expect(
                 t.profile.isComplete(response) == false, "\(t.profile.completeness(false))", response.summary)
         },
@@ -49,7 +49,7 @@ enum CreationCases {
             "4.2/complete", .must, "4.2.2", "A creation with ?1 and the complete representation stores the file.",
             covers: "CRE-19"
         ) { t in
-            let content = t.bytes(t.part)
+            let content = t.bytes(t.partSize)
             let request = t.creation(complete: true, .bytes(content))
             let response = try t.exchange(request)
             try t.expectSuccess(response, "from the target")
@@ -64,7 +64,7 @@ enum CreationCases {
             covers: "CRE-07 CRE-12",
             needs: ["4.2/complete"], ranks: Profile.explicitRanks
         ) { t in
-            let response = try t.exchange(t.creation(complete: true, .bytes(t.bytes(t.part))))
+            let response = try t.exchange(t.creation(complete: true, .bytes(t.bytes(t.partSize))))
             try t.expect(t.profile.isComplete(response) == true, "Upload-Complete: ?1", response.summary)
         },
         Case(
@@ -81,8 +81,8 @@ enum CreationCases {
             "4.2/chunked-complete", .must, "9", "A chunked creation with ?1 is complete at its last chunk.",
             covers: "CRE-29", needs: ["4.2/complete"]
         ) { t in
-            let content = t.bytes(t.part * 3)
-            let chunks = [Array(content[..<1]), Array(content[1..<t.part]), Array(content[t.part...])]
+            let content = t.bytes(t.partSize * 3)
+            let chunks = [Array(content[..<1]), Array(content[1..<t.partSize]), Array(content[t.partSize...])]
             let request = t.creation(complete: true, .chunks(chunks))
             let response = try t.exchange(request)
             try t.expectSuccess(response, "from the target")
@@ -93,17 +93,18 @@ enum CreationCases {
             "4.2/chunked-part", .must, "9", "A chunked creation with ?0 stores all of its content.",
             covers: "OFF-04 CRE-04", needs: ["4.2/create-part"]
         ) { t in
-            let content = t.bytes(t.part * 2)
-            let request = t.creation(complete: false, .chunks([Array(content[..<t.part]), Array(content[t.part...])]))
+            let content = t.bytes(t.partSize * 2)
+            let request = t.creation(
+                complete: false, .chunks([Array(content[..<t.partSize]), Array(content[t.partSize...])]))
             let response = try t.exchange(request)
             try t.expectSuccess(response, "to a chunked creation with ?0")
-            try t.expectState(of: t.upload(from: response, to: request), offset: Int64(t.part * 2))
+            try t.expectState(of: t.upload(from: response, to: request), offset: Int64(t.partSize * 2))
         },
         Case(
             "4.2/plain", .must, "4.2", "A request without Upload-Complete is a plain request: it gets no 104.",
             covers: "CRE-09 CRE-20", needs: ["4.2/complete"]
         ) { t in
-            let content = t.bytes(t.part)
+            let content = t.bytes(t.partSize)
             let request = t.creation(complete: nil, .bytes(content))
             let response = try t.exchange(request)
             try t.expect(response.announcements.isEmpty, "no 104", "\(response.announcements.count) of them")
@@ -115,54 +116,54 @@ enum CreationCases {
             "4.2/distinct", .must, "4", "Two creations create two independent uploads.",
             covers: "CRE-24 CON-10", needs: ["4.2/create-part"]
         ) { t in
-            let first = try t.newUpload(t.part)
-            let second = try t.newUpload(t.part * 2)
+            let first = try t.newUpload(t.partSize)
+            let second = try t.newUpload(t.partSize * 2)
             try t.expect(first.endpoint != second.endpoint, "two different Locations", first.location)
-            try t.expectState(of: first, offset: Int64(t.part))
-            try t.expectState(of: second, offset: Int64(t.part * 2))
+            try t.expectState(of: first, offset: Int64(t.partSize))
+            try t.expectState(of: second, offset: Int64(t.partSize * 2))
         },
         Case(
             "4.2/interrupted-not-complete", .must, "4.2.2",
             "An interrupted creation does not complete the upload, and the offset does not exceed the bytes sent.",
             covers: "CRE-16 H11-13", needs: ["4.2/announcement"]
         ) { t in
-            let (connection, upload, _) = try t.announcedUpload(sending: t.part, of: t.part * 3)
+            let (connection, upload, _) = try t.announcedUpload(sending: t.partSize, of: t.partSize * 3)
             connection.endOutput()
             _ = try? connection.awaitEnding()
             let state = try t.state(of: upload)
             try t.expect(state.isComplete == false, "the upload not complete", state.response.summary)
-            try t.expect(state.offset <= t.part, "Upload-Offset: \(t.part) at most", "\(state.offset)")
+            try t.expect(state.offset <= t.partSize, "Upload-Offset: \(t.partSize) at most", "\(state.offset)")
         },
         Case(
             "4.2/interrupted-keeps-prefix", .should, "4.2.2",
             "The bytes of an interrupted creation that arrived are kept.", covers: "CRE-15",
             needs: ["4.2/interrupted-not-complete"]
         ) { t in
-            let (connection, upload, _) = try t.announcedUpload(sending: t.part * 2, of: t.part * 3)
+            let (connection, upload, _) = try t.announcedUpload(sending: t.partSize * 2, of: t.partSize * 3)
             connection.endOutput()
             // An offset retrieval may end the creation before the server has read all bytes that arrived.
             _ = try? connection.awaitEnding()
             let offset = try t.state(of: upload).offset
-            try t.expect(offset > 0 && offset <= t.part * 2, "an offset in 1…\(t.part * 2)", "\(offset)")
+            try t.expect(offset > 0 && offset <= t.partSize * 2, "an offset in 1…\(t.partSize * 2)", "\(offset)")
         },
         Case(
             "4.2/reset-not-complete", .must, "4.2.2",
             "A creation whose connection is reset does not complete the upload.",
             covers: "CRE-16", needs: ["4.2/announcement"]
         ) { t in
-            let (connection, upload, _) = try t.announcedUpload(sending: t.part, of: t.part * 3)
+            let (connection, upload, _) = try t.announcedUpload(sending: t.partSize, of: t.partSize * 3)
             connection.reset()
             let state = try t.state(of: upload)
             try t.expect(state.isComplete == false, "the upload not complete", state.response.summary)
-            try t.expect(state.offset <= t.part, "Upload-Offset: \(t.part) at most", "\(state.offset)")
+            try t.expect(state.offset <= t.partSize, "Upload-Offset: \(t.partSize) at most", "\(state.offset)")
         },
         Case(
             "4.2/interrupted-continues", .must, "4.2.2",
             "An append can complete the upload of an interrupted creation.",
             covers: "CRE-23 APP-08", needs: ["4.2/interrupted-not-complete", "4.4/append"]
         ) { t in
-            let total = t.part * 3
-            let (connection, upload, request) = try t.announcedUpload(sending: t.part, of: total)
+            let total = t.partSize * 3
+            let (connection, upload, request) = try t.announcedUpload(sending: t.partSize, of: total)
             connection.endOutput()
             let offset = try t.state(of: upload).offset
             let remaining = t.bytes(total - Int(offset), from: Int(offset))
@@ -174,10 +175,10 @@ enum CreationCases {
             "4.2/length-recorded", .must, "4.2.2", "An offset retrieval reports the length that the creation stated.",
             covers: "CRE-17 OFF-03 VER-26", needs: ["4.2/create-part"], ranks: 6...9
         ) { t in
-            let upload = try t.newUpload(t.part, length: t.part * 4)
+            let upload = try t.newUpload(t.partSize, length: t.partSize * 4)
             let response = try t.state(of: upload).response
             try t.expect(
-                response.integer("Upload-Length") == Int64(t.part * 4), "Upload-Length: \(t.part * 4)",
+                response.integer("Upload-Length") == Int64(t.partSize * 4), "Upload-Length: \(t.partSize * 4)",
                 response.summary)
         },
         Case(
@@ -185,21 +186,21 @@ enum CreationCases {
             "The Content-Length of a creation with ?1 is the length of the upload, even if the creation is interrupted.",
             covers: "CRE-18 OFF-03", needs: ["4.2/interrupted-not-complete"], ranks: Profile.explicitRanks
         ) { t in
-            let (connection, upload, _) = try t.announcedUpload(sending: t.part, of: t.part * 3)
+            let (connection, upload, _) = try t.announcedUpload(sending: t.partSize, of: t.partSize * 3)
             connection.endOutput()
             let response = try t.state(of: upload).response
             try t.expect(
-                response.integer("Upload-Length") == Int64(t.part * 3), "Upload-Length: \(t.part * 3)",
+                response.integer("Upload-Length") == Int64(t.partSize * 3), "Upload-Length: \(t.partSize * 3)",
                 response.summary)
         },
         Case(
             "4.2/offset-ignored", .should, "4.2.1", "Upload-Offset in a creation is ignored.", covers: "CRE-28",
             needs: ["4.2/create-part"], ranks: Profile.explicitRanks
         ) { t in
-            let request = t.creation(complete: false, .bytes(t.bytes(t.part))).with("Upload-Offset", "7")
+            let request = t.creation(complete: false, .bytes(t.bytes(t.partSize))).with("Upload-Offset", "7")
             let response = try t.exchange(request)
             try t.expectSuccess(response, "to a creation with Upload-Offset")
-            try t.expectState(of: t.upload(from: response, to: request), offset: Int64(t.part))
+            try t.expectState(of: t.upload(from: response, to: request), offset: Int64(t.partSize))
         },
         Case(
             "4.2/location-resolves", .should, "RFC 9110 10.2.2",

@@ -256,7 +256,7 @@ extension CaseContext {
 
     /// Uploads a file with the test content and returns its URL.
     func finishedFile(_ size: Int = fileSize) throws -> Endpoint {
-        guard subject.download != nil else { throw skip("finished files cannot be read at a URL of the target") }
+        guard subject.downloadSource != nil else { throw skip("finished files cannot be read at a URL of the target") }
         guard subject.allows(size) else { throw skip("the limits of the server are too low for this case") }
         return try setup {
             let request = creation(complete: true, .bytes(bytes(size)))

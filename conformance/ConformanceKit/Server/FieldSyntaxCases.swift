@@ -5,11 +5,12 @@ enum FieldSyntaxCases {
             "9651/offset-forms", .must, "RFC 9651 4.2", "Leading zeros and parameters of Upload-Offset are ignored.",
             covers: "STF-01", needs: ["4.4/append"]
         ) { t in
-            let padded = String(repeating: "0", count: 15 - "\(t.part)".count) + "\(t.part)"
+            let padded = String(repeating: "0", count: 15 - "\(t.partSize)".count) + "\(t.partSize)"
             for value in [
-                "0\(t.part)", padded, "\(t.part);a=b", "\(t.part);x", "\(t.part);a=\"x, y\";b=:AA==:", "  \(t.part)",
+                "0\(t.partSize)", padded, "\(t.partSize);a=b", "\(t.partSize);x", "\(t.partSize);a=\"x, y\";b=:AA==:",
+                "  \(t.partSize)",
             ] {
-                let upload = try t.newUpload(t.part)
+                let upload = try t.newUpload(t.partSize)
                 let response = try t.exchange(t.append(upload, offsetValue: value), with: upload)
                 try t.expectSuccess(response, "to Upload-Offset: \(value)")
             }
@@ -23,13 +24,13 @@ enum FieldSyntaxCases {
             "9651/offset-plus", .must, "RFC 9651 4.2.4", "An Upload-Offset with a plus sign counts as absent.",
             covers: "STF-02",
             needs: ["4.4/append"], ranks: Profile.explicitRanks
-        ) { t in try t.expectNothingAppended(offsetValue: ["+\(t.part)"]) },
+        ) { t in try t.expectNothingAppended(offsetValue: ["+\(t.partSize)"]) },
         Case(
             "9651/offset-types", .must, "4.1.1", "An Upload-Offset of a type other than Integer counts as absent.",
             covers: "STF-03 APP-15",
             needs: ["4.4/append"], ranks: Profile.explicitRanks
         ) { t in
-            let n = t.part
+            let n = t.partSize
             try t.expectNothingAppended(
                 offsetValue: [
                     "\(n).0", "\"\(n)\"", "?1", "ten", ":NQ==:", "@\(n)", "(\(n))", "\(n)x", "0x\(n)", "%\"\(n)\"",
@@ -40,21 +41,21 @@ enum FieldSyntaxCases {
             "An Upload-Offset that cannot be parsed to its end counts as absent.",
             covers: "STF-03 APP-15", needs: ["4.4/append"], ranks: Profile.explicitRanks
         ) { t in
-            let n = t.part
+            let n = t.partSize
             try t.expectNothingAppended(offsetValue: ["\(n) \(n)", "\(n);", "\(n);A=1", "", "\(n) ;", "\(n),"])
         },
         Case(
             "9651/offset-negative", .must, "4.1.1", "A negative Upload-Offset counts as absent.", covers: "STF-04",
             needs: ["4.4/append"], ranks: Profile.explicitRanks
-        ) { t in try t.expectNothingAppended(offsetValue: ["-\(t.part)", "-1"]) },
+        ) { t in try t.expectNothingAppended(offsetValue: ["-\(t.partSize)", "-1"]) },
         Case(
             "9651/offset-digits", .must, "RFC 9651 3.3.1",
             "An Upload-Offset of 16 digits counts as absent, one of 15 digits gets 409.",
             covers: "STF-05 APP-25", needs: ["4.4/offset-mismatch"], ranks: Profile.explicitRanks
         ) { t in
-            let zeros = String(repeating: "0", count: 16 - "\(t.part)".count)
-            try t.expectNothingAppended(offsetValue: ["1000000000000000", zeros + "\(t.part)"])
-            let upload = try t.newUpload(t.part)
+            let zeros = String(repeating: "0", count: 16 - "\(t.partSize)".count)
+            try t.expectNothingAppended(offsetValue: ["1000000000000000", zeros + "\(t.partSize)"])
+            let upload = try t.newUpload(t.partSize)
             let response = try t.exchange(t.append(upload, offsetValue: "999999999999999"), with: upload)
             try t.expect(response, isOneOf: [409], "to Upload-Offset: 999999999999999")
         },
@@ -63,28 +64,28 @@ enum FieldSyntaxCases {
             "An Upload-Offset on two lines or with two values counts as absent.",
             covers: "STF-06", needs: ["4.4/append"], ranks: Profile.explicitRanks
         ) { t in
-            try t.expectNothingAppended(offsetValue: ["\(t.part), \(t.part)"])
-            let upload = try t.newUpload(t.part)
-            let request = t.append(upload, offsetValue: "\(t.part)").with("Upload-Offset", "\(t.part)")
+            try t.expectNothingAppended(offsetValue: ["\(t.partSize), \(t.partSize)"])
+            let upload = try t.newUpload(t.partSize)
+            let request = t.append(upload, offsetValue: "\(t.partSize)").with("Upload-Offset", "\(t.partSize)")
             try t.expectRefusal(t.exchange(request, with: upload), "to Upload-Offset on two lines")
-            try t.expectState(of: upload, offset: Int64(t.part))
+            try t.expectState(of: upload, offset: Int64(t.partSize))
         },
         Case(
             "9651/offset-status", .should, "4.4.1", "An append without a valid Upload-Offset gets 400.",
             covers: "APP-15",
             needs: ["4.4/append"], ranks: Profile.explicitRanks
         ) { t in
-            let n = t.part
+            let n = t.partSize
             for value in [
                 nil, "", "+\(n)", "\(n).0", "\"\(n)\"", "?1", "five", ":NQ==:", "@\(n)", "-\(n)", "1000000000000000",
                 "\(n), \(n)", "\(n);", "\(n);A=1", "0x\(n)", "\(n) \(n)", "\(n),",
             ] {
-                let upload = try t.newUpload(t.part)
+                let upload = try t.newUpload(t.partSize)
                 var request = t.append(upload, offsetValue: value ?? "").without("Upload-Offset")
                 if let value { request = request.with("Upload-Offset", value) }
                 let response = try t.exchange(request, with: upload)
                 try t.expect(response, isOneOf: [400], "to Upload-Offset: \(value ?? "(absent)")")
-                try t.expectState(of: upload, offset: Int64(t.part))
+                try t.expectState(of: upload, offset: Int64(t.partSize))
             }
         },
         Case(
@@ -92,8 +93,8 @@ enum FieldSyntaxCases {
             needs: ["4.4/finish"], ranks: 4...9
         ) { t in
             for value in ["?1;p=2", "?1;x", "?1;a=\"b, c\"", "  ?1"] {
-                let upload = try t.newUpload(t.part)
-                let request = t.append(upload, at: Int64(t.part), complete: true, .bytes([]))
+                let upload = try t.newUpload(t.partSize)
+                let request = t.append(upload, at: Int64(t.partSize), complete: true, .bytes([]))
                     .replacing("Upload-Complete", by: value)
                 let response = try t.exchange(request, with: upload)
                 try t.expectSuccess(response, "to Upload-Complete: \(value)")
@@ -106,27 +107,27 @@ enum FieldSyntaxCases {
             covers: "STF-07 CRE-10 VER-07", needs: ["4.4/append"], ranks: 4...9
         ) { t in
             for value in ["1", "true", "?2", "?T", "? 1", "\"?1\"", "", "?1, ?1"] {
-                let upload = try t.newUpload(t.part)
-                let request = t.append(upload, at: Int64(t.part), complete: true, .bytes([]))
+                let upload = try t.newUpload(t.partSize)
+                let request = t.append(upload, at: Int64(t.partSize), complete: true, .bytes([]))
                     .replacing("Upload-Complete", by: value)
                 let response = try t.exchange(request, with: upload)
                 try t.expect(
                     t.profile.isComplete(response) != true, "not ?1 after Upload-Complete: \(value)", response.summary)
-                try t.expectState(of: upload, offset: Int64(t.part))
+                try t.expectState(of: upload, offset: Int64(t.partSize))
             }
         },
         Case(
             "9651/complete-status", .should, "4.4.1", "An append without a valid Upload-Complete gets 400.",
             covers: "APP-16", needs: ["4.4/append"], ranks: Profile.explicitRanks
         ) { t in
-            let upload = try t.newUpload(t.part)
-            let content = Request.Content.bytes(t.bytes(t.part, from: t.part))
-            let append = t.append(upload, at: Int64(t.part), complete: nil, content)
+            let upload = try t.newUpload(t.partSize)
+            let content = Request.Content.bytes(t.bytes(t.partSize, from: t.partSize))
+            let append = t.append(upload, at: Int64(t.partSize), complete: nil, content)
             for value in [nil, "1", "true", "?2", ""] {
                 let request = value.map { append.with("Upload-Complete", $0) } ?? append
                 let response = try t.exchange(request, with: upload)
                 try t.expect(response, isOneOf: [400], "to Upload-Complete: \(value ?? "(absent)")")
-                try t.expectState(of: upload, offset: Int64(t.part))
+                try t.expectState(of: upload, offset: Int64(t.partSize))
             }
         },
         Case(
@@ -136,7 +137,7 @@ enum FieldSyntaxCases {
             needs: ["4.2/plain"], ranks: 4...9
         ) { t in
             for value in ["1", "true", "?2", "?T", "? 1", "", "\"?1\"", "?1, ?1"] {
-                let content = t.bytes(t.part)
+                let content = t.bytes(t.partSize)
                 let request = t.creation(complete: true, .bytes(content)).replacing("Upload-Complete", by: value)
                 let response = try t.exchange(request)
                 try t.expect(
@@ -155,9 +156,9 @@ enum FieldSyntaxCases {
                 .with("Trailer", t.profile.completenessName)
             t.setLastRequest(request, upload.endpoint)
             try connection.send(request)
-            try connection.send(Request.chunk(t.bytes(t.part)))
+            try connection.send(Request.chunk(t.bytes(t.partSize)))
             let (name, value) = t.profile.completeness(true)
-            let trailers = "\(name): \(value)\r\nUpload-Offset: 7\r\nUpload-Length: \(t.part)\r\n"
+            let trailers = "\(name): \(value)\r\nUpload-Offset: 7\r\nUpload-Length: \(t.partSize)\r\n"
             try connection.send(Array("0\r\n\(trailers)\r\n".utf8))
             let response = try connection.readResponse()
             try t.expect(t.profile.isComplete(response) != true, "not ?1 in the response", response.summary)
@@ -166,7 +167,7 @@ enum FieldSyntaxCases {
             try t.expect(!head.fields.contains("Upload-Length"), "no Upload-Length", head.summary)
             if response.isSuccessful {
                 try t.expect(
-                    head.integer("Upload-Offset") == Int64(t.part), "Upload-Offset: \(t.part)", head.summary)
+                    head.integer("Upload-Offset") == Int64(t.partSize), "Upload-Offset: \(t.partSize)", head.summary)
             }
         },
         Case(
@@ -175,7 +176,7 @@ enum FieldSyntaxCases {
         ) { t in
             for isUpper in [true, false] {
                 let upload = try t.newUpload()
-                var request = t.append(upload, at: 0, complete: false, .bytes(t.bytes(t.part)))
+                var request = t.append(upload, at: 0, complete: false, .bytes(t.bytes(t.partSize)))
                 request.fields = request.fields.map { (isUpper ? $0.0.uppercased() : $0.0.lowercased(), $0.1) }
                 try t.expectSuccess(
                     t.exchange(request, with: upload), "to field names in \(isUpper ? "upper" : "lower") case")
@@ -185,20 +186,20 @@ enum FieldSyntaxCases {
 }
 
 extension CaseContext {
-    /// Returns an append of ``part`` bytes with this value of Upload-Offset.
+    /// Returns an append of ``partSize`` bytes with this value of Upload-Offset.
     func append(_ upload: Upload, offsetValue value: String) -> Request {
-        append(upload, at: 0, complete: false, .bytes(bytes(part, from: part)))
+        append(upload, at: 0, complete: false, .bytes(bytes(partSize, from: partSize)))
             .replacing("Upload-Offset", by: value)
     }
 
-    /// Expects that an upload at offset ``part`` refuses appends with any of these values of Upload-Offset.
+    /// Expects that an upload at offset ``partSize`` refuses appends with any of these values of Upload-Offset.
     func expectNothingAppended(offsetValue values: [String]) throws {
-        let upload = try newUpload(part)
+        let upload = try newUpload(partSize)
         for value in values {
             try expectRefusal(
                 exchange(append(upload, offsetValue: value), with: upload),
                 "to Upload-Offset: \(value.isEmpty ? "(empty)" : value)")
-            try expectState(of: upload, offset: Int64(part))
+            try expectState(of: upload, offset: Int64(partSize))
         }
     }
 }

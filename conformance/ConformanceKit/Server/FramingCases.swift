@@ -73,7 +73,7 @@ enum FramingCases {
             "A folded field line is refused, or handled as one line with spaces.",
             covers: "H11-08", needs: ["4.2/complete"]
         ) { t in
-            let answer = try t.answer(["X-Test: a", " b", "Content-Length: \(t.part)"], t.bytes(t.part))
+            let answer = try t.answer(["X-Test: a", " b", "Content-Length: \(t.partSize)"], t.bytes(t.partSize))
             try t.expect(answer == nil || answer?.status != 500, "400, or success", answer?.summary ?? "")
             try t.expect(
                 answer == nil || answer?.isSuccessful == true || answer?.isRefusal == true, "400, or success",
@@ -83,7 +83,7 @@ enum FramingCases {
             "9112/absolute-form", .must, "RFC 9112 3.2.2", "A target in absolute form is accepted.",
             covers: "H11-26", needs: ["4.2/complete"]
         ) { t in
-            var request = t.creation(complete: true, .bytes(t.bytes(t.part)))
+            var request = t.creation(complete: true, .bytes(t.bytes(t.partSize)))
             request.target = "\(t.subject.endpoint.scheme)://\(t.subject.endpoint.authority)\(request.target)"
             try t.expectSuccess(t.exchange(request), "to a target in absolute form")
         },
@@ -130,7 +130,7 @@ enum FramingCases {
             "9112/chunk-extension", .must, "RFC 9112 7.1.1", "An unknown chunk extension is ignored.",
             covers: "H11-11", needs: ["4.2/chunked-complete"]
         ) { t in
-            let content = t.bytes(t.part)
+            let content = t.bytes(t.partSize)
             let size = String(content.count, radix: 16)
             let body = Array("\(size);a=b;c=\"d\"\r\n".utf8) + content + Array("\r\n0;x\r\n\r\n".utf8)
             let answer = try t.answer(["Transfer-Encoding: chunked"], body)
@@ -151,8 +151,8 @@ enum FramingCases {
     private static let request = "OPTIONS / HTTP/1.1\r\nHost: a\r\n\r\n"
     private static let length = "Content-Length: \(request.utf8.count)"
 
-    /// A case in which a creation with these field lines and this content is refused: with a status in `refusal` (nil for any
-    /// status), or by closing the connection without a response.
+    /// A case in which a creation with these field lines and this content is refused: with a status in `refusal` (nil
+    /// for any status), or by closing the connection without a response.
     ///
     /// Because the end of the content is unknown, the connection has to be closed, unless `leniency` contains
     /// ``Leniency/openConnection``.
@@ -190,7 +190,7 @@ enum FramingCases {
     private static func hiding(_ name: String, _ section: String, _ requirement: String, _ line: String) -> Case {
         Case("9112/\(name)", .must, section, requirement, covers: "H11-22", needs: ["4.4/append"]) { t in
             let upload = try t.newUpload()
-            let bare = t.append(upload, at: 0, complete: false, .bytes(t.bytes(t.part))).without("Upload-Offset")
+            let bare = t.append(upload, at: 0, complete: false, .bytes(t.bytes(t.partSize))).without("Upload-Offset")
             if try t.exchange(bare, with: upload).isSuccessful { throw t.skip("appends need no Upload-Offset") }
             let parts = line.split(separator: ":", maxSplits: 1).map(String.init)
             let request = bare.with(parts[0], String(parts[1].dropFirst()))

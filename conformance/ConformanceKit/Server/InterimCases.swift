@@ -6,7 +6,7 @@ enum InterimCases {
             covers: "CRE-01"
         ) { t in
             let connection = try t.connect()
-            let request = t.creation(complete: true, .declared(Int64(t.part)))
+            let request = t.creation(complete: true, .declared(Int64(t.partSize)))
             t.setLastRequest(request, connection.endpoint)
             try connection.send(request)
             let interim = try t.awaitAnnouncement(on: connection)
@@ -33,7 +33,7 @@ enum InterimCases {
             "The offset of an upload can be retrieved as soon as a 104 has announced it.",
             covers: "CRE-26", needs: ["4.2/announcement"]
         ) { t in
-            let (_, upload, _) = try t.announcedUpload(sending: 0, of: t.part)
+            let (_, upload, _) = try t.announcedUpload(sending: 0, of: t.partSize)
             try t.expectState(of: upload, offset: 0)
         },
     ]
@@ -43,7 +43,7 @@ enum InterimCases {
             "B/no-version", .must, "B", "A request without an interop version gets no 104.",
             covers: "VER-01", needs: ["4.2/complete"], ranks: 3...8
         ) { t in
-            let request = t.creation(complete: true, .bytes(t.bytes(t.part)))
+            let request = t.creation(complete: true, .bytes(t.bytes(t.partSize)))
                 .without("Upload-Draft-Interop-Version")
             try t.expectUnannounced(request, "without a version")
         },
@@ -53,7 +53,7 @@ enum InterimCases {
             covers: "VER-02", needs: ["4.2/complete"], ranks: 3...8
         ) { t in
             for version in ["99", "2", "0", "-\(t.profile.word)", "abc"] {
-                let request = t.creation(complete: true, .bytes(t.bytes(t.part)))
+                let request = t.creation(complete: true, .bytes(t.bytes(t.partSize)))
                     .replacing("Upload-Draft-Interop-Version", by: version)
                 try t.expectUnannounced(request, "to version \(version)")
             }
@@ -66,7 +66,7 @@ enum InterimCases {
             for version in [
                 "\"\(word)\"", "\(word).0", "\(word),\(word)", "\(word), \(word)", "?1", "", "1000000000000000",
             ] {
-                let request = t.creation(complete: true, .bytes(t.bytes(t.part)))
+                let request = t.creation(complete: true, .bytes(t.bytes(t.partSize)))
                     .replacing("Upload-Draft-Interop-Version", by: version)
                 try t.expectUnannounced(request, "to version \(version)")
             }
@@ -77,7 +77,7 @@ enum InterimCases {
         ) { t in
             try t.requireAnnouncements()
             for version in ["0\(t.profile.word)", "\(t.profile.word);x", "\(t.profile.word);a=b"] {
-                let request = t.creation(complete: true, .bytes(t.bytes(t.part)))
+                let request = t.creation(complete: true, .bytes(t.bytes(t.partSize)))
                     .replacing("Upload-Draft-Interop-Version", by: version)
                 let response = try t.exchange(request)
                 try t.expect(!response.announcements.isEmpty, "104 to version \(version)", response.summary)
@@ -100,7 +100,7 @@ enum InterimCases {
         ) { t in
             try t.requireAnnouncements()
             let connection = try t.connect()
-            let content = t.bytes(t.part)
+            let content = t.bytes(t.partSize)
             let request = t.creation(complete: true, .declared(Int64(content.count)))
                 .with("Expect", "100-continue")
             t.setLastRequest(request, connection.endpoint)
@@ -122,13 +122,13 @@ enum InterimCases {
         ) { t in
             let upload = try t.newUpload()
             let unknown = try t.unknownUpload()
-            let content = Request.Content.declared(Int64(t.part))
+            let content = Request.Content.declared(Int64(t.partSize))
             var requests = [
                 (upload.endpoint, t.append(upload, at: 5, complete: false, content)),
                 (unknown.endpoint, t.append(unknown, at: 0, complete: true, content)),
             ]
             if t.profile.hasLengthField {
-                requests.append((t.subject.endpoint, t.creation(complete: true, length: t.part + 1, content)))
+                requests.append((t.subject.endpoint, t.creation(complete: true, length: t.partSize + 1, content)))
             }
             for (endpoint, request) in requests {
                 let connection = try t.connect(to: endpoint)
@@ -145,14 +145,14 @@ enum InterimCases {
             "The response to an unknown expectation is recorded, without a verdict.",
             covers: "INT-09", needs: ["4.2/complete"]
         ) { t in
-            let request = t.creation(complete: true, .bytes(t.bytes(t.part))).with("Expect", "the-unexpected")
+            let request = t.creation(complete: true, .bytes(t.bytes(t.partSize))).with("Expect", "the-unexpected")
             t.note(try t.exchange(request).summary)
         },
         Case(
             "5/http-1.0", .must, "RFC 9110 15.2", "A request with HTTP/1.0 gets no interim responses.",
             covers: "INT-02", needs: ["4.2/complete"]
         ) { t in
-            var request = t.creation(complete: true, .bytes(t.bytes(t.part)))
+            var request = t.creation(complete: true, .bytes(t.bytes(t.partSize)))
             request.version = "HTTP/1.0"
             for request in [request, request.with("Expect", "100-continue")] {
                 let response = try t.exchange(request)
@@ -165,7 +165,7 @@ enum InterimCases {
             covers: "APP-12", needs: ["4.4/append", "4.2/announcement"], ranks: 8...9
         ) { t in
             let (connection, _) = try t.slowAppend()
-            let interim = try t.awaitProgress(on: connection)
+            let interim = try t.sendSlowContent(on: connection)
             _ = try t.require(
                 interim, "a 104 with Upload-Offset while \(CaseContext.slowContent) bytes are sent in 2.4 s", "none")
         },
@@ -175,7 +175,7 @@ enum InterimCases {
             covers: "INT-08 OFF-10 CRE-21", needs: ["4.4/progress"], ranks: 8...9
         ) { t in
             let (connection, upload) = try t.slowAppend()
-            guard let reported = try t.awaitProgress(on: connection) else {
+            guard let reported = try t.sendSlowContent(on: connection) else {
                 throw t.skip("the server reports no progress")
             }
             connection.reset()
@@ -190,7 +190,7 @@ enum InterimCases {
                 throw t.skip("the limits of the server are too low for this case")
             }
             let (connection, upload, _) = try t.announcedUpload(sending: 0, of: CaseContext.slowContent + 1)
-            guard let reported = try t.awaitProgress(on: connection) else {
+            guard let reported = try t.sendSlowContent(on: connection) else {
                 throw t.skip("the server reports no progress")
             }
             let announcements = connection.interim.filter { $0.status == 104 }
@@ -211,10 +211,10 @@ enum InterimCases {
             needs: ["4.4/progress"], ranks: 8...9
         ) { t in
             let (connection, _) = try t.slowAppend()
-            _ = try t.awaitProgress(on: connection)
+            _ = try t.sendSlowContent(on: connection)
             try connection.send(t.bytes(1))
             let count = try connection.readResponse().announcements.count
-            try t.expect(count <= 1000, "fewer than 1000 for \(CaseContext.slowContent) bytes", "\(count)")
+            try t.expect(count <= 1000, "at most 1000 for \(CaseContext.slowContent) bytes", "\(count)")
         },
     ]
 }
@@ -227,7 +227,7 @@ extension CaseContext {
     func announcement() throws -> InterimResponse {
         try requireAnnouncements()
         let connection = try connect()
-        let request = creation(complete: true, .declared(Int64(part)))
+        let request = creation(complete: true, .declared(Int64(partSize)))
         setLastRequest(request, connection.endpoint)
         try connection.send(request)
         let interim = try awaitAnnouncement(on: connection)
@@ -235,10 +235,12 @@ extension CaseContext {
         return interim
     }
 
-    func expectUnannounced(_ request: Request, _ why: String) throws {
+    /// Expects a successful response without any 104.
+    /// - Parameter situation: ends the texts of the expectations, such as "to version 99".
+    func expectUnannounced(_ request: Request, _ situation: String) throws {
         let response = try exchange(request)
-        try expect(response.announcements.isEmpty, "no 104 \(why)", response.announcements.first?.summary ?? "")
-        try expect(response.isSuccessful, "2xx from the target \(why)", response.summary)
+        try expect(response.announcements.isEmpty, "no 104 \(situation)", response.announcements.first?.summary ?? "")
+        try expect(response.isSuccessful, "2xx from the target \(situation)", response.summary)
     }
 
     /// Sends the head of an append whose content has one byte more than ``slowContent``.
@@ -256,9 +258,9 @@ extension CaseContext {
         }
     }
 
-    /// Sends ``slowContent`` bytes in 24 pieces.
-    /// - Returns: the highest offset that a 104 reports meanwhile; nil if no 104 reports one.
-    func awaitProgress(on connection: RawConnection) throws -> Int64? {
+    /// Sends ``slowContent`` bytes in 24 pieces, with a pause of 100 ms after each piece until a 104 reports an offset.
+    /// - Returns: the highest offset that a 104 reports; nil if no 104 reports one.
+    func sendSlowContent(on connection: RawConnection) throws -> Int64? {
         func reported() -> Int64? {
             connection.interim.filter { $0.status == 104 }.compactMap { $0.integer("Upload-Offset") }.max()
         }

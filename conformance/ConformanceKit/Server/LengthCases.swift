@@ -6,76 +6,76 @@ enum LengthCases {
             "A creation with ?1 whose Content-Length differs from Upload-Length is refused.", covers: "LEN-01",
             needs: ["4.2/complete"], ranks: 6...9
         ) { t in
-            for length in [t.part + 1, t.part - 1] {
-                let response = try t.exchange(t.creation(complete: true, length: length, .bytes(t.bytes(t.part))))
-                try t.expectRefusal(response, "to \(t.part) bytes with Upload-Length: \(length)")
+            for length in [t.partSize + 1, t.partSize - 1] {
+                let response = try t.exchange(t.creation(complete: true, length: length, .bytes(t.bytes(t.partSize))))
+                try t.expectRefusal(response, "to \(t.partSize) bytes with Upload-Length: \(length)")
                 try t.expect(t.profile.isComplete(response) != true, "not ?1 in the refusal", response.summary)
             }
-            let part = try t.exchange(t.creation(complete: false, length: t.part - 1, .bytes(t.bytes(t.part))))
-            try t.expectRefusal(part, "to \(t.part) bytes of \(t.part - 1)")
+            let part = try t.exchange(t.creation(complete: false, length: t.partSize - 1, .bytes(t.bytes(t.partSize))))
+            try t.expectRefusal(part, "to \(t.partSize) bytes of \(t.partSize - 1)")
         },
         Case(
             "4.1.3/changed", .must, "4.1.3",
             "An append with an Upload-Length that differs from the known length is refused.",
             covers: "LEN-02", needs: ["4.4/append"], ranks: Profile.explicitRanks
         ) { t in
-            let upload = try t.newUpload(t.part, length: t.part * 3)
-            let content = Request.Content.bytes(t.bytes(t.part))
-            for length in [t.part * 3 + 1, t.part * 2, t.part - 1, 0] {
+            let upload = try t.newUpload(t.partSize, length: t.partSize * 3)
+            let content = Request.Content.bytes(t.bytes(t.partSize))
+            for length in [t.partSize * 3 + 1, t.partSize * 2, t.partSize - 1, 0] {
                 let response = try t.appending(
-                    upload, at: Int64(t.part), complete: false, length: length, content)
+                    upload, at: Int64(t.partSize), complete: false, length: length, content)
                 try t.expectRefusal(response, "to Upload-Length: \(length)")
             }
-            try t.expectState(of: upload, offset: Int64(t.part))
+            try t.expectState(of: upload, offset: Int64(t.partSize))
         },
         Case(
             "4.1.3/remainder", .must, "4.1.3",
             "An append with ?1 that does not end at the known length is refused and changes nothing.",
             covers: "LEN-03 VER-25", needs: ["4.4/append"], ranks: 6...9
         ) { t in
-            let upload = try t.newUpload(t.part, length: t.part * 3)
-            for count in [t.part * 2 - 1, t.part * 2 + 1, t.part, 0] {
-                let response = try t.appending(upload, at: Int64(t.part), complete: true, .bytes(t.bytes(count)))
+            let upload = try t.newUpload(t.partSize, length: t.partSize * 3)
+            for count in [t.partSize * 2 - 1, t.partSize * 2 + 1, t.partSize, 0] {
+                let response = try t.appending(upload, at: Int64(t.partSize), complete: true, .bytes(t.bytes(count)))
                 try t.expectRefusal(response, "to a last part of \(count) bytes")
                 try t.expect(t.profile.isComplete(response) != true, "not ?1 in the refusal", response.summary)
             }
-            try t.expectState(of: upload, offset: Int64(t.part))
+            try t.expectState(of: upload, offset: Int64(t.partSize))
         },
         Case(
             "4.1.3/excess-declared", .must, "4.4.2",
             "An append whose Content-Length exceeds the known length is refused.",
             covers: "LEN-05", needs: ["4.4/append"], ranks: 6...9
         ) { t in
-            let upload = try t.newUpload(t.part, length: t.part * 2)
+            let upload = try t.newUpload(t.partSize, length: t.partSize * 2)
             for isComplete in [false, true] {
-                let content = Request.Content.bytes(t.bytes(t.part + 1, from: t.part))
+                let content = Request.Content.bytes(t.bytes(t.partSize + 1, from: t.partSize))
                 try t.expectRefusal(
-                    t.appending(upload, at: Int64(t.part), complete: isComplete, content), "to one byte too many")
+                    t.appending(upload, at: Int64(t.partSize), complete: isComplete, content), "to one byte too many")
             }
-            try t.expectNeverBeyond(t.part * 2, upload)
+            try t.expectNeverBeyond(t.partSize * 2, upload)
         },
         Case(
             "4.4/overrun", .must, "4.4.2", "A chunked append that exceeds the known length is refused.",
             covers: "LEN-05",
             needs: ["4.4/chunked"], ranks: Profile.explicitRanks
         ) { t in
-            let upload = try t.newUpload(t.part, length: t.part * 2)
-            let chunks = Request.Content.chunks([t.bytes(t.part, from: t.part), t.bytes(1)])
+            let upload = try t.newUpload(t.partSize, length: t.partSize * 2)
+            let chunks = Request.Content.chunks([t.bytes(t.partSize, from: t.partSize), t.bytes(1)])
             try t.expectRefusal(
-                t.appending(upload, at: Int64(t.part), complete: false, chunks), "to one chunk too many")
-            try t.expectNeverBeyond(t.part * 2, upload)
+                t.appending(upload, at: Int64(t.partSize), complete: false, chunks), "to one chunk too many")
+            try t.expectNeverBeyond(t.partSize * 2, upload)
         },
         Case(
             "4.4/overrun-invalidates", .must, "4.4.2",
             "An upload whose content exceeded its length is invalid afterwards.",
             covers: "LEN-06", needs: ["4.4/overrun"], ranks: 8...9
         ) { t in
-            let upload = try t.newUpload(t.part, length: t.part * 2)
-            let chunks = Request.Content.chunks([t.bytes(t.part, from: t.part), t.bytes(1)])
-            _ = try t.setup { try t.appending(upload, at: Int64(t.part), complete: false, chunks) }
+            let upload = try t.newUpload(t.partSize, length: t.partSize * 2)
+            let chunks = Request.Content.chunks([t.bytes(t.partSize, from: t.partSize), t.bytes(1)])
+            _ = try t.setup { try t.appending(upload, at: Int64(t.partSize), complete: false, chunks) }
             let head = try t.exchange(t.retrieval(upload), with: upload)
             try t.expectRefusal(head, "to HEAD of the invalid upload")
-            let append = try t.appending(upload, at: Int64(t.part * 2), complete: true, .bytes([]))
+            let append = try t.appending(upload, at: Int64(t.partSize * 2), complete: true, .bytes([]))
             try t.expectRefusal(append, "to an append to the invalid upload")
         },
         Case(
@@ -83,7 +83,7 @@ enum LengthCases {
             "An append that exceeds the length is refused before its content ends.",
             covers: "LEN-07 SEC-11", needs: ["4.4/overrun"], ranks: Profile.explicitRanks
         ) { t in
-            let upload = try t.newUpload(0, length: t.part)
+            let upload = try t.newUpload(0, length: t.partSize)
             let connection = try t.connect(to: upload.endpoint)
             let request = t.append(upload, at: 0, complete: false, .openChunks)
             t.setLastRequest(request, upload.endpoint)
@@ -96,8 +96,8 @@ enum LengthCases {
             "A chunked append with ?1 that ends before the known length does not complete the upload.",
             covers: "LEN-08", needs: ["4.4/chunked"], ranks: 6...9
         ) { t in
-            let upload = try t.newUpload(0, length: t.part * 3)
-            let response = try t.appending(upload, at: 0, complete: true, .chunks([t.bytes(t.part)]))
+            let upload = try t.newUpload(0, length: t.partSize * 3)
+            let response = try t.appending(upload, at: 0, complete: true, .chunks([t.bytes(t.partSize)]))
             try t.expect(!response.isSuccessful, "no success", response.summary)
             let head = try t.exchange(t.retrieval(upload), with: upload)
             try t.expect(t.profile.isComplete(head) != true, "the upload not complete", head.summary)
@@ -106,25 +106,25 @@ enum LengthCases {
             "4.1.3/late-length", .must, "4.1.3", "The length may first be stated by an append.", covers: "LEN-09",
             needs: ["4.4/append"], ranks: Profile.explicitRanks
         ) { t in
-            let upload = try t.newUpload(t.part)
-            let content = Request.Content.bytes(t.bytes(t.part, from: t.part))
+            let upload = try t.newUpload(t.partSize)
+            let content = Request.Content.bytes(t.bytes(t.partSize, from: t.partSize))
             try t.expectSuccess(
-                t.appending(upload, at: Int64(t.part), complete: false, length: t.part * 4, content),
+                t.appending(upload, at: Int64(t.partSize), complete: false, length: t.partSize * 4, content),
                 "to an append with Upload-Length")
             let response = try t.state(of: upload).response
             try t.expect(
-                response.integer("Upload-Length") == Int64(t.part * 4), "Upload-Length: \(t.part * 4)",
+                response.integer("Upload-Length") == Int64(t.partSize * 4), "Upload-Length: \(t.partSize * 4)",
                 response.summary)
         },
         Case(
             "4.1.3/below-offset", .must, "4.1.3", "An Upload-Length below the offset is refused.", covers: "LEN-10",
             needs: ["4.1.3/late-length"], ranks: Profile.explicitRanks
         ) { t in
-            let upload = try t.newUpload(t.part * 2)
-            let content = Request.Content.bytes(t.bytes(t.part, from: t.part * 2))
+            let upload = try t.newUpload(t.partSize * 2)
+            let content = Request.Content.bytes(t.bytes(t.partSize, from: t.partSize * 2))
             let response = try t.appending(
-                upload, at: Int64(t.part * 2), complete: false, length: t.part, content)
-            try t.expectRefusal(response, "to Upload-Length: \(t.part) at offset \(t.part * 2)")
+                upload, at: Int64(t.partSize * 2), complete: false, length: t.partSize, content)
+            try t.expectRefusal(response, "to Upload-Length: \(t.partSize) at offset \(t.partSize * 2)")
             let head = try t.state(of: upload).response
             try t.expect(!head.fields.contains("Upload-Length"), "no Upload-Length", head.summary)
         },
@@ -144,15 +144,15 @@ enum LengthCases {
             covers: "LEN-12 APP-25", needs: ["4.4/append"]
         ) { t in
             for length in [Int64.max, 999_999_999_999_999] {
-                let upload = try t.newUpload(t.part)
+                let upload = try t.newUpload(t.partSize)
                 let connection = try t.connect(to: upload.endpoint)
-                let request = t.append(upload, at: Int64(t.part), complete: true, .declared(length))
+                let request = t.append(upload, at: Int64(t.partSize), complete: true, .declared(length))
                 t.setLastRequest(request, upload.endpoint)
                 try connection.send(request)
                 let response = try connection.readResponse()
                 try t.expect(
                     response.isRefusal || response.status >= 500, "a refusal of \(length) bytes", response.summary)
-                try t.expectState(of: upload, offset: Int64(t.part))
+                try t.expectState(of: upload, offset: Int64(t.partSize))
             }
         },
         Case(
@@ -160,8 +160,8 @@ enum LengthCases {
             covers: "LEN-13",
             needs: ["4.4/offset-mismatch"], ranks: Profile.explicitRanks
         ) { t in
-            let upload = try t.newUpload(t.part, length: t.part * 3)
-            let response = try t.appending(upload, at: 0, complete: true, .bytes(t.bytes(t.part)))
+            let upload = try t.newUpload(t.partSize, length: t.partSize * 3)
+            let response = try t.appending(upload, at: 0, complete: true, .bytes(t.bytes(t.partSize)))
             try t.expect(response, isOneOf: [409], "to a wrong offset with a wrong length")
         },
         Case(
@@ -169,9 +169,9 @@ enum LengthCases {
             covers: "LEN-14 STF-04 STF-05", needs: ["4.2/create-part"], ranks: Profile.explicitRanks
         ) { t in
             for value in ["\"10\"", "-5", "+5", "1.0", "1000000000000000", "abc", "1, 1", ""] {
-                let complete = t.creation(complete: true, .bytes(t.bytes(t.part))).with("Upload-Length", value)
+                let complete = t.creation(complete: true, .bytes(t.bytes(t.partSize))).with("Upload-Length", value)
                 try t.expectSuccess(t.exchange(complete), "to Upload-Length: \(value)")
-                let request = t.creation(complete: false, .bytes(t.bytes(t.part))).with("Upload-Length", value)
+                let request = t.creation(complete: false, .bytes(t.bytes(t.partSize))).with("Upload-Length", value)
                 let response = try t.exchange(request)
                 try t.expectSuccess(response, "to Upload-Length: \(value)")
                 let upload = try t.upload(from: response, to: request)

@@ -132,10 +132,10 @@ enum LimitCases {
         ) { t in
             _ = try t.limit("min-append-size")
             for count in [0, 1] {
-                let upload = try t.newUpload(t.part)
-                let content = Request.Content.bytes(t.bytes(count, from: t.part))
+                let upload = try t.newUpload(t.partSize)
+                let content = Request.Content.bytes(t.bytes(count, from: t.partSize))
                 try t.expectSuccess(
-                    t.appending(upload, at: Int64(t.part), complete: true, content),
+                    t.appending(upload, at: Int64(t.partSize), complete: true, content),
                     "to a last append of \(count) bytes")
             }
         },
@@ -144,14 +144,14 @@ enum LimitCases {
             covers: "SEC-09 SEC-10", needs: ["4.4/append"], ranks: Profile.explicitRanks
         ) { t in
             if t.subject.limits["min-append-size", default: 0] > 0 { throw t.skip("there is a min-append-size") }
-            let upload = try t.newUpload(t.part)
+            let upload = try t.newUpload(t.partSize)
             guard let before = try t.state(of: upload).response.limits?["max-age"] else {
                 throw t.skip("there is no max-age")
             }
             guard before > 5 else { throw t.skip("a max-age of \(before) s is too short") }
             Deadline.pause(.milliseconds(2100))
             try t.setup {
-                let empty = try t.appending(upload, at: Int64(t.part), complete: false, .bytes([]))
+                let empty = try t.appending(upload, at: Int64(t.partSize), complete: false, .bytes([]))
                 try t.expectSuccess(empty, "to an empty append")
             }
             let after = try t.state(of: upload).response.limits?["max-age"] ?? 0

@@ -6,10 +6,10 @@ enum PrincipalCases {
             covers: "SEC-02", needs: ["4.2/create-part"]
         ) { t in
             try t.requireOtherPrincipal()
-            let upload = try t.newUpload(t.part)
+            let upload = try t.newUpload(t.partSize)
             let requests = [
                 t.retrieval(upload), t.retrieval(upload, "GET"),
-                t.append(upload, at: Int64(t.part), complete: false, .bytes(t.bytes(t.part, from: t.part))),
+                t.append(upload, at: Int64(t.partSize), complete: false, .bytes(t.bytes(t.partSize, from: t.partSize))),
                 t.cancellation(upload),
             ]
             for request in requests {
@@ -17,7 +17,7 @@ enum PrincipalCases {
                     t.exchangeByOther(request, with: upload), isOneOf: [401, 403, 404],
                     "to \(request.method) by another principal")
             }
-            try t.expectState(of: upload, offset: Int64(t.part))
+            try t.expectState(of: upload, offset: Int64(t.partSize))
         },
         Case(
             "13/other-cannot-finish", .should, "13",
@@ -25,12 +25,12 @@ enum PrincipalCases {
             needs: ["4.2/create-part"]
         ) { t in
             try t.requireOtherPrincipal()
-            let upload = try t.newUpload(t.part)
-            let request = t.append(upload, at: Int64(t.part), complete: true, .bytes([]))
+            let upload = try t.newUpload(t.partSize)
+            let request = t.append(upload, at: Int64(t.partSize), complete: true, .bytes([]))
             try t.expect(
                 t.exchangeByOther(request, with: upload), isOneOf: [401, 403, 404],
                 "to a completing append by another principal")
-            try t.expectState(of: upload, offset: Int64(t.part))
+            try t.expectState(of: upload, offset: Int64(t.partSize))
             try t.expectSuccess(t.exchange(request, with: upload), "to a completing append by the creator")
         },
         Case(
@@ -39,13 +39,13 @@ enum PrincipalCases {
             needs: ["13/other-principal"]
         ) { t in
             try t.requireOtherPrincipal()
-            let upload = try t.newUpload(t.part)
+            let upload = try t.newUpload(t.partSize)
             let unknown = upload.withOtherName
             for method in ["HEAD", "PATCH", "DELETE"] {
                 func answer(_ upload: Upload) throws -> Response {
                     let request =
                         switch method {
-                        case "PATCH": t.append(upload, at: 0, complete: false, .bytes(t.bytes(t.part)))
+                        case "PATCH": t.append(upload, at: 0, complete: false, .bytes(t.bytes(t.partSize)))
                         case "DELETE": t.cancellation(upload)
                         default: t.retrieval(upload)
                         }
@@ -56,7 +56,7 @@ enum PrincipalCases {
                     Self.comparableParts(of: foreign) == Self.comparableParts(of: none),
                     "the same response to \(method) as for an unknown upload: \(none.summary)", foreign.summary)
             }
-            try t.expectState(of: upload, offset: Int64(t.part))
+            try t.expectState(of: upload, offset: Int64(t.partSize))
         },
     ]
 

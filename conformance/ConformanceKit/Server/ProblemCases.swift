@@ -15,14 +15,16 @@ enum ProblemCases {
             "The problem mismatching-upload-offset has both offsets as numbers.", covers: "PRB-02",
             needs: ["7/mismatching-offset"], ranks: 6...9
         ) { t in
-            let upload = try t.newUpload(t.part)
+            let upload = try t.newUpload(t.partSize)
             let response = try t.appending(
-                upload, at: Int64(t.part) + 3, complete: false, .bytes(t.bytes(t.part)))
+                upload, at: Int64(t.partSize) + 3, complete: false, .bytes(t.bytes(t.partSize)))
             let problem = try t.problem(of: response)
             try t.expect(
-                problem.integer("expected-offset") == Int64(t.part), "expected-offset: \(t.part)", response.text)
+                problem.integer("expected-offset") == Int64(t.partSize), "expected-offset: \(t.partSize)", response.text
+            )
             try t.expect(
-                problem.integer("provided-offset") == Int64(t.part) + 3, "provided-offset: \(t.part + 3)", response.text
+                problem.integer("provided-offset") == Int64(t.partSize) + 3, "provided-offset: \(t.partSize + 3)",
+                response.text
             )
         },
         Case(
@@ -30,15 +32,15 @@ enum ProblemCases {
             "A problem document about inconsistent lengths has status 400 and the type inconsistent-upload-length.",
             covers: "LEN-04", needs: ["4.1.3/changed"], ranks: Profile.explicitRanks
         ) { t in
-            let upload = try t.newUpload(t.part, length: t.part * 3)
-            let other = try t.newUpload(t.part * 2)
-            let content = Request.Content.bytes(t.bytes(t.part))
+            let upload = try t.newUpload(t.partSize, length: t.partSize * 3)
+            let other = try t.newUpload(t.partSize * 2)
+            let content = Request.Content.bytes(t.bytes(t.partSize))
             let responses = try [
-                t.appending(upload, at: Int64(t.part), complete: false, length: t.part * 4, content),
-                t.appending(upload, at: Int64(t.part), complete: true, content),
-                t.appending(other, at: Int64(t.part * 2), complete: false, length: t.part, content),
-                t.exchange(t.creation(complete: true, length: t.part + 1, content)),
-                t.exchange(t.creation(complete: false, length: t.part - 1, content)),
+                t.appending(upload, at: Int64(t.partSize), complete: false, length: t.partSize * 4, content),
+                t.appending(upload, at: Int64(t.partSize), complete: true, content),
+                t.appending(other, at: Int64(t.partSize * 2), complete: false, length: t.partSize, content),
+                t.exchange(t.creation(complete: true, length: t.partSize + 1, content)),
+                t.exchange(t.creation(complete: false, length: t.partSize - 1, content)),
             ]
             for response in responses {
                 let problem = try t.problem(of: response)
@@ -53,8 +55,8 @@ enum ProblemCases {
             "The problem type completed-upload is sent only in versions that define it.", covers: "PRB-04",
             needs: ["4.1.2/completed-refuses-content"]
         ) { t in
-            let upload = try t.completedUpload(t.part)
-            let response = try t.appending(upload, at: Int64(t.part), complete: false, .bytes(t.bytes(t.part)))
+            let upload = try t.completedUpload(t.partSize)
+            let response = try t.appending(upload, at: Int64(t.partSize), complete: false, .bytes(t.bytes(t.partSize)))
             let isNamed = response.text.contains("#completed-upload")
             if (6...8).contains(t.profile.rank) {
                 t.note(isNamed ? "completed-upload is sent" : "completed-upload is not sent")

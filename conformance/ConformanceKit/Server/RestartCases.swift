@@ -6,17 +6,18 @@ enum RestartCases {
             "After the server was killed, the offset is not lower than a reported one, or the upload does not exist.",
             covers: "OFF-10 OFF-09", needs: ["4.4/append"]
         ) { t in
-            let upload = try t.newUpload(t.part)
-            let content = Request.Content.bytes(t.bytes(t.part, from: t.part))
+            let upload = try t.newUpload(t.partSize)
+            let content = Request.Content.bytes(t.bytes(t.partSize, from: t.partSize))
             try t.setup {
-                try t.expectSuccess(t.appending(upload, at: Int64(t.part), complete: false, content), "to an append")
+                try t.expectSuccess(
+                    t.appending(upload, at: Int64(t.partSize), complete: false, content), "to an append")
             }
             try t.restart()
             let response = try t.exchange(t.retrieval(upload), with: upload)
             if [404, 410].contains(response.status) { return t.note("uploads do not survive a restart") }
             try t.expectSuccess(response, "to HEAD, or 404")
             try t.expect(
-                response.integer("Upload-Offset") == Int64(t.part * 2), "Upload-Offset: \(t.part * 2)",
+                response.integer("Upload-Offset") == Int64(t.partSize * 2), "Upload-Offset: \(t.partSize * 2)",
                 response.summary)
         },
         Case(
@@ -24,13 +25,13 @@ enum RestartCases {
             covers: "OFF-10",
             needs: ["restart/offset-kept"]
         ) { t in
-            let (upload, request) = try t.newUploadWithRequest(t.part)
+            let (upload, request) = try t.newUploadWithRequest(t.partSize)
             try t.restart()
-            try t.expectState(of: upload, offset: Int64(t.part))
-            let content = Request.Content.bytes(t.bytes(t.part, from: t.part))
-            let response = try t.appending(upload, at: Int64(t.part), complete: true, content)
+            try t.expectState(of: upload, offset: Int64(t.partSize))
+            let content = Request.Content.bytes(t.bytes(t.partSize, from: t.partSize))
+            let response = try t.appending(upload, at: Int64(t.partSize), complete: true, content)
             try t.expectSuccess(response, "from the target")
-            try t.expectFile(of: response, to: request, t.bytes(t.part * 2))
+            try t.expectFile(of: response, to: request, t.bytes(t.partSize * 2))
         },
         Case(
             "restart/progress-kept", .must, "4.1.1",
@@ -39,7 +40,7 @@ enum RestartCases {
         ) { t in
             try t.requireControl()
             let (connection, upload) = try t.slowAppend()
-            guard let reported = try t.awaitProgress(on: connection) else {
+            guard let reported = try t.sendSlowContent(on: connection) else {
                 throw t.skip("the server reports no progress")
             }
             try t.restart()
@@ -59,9 +60,9 @@ enum RestartCases {
             let response = try t.exchange(t.retrieval(upload), with: upload)
             if [404, 410].contains(response.status) { return t.note("uploads do not survive a restart") }
             let offset = try t.require(response.integer("Upload-Offset"), "Upload-Offset", response.summary)
-            try t.expect(offset <= t.part, "an offset of \(t.part) at most", "\(offset)")
+            try t.expect(offset <= t.partSize, "an offset of \(t.partSize) at most", "\(offset)")
             try t.expect(t.profile.isComplete(response) == false, "the upload not complete", response.summary)
-            let content = Request.Content.bytes(t.bytes(t.part, from: Int(offset)))
+            let content = Request.Content.bytes(t.bytes(t.partSize, from: Int(offset)))
             try t.expectSuccess(
                 t.appending(upload, at: offset, complete: false, content), "to an append at the offset reported")
         },
@@ -71,8 +72,8 @@ enum RestartCases {
             covers: "SEC-17", needs: ["4.4/append"]
         ) { t in
             let size = try t.requireSmallDisk()
-            let upload = try t.newUpload(t.part)
-            var offset = Int64(t.part)
+            let upload = try t.newUpload(t.partSize)
+            var offset = Int64(t.partSize)
             var refused = false
             // The last append exceeds the space on the disk.
             for _ in 0..<16 where !refused {
@@ -103,20 +104,20 @@ enum RestartCases {
             covers: "OFF-02 CMP-04",
             needs: ["4.4/finish", "restart/offset-kept"]
         ) { t in
-            let (upload, request) = try t.newUploadWithRequest(t.part)
-            let finished = try t.setup { try t.appending(upload, at: Int64(t.part), complete: true, .bytes([])) }
+            let (upload, request) = try t.newUploadWithRequest(t.partSize)
+            let finished = try t.setup { try t.appending(upload, at: Int64(t.partSize), complete: true, .bytes([])) }
             try t.restart()
             let response = try t.exchange(t.retrieval(upload), with: upload)
             if response.isSuccessful {
                 try t.expect(t.profile.isComplete(response) == true, "the upload complete", response.summary)
             }
-            try t.expectFile(of: finished, to: request, t.bytes(t.part))
+            try t.expectFile(of: finished, to: request, t.bytes(t.partSize))
         },
         Case(
             "restart/canceled", .must, "4.5", "A canceled upload does not exist after a restart.", covers: "CAN-06",
             needs: ["4.5/cancel", "restart/offset-kept"]
         ) { t in
-            let upload = try t.newUpload(t.part)
+            let upload = try t.newUpload(t.partSize)
             try t.expectCanceled(upload)
             try t.restart()
             try t.expectGone(upload, "the upload was canceled")
@@ -125,7 +126,7 @@ enum RestartCases {
             "4.1.4/expiry", .must, "4.1.4", "After its lifetime an upload does not exist.",
             covers: "LIM-19 CMP-05 SEC-09", needs: ["4.2/create-part"], ranks: 6...9
         ) { t in
-            let upload = try t.newUpload(t.part)
+            let upload = try t.newUpload(t.partSize)
             let limits = try t.state(of: upload).response.limits ?? [:]
             guard let life = limits["max-age"] ?? limits["expires"] else { throw t.skip("there is no max-age") }
             guard life <= 10 else { throw t.skip("a max-age of \(life) s is too long to wait for; set 10 s or less") }

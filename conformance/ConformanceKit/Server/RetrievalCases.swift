@@ -6,19 +6,20 @@ enum RetrievalCases {
             "A retrieval reports that a complete upload is complete, unless the server does not keep complete uploads.",
             covers: "OFF-02 CMP-04 CMP-02", needs: ["4.4/finish"]
         ) { t in
-            let upload = try t.completedUpload(t.part)
+            let upload = try t.completedUpload(t.partSize)
             let response = try t.exchange(t.retrieval(upload), with: upload)
             if [404, 410].contains(response.status) { throw t.skip("the server does not keep complete uploads") }
             try t.expectSuccess(response, "to HEAD")
             try t.expect(t.profile.isComplete(response) == true, "the upload complete", response.summary)
             try t.expect(
-                response.integer("Upload-Offset") == Int64(t.part), "Upload-Offset: \(t.part)", response.summary)
+                response.integer("Upload-Offset") == Int64(t.partSize), "Upload-Offset: \(t.partSize)", response.summary
+            )
         },
         Case(
             "4.3/no-length", .must, "4.3.2", "The response for an upload of unknown length has no Upload-Length.",
             covers: "OFF-04", needs: ["4.2/create-part"]
         ) { t in
-            let response = try t.state(of: t.newUpload(t.part)).response
+            let response = try t.state(of: t.newUpload(t.partSize)).response
             try t.expect(!response.fields.contains("Upload-Length"), "no Upload-Length", response.summary)
         },
         Case(
@@ -50,7 +51,7 @@ enum RetrievalCases {
             "4.3/get", .must, "4.3.1", "GET of an upload has the same Upload fields as HEAD.", covers: "OFF-07",
             needs: ["4.2/create-part"], ranks: 8...9
         ) { t in
-            let upload = try t.newUpload(t.part, length: t.part * 2)
+            let upload = try t.newUpload(t.partSize, length: t.partSize * 2)
             let head = try t.state(of: upload).response
             let get = try t.exchange(t.retrieval(upload, "GET"), with: upload)
             try t.expectSuccess(get, "to GET of the upload")
@@ -64,10 +65,10 @@ enum RetrievalCases {
             "4.3/get-empty", .should, "4.3.2", "GET of an upload does not return its bytes.",
             covers: "OFF-08", needs: ["4.3/get"], ranks: 8...9
         ) { t in
-            let upload = try t.newUpload(t.part)
+            let upload = try t.newUpload(t.partSize)
             let response = try t.exchange(t.retrieval(upload, "GET"), with: upload)
             try t.expect(
-                response.content.firstRange(of: t.bytes(t.part)) == nil, "none of the upload's bytes",
+                response.content.firstRange(of: t.bytes(t.partSize)) == nil, "none of the upload's bytes",
                 "\(response.contentSize) bytes, which include them")
         },
         Case(
@@ -95,7 +96,7 @@ enum RetrievalCases {
             "4.3/head-content", .must, "RFC 9110 9.3.2", "A response to HEAD has no content.",
             covers: "OFF-17 PRB-06 H11-16", needs: ["4.2/create-empty"]
         ) { t in
-            let upload = try t.newUpload(t.part)
+            let upload = try t.newUpload(t.partSize)
             let unknown = try t.unknownUpload()
             let connection = try t.connect(to: upload.endpoint)
             let requests = [t.retrieval(unknown), t.retrieval(upload)]

@@ -50,7 +50,7 @@ enum SecurityCases {
                 "filename*=UTF-8''a%0d%0aX-Test:b",
             ]
             for name in names {
-                let request = t.creation(complete: true, .bytes(t.bytes(t.part)))
+                let request = t.creation(complete: true, .bytes(t.bytes(t.partSize)))
                     .with("Content-Disposition", "inline; \(name)")
                 let response = try t.exchange(request)
                 try t.expect(response.status < 500, "a file with a safe name, or a refusal", response.summary)

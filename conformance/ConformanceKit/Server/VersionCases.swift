@@ -45,13 +45,13 @@ enum VersionCases {
                 covers: "VER-05", needs: ["\(name)/create-part"], ranks: 3...3, profile: profile
             ) { t in
                 for isComplete in [false, true] {
-                    let request = t.creation(complete: isComplete, .bytes(t.bytes(t.part)))
+                    let request = t.creation(complete: isComplete, .bytes(t.bytes(t.partSize)))
                     let response = try t.exchange(request)
                     var responses = [response]
                     let upload = try? t.upload(from: response, to: request)
                     if let upload, !isComplete {
-                        let content = Request.Content.bytes(t.bytes(t.part, from: t.part))
-                        responses.append(try t.appending(upload, at: Int64(t.part), complete: false, content))
+                        let content = Request.Content.bytes(t.bytes(t.partSize, from: t.partSize))
+                        responses.append(try t.appending(upload, at: Int64(t.partSize), complete: false, content))
                         responses.append(try t.state(of: upload).response)
                     }
                     for response in responses {
@@ -69,8 +69,9 @@ enum VersionCases {
                 "In version 3 an append without Upload-Incomplete completes the upload.",
                 covers: "VER-06", needs: ["\(name)/finish"], ranks: 3...3, profile: profile
             ) { t in
-                let upload = try t.newUpload(t.part)
-                let response = try t.appending(upload, at: Int64(t.part), complete: nil, .bytes(t.bytes(t.part)))
+                let upload = try t.newUpload(t.partSize)
+                let response = try t.appending(
+                    upload, at: Int64(t.partSize), complete: nil, .bytes(t.bytes(t.partSize)))
                 try t.expectSuccess(response, "from the target")
                 let head = try t.exchange(t.retrieval(upload), with: upload)
                 try t.expect(
@@ -81,17 +82,17 @@ enum VersionCases {
                 "In versions 4 to 6 an append without Upload-Complete does not complete the upload.", covers: "VER-07",
                 needs: ["\(name)/append"], ranks: 4...6, profile: profile
             ) { t in
-                let upload = try t.newUpload(t.part)
-                let content = Request.Content.bytes(t.bytes(t.part, from: t.part))
-                try t.expectSuccess(t.appending(upload, at: Int64(t.part), complete: nil, content), "to the append")
-                try t.expectState(of: upload, offset: Int64(t.part * 2))
+                let upload = try t.newUpload(t.partSize)
+                let content = Request.Content.bytes(t.bytes(t.partSize, from: t.partSize))
+                try t.expectSuccess(t.appending(upload, at: Int64(t.partSize), complete: nil, content), "to the append")
+                try t.expectState(of: upload, offset: Int64(t.partSize * 2))
             },
             Case(
                 "\(name)/append-created", .must, "-01 to -05",
                 "Up to version 6 an append that does not complete the upload gets 201.", covers: "VER-12",
                 needs: ["\(name)/append"], ranks: 3...6, profile: profile
             ) { t in
-                let response = try t.appending(t.newUpload(), at: 0, complete: false, .bytes(t.bytes(t.part)))
+                let response = try t.appending(t.newUpload(), at: 0, complete: false, .bytes(t.bytes(t.partSize)))
                 try t.expect(response, isOneOf: [201], "to an append")
                 try t.expect(
                     t.profile.isComplete(response) == false, "\(t.profile.completeness(false))", response.summary)
@@ -101,15 +102,16 @@ enum VersionCases {
                 "Up to version 6 the responses to creations and appends report the offset.", covers: "VER-10 VER-23",
                 needs: ["\(name)/append"], ranks: 3...6, profile: profile
             ) { t in
-                let request = t.creation(complete: false, .bytes(t.bytes(t.part)))
+                let request = t.creation(complete: false, .bytes(t.bytes(t.partSize)))
                 let created = try t.exchange(request)
                 try t.expect(
-                    created.integer("Upload-Offset") == Int64(t.part), "Upload-Offset: \(t.part)", created.summary)
+                    created.integer("Upload-Offset") == Int64(t.partSize), "Upload-Offset: \(t.partSize)",
+                    created.summary)
                 let upload = try t.upload(from: created, to: request)
-                let content = Request.Content.bytes(t.bytes(t.part, from: t.part))
-                let appended = try t.appending(upload, at: Int64(t.part), complete: false, content)
+                let content = Request.Content.bytes(t.bytes(t.partSize, from: t.partSize))
+                let appended = try t.appending(upload, at: Int64(t.partSize), complete: false, content)
                 try t.expect(
-                    appended.integer("Upload-Offset") == Int64(t.part * 2), "Upload-Offset: \(t.part * 2)",
+                    appended.integer("Upload-Offset") == Int64(t.partSize * 2), "Upload-Offset: \(t.partSize * 2)",
                     appended.summary)
             },
             Case(
@@ -118,7 +120,7 @@ enum VersionCases {
                 covers: "VER-11 VER-23", needs: ["\(name)/announcement", "\(name)/complete"], ranks: 3...6,
                 profile: profile
             ) { t in
-                let response = try t.exchange(t.creation(complete: true, .bytes(t.bytes(t.part))))
+                let response = try t.exchange(t.creation(complete: true, .bytes(t.bytes(t.partSize))))
                 try t.expectSuccess(response, "from the target")
                 guard let announced = response.announcements.first?.location else { throw t.skip("no 104 is sent") }
                 try t.expect(response.location == announced, "Location: \(announced)", response.summary)
@@ -136,8 +138,9 @@ enum VersionCases {
                 "In version 6 an append to a complete upload gets 400.",
                 covers: "VER-17 PRB-04", needs: ["\(name)/completed-refuses-content"], ranks: 6...6, profile: profile
             ) { t in
-                let upload = try t.completedUpload(t.part)
-                let response = try t.appending(upload, at: Int64(t.part), complete: false, .bytes(t.bytes(t.part)))
+                let upload = try t.completedUpload(t.partSize)
+                let response = try t.appending(
+                    upload, at: Int64(t.partSize), complete: false, .bytes(t.bytes(t.partSize)))
                 if response.status == 404 { throw t.skip("the server does not keep complete uploads") }
                 try t.expect(response, isOneOf: [400], "to an append to a complete upload")
             },
@@ -146,10 +149,10 @@ enum VersionCases {
                 "The Content-Length of a creation with ?1 is the length of the upload, and an append that contradicts it is refused.",
                 covers: "VER-25", needs: ["\(name)/interrupted-not-complete"], ranks: 4...6, profile: profile
             ) { t in
-                let (connection, upload, _) = try t.announcedUpload(sending: t.part, of: t.part * 3)
+                let (connection, upload, _) = try t.announcedUpload(sending: t.partSize, of: t.partSize * 3)
                 connection.endOutput()
                 let offset = try t.state(of: upload).offset
-                let remaining = t.part * 3 - Int(offset) - 1
+                let remaining = t.partSize * 3 - Int(offset) - 1
                 let response = try t.appending(upload, at: offset, complete: true, .bytes(t.bytes(remaining)))
                 try t.expectRefusal(response, "to a remainder that is too short")
             },
@@ -171,12 +174,12 @@ enum VersionCases {
                 guard t.subject.defaultProfile != profile else {
                     throw t.skip("this is the version of the other cases")
                 }
-                let upload = try t.newUpload(t.part)
+                let upload = try t.newUpload(t.partSize)
                 let state = try t.state(of: upload, in: t.subject.defaultProfile)
-                try t.expect(state.offset == t.part, "Upload-Offset: \(t.part)", state.response.summary)
-                let content = Request.Content.bytes(t.bytes(t.part, from: t.part))
+                try t.expect(state.offset == t.partSize, "Upload-Offset: \(t.partSize)", state.response.summary)
+                let content = Request.Content.bytes(t.bytes(t.partSize, from: t.partSize))
                 let response = try t.appending(
-                    upload, at: Int64(t.part), complete: true, content, in: t.subject.defaultProfile)
+                    upload, at: Int64(t.partSize), complete: true, content, in: t.subject.defaultProfile)
                 try t.expectSuccess(response, "from the target")
             },
         ].filter { $0.ranks.contains(profile.rank) }

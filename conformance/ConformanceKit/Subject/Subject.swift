@@ -14,7 +14,7 @@ final class Subject {
     /// The limits in the response to OPTIONS.
     var limits: [String: Int64] = [:]
     /// The source of the URL at which a finished file can be read; nil if it cannot be read.
-    var download: DownloadSource?
+    var downloadSource: DownloadSource?
     /// Starts and kills the server; nil if the harness did not start it.
     let control: (any SubjectControl)?
     private var names = 0
@@ -53,8 +53,8 @@ final class Subject {
     /// Returns the URL at which the file of a finished upload can be read; nil if it is unknown.
     func fileURL(of response: Response, to request: Request, in profile: Profile) -> Endpoint? {
         // Up to version 6 Location is the URL of the upload, and only Content-Location can be the URL of the file.
-        let isUpload = download == .location && defaultProfile.rank > 6 && profile.rank <= 6
-        return (isUpload ? .contentLocation : download)?.fileURL(in: response, to: request, at: endpoint)
+        let isUpload = downloadSource == .location && defaultProfile.rank > 6 && profile.rank <= 6
+        return (isUpload ? .contentLocation : downloadSource)?.fileURL(in: response, to: request, at: endpoint)
     }
 
     /// Returns whether the limits allow a request with `count` bytes of content.

@@ -8,12 +8,11 @@ struct SubjectProbe {
     func run() throws {
         let context = CaseContext(subject: subject, profile: .interop(8), observations: observations)
         try readLimits(context)
-        let candidates =
-            subject.settings.profiles.isEmpty
-            ? Profile.versions.reversed().map(Profile.interop) : subject.settings.profiles
-        subject.supportedProfiles = try candidates.filter { try isAnnounced(in: $0) }
-        subject.announces = !subject.supportedProfiles.isEmpty
-        if !subject.settings.profiles.isEmpty { subject.supportedProfiles = subject.settings.profiles }
+        let chosen = subject.settings.profiles
+        let candidates = chosen.isEmpty ? Profile.versions.reversed().map(Profile.interop) : chosen
+        let announced = try candidates.filter { try isAnnounced(in: $0) }
+        subject.announces = !announced.isEmpty
+        subject.supportedProfiles = chosen.isEmpty ? announced : chosen
         if subject.supportedProfiles.isEmpty {
             // A server that never sends 104 can still accept uploads.
             var answer = "got no response"
@@ -26,7 +25,7 @@ struct SubjectProbe {
             subject.supportedProfiles = [accepted]
         }
         subject.defaultProfile = subject.supportedProfiles.max { $0.rank < $1.rank } ?? .interop(8)
-        try findFileURLSource()
+        try findDownloadSource()
     }
 
     private func readLimits(_ context: CaseContext) throws {
@@ -59,8 +58,8 @@ struct SubjectProbe {
                 return true
             }
         } catch {
-            // The content is never sent. If reading fails before a 104 arrives, the subject counts as one that sends no
-            // 104.
+            // The subject may wait for the content, which is never sent, until it closes the connection. It then counts
+            // as one that sends no 104.
         }
         return false
     }
@@ -85,13 +84,13 @@ struct SubjectProbe {
         }
     }
 
-    /// Determines the URL at which the uploaded file can be read: the value of a response field, or the request target.
-    private func findFileURLSource() throws {
+    /// Uploads a file, and determines which URL serves it: the value of a response field, or the request target.
+    private func findDownloadSource() throws {
         let context = CaseContext(subject: subject, profile: subject.defaultProfile, observations: observations)
         let content = context.bytes(subject.smallestContentSize)
         let request = context.creation(complete: true, .bytes(content))
         guard let response = try? context.exchange(request), response.isSuccessful else { return }
-        subject.download = DownloadSource.allCases.first { source in
+        subject.downloadSource = DownloadSource.allCases.first { source in
             guard let fileURL = source.fileURL(in: response, to: request, at: subject.endpoint) else { return false }
             let file = try? context.download(fileURL)
             return file?.status == 200 && file?.content == content

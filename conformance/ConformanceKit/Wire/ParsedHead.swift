@@ -1,11 +1,11 @@
 import HTTPSemantics
 
-/// A status line and header section, parsed leniently, with the deviations from RFC 9112.
+/// A status line and header section that were parsed leniently.
 struct ParsedHead: Sendable {
     var minorVersion = 1
     var status = 0
     var fields = Fields()
-    /// Deviations from RFC 9112 in spite of which the head could be parsed.
+    /// The deviations from RFC 9112 that the parser accepted, as texts.
     var anomalies: [String] = []
 
     /// Returns the position after the empty line that ends the header section; nil if this line has not arrived yet.

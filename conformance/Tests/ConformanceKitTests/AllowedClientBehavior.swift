@@ -16,7 +16,7 @@ enum AllowedClientBehavior: CaseIterable, Sendable {
     case triesBeginning
     /// A HEAD for the target precedes the upload, and the upload is deleted at the end.
     case deletesUploadAtEnd
-    /// Preflights precede requests, and a second upload may have another version.
+    /// An OPTIONS request, as browsers send it, precedes the upload. If the upload restarts, it has another version.
     case sendsPreflights
     /// Responses are read after all content was sent, and not at all if sending fails.
     case readsLate

@@ -76,7 +76,7 @@ class ReferenceTransfer {
     }
 
     /// Records a failed attempt, and waits before the next attempt.
-    func fail(after seconds: Int64? = nil) throws {
+    func waitForNextAttempt(after seconds: Int64? = nil) throws {
         failures += 1
         try checkTime()
         let continues = [.retriesForEver, .neverStops, .retriesDownloadForEver].contains(where: client.has)

@@ -42,7 +42,7 @@ final class ReferenceDownloading: ReferenceTransfer {
                 if try handle(response) { break }
             } catch is WireFailure {
                 if client.has(.treatsClosedDownloadAsSuccess) { break }
-                try fail()
+                try waitForNextAttempt()
             }
         }
         isDone = true
@@ -122,7 +122,7 @@ final class ReferenceDownloading: ReferenceTransfer {
             let isSame = reported == validator || client.has(.mixesRepresentations) || client.has(.mixesDates)
             if !isFit || !isSame {
                 forget()
-                try fail()
+                try waitForNextAttempt()
                 return false
             }
             if client.has(.placesByContentRange), let start = range?.range?.lowerBound {
@@ -143,10 +143,10 @@ final class ReferenceDownloading: ReferenceTransfer {
             if size == Int64(content.count), reported == validator { return true }
             if client.has(.treatsAny416AsEnd) { return true }
             forget()
-            try fail()
+            try waitForNextAttempt()
             return false
         case 503:
-            try fail(after: response.single("Retry-After").flatMap { Int64($0) })
+            try waitForNextAttempt(after: response.single("Retry-After").flatMap { Int64($0) })
             return false
         default:
             guard client.has(.countsFailureAsSuccess) else { throw ReferenceFailure.failed }
@@ -155,7 +155,7 @@ final class ReferenceDownloading: ReferenceTransfer {
         if response.isComplete || client.has(.treatsCutAsComplete) { return true }
         if client.allowedBehavior == .preallocates { throw ReferenceFailure.failed }
         saveResumableContent()
-        try fail()
+        try waitForNextAttempt()
         return false
     }
 

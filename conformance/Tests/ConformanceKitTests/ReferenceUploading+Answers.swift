@@ -29,8 +29,8 @@ extension ReferenceUploading {
     }
 
     func handleResponse(_ response: Response, isLast: Bool, count: Int64, isCreation: Bool) throws -> Bool {
-        if isCreation, let moved = redirection(response, from: place) {
-            place = moved
+        if isCreation, let moved = redirection(response, from: creationEndpoint) {
+            creationEndpoint = moved
             upload = nil
             return false
         }
@@ -55,7 +55,7 @@ extension ReferenceUploading {
         if response.isSuccessful {
             if isLast && isComplete == nil { return true }
             guard upload != nil else { throw ReferenceFailure.failed }
-            note(response.fields)
+            adoptLimits(response.fields)
             progress()
             if isLast {
                 phase = .retrieve
@@ -76,10 +76,10 @@ extension ReferenceUploading {
             if let reported, client.has(.acceptsLowerConflict) { acknowledged = reported }
             if let reported, reported != acknowledged { try adopt(reported) } else { phase = .retrieve }
             if client.has(.ignoresOffsetOf409) { phase = .append }
-            try fail()
+            try waitForNextAttempt()
         case 413:
             let known = maxAppendSize
-            note(response.fields)
+            adoptLimits(response.fields)
             try stopIfTooLarge()
             if maxAppendSize == known, !client.has(.repeatsTooLarge) {
                 maxAppendSize = max(1, min(count, maxAppendSize ?? .max) / 2)
@@ -90,11 +90,11 @@ extension ReferenceUploading {
                 phase = .discover
             }
         case 429, 503:
-            try fail(after: response.single("Retry-After").flatMap { Int64($0) })
+            try waitForNextAttempt(after: response.single("Retry-After").flatMap { Int64($0) })
             phase = upload == nil ? .create : .retrieve
         default:
             guard isCreation, client.has(.repeatsRefusals) else { throw ReferenceFailure.failed }
-            try fail()
+            try waitForNextAttempt()
         }
     }
 
@@ -110,7 +110,7 @@ extension ReferenceUploading {
             let isOwn = version == Int64(profile.rank) && client.allowedBehavior != .ignoresInterims
             guard interim.status == 104, isOwn || isAccepted else { continue }
             if let location = interim.location { try locate(location) }
-            note(interim.fields)
+            adoptLimits(interim.fields)
             if let offset = interim.integer("Upload-Offset"), offset > acknowledged,
                 !client.has(.acceptsLowerProgress)
             {
@@ -127,7 +127,7 @@ extension ReferenceUploading {
         }
         if upload == nil {
             let isNaive = client.has(.ignoresDotSegments) && location.hasPrefix("..")
-            upload = place.resolving(isNaive ? "/target/" + location.dropFirst(3) : location)
+            upload = creationEndpoint.resolving(isNaive ? "/target/" + location.dropFirst(3) : location)
             if client.has(.printsUploads), let upload {
                 try upload.url.write(toFile: task.output, atomically: true, encoding: .utf8)
             }
@@ -146,7 +146,7 @@ extension ReferenceUploading {
         _ = try? exchange(Request("DELETE", upload.target, fields(for: upload)), at: upload)
     }
 
-    func note(_ fields: Fields) {
+    func adoptLimits(_ fields: Fields) {
         guard fields.contains("Upload-Limit"),
             let members = try? OrderedDictionary(parsing: fields.values("Upload-Limit"))
         else { return }

@@ -18,7 +18,7 @@ final class ReferenceUploading: ReferenceTransfer {
     let content: [UInt8]
     var profile = Profile.interop(8)
     var phase = Phase.create
-    var place: Endpoint
+    var creationEndpoint: Endpoint
     var upload: Endpoint?
     var acknowledged: Int64 = 0
     var maxAppendSize: Int64?
@@ -31,13 +31,13 @@ final class ReferenceUploading: ReferenceTransfer {
     var locations: Set<String> = []
 
     var size: Int64 { Int64(content.count) }
-    private var memory: String { task.state + "/upload" }
-    /// The beginning of the file, by which a changed file is detected.
-    private var source: String { Data(content.prefix(64)).base64EncodedString() }
+    private var stateFile: String { task.state + "/upload" }
+    /// The beginning of the file. If it differs from the saved one, the file has changed.
+    private var fileStart: String { Data(content.prefix(64)).base64EncodedString() }
 
     override init(_ client: ReferenceClient, _ task: CandidateTask, _ target: Endpoint) {
         content = (try? Data(contentsOf: URL(fileURLWithPath: task.file))).map { [UInt8]($0) } ?? []
-        place = target
+        creationEndpoint = target
         super.init(client, task, target)
     }
 
@@ -75,7 +75,7 @@ final class ReferenceUploading: ReferenceTransfer {
                     upload = target.resolving("/uploads/1")
                 }
                 if client.has(.ignoresLostAnswer), acknowledged == 0 { phase = .create } else { phase = .retrieve }
-                try fail()
+                try waitForNextAttempt()
             }
         }
         if client.allowedBehavior == .deletesUploadAtEnd { cancel() }
@@ -106,7 +106,7 @@ final class ReferenceUploading: ReferenceTransfer {
         case .discover:
             phase = upload == nil ? .create : .retrieve
             let response = try exchange(Request("OPTIONS", target.target, fields(for: target)), at: target)
-            note(response.fields)
+            adoptLimits(response.fields)
             return false
         case .plain:
             let request = Request("PUT", target.target, credentials(for: target), .bytes(content))
@@ -131,7 +131,7 @@ final class ReferenceUploading: ReferenceTransfer {
             !client.has(.omitsLength) && client.allowedBehavior != .ignoresInterims
             && maxAppendSize.map { size <= $0 } ?? true
         let isEmptyPart = size == 0 && client.has(.leavesEmptyIncomplete)
-        var fields = fields(for: place) + [profile.completeness(isComplete && !isEmptyPart)]
+        var fields = fields(for: creationEndpoint) + [profile.completeness(isComplete && !isEmptyPart)]
         if !client.has(.omitsLength) {
             fields.append(("Upload-Length", "\(client.has(.statesOtherLength) ? size + 1 : size)"))
         }
@@ -140,9 +140,9 @@ final class ReferenceUploading: ReferenceTransfer {
         }
         if client.has(.breaksFields) { fields.append(("Not a token", "1")) }
         locations = []
-        let connection = try connect(place)
+        let connection = try connect(creationEndpoint)
         defer { connection.close() }
-        let request = Request("POST", place.target, fields)
+        let request = Request("POST", creationEndpoint.target, fields)
         if isComplete && size > 0 {
             var announced = request
             announced.content = .declared(size)
@@ -246,7 +246,7 @@ final class ReferenceUploading: ReferenceTransfer {
             return false
         }
         if response.status == 503 {
-            try fail(after: response.single("Retry-After").flatMap { Int64($0) })
+            try waitForNextAttempt(after: response.single("Retry-After").flatMap { Int64($0) })
             return false
         }
         if let moved = redirection(response, from: upload) {
@@ -258,7 +258,7 @@ final class ReferenceUploading: ReferenceTransfer {
             phase = .append
             return false
         }
-        note(response.fields)
+        adoptLimits(response.fields)
         var offset = response.integer("Upload-Offset")
         if profile.isComplete(response) == true {
             // The final response was lost. If content is missing, this response cannot have been a success.
@@ -283,17 +283,17 @@ final class ReferenceUploading: ReferenceTransfer {
         return false
     }
 
-    // MARK: - Memory
+    // MARK: - State file
 
     func remember() {
         guard let upload, !client.has(.forgetsState) else { return }
-        try? "\(upload.url)\n\(source)".write(toFile: memory, atomically: true, encoding: .utf8)
+        try? "\(upload.url)\n\(fileStart)".write(toFile: stateFile, atomically: true, encoding: .utf8)
     }
 
     private func restore() throws {
-        guard let text = try? String(contentsOfFile: memory, encoding: .utf8) else { return }
+        guard let text = try? String(contentsOfFile: stateFile, encoding: .utf8) else { return }
         let lines = text.split(separator: "\n").map(String.init)
-        guard lines.count == 2, lines[1] == source || client.has(.appendsChangedFile) else {
+        guard lines.count == 2, lines[1] == fileStart || client.has(.appendsChangedFile) else {
             throw ReferenceFailure.failed
         }
         upload = Endpoint(lines[0])

@@ -18,7 +18,7 @@ struct SuiteTests {
         #expect(cases.count > 200)
     }
 
-    @Test("The group of every case ID is in the list of sections, or is a version or a rule for every exchange")
+    @Test("The group of every case ID is a section of the list, a version, or the section of a rule for all exchanges")
     func sections() {
         let groups = Set(cases.map(\.group)).subtracting(ServerSuite.sections)
         #expect(groups.isSubset(of: ["v3", "v4", "v5", "v6", "v7", "v8", "4.1", "4.1.1", "9110", "9457"]))
@@ -108,8 +108,8 @@ struct SuiteTests {
             hexadecimal(SecureHash.sha512(abc))
                 == "ddaf35a193617abacc417349ae20413112e6fa4e89a97ea20a9eeee64b55d39a"
                 + "2192992a274fc1a836ba3c23a3feebbd454d4423643ce80e2a9ac94fa54ca49f")
-        let million = [UInt8](repeating: UInt8(ascii: "a"), count: 200)
-        #expect(SecureHash.sha256(million).count == 32 && SecureHash.sha512(million).count == 64)
+        let severalBlocks = [UInt8](repeating: UInt8(ascii: "a"), count: 200)
+        #expect(SecureHash.sha256(severalBlocks).count == 32 && SecureHash.sha512(severalBlocks).count == 64)
     }
 
     @Test(

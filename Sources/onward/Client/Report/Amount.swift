@@ -31,12 +31,12 @@ enum Amount {
     static func duration(_ seconds: Double) -> String {
         guard seconds.isFinite, seconds < 100 * 86_400 else { return "over 100 d" }
         let rounded = Int(max(0, seconds).rounded(.up))
-        func two(_ number: Int) -> String { number < 10 ? "0\(number)" : "\(number)" }
+        func twoDigits(_ number: Int) -> String { number < 10 ? "0\(number)" : "\(number)" }
         return switch rounded {
         case ..<60: "\(rounded) s"
-        case ..<3600: "\(rounded / 60) min \(two(rounded % 60)) s"
-        case ..<86_400: "\(rounded / 3600) h \(two(rounded % 3600 / 60)) min"
-        default: "\(rounded / 86_400) d \(two(rounded % 86_400 / 3600)) h"
+        case ..<3600: "\(rounded / 60) min \(twoDigits(rounded % 60)) s"
+        case ..<86_400: "\(rounded / 3600) h \(twoDigits(rounded % 3600 / 60)) min"
+        default: "\(rounded / 86_400) d \(twoDigits(rounded % 86_400 / 3600)) h"
         }
     }
 

@@ -1,7 +1,7 @@
 import SystemCalls
 
-/// The directory of a download's partial file.
-struct PartialPlace: Sendable {
+/// The directory of a download's partial file, and the name that the file gets when it is complete.
+struct PartialFileLocation: Sendable {
     let directory: FileDescriptor
     /// The path of the directory, without a slash at its end.
     let path: FilePath
@@ -13,9 +13,9 @@ struct PartialPlace: Sendable {
     /// - Throws: `destinationUnusable`, `storageUnusable`.
     static func open(
         _ destination: DownloadDestination, storage: TransferStorage
-    ) throws(TransferError) -> PartialPlace? {
+    ) throws(TransferError) -> PartialFileLocation? {
         guard let file = destination.path else {
-            return PartialPlace(directory: try storage.open(), path: storage.path, destinationName: nil)
+            return PartialFileLocation(directory: try storage.open(), path: storage.path, destinationName: nil)
         }
         guard !file.isEmpty else {
             throw TransferError(.destinationUnusable, "The destination must be a path or a file URL.")
@@ -27,7 +27,7 @@ struct PartialPlace: Sendable {
         let path = file.directory
         do throws(Errno) {
             let directory = try FileDescriptor.open(path, [.readOnly, .directory])
-            return PartialPlace(directory: directory, path: path, destinationName: name)
+            return PartialFileLocation(directory: directory, path: path, destinationName: name)
         } catch {
             if error == .noSuchFile { return nil }
             throw TransferError(.destinationUnusable, "\(file) cannot be written.", underlying: error)
