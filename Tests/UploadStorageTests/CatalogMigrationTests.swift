@@ -8,7 +8,7 @@ import Testing
 @testable import UploadStorage
 
 @Suite struct CatalogMigrationTests {
-    /// A catalog with the first version of the schema, in a file with a write-ahead log, as a killed server leaves it.
+    /// A catalog with an older version of the schema, in a file with a write-ahead log, as a killed server leaves it.
     private struct OldCatalog {
         static let secret = "OLD-SECRET-VALUE"
 
@@ -17,16 +17,19 @@ import Testing
         var path: String { directory + "/" + DataDirectory.catalogName }
         private(set) var rows: [CatalogRow] = []
 
-        init(rows count: Int) throws {
+        init(rows count: Int, version: Int = 1) throws {
             place = try TemporaryDirectory()
             let work = place.path + "/work"
             try FileManager.default.createDirectory(atPath: work, withIntermediateDirectories: true)
             let connection = try SQLiteConnection(path: work + "/" + DataDirectory.catalogName)
-            guard case .script(let schema) = CatalogSQL.migrations[0] else { throw StoreError.damaged("no schema") }
-            try connection.execute(schema + CatalogSQL.setApplicationID() + ";" + CatalogSQL.setUserVersion(1))
+            for migration in CatalogSQL.migrations.prefix(version) {
+                if case .script(let schema) = migration { try connection.execute(schema) }
+            }
+            try connection.execute(CatalogSQL.setApplicationID() + ";" + CatalogSQL.setUserVersion(version))
             try connection.execute("PRAGMA journal_mode = WAL")
             for number in 0..<count {
                 var row = Self.row(number)
+                if version > 1 { row.upload = Self.cleaned(row) }
                 try connection.run(CatalogSQL.insertUpload, row.columns + [.text("anna")])
                 // These pages are freed without being overwritten.
                 if number % 3 == 0 {
@@ -77,6 +80,19 @@ import Testing
             // The catalog is open here, so its log exists.
             #expect(try filesWithSecrets(directory) == [], sourceLocation: sourceLocation)
             for row in rows { #expect(try catalog.row(row.id) == row, sourceLocation: sourceLocation) }
+            let unfinished = rows.filter(\.isUnfinished)
+            let expired = try catalog.expired(at: 6, limit: .max)
+            #expect(Set(expired) == Set(unfinished.map(\.id)), sourceLocation: sourceLocation)
+            let receiving = try catalog.receiving(after: nil, limit: 2)
+            let first = unfinished.sorted { $0.id.bytes.lexicographicallyPrecedes($1.id.bytes) }.prefix(2)
+            #expect(receiving.map(\.id) == first.map(\.id), sourceLocation: sourceLocation)
+            #expect(receiving.map(\.blob) == first.map(\.blob), sourceLocation: sourceLocation)
+            for row in rows {
+                #expect(try catalog.needsBlob(row.blob) == row.isUnfinished, sourceLocation: sourceLocation)
+            }
+            let totals = try catalog.countTotals()
+            #expect(totals.complete == rows.count - unfinished.count, sourceLocation: sourceLocation)
+            #expect(totals.usage["anna"]?.uploads == unfinished.count, sourceLocation: sourceLocation)
             catalog.close()
             #expect(try filesWithSecrets(directory) == [], sourceLocation: sourceLocation)
         }
@@ -91,9 +107,9 @@ import Testing
         try old.expectMigrated()
     }
 
-    @Test("a migration that is interrupted after any step is repeated by the next start")
-    func cutOff() throws {
-        let old = try OldCatalog(rows: 500)
+    @Test("a migration that is interrupted after any step is repeated by the next start", arguments: [1, 3])
+    func cutOff(version: Int) throws {
+        let old = try OldCatalog(rows: 500, version: version)
         var copies: [String] = []
         do {
             let connection = try SQLiteConnection(path: old.path)
@@ -104,9 +120,9 @@ import Testing
                 try FileManager.default.copyItem(atPath: old.directory, toPath: copy)
                 copies.append(copy)
             }
-            try migration.run(from: 1)
+            try migration.run(from: version)
         }
-        #expect(copies.count >= 5)
+        #expect(copies.count >= (version == 1 ? 8 : 3))
         for copy in copies { try old.expectMigrated(copy) }
         #expect(try old.filesWithSecrets() == [])
     }

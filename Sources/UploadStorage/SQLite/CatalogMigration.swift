@@ -4,7 +4,7 @@ import SystemCalls
 
 /// Brings the schema of a catalog up to date. If a migration is interrupted at any point, the next start repeats it.
 struct CatalogMigration {
-    /// The number of bytes that must be free in addition to the space for two copies of the catalog.
+    /// The number of bytes that must be free in addition to the space for four copies of the catalog.
     private static let margin: Int64 = 16 << 20
 
     /// The fields that an unfinished upload of an older version keeps. Older versions stored nearly all fields, and the
@@ -33,18 +33,27 @@ struct CatalogMigration {
     func run(from version: Int) throws {
         for (index, migration) in CatalogSQL.migrations.enumerated().dropFirst(version) {
             switch migration {
-            case .script(let sql):
-                try connection.execute(CatalogSQL.begin)
-                try connection.execute(sql)
-                try finish(index)
-                try connection.execute(CatalogSQL.commit)
+            case .script(let sql): try change(sql, index)
             case .removeUnneededFields:
                 // A new database has nothing to remove.
-                if version > 0 { try removeUnneededFields() }
+                if version > 0 { try rewrite { () throws(SQLiteFailure) in try removeUnneededFields() } }
                 try finish(index)
+            case .rebuild(let sql):
+                if version == 0 {
+                    try change(sql, index)
+                } else {
+                    try rewrite { () throws(SQLiteFailure) in try change(sql, index) }
+                }
             }
             try afterStep()
         }
+    }
+
+    private func change(_ sql: String, _ index: Int) throws(SQLiteFailure) {
+        try connection.execute(CatalogSQL.begin)
+        try connection.execute(sql)
+        try finish(index)
+        try connection.execute(CatalogSQL.commit)
     }
 
     private func finish(_ index: Int) throws(SQLiteFailure) {
@@ -52,17 +61,13 @@ struct CatalogMigration {
         try connection.execute(CatalogSQL.setUserVersion(index + 1))
     }
 
-    // MARK: Fields of requests
-
-    /// Rewrites the rows, then the file, so that neither database nor log contains the removed values any more.
-    private func removeUnneededFields() throws {
+    /// Changes rows with `body` and then rewrites the file, so that neither database nor log contains the old values any
+    /// more, and the file has no free pages.
+    private func rewrite(_ body: () throws(SQLiteFailure) -> Void) throws {
         try requireSpace()
         do throws(SQLiteFailure) {
-            var last: [UInt8] = []
-            while let next = try cleanRows(after: last) {
-                last = next
-                try step()
-            }
+            try body()
+            try step()
             // Freed pages and gaps in pages still contain the old values. VACUUM writes a new copy without them.
             try SQLiteConnection.withTemporaryFiles(in: directory) { () throws(SQLiteFailure) in
                 try connection.execute(CatalogSQL.vacuum)
@@ -86,6 +91,16 @@ struct CatalogMigration {
     private func step() throws(SQLiteFailure) {
         do { try afterStep() } catch {
             throw SQLiteFailure(code: SQLITE_ABORT, systemError: .interrupted, message: "\(error)")
+        }
+    }
+
+    // MARK: Fields of requests
+
+    private func removeUnneededFields() throws(SQLiteFailure) {
+        var last: [UInt8] = []
+        while let next = try cleanRows(after: last) {
+            last = next
+            try step()
         }
     }
 
@@ -138,17 +153,18 @@ struct CatalogMigration {
     func announcement(from version: Int, free: Int64) throws(SQLiteFailure) -> String? {
         let steps = CatalogSQL.migrations.dropFirst(version)
         if steps.isEmpty { return nil }
-        let rewrites = steps.contains { if case .removeUnneededFields = $0 { true } else { false } }
+        let rewrites = steps.contains { if case .script = $0 { false } else { true } }
         return "an older version of onward wrote this catalog; the server's next start "
             + (rewrites
                 ? "rewrites it, which needs \(try neededSpace()) bytes of free space, and \(free) are free"
                 : "changes it") + "; older versions of onward cannot open it after that"
     }
 
-    /// Returns the number of free bytes that a rewrite needs. The new copy is written twice: to a temporary file, and
-    /// to the log.
+    /// Returns the number of free bytes that a rewrite needs. The new rows and the erased pages of the old rows are
+    /// written to the log, and then to the file. After that the new copy of the file is written twice: to a temporary
+    /// file, and to the log.
     private func neededSpace() throws(SQLiteFailure) -> Int64 {
-        2 * (try connection.rows(CatalogSQL.readUsedSize).first?[0].integer ?? 0) + Self.margin
+        4 * (try connection.rows(CatalogSQL.readUsedSize).first?[0].integer ?? 0) + Self.margin
     }
 
     private static func shortage(needed: Int64, free: Int64) -> StoreError {

@@ -17,6 +17,8 @@ enum CatalogSQL {
         /// Removes the fields of requests that older versions stored although they are not needed: see
         /// ``CatalogMigration``.
         case removeUnneededFields
+        /// Copies all rows into new tables, and returns the space of the old tables to the file system.
+        case rebuild(String)
     }
 
     /// Steps of the schema in order; `user_version` counts the completed steps. Add new steps at the end.
@@ -67,6 +69,36 @@ enum CatalogSQL {
                 published INTEGER NOT NULL
             ) STRICT, WITHOUT ROWID;
             """),
+        // Rows in the order of their insertion: a row that is inserted or expires changes one page of the table, and one
+        // page of an index that has only the ids. The names of files in `uploads/` are needed only for unfinished
+        // uploads.
+        .rebuild(
+            """
+            CREATE TABLE numbered_uploads (
+                number INTEGER PRIMARY KEY,
+                id BLOB NOT NULL UNIQUE,
+                blob TEXT NOT NULL,
+                principal TEXT NOT NULL,
+                creation BLOB NOT NULL,
+                created_at INTEGER NOT NULL,
+                expires_at INTEGER,
+                epoch INTEGER NOT NULL,
+                "offset" INTEGER NOT NULL CHECK ("offset" >= 0),
+                length INTEGER,
+                phase INTEGER NOT NULL,
+                response BLOB,
+                reason TEXT,
+                intent BLOB,
+                digests BLOB NOT NULL
+            ) STRICT;
+            INSERT INTO numbered_uploads (\(columns), principal) SELECT \(columns), principal FROM uploads;
+            DROP TABLE uploads;
+            ALTER TABLE numbered_uploads RENAME TO uploads;
+            CREATE UNIQUE INDEX unfinished_by_blob ON uploads (blob) WHERE phase < 2;
+            CREATE INDEX unfinished_by_phase ON uploads (phase, id) WHERE phase < 2;
+            CREATE INDEX unfinished_by_expiry ON uploads (expires_at) WHERE phase < 2 AND expires_at IS NOT NULL;
+            CREATE INDEX finished_by_expiry ON uploads (expires_at) WHERE phase >= 2;
+            """),
     ]
 
     static let readApplicationID = "PRAGMA application_id"
@@ -82,7 +114,8 @@ enum CatalogSQL {
     /// number of rows.
     static let spotChecks = [
         "SELECT 1 FROM uploads LIMIT 1", "SELECT 1 FROM uploads WHERE id = x'80'",
-        "SELECT 1 FROM uploads WHERE blob = '8'", "SELECT 1 FROM files LIMIT 1", "SELECT 1 FROM files WHERE name = 'n'",
+        "SELECT 1 FROM uploads WHERE blob = '8' AND phase < 2", "SELECT 1 FROM files LIMIT 1",
+        "SELECT 1 FROM files WHERE name = 'n'",
     ]
     static let integrityCheck = "PRAGMA integrity_check(100)"
     static func setApplicationID() -> String { "PRAGMA application_id = \(applicationID)" }
@@ -134,8 +167,9 @@ enum CatalogSQL {
     // The rows are added up page by page: to sort all rows in one statement, SQLite would need much memory or temporary
     // files.
     static let sumUploads = """
-        SELECT principal, phase, count(*), sum(min(coalesce(length, "offset"), 1 << 50)), max(id)
-        FROM (SELECT id, principal, phase, length, "offset" FROM uploads WHERE id > ? ORDER BY id LIMIT 2000)
+        SELECT principal, phase, count(*), sum(min(coalesce(length, "offset"), 1 << 50)), max(number)
+        FROM (
+            SELECT number, principal, phase, length, "offset" FROM uploads WHERE number > ? ORDER BY number LIMIT 2000)
         GROUP BY principal, phase
         """
     static let sumFiles = """
@@ -174,7 +208,7 @@ enum CatalogSQL {
         \(fence)
         """
     static let limitExpiry = expiringLater.map { later in
-        "UPDATE uploads SET expires_at = ?1 WHERE id IN (SELECT id FROM \(later) LIMIT ?2)"
+        "UPDATE uploads SET expires_at = ?1 WHERE number IN (SELECT number FROM \(later) LIMIT ?2)"
     }
     static let selectExpiringLater = expiringLater.map { later in "SELECT 1 FROM \(later) LIMIT 1" }
     // The condition on the phase makes SQLite use a partial index.
@@ -183,16 +217,14 @@ enum CatalogSQL {
     ]
     static let delete = "DELETE FROM uploads WHERE id = ?1 AND epoch <= ?2 RETURNING phase"
     static let removeFinished = """
-        DELETE FROM uploads WHERE id IN (
-            SELECT id FROM uploads WHERE phase >= 2 AND expires_at <= ?1 ORDER BY expires_at LIMIT ?2)
+        DELETE FROM uploads WHERE number IN (
+            SELECT number FROM uploads WHERE phase >= 2 AND expires_at <= ?1 ORDER BY expires_at LIMIT ?2)
         RETURNING phase
         """
 
     private static let fileColumns = "name, principal, size, identity, modified, fields"
-    static let recordFile = """
-        INSERT INTO files (\(fileColumns)) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
-        ON CONFLICT (name) DO UPDATE SET principal = ?2, size = ?3, identity = ?4, modified = ?5, fields = ?6
-        """
+    static let insertFile = "INSERT INTO files (\(fileColumns)) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (name) DO NOTHING"
+    static let replaceFile = "REPLACE INTO files (\(fileColumns)) VALUES (?, ?, ?, ?, ?, ?)"
     static let removeFile = "DELETE FROM files WHERE name = ?"
     static let selectFile = "SELECT \(fileColumns) FROM files WHERE name = ?"
     static let selectFiles = "SELECT \(fileColumns) FROM files WHERE name > ? ORDER BY name LIMIT ?"

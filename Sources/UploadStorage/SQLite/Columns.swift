@@ -70,14 +70,12 @@ extension CatalogTotals {
         reading rows: (String, [SQLiteValue]) throws(SQLiteFailure) -> [[SQLiteValue]]
     ) throws(SQLiteFailure) {
         self.init()
-        var lastID: [UInt8] = []
+        var lastNumber: Int64 = 0
         while true {
-            let groups = try rows(CatalogSQL.sumUploads, [.blob(lastID)])
+            let groups = try rows(CatalogSQL.sumUploads, [.integer(lastNumber)])
             for columns in groups { addUploads(columns) }
-            guard let last = groups.compactMap({ $0[4].blob }).max(by: { $0.lexicographicallyPrecedes($1) }) else {
-                break
-            }
-            lastID = last
+            guard let last = groups.compactMap(\.[4].integer).max() else { break }
+            lastNumber = last
         }
         var lastName = ""
         while true {

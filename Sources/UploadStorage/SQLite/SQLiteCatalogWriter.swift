@@ -249,13 +249,13 @@ final class SQLiteCatalogWriter: @unchecked Sendable {
 
     /// - Returns: the record that the new record replaces.
     private func record(_ file: FileRecord) throws(SQLiteFailure) -> FileRecord? {
+        let columns: [SQLiteValue] = [
+            .text(file.name), .text(file.principal), .integer(file.size), .text(file.identity),
+            .integer(file.modifiedSeconds), .blob(file.fields.savedBytes),
+        ]
+        if try connection.run(CatalogSQL.insertFile, columns) > 0 { return nil }
         let replaced = try connection.rows(CatalogSQL.selectFile, [.text(file.name)]).first
-        try connection.run(
-            CatalogSQL.recordFile,
-            [
-                .text(file.name), .text(file.principal), .integer(file.size), .text(file.identity),
-                .integer(file.modifiedSeconds), .blob(file.fields.savedBytes),
-            ])
+        try connection.run(CatalogSQL.replaceFile, columns)
         return replaced.map(FileRecord.init(columns:))
     }
 }
