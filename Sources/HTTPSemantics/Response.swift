@@ -108,17 +108,34 @@ extension Response {
     package func loaded(limit: Int = 1 << 20) throws -> Response {
         guard case .stream(let stream) = content else { return self }
         if let length = stream.length, length > Int64(limit) { throw LoadingError.tooLong(limit: limit) }
+        let bytes =
+            if let length = stream.length { try Self.read(stream, count: Int(length)) } else {
+                try Self.read(stream, limit: limit)
+            }
+        return Response(status: status, fields: fields, content: bytes)
+    }
+
+    private static func read(_ stream: any ContentStream, count: Int) throws -> [UInt8] {
+        try [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
+            let memory = UnsafeMutableRawBufferPointer(buffer)
+            while filled < count {
+                let remaining = UnsafeMutableRawBufferPointer(rebasing: memory[filled..<count])
+                let read = try stream.read(into: remaining, at: Int64(filled))
+                guard read > 0 else { throw LoadingError.incomplete }
+                filled += read
+            }
+        }
+    }
+
+    /// Reads a stream of unknown length.
+    private static func read(_ stream: any ContentStream, limit: Int) throws -> [UInt8] {
         var bytes: [UInt8] = []
         var piece = [UInt8](repeating: 0, count: 64 << 10)
-        while stream.length.map({ Int64(bytes.count) < $0 }) ?? true {
+        while true {
             let count = try piece.withUnsafeMutableBytes { try stream.read(into: $0, at: Int64(bytes.count)) }
-            if count == 0 {
-                if stream.length != nil { throw LoadingError.incomplete }
-                break
-            }
+            if count == 0 { return bytes }
             bytes += piece[..<count]
             if bytes.count > limit { throw LoadingError.tooLong(limit: limit) }
         }
-        return Response(status: status, fields: fields, content: bytes)
     }
 }

@@ -256,12 +256,7 @@ final class MicroHTTPDaemon: @unchecked Sendable {
     private func respondEarly(
         _ response: Response, to request: RequestContext, on connection: RequestConnection
     ) -> MHD_Result {
-        var response = response
-        do { response = try response.loaded() } catch {
-            service.contentFailed(error, request: request.id)
-            response = Response(ProblemDetails.targetFailed)
-        }
-        response = request.complete(response)
+        let response = request.complete(loaded(response, for: request))
         let content = response.content.bytes ?? []
         var fields = response.fields
         if !response.status.forbidsContent { fields.set("Content-Length", "\(content.count)") }
@@ -277,10 +272,28 @@ final class MicroHTTPDaemon: @unchecked Sendable {
         return .YES
     }
 
+    /// Reads all content into memory. A response that reports the failure replaces one whose content cannot be read.
+    private func loaded(_ response: Response, for request: RequestContext) -> Response {
+        do { return try response.loaded() } catch {
+            service.contentFailed(error, request: request.id)
+            return Response((error as? StoreError).map { ProblemDetails($0) } ?? ProblemDetails.contentFailed)
+        }
+    }
+
+    /// Up to this number of bytes, content of a file is read into memory: libmicrohttpd sends it together with the head,
+    /// which needs fewer system calls than sendfile(2).
+    private static let maxCopied: Int64 = 16 << 10
+
     private func queue(
         _ response: Response, to request: RequestContext, on connection: RequestConnection
     ) -> MHD_Result {
-        let response = request.complete(response)
+        var response = response
+        if case .stream(let stream) = response.content, stream is FileContent, request.method != .head,
+            !response.status.forbidsContent, stream.length.map({ $0 <= Self.maxCopied }) ?? false
+        {
+            response = loaded(response, for: request)
+        }
+        response = request.complete(response)
         request.stage = .queued
         let entry = connection.entry
         let service = service

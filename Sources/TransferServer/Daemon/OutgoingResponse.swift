@@ -20,10 +20,7 @@ final class OutgoingResponse {
     ///   - isHead: whether the request is `HEAD`.
     /// - Returns: `nil` if memory is not available or the content cannot be opened.
     init?(_ response: Response, isSecure: Bool, isHead: Bool, events: ContentEvents) {
-        let sendsContent = !isHead && !response.status.forbidsContent
-        guard let made = Self.make(response.content, isSecure: isSecure, sendsContent: sendsContent, events) else {
-            return nil
-        }
+        guard let made = Self.make(response.content, isSecure: isSecure, events) else { return nil }
         handle = made
         if isHead, response.content.length == nil {
             // For HEAD libmicrohttpd 0.9.75 would send the last chunk, which the client would read as the start of the
@@ -40,19 +37,12 @@ final class OutgoingResponse {
 
     deinit { MHD_destroy_response(handle) }
 
-    /// Up to this number of bytes, content of a file is read into memory: libmicrohttpd sends it together with the head,
-    /// which needs fewer system calls than sendfile(2).
-    private static let maxCopied: Int64 = 16 << 10
-
     private static func make(
-        _ content: Response.Content, isSecure: Bool, sendsContent: Bool, _ events: ContentEvents
+        _ content: Response.Content, isSecure: Bool, _ events: ContentEvents
     ) -> OpaquePointer? {
         switch content {
         case .bytes(let bytes): return make(bytes)
         case .stream(let stream):
-            if sendsContent, let length = stream.length, length <= maxCopied, stream is FileContent {
-                return read(stream, count: Int(length), events).flatMap(make)
-            }
             // Without TLS the kernel sends the file, because libmicrohttpd would read it in small blocks.
             if !isSecure, let content = stream as? FileContent, let range = content.range {
                 // libmicrohttpd closes the descriptor with the response.
@@ -72,24 +62,6 @@ final class OutgoingResponse {
         bytes.withUnsafeBytes { buffer in
             MHD_create_response_from_buffer(
                 buffer.count, UnsafeMutableRawPointer(mutating: buffer.baseAddress), .RESPMEM_MUST_COPY)
-        }
-    }
-
-    /// Reads all content of a stream. Reports an error and returns `nil` if that fails.
-    private static func read(_ stream: any ContentStream, count: Int, _ events: ContentEvents) -> [UInt8]? {
-        do {
-            return try [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
-                let memory = UnsafeMutableRawBufferPointer(buffer)
-                while filled < count {
-                    let remaining = UnsafeMutableRawBufferPointer(rebasing: memory[filled..<count])
-                    let read = try stream.read(into: remaining, at: Int64(filled))
-                    guard read > 0 else { throw Response.LoadingError.incomplete }
-                    filled += read
-                }
-            }
-        } catch {
-            events.failed(error)
-            return nil
         }
     }
 

@@ -38,6 +38,9 @@ extension ProblemDetails {
         detail:
             "The server received the complete upload, but failed to process it. It does not process this upload again.",
         code: "target-failed")
+    static let contentFailed = ProblemDetails(
+        status: 500, detail: "The server failed to produce the content of the response. Repeat the request later.",
+        code: "content-failed")
     static let stillProcessing = ProblemDetails(
         status: 503, detail: "The upload is complete, but the server still processes it. Repeat the request later.",
         code: "upload-processing")
