@@ -292,7 +292,7 @@ struct SeveralFilesTests {
         }
     }
 
-    @Test("resume of several transfers uses one connection")
+    @Test("resume of several transfers uses one connection and names the file in each message")
     func resumed() throws {
         let server = try ScriptedServer { request, reply in
             try reply.discardBody()
@@ -310,8 +310,10 @@ struct SeveralFilesTests {
         }
         #expect(home.stateNames.count == 3)
         let before = server.connections
-        try home.run("resume", "--retries", "0").expect(75)
+        let run = try home.run("resume", "--retries", "0", "--quiet")
+        try run.expect(75)
         #expect(server.connections == before + 1)
+        for name in ["a", "b", "c"] { #expect(run.errors.contains("onward resume: \(name): "), "\(run.errors)") }
     }
 
     @Test("The lock of a file is released before the next file starts")

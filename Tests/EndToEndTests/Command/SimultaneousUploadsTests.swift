@@ -41,15 +41,17 @@ struct SimultaneousUploadsTests {
         #expect(isThere == true)
     }
 
-    @Test("A second run of the same command does not remove the list of the running one")
-    func secondRun() throws {
+    @Test(
+        "A second run of the same command does not remove the list of the running one",
+        arguments: [[], ["--restart"]])
+    func secondRun(_ options: [String]) throws {
         let server = try resumable { _, reply in reply.stall() }
         let home = try CommandHome()
         let files = try ["a", "b"].map { try home.file([1], $0) }
         let command = ["put"] + files + [server.url + "/files/"]
         let run = try home.start(command)
         awaitContent(server, 1)
-        let second = try home.run(command)
+        let second = try home.run(["put"] + options + command.dropFirst())
         try second.expect(75)
         #expect(second.errors.contains("onward put: a: process"), "\(second.errors)")
         #expect(try lists(home).count == 1)

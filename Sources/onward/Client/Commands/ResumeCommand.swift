@@ -57,6 +57,7 @@ enum ResumeCommand {
         if all.isEmpty { report.note("There are no interrupted transfers.") }
         var result = ExitStatus.done
         for reference in all {
+            let report = all.count > 1 ? TransferReport(report, in: nil) : report
             if signals.isStopRequested {
                 report.note("Stopped. Run the same command again to resume the remaining transfers.")
                 result = .worse(result, .tryAgain)

@@ -42,12 +42,16 @@ final class TransferReport: Sendable {
     private let state = Monitor(State())
     private let output: CommandOutput
     private let errors: CommandOutput
-    /// The progress of all files of the command, including that of this transfer; `nil` if there is only one file.
+    /// Whether messages name the file, because the command has several transfers.
+    private let namesFile: Bool
+    /// The progress of all files that the command sends, including that of this transfer; `nil` if progress is shown for
+    /// each transfer.
     private let group: GroupProgress?
 
     init(command: String, style: Style) {
         self.command = command
         self.style = style
+        namesFile = false
         group = nil
         output = CommandOutput(descriptor: STDOUT_FILENO) { count in
             JSONLine([("event", .text("dropped")), ("lines", .number(Int64(count)))]).text
@@ -64,12 +68,14 @@ final class TransferReport: Sendable {
             style: settings.isJSON ? .json : settings.isQuiet ? .quiet : isTerminal ? .terminal : .lines)
     }
 
-    /// Creates a report with the same output, for a transfer that runs at the same time as others.
-    init(_ report: TransferReport, in group: GroupProgress) {
+    /// Creates a report with the same output, for one of several transfers of a command.
+    /// - Parameter group: the progress of all transfers; `nil` if progress is shown for each of them.
+    init(_ report: TransferReport, in group: GroupProgress?) {
         command = report.command
         style = report.style
         output = report.output
         errors = report.errors
+        namesFile = true
         self.group = group
     }
 
@@ -290,7 +296,7 @@ final class TransferReport: Sendable {
 
     /// The beginning of a message about one of several files.
     private func subject(_ identity: TransferIdentity) -> String {
-        group == nil ? "" : DisplayText.printable(identity.fileName.description) + ": "
+        namesFile ? DisplayText.printable(identity.fileName.description) + ": " : ""
     }
 
     private func showProgress(_ state: inout State) {

@@ -10,6 +10,8 @@ final class FinishedFiles: Sendable {
         var lists: [FilePath: SentFilesList?] = [:]
         /// The list of this command.
         var own: FilePath?
+        /// Whether the files that were sent are sent again.
+        var sendsAll = false
     }
 
     /// A change that waits until it is on stable storage.
@@ -44,13 +46,20 @@ final class FinishedFiles: Sendable {
     }
 
     /// Finds the list of a command with these transfers, or creates it so that other commands can find it.
-    /// - Parameter restarts: whether the files that an earlier run has sent are sent again.
+    /// - Parameter restarts: whether the files that an earlier run has sent are sent again. A list that another process
+    ///   uses is kept, because it may have the only states of uploads that are running.
     func begin(_ transfers: [TransferIdentity], restarts: Bool) {
         state.withLock { state in
             let name = SentFilesList.name(of: transfers)
-            if restarts, let states = PrivateDirectory.existingStates() { states.remove(name) }
             refresh(&state)
+            if restarts, let list = state.lists[name] ?? nil, let states = PrivateDirectory.existingStates(),
+                !Self.isNeeded(list, states, Set(states.names().map { FilePath($0) }))
+            {
+                list.remove()
+                state.lists[name] = nil
+            }
             state.own = name
+            state.sendsAll = restarts
             guard case nil = state.lists[name] ?? nil, let states = try? PrivateDirectory.states() else { return }
             if let list = try? SentFilesList(of: transfers, in: states) { state.lists[name] = list }
         }
@@ -59,7 +68,8 @@ final class FinishedFiles: Sendable {
     /// Returns the entry of `path` in the list of this command; `nil` if there is none, or if the file has changed.
     func entry(of path: FilePath) -> SentFilesList.Entry? {
         state.withLock { state in
-            guard let name = state.own, var list = state.lists[name] ?? nil, list.refresh() else { return nil }
+            guard let name = state.own, !state.sendsAll, var list = state.lists[name] ?? nil, list.refresh()
+            else { return nil }
             state.lists[name] = list
             return list.entry(of: path)
         }
