@@ -22,6 +22,7 @@ test: test-packages ## build and run every test
 	SWIFT=$(SWIFT) scripts/run-tests $(TESTFLAGS)
 	SWIFT=$(SWIFT) scripts/test-embedding
 	SWIFT=$(SWIFT) scripts/test-snippets
+	SWIFT=$(SWIFT) scripts/doc
 
 test-unit: test-packages ## run only the short tests that start no program (one minute, plus the build)
 	$(SWIFT) build --build-tests
