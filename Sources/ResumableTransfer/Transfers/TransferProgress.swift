@@ -1,4 +1,5 @@
 import Foundation
+import Synchronization
 import SystemCalls
 
 /// The progress of a transfer in bytes.
@@ -20,7 +21,7 @@ public final class TransferProgress: Progress, @unchecked Sendable {
     // computes the fraction for callers and for parents. Each write of the superclass also writes its parents, which
     // other transfers may have, too: one lock for all transfers of the process protects these writes.
     private let state: Monitor<State>
-    private static let tree = Monitor(())
+    private static let tree = Mutex(())
 
     /// - Parameter total: the total in bytes; `nil` while it is unknown.
     package init(total: Int64? = nil) {

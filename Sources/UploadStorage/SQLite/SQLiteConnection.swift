@@ -1,4 +1,5 @@
 import CSQLite
+import Synchronization
 import SystemCalls
 
 /// One connection to a database (sqlite.org/c3ref/sqlite3.html) with its prepared statements. Only one thread may use
@@ -53,7 +54,7 @@ final class SQLiteConnection {
     }
 
     /// Protects the directory for temporary files, which is a setting of the process, not of a connection.
-    private static let temporaryDirectory = Monitor(())
+    private static let temporaryDirectory = Mutex(())
 
     /// Runs `body` while SQLite creates its temporary files in `directory`.
     static func withTemporaryFiles<Result>(
