@@ -12,6 +12,16 @@ final class FinishedFiles: Sendable {
         var own: FilePath?
         /// Whether the files that were sent are sent again.
         var sendsAll = false
+
+        /// Changes a list in place.
+        /// - Returns: `nil` if there is no such list that can be used.
+        mutating func change<Result>(_ name: FilePath, _ body: (inout SentFilesList) -> Result) -> Result? {
+            guard var list = lists[name] ?? nil else { return nil }
+            // If the dictionary still had the list, each change would copy all entries.
+            lists.updateValue(nil, forKey: name)
+            defer { lists.updateValue(list, forKey: name) }
+            return body(&list)
+        }
     }
 
     /// A change that waits until it is on stable storage.
@@ -68,10 +78,8 @@ final class FinishedFiles: Sendable {
     /// Returns the entry of `path` in the list of this command; `nil` if there is none, or if the file has changed.
     func entry(of path: FilePath) -> SentFilesList.Entry? {
         state.withLock { state in
-            guard let name = state.own, !state.sendsAll, var list = state.lists[name] ?? nil, list.refresh()
-            else { return nil }
-            state.lists[name] = list
-            return list.entry(of: path)
+            guard let name = state.own, !state.sendsAll else { return nil }
+            return state.change(name) { $0.refresh() ? $0.entry(of: path) : nil } ?? nil
         }
     }
 
@@ -130,18 +138,18 @@ final class FinishedFiles: Sendable {
         state.withLock { state in
             refresh(&state)
             var failures = batch.map { $0.isOwn ? Errno.noSuchFile : nil }
-            for (name, list) in state.lists {
-                guard var list else { continue }
+            for name in Array(state.lists.keys) {
                 let isOwn = name == state.own
-                let part = batch.indices.filter { (isOwn || !batch[$0].isOwn) && list.has(batch[$0].transfer) }
-                if part.isEmpty { continue }
-                do throws(Errno) {
-                    try list.append(part.map { batch[$0].change })
-                    if isOwn { for index in part { failures[index] = nil } }
-                } catch {
-                    for index in part { failures[index] = error }
+                _ = state.change(name) { list in
+                    let part = batch.indices.filter { (isOwn || !batch[$0].isOwn) && list.has(batch[$0].transfer) }
+                    if part.isEmpty { return }
+                    do throws(Errno) {
+                        try list.append(part.map { batch[$0].change })
+                        if isOwn { for index in part { failures[index] = nil } }
+                    } catch {
+                        for index in part { failures[index] = error }
+                    }
                 }
-                state.lists[name] = list
             }
             return failures
         }
@@ -152,11 +160,11 @@ final class FinishedFiles: Sendable {
     func removeCompleteLists(_ transfers: [TransferIdentity]) {
         state.withLock { state in
             refresh(&state)
-            for (name, list) in state.lists {
-                guard var list, transfers.contains(where: { list.has($0) }), list.refresh()
-                else { continue }
-                state.lists[name] = list
-                if list.isComplete { list.remove() }
+            for name in Array(state.lists.keys) {
+                _ = state.change(name) { list in
+                    guard transfers.contains(where: { list.has($0) }), list.refresh() else { return }
+                    if list.isComplete { list.remove() }
+                }
             }
         }
     }
@@ -166,8 +174,9 @@ final class FinishedFiles: Sendable {
     /// the same list.
     func end(isDone: Bool) {
         state.withLock { state in
-            guard let name = state.own, var list = state.lists[name] ?? nil, list.refresh() else { return }
-            state.lists[name] = list
+            guard let name = state.own, state.change(name, { $0.refresh() }) == true,
+                let list = state.lists[name] ?? nil
+            else { return }
             if isDone { return list.remove() }
             guard list.isEmpty, let states = PrivateDirectory.existingStates() else { return }
             let names = Set(states.names().map { FilePath($0) })
@@ -183,13 +192,14 @@ final class FinishedFiles: Sendable {
             refresh(&state)
             guard let states = PrivateDirectory.existingStates() else { return }
             let names = Set(states.names().map { FilePath($0) })
-            for (name, list) in state.lists {
-                guard var list, list.has(transfer), list.refresh() else { continue }
-                if list.begun[transfer.path] != nil, let change = try? SentFilesList.Change.ended(transfer.path) {
-                    try? list.append([change])
+            for name in Array(state.lists.keys) {
+                _ = state.change(name) { list in
+                    guard list.has(transfer), list.refresh() else { return }
+                    if list.begun[transfer.path] != nil, let change = try? SentFilesList.Change.ended(transfer.path) {
+                        try? list.append([change])
+                    }
+                    if !Self.isNeeded(list, states, names, besides: transfer) { list.remove() }
                 }
-                state.lists[name] = list
-                if !Self.isNeeded(list, states, names, besides: transfer) { list.remove() }
             }
         }
     }
