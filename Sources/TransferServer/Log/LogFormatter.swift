@@ -80,7 +80,13 @@ struct LogFormatter {
             second = (number, String(text.prefix { $0 != "Z" }))
         }
         let milliseconds = remainder / 1_000_000
-        return second.text + (milliseconds < 10 ? ".00" : milliseconds < 100 ? ".0" : ".") + String(milliseconds) + "Z"
+        var text = ""
+        text.reserveCapacity(24)
+        text += second.text
+        text += milliseconds < 10 ? ".00" : milliseconds < 100 ? ".0" : "."
+        text += String(milliseconds)
+        text += "Z"
+        return text
     }
 }
 

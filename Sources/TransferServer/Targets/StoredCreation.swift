@@ -18,13 +18,13 @@ struct StoredCreation: Sendable {
 
     init(fields request: Fields, target: Target, handler: any TargetHandler) {
         var stored = Fields()
-        func add(_ names: [String]) {
+        func add(_ names: some Sequence<String>) {
             for name in names where request.contains(name) && !stored.contains(name) {
                 if Self.credentials.contains(name.lowercased()) { continue }
                 for value in request.values(name) { stored.append(name, value) }
             }
         }
-        add(handler.storedFields.filter { !Self.isDigestField($0) })
+        add(handler.storedFields.lazy.filter { !Self.isDigestField($0) })
         stored = handler.storedPart(of: stored)
         add(RepresentationDigests.requestFields)
         fields = stored

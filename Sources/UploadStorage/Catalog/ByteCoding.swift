@@ -2,6 +2,9 @@
 struct ByteEncoder {
     private(set) var bytes: [UInt8] = []
 
+    /// Reserves space for most rows, so that the bytes are not copied as they become more.
+    init() { bytes.reserveCapacity(256) }
+
     mutating func write(_ value: UInt8) { bytes.append(value) }
 
     mutating func write(_ value: Int64) {
@@ -17,7 +20,10 @@ struct ByteEncoder {
         bytes += value
     }
 
-    mutating func write(_ value: String) { write(Array(value.utf8)) }
+    mutating func write(_ value: String) {
+        write(value.utf8.count)
+        bytes += value.utf8
+    }
 
     mutating func write(_ value: Int64?) {
         write(value != nil)

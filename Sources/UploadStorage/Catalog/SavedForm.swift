@@ -28,7 +28,8 @@ extension SavedForm {
 
 extension Fields: SavedForm {
     func encode(into encoder: inout ByteEncoder) {
-        encoder.write(Array(self)) { encoder, field in
+        encoder.write(underestimatedCount)
+        for field in self {
             encoder.write(field.name)
             encoder.write(field.value)
         }

@@ -18,8 +18,7 @@ extension FileBlobArea {
         let status: FileStatus
         let attributes: PublishedFile.Attributes
         do throws(Errno) {
-            // With `nonBlocking` the call does not wait for a process at the other end of a FIFO.
-            descriptor = try parent.open(at: name.lastSegment, [.readOnly, .noFollow, .nonBlocking])
+            descriptor = try parent.open(at: name.lastSegment, Self.reading)
             status = try descriptor.status()
             attributes = try status.publishedAttributes()
         } catch {
@@ -169,7 +168,7 @@ extension FileBlobArea {
         let parent = try walk(published.directory)[0]
         let (uploads, newName) = (directory.uploads, published.lastSegment)
         do throws(Errno) {
-            let file = try parent.open(at: newName, [.readOnly, .noFollow, .nonBlocking])
+            let file = try parent.open(at: newName, Self.reading)
             try file.setModified(FileStatus.Time(nanoseconds: modified))
             let other = try identity(of: name)
             let isSecondName = try other == file.status().identity
@@ -207,7 +206,7 @@ extension FileBlobArea {
             if let blob {
                 try blob.synchronize(including: .attributes)
             } else {
-                try parent.open(at: name.lastSegment, [.readOnly, .noFollow, .nonBlocking]).synchronize()
+                try parent.open(at: name.lastSegment, Self.reading).synchronize()
                 // Between the two renames of `republish` the bytes had their old name. Until that name is durable, a
                 // file system may keep the removal of the published name for later.
                 try directories.synchronize(directory.uploads, since: epoch)

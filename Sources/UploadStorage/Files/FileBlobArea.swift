@@ -12,6 +12,12 @@ final class FileBlobArea: BlobArea {
     /// Files above this size, in bytes, are freed by another thread, because freeing some gigabytes takes a second.
     private static let maxSizeFreedByCaller: Int64 = 8 << 20
 
+    // A literal of flags is combined at run time, which needs several allocations.
+    private static let creation: FileDescriptor.OpenFlags = [.readWrite, .create, .exclusive, .noFollow]
+    /// Flags with which the file that has a name is opened. With `nonBlocking` the call does not wait for a process at
+    /// the other end of a FIFO.
+    static let reading: FileDescriptor.OpenFlags = [.readOnly, .noFollow, .nonBlocking]
+
     let directory: DataDirectory
     let directories = DirectorySynchronization()
     let fileSystem: Monitor<FileSystemSynchronization>
@@ -25,7 +31,7 @@ final class FileBlobArea: BlobArea {
 
     func create(_ name: String) throws(Errno) -> any Blob {
         let epoch = directories.epoch
-        let descriptor = try directory.uploads.open(at: name, [.readWrite, .create, .exclusive, .noFollow])
+        let descriptor = try directory.uploads.open(at: name, Self.creation)
         return FileBlob(descriptor, named: name, in: directory.uploads, directories, since: epoch)
     }
 
@@ -49,7 +55,7 @@ final class FileBlobArea: BlobArea {
     func freeingInBackground(_ name: String, from parent: FileDescriptor, _ body: () throws(Errno) -> Void)
         throws(Errno)
     {
-        let held = try? parent.open(at: name, [.readOnly, .noFollow, .nonBlocking])
+        let held = try? parent.open(at: name, Self.reading)
         try body()
         guard let held, let size = try? held.status().size, size > Self.maxSizeFreedByCaller else { return }
         freeing.enqueue { withExtendedLifetime(held) {} }

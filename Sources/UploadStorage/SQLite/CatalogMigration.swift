@@ -51,7 +51,10 @@ struct CatalogMigration {
 
     private func change(_ sql: String, _ index: Int) throws(SQLiteFailure) {
         try connection.execute(CatalogSQL.begin)
-        try connection.execute(sql)
+        // The rows of a large index are sorted in temporary files.
+        try SQLiteConnection.withTemporaryFiles(in: directory) { () throws(SQLiteFailure) in
+            try connection.execute(sql)
+        }
         try finish(index)
         try connection.execute(CatalogSQL.commit)
     }
