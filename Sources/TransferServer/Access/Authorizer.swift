@@ -30,6 +30,7 @@ public protocol Authorizer: Sendable {
 public enum AccessOperation: Sendable, Hashable, CaseIterable {
     /// Read the methods and limits (`OPTIONS`).
     case discover
+    /// Read a resource of a handler (`GET`, `HEAD`).
     case read
     /// Read the server's metrics.
     case readMetrics

@@ -63,7 +63,7 @@ final class FileDigests: Sendable {
     private func digest(
         of file: PublishedFile, _ algorithm: DigestAlgorithm, while isWanted: () -> Bool
     ) -> [UInt8]? {
-        var digest = RunningDigest(algorithm == .sha256 ? .sha256 : .sha512)
+        var digest = RunningDigest(algorithm.hash)
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 16)
         defer { buffer.deallocate() }
         var offset: Int64 = 0

@@ -21,8 +21,8 @@ extension Server {
     /// connections are closed.
     ///
     /// While the server runs, the signals do not end the process. A second signal closes all connections without
-    /// waiting for responses in progress. Signals that the process has ignored since its start, as under nohup(1), have
-    /// no effect.
+    /// waiting for responses in progress. Signals that the process has ignored since its start have no effect: nohup(1)
+    /// ignores SIGHUP, and a shell script ignores SIGINT for a command that ends with `&`.
     /// - Parameter signals: the signals that stop the server; empty: only a cancellation stops it.
     /// - Throws: `StartError` if the server could not start.
     public func run(stoppingOn signals: [Signal] = [.sigterm, .sigint]) async throws(StartError) {

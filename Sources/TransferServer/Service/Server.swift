@@ -10,7 +10,7 @@ import UploadStorage
 /// `/metrics`. Only ``run(stoppingOn:)`` installs signal handlers. The server never ends the process.
 public final class Server: Sendable {
     /// Why a server could not start.
-    public enum StartError: Error, Sendable {
+    public enum StartError: Error, Sendable, CustomStringConvertible {
         /// The server cannot listen on an address; the second value is the system error.
         case cannotListen(SocketAddress, Errno)
         /// Anonymous access is not allowed, and other machines can connect to this address.
@@ -21,6 +21,9 @@ public final class Server: Sendable {
         /// libmicrohttpd does not receive through this library, so its input would not be verified. The text describes
         /// the failed test. See ``explanation``.
         case receiveFilterIneffective(String)
+
+        /// The same as ``explanation``.
+        public var description: String { explanation }
 
         /// The error and its remedy in a sentence for operators.
         public var explanation: String {
@@ -199,7 +202,8 @@ public final class Server: Sendable {
         self.credentials?.replace(with: credentials)
     }
 
-    /// Writes a line of the embedding program to the log of the server.
+    /// Writes a line of the embedding program to the log of the server. After the server has stopped, nothing is
+    /// written.
     public func note(_ level: LogLevel, _ message: String) {
         switch level {
         case .error: log.error(message)

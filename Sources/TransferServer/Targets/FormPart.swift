@@ -1,3 +1,4 @@
+import Digests
 import FoundationEssentials
 import HTTPSemantics
 import UploadStorage
@@ -85,6 +86,21 @@ public struct FormPart: Sendable {
     /// - Throws: `StoreError` if the bytes cannot be read.
     public func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(StoreError) -> Int {
         try bytes.read(into: buffer, at: offset)
+    }
+
+    /// Returns the digest of the content, which is read for this on the thread of the connection.
+    /// - Parameter algorithm: the hash algorithm (RFC 9530 section 5).
+    /// - Returns: 32 bytes for `sha256`, 64 for `sha512`.
+    /// - Throws: `StoreError` if the content cannot be read.
+    public func digest(_ algorithm: DigestAlgorithm = .sha256) async throws(StoreError) -> [UInt8] {
+        try await withTaskExecutorPreference(bytes.upload.executor) { () throws(StoreError) -> [UInt8] in
+            var digest = RunningDigest(algorithm.hash)
+            try bytes.forEachPiece { piece in
+                digest.update(piece)
+                return true
+            }
+            return digest.finalized()
+        }
     }
 
     /// Publishes a copy of the content as a file, atomically. The file is durable when this method returns.

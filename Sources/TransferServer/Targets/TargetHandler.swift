@@ -27,7 +27,8 @@ public protocol TargetHandler: Sendable {
 
     /// Names of the fields of the creating request that ``complete(_:)`` reads; the representation metadata by default.
     ///
-    /// ``complete(_:)`` gets only these fields. These fields, and those that the server needs (`Repr-Digest`,
+    /// ``complete(_:)`` gets only these fields. An implementation replaces the default: add `Content-Type` if
+    /// ``ReceivedUpload/formParts(limits:)`` is used. These fields, and those that the server needs (`Repr-Digest`,
     /// `Want-Repr-Digest`), are stored with an upload until it is complete or invalid. Fields with credentials, such as
     /// `Authorization` and `Cookie`, are never stored. A creation with more than 16,384 bytes to store is rejected with
     /// status 431.
@@ -46,8 +47,9 @@ public protocol TargetHandler: Sendable {
     /// Handles a complete and durable representation, and returns the final response. Called at most once for an
     /// upload, except with `completionIsRepeatable`.
     ///
-    /// `publish(_:)` of the upload stores the bytes as a file; otherwise they are removed after this call. The response
-    /// is stored, so that it can be sent again; therefore its content may have at most 1 MiB if it is a stream.
+    /// `publish(_:)` of the upload stores the bytes as a file. Otherwise they are removed after this call, when the
+    /// response is stored. The response is stored so that it can be sent again; therefore its content may have at most
+    /// 1 MiB if it is a stream.
     /// - Parameter upload: the representation, which is valid only during this call.
     /// - Returns: the final response.
     /// - Throws: any error; the client then gets 500 as the final response. An error that is thrown after the server
@@ -121,6 +123,7 @@ public struct UploadProposal: Sendable {
 
 /// The decision of a handler about a proposal.
 public enum Acceptance: Sendable {
+    /// Accept the representation.
     case accept
     /// Reject the representation with this final response. Nothing is created and no content is read.
     case refuse(Response)

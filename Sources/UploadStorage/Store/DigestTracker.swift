@@ -107,7 +107,7 @@ final class DigestTracker: Sendable {
 }
 
 extension DigestAlgorithm {
-    fileprivate var hash: Algorithm {
+    package var hash: Algorithm {
         switch self {
         case .sha256: .sha256
         case .sha512: .sha512

@@ -90,6 +90,7 @@ extension StoreError: CustomStringConvertible {
             .unusableRoot(let reason):
             "\(code): \(reason)"
         case .stateLost: "bytes that had been acknowledged are missing"
+        case .inUse: "another server uses the data directory"
         default: code
         }
     }

@@ -134,9 +134,10 @@ struct TransferJob: Sendable {
             let code = result.status.map { TransferError.Code(rejection: $0) } ?? .refused
             let reason =
                 ResponseReason.of(content: result.content, fields: result.fields).map { " Reason: \($0)" } ?? ""
+            let verb = status < 500 ? "rejected" : "failed to process"
             let failure = CommandFailure(
                 status: ExitStatus(code), code: code.rawValue,
-                message: "The server rejected the content (\(status)).\(reason)", response: result.status)
+                message: "The server \(verb) the content (\(status)).\(reason)", response: result.status)
             return run.report.ended(failure)
         }
         // A PUT that succeeds has created the resource that it was sent to.

@@ -137,6 +137,8 @@ struct TransferRun: Sendable {
         case .notAllowed:
             return "Give credentials with --token-file or --header"
                 + (isKept ? "; then run the same command again to resume." : ".")
+        case .unavailable where failure.response == .methodNotAllowed:
+            return "If the URL is that of a collection, end it with a slash."
         case .unavailable where failure.code == TransferError.Code.gone.rawValue:
             return "The same command starts again from the beginning."
         case .unavailable where failure.code == TransferError.Code.resumptionUnsupported.rawValue:

@@ -1,3 +1,4 @@
+import Digests
 import FoundationEssentials
 import HTTPSemantics
 import SystemCalls
@@ -182,6 +183,11 @@ struct HandlerContentTests {
             var chunks = 0
             for try await chunk in parts[1] { chunks += chunk.count }
             _ = try await parts[2].decode(Order.self)
+            for algorithm in DigestAlgorithm.allCases {
+                var digest = RunningDigest(algorithm.hash)
+                Array(large.utf8).withUnsafeBytes { digest.update($0) }
+                #expect(try await parts[1].digest(algorithm) == digest.finalized())
+            }
             let lines = [
                 parts.map(\.name).joined(separator: ","), parts.map(\.mediaType).joined(separator: ","),
                 parts.map { "\($0.length)" }.joined(separator: ","), try await parts[0].text(atMost: 100),
