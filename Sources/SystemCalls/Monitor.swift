@@ -4,19 +4,34 @@ import Glibc
 ///
 /// The lock is not recursive. Call ``notifyAll()`` or ``notifyOne()`` after a change that other threads may wait
 /// for.
-package final class Monitor<State>: @unchecked Sendable {
-    // `state` is accessed only while `mutex` is locked. Mutex and condition stay at fixed addresses until `deinit`.
-    private var state: State
-    private let mutex: UnsafeMutablePointer<pthread_mutex_t>
-    private let condition: UnsafeMutablePointer<pthread_cond_t>
+package struct Monitor<State>: @unchecked Sendable {
+    // The state, followed by mutex and condition, in one allocation. They stay at fixed addresses until `deinit`.
+    private final class Storage: ManagedBuffer<State, UInt64> {
+        deinit {
+            pthread_cond_destroy(condition)
+            pthread_mutex_destroy(mutex)
+        }
+
+        var mutex: UnsafeMutablePointer<pthread_mutex_t> {
+            withUnsafeMutablePointerToElements {
+                UnsafeMutableRawPointer($0).assumingMemoryBound(to: pthread_mutex_t.self)
+            }
+        }
+
+        var condition: UnsafeMutablePointer<pthread_cond_t> {
+            (UnsafeMutableRawPointer(mutex) + MemoryLayout<pthread_mutex_t>.stride)
+                .assumingMemoryBound(to: pthread_cond_t.self)
+        }
+
+        static var size: Int { MemoryLayout<pthread_mutex_t>.stride + MemoryLayout<pthread_cond_t>.stride }
+    }
+
+    // The state is accessed only while the mutex is locked.
+    private let storage: Storage
 
     package init(_ state: sending State) {
-        self.state = state
-        let mutexSize = MemoryLayout<pthread_mutex_t>.stride
-        let memory = UnsafeMutableRawPointer.allocate(
-            byteCount: mutexSize + MemoryLayout<pthread_cond_t>.stride, alignment: 16)
-        mutex = memory.initializeMemory(as: pthread_mutex_t.self, to: pthread_mutex_t())
-        condition = (memory + mutexSize).initializeMemory(as: pthread_cond_t.self, to: pthread_cond_t())
+        let storage = Storage.create(minimumCapacity: Storage.size / MemoryLayout<UInt64>.stride) { _ in state }
+        self.storage = unsafeDowncast(storage, to: Storage.self)
         pthread_mutex_init(mutex, nil)
         var attributes = pthread_condattr_t()
         pthread_condattr_init(&attributes)
@@ -25,12 +40,8 @@ package final class Monitor<State>: @unchecked Sendable {
         pthread_condattr_destroy(&attributes)
     }
 
-    deinit {
-        pthread_cond_destroy(condition)
-        pthread_mutex_destroy(mutex)
-        // The memory of the condition follows that of the mutex in one allocation.
-        UnsafeMutableRawPointer(mutex).deallocate()
-    }
+    private var mutex: UnsafeMutablePointer<pthread_mutex_t> { storage.mutex }
+    private var condition: UnsafeMutablePointer<pthread_cond_t> { storage.condition }
 
     /// Runs `body` while holding the lock.
     package func withLock<Result, Failure: Error>(
@@ -38,7 +49,7 @@ package final class Monitor<State>: @unchecked Sendable {
     ) throws(Failure) -> Result {
         pthread_mutex_lock(mutex)
         defer { pthread_mutex_unlock(mutex) }
-        return try body(&state)
+        return try body(&storage.header)
     }
 
     /// Waits until `attempt`, which runs with the lock held, returns a value; returns nil once the deadline has passed.
@@ -50,14 +61,14 @@ package final class Monitor<State>: @unchecked Sendable {
         pthread_mutex_lock(mutex)
         defer { pthread_mutex_unlock(mutex) }
         while true {
-            if let result = attempt(&state) { return result }
+            if let result = attempt(&storage.header) { return result }
             guard let deadline else {
                 pthread_cond_wait(condition, mutex)
                 continue
             }
             var time = timespec(
                 tv_sec: Int(deadline / 1_000_000_000), tv_nsec: Int(deadline % 1_000_000_000))
-            if pthread_cond_timedwait(condition, mutex, &time) == ETIMEDOUT { return attempt(&state) }
+            if pthread_cond_timedwait(condition, mutex, &time) == ETIMEDOUT { return attempt(&storage.header) }
         }
     }
 
@@ -66,7 +77,7 @@ package final class Monitor<State>: @unchecked Sendable {
         pthread_mutex_lock(mutex)
         defer { pthread_mutex_unlock(mutex) }
         while true {
-            if let result = attempt(&state) { return result }
+            if let result = attempt(&storage.header) { return result }
             pthread_cond_wait(condition, mutex)
         }
     }
