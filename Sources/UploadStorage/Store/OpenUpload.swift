@@ -39,9 +39,9 @@ final class OpenUpload: Sendable {
         var pace = WritePace()
         /// Whether a commit that failed may have created the row.
         var mayHaveRow = false
-        /// Whether bytes were removed from the end of the file. A synchronization before that does not prove that they
-        /// are not on the disk.
-        var isTruncated = false
+        /// Whether bytes may have been removed from the end of the file since its last synchronization, so that they may
+        /// still be on the disk. For a file that was opened again this is unknown.
+        var mayHaveRemovedBytes = false
 
         var principal: String { row?.upload.principal ?? "" }
 
@@ -57,7 +57,7 @@ final class OpenUpload: Sendable {
         mutating func truncateStaged() {
             stagedDigests = nil
             pace.limit(to: machine.written)
-            isTruncated = true
+            mayHaveRemovedBytes = true
             _ = try? blob?.truncate(to: machine.received)
         }
     }
@@ -183,13 +183,11 @@ final class OpenUpload: Sendable {
     private func load() throws(StoreError) {
         do throws(StoreError) {
             guard let row = try context.catalog.row(id) else { throw .notFound }
-            var isTruncated = false
-            let blob = row.phase == .receiving ? try openBlob(of: row, &isTruncated) : nil
+            let blob = row.phase == .receiving ? try openBlob(of: row) : nil
             let isLost = row.phase == .receiving && blob == nil
             if row.isWithdrawn { context.failedPublications.insert(id) }
             update { state in
                 load(row, blob: blob, &state)
-                state.isTruncated = isTruncated
                 // Other requests wait until the loss is recorded durably.
                 if isLost { state.machine.leaveActivity(for: .settling) }
             }
@@ -211,11 +209,12 @@ final class OpenUpload: Sendable {
         state.digests = DigestTracker(row.upload.digests, states: row.digestStates, limit: row.offset)
         state.stagedDigests = nil
         state.pace = WritePace(start: row.offset)
+        state.mayHaveRemovedBytes = row.offset > 0
         state.machine.load(row, hasBytes: blob != nil)
     }
 
     /// Opens the bytes of a row; nil if acknowledged bytes are missing. Bytes beyond the recorded offset are removed.
-    private func openBlob(of row: CatalogRow, _ isTruncated: inout Bool) throws(StoreError) -> (any Blob)? {
+    private func openBlob(of row: CatalogRow) throws(StoreError) -> (any Blob)? {
         try translating("open the bytes of an upload") { () throws(Errno) -> (any Blob)? in
             if row.offset == 0 {
                 // Nothing was acknowledged, perhaps because bytes or name could not be made durable: both are created
@@ -227,10 +226,7 @@ final class OpenUpload: Sendable {
                 let blob = try context.area.open(row.blob)
                 let size = try blob.size()
                 if size < row.offset { return nil }
-                if size > row.offset {
-                    try blob.truncate(to: row.offset)
-                    isTruncated = true
-                }
+                if size > row.offset { try blob.truncate(to: row.offset) }
                 return blob
             } catch {
                 guard error == .noSuchFile else { throw error }
@@ -287,6 +283,7 @@ final class OpenUpload: Sendable {
     private func run(_ work: Work, duringCallOf failingLease: Int64?) throws(StoreError) {
         let advance = work.advance
         if advance.hasNewBytes {
+            monitor.withLock { $0.mayHaveRemovedBytes = false }
             try synchronize(work.blob, including: isTransient ? nil : .name, duringCallOf: failingLease)
         }
         do throws(StoreError) {

@@ -107,14 +107,16 @@ extension UploadLease {
 
     /// Truncates the blob after the received bytes, because the blob becomes the published file.
     private func truncateToReceived() throws(StoreError) {
-        let (blob, received, wasTruncated) = upload.monitor.withLock { ($0.blob, $0.machine.received, $0.isTruncated) }
+        let (blob, received, mustSynchronize) = upload.monitor.withLock { state in
+            (state.blob, state.machine.received, state.mayHaveRemovedBytes)
+        }
         guard let blob else { throw .superseded }
         let isLonger = try translating("truncate the upload") { () throws(Errno) in
             let isLonger = try blob.size() != received
             if isLonger { try blob.truncate(to: received) }
             return isLonger
         }
-        if isLonger || wasTruncated { try upload.synchronize(blob, including: nil, duringCallOf: epoch) }
+        if isLonger || mustSynchronize { try upload.synchronize(blob, including: nil, duringCallOf: epoch) }
     }
 
     /// Synchronizes the content if no acknowledgment has done so. This is necessary for an upload without a row, and
