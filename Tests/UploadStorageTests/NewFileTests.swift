@@ -93,6 +93,19 @@ import Testing
         group.close()
     }
 
+    @Test("if a common synchronization becomes slow, the uploads that wait for it are published one by one")
+    func alone() throws {
+        let group = try Group()
+        let before = group.plan.history.count
+        try group.publish { [area = group.area] in area.setCanSynchronizeTogether(false) }
+        #expect(group.plan.history[before...].count { $0 == .synchronize } == 1 + Group.count)
+        for number in 0...Group.count {
+            #expect(group.response(number)?.status == 201)
+            #expect(group.area.publishedContents[Group.fileName(number)] == Array(Group.content(number).utf8))
+        }
+        group.close()
+    }
+
     @Test(
         "OFF-18: after a power loss between any two steps of a common publication each file is complete or absent, and nothing is lost that was reported",
         arguments: [false, true], 0..<40)

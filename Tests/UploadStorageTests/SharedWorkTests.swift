@@ -109,23 +109,46 @@ import Testing
 
     // MARK: Synchronization of the file system
 
+    @Test("files do not wait for a synchronization of the file system that turns out to be slow")
+    func slowCall() {
+        var system = FileSystemSynchronization(isSupported: true)
+        system.begin(at: 0)
+        #expect(system.isUsable(at: 50_000_000))
+        #expect(!system.isUsable(at: 50_000_001))
+        system.end(at: 60_000_000, isDone: true)
+        #expect(!system.isUsable(at: 60_000_000))
+    }
+
+    @Test("after a synchronization of the file system that failed files are synchronized one by one")
+    func failedCall() {
+        var system = FileSystemSynchronization(isSupported: true)
+        system.begin(at: 0)
+        system.end(at: 1000, isDone: false)
+        #expect(!system.isUsable(at: 1000))
+        #expect(system.isUsable(at: 1_000_001_000))
+    }
+
     @Test("after a slow synchronization of the file system files are synchronized one by one, first for a second")
     func pauses() {
         let second: Int64 = 1_000_000_000
         var system = FileSystemSynchronization(isSupported: true)
+        func run(from begin: Int64, to end: Int64) {
+            system.begin(at: begin)
+            system.end(at: end, isDone: true)
+        }
         #expect(system.isUsable(at: 0))
-        system.synchronized(from: 0, to: 20_000_000)
+        run(from: 0, to: 20_000_000)
         #expect(system.isUsable(at: 20_000_000))
         var now: Int64 = 0
         for pause in [1, 2, 4, 8, 16, 32, 60, 60] {
-            system.synchronized(from: now, to: now + second)
+            run(from: now, to: now + second)
             now += second
             #expect(!system.isUsable(at: now + Int64(pause) * second - 1))
             now += Int64(pause) * second
             #expect(system.isUsable(at: now))
         }
-        system.synchronized(from: now, to: now + 1000)
-        system.synchronized(from: now, to: now + second)
+        run(from: now, to: now + 1000)
+        run(from: now, to: now + second)
         #expect(system.isUsable(at: now + 2 * second))
         #expect(!FileSystemSynchronization(isSupported: false).isUsable(at: .max))
     }

@@ -240,11 +240,11 @@ extension FileBlobArea {
     /// - Parameter epoch: the epoch from before the first change.
     private func synchronizeFileSystem(since epoch: SynchronizationEpoch) throws(Errno) {
         try directories.synchronizeTogether(Self.fileSystemTurn, since: epoch) { () throws(Errno) in
-            let begun = SystemClock.monotonicNanoseconds()
-            let result = Result { () throws(Errno) in try directory.uploads.synchronizeFileSystem() }
-            let ended = SystemClock.monotonicNanoseconds()
-            fileSystem.withLock { $0.synchronized(from: begun, to: ended) }
-            try result.get()
+            var isDone = false
+            fileSystem.withLock { $0.begin(at: SystemClock.monotonicNanoseconds()) }
+            defer { fileSystem.withLock { $0.end(at: SystemClock.monotonicNanoseconds(), isDone: isDone) } }
+            try directory.uploads.synchronizeFileSystem()
+            isDone = true
         }
     }
 

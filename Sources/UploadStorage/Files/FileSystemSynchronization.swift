@@ -2,26 +2,34 @@
 /// own.
 ///
 /// One call for the file system is much faster than one for each file, unless there is much to write that does not
-/// belong to these files: content of large uploads, or of other programs. So a call that was slow is followed by a
-/// pause.
+/// belong to these files: content of large uploads, or of other programs. Then it may take many seconds. So once a call
+/// is slow, later files do not wait for it, and a pause follows it. A pause also follows a call that has failed: the
+/// failed write may be one of another program, which the next call would report, too.
 struct FileSystemSynchronization: Sendable, Hashable {
     private static let slowTime: Int64 = 50_000_000
     private static let (minPause, maxPause): (Int64, Int64) = (1_000_000_000, 60_000_000_000)
 
     let isSupported: Bool
-    /// The last pause; 0 after a call that was not slow. All times are in nanoseconds.
+    /// The time at which the running call began; nil if none runs. All times are monotonic, in nanoseconds.
+    private var begun: Int64?
+    /// The last pause; 0 after a call that was fast and succeeded.
     private var pause: Int64 = 0
     private var pauseEnd: Int64 = .min
 
     init(isSupported: Bool) { self.isSupported = isSupported }
 
-    /// - Parameter now: the monotonic time.
-    func isUsable(at now: Int64) -> Bool { isSupported && now >= pauseEnd }
+    func isUsable(at now: Int64) -> Bool { isSupported && now >= pauseEnd && !isSlow(at: now) }
 
-    /// Notes the times of a call for the file system.
-    mutating func synchronized(from begin: Int64, to end: Int64) {
-        let isSlow = end - begin > Self.slowTime
-        pause = isSlow ? min(max(2 * pause, Self.minPause), Self.maxPause) : 0
-        if isSlow { pauseEnd = end + pause }
+    private func isSlow(at now: Int64) -> Bool { begun.map { now - $0 > Self.slowTime } ?? false }
+
+    /// Notes that a call for the file system begins. One at a time runs.
+    mutating func begin(at now: Int64) { begun = now }
+
+    /// - Parameter isDone: whether the call has succeeded.
+    mutating func end(at now: Int64, isDone: Bool) {
+        let isGood = isDone && !isSlow(at: now)
+        begun = nil
+        pause = isGood ? 0 : min(max(2 * pause, Self.minPause), Self.maxPause)
+        if !isGood { pauseEnd = now + pause }
     }
 }

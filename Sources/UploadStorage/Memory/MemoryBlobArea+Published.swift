@@ -163,7 +163,7 @@ extension MemoryBlobArea {
         try synchronizeNames(in: MemoryNamespace.uploads, since: epoch)
     }
 
-    package var canSynchronizeTogether: Bool { true }
+    package var canSynchronizeTogether: Bool { state.withLock { $0.canSynchronizeTogether } }
 
     package func synchronize(_ blobs: [any Blob]) throws(Errno) {
         if blobs.count == 1 { return try blobs[0].synchronize(including: .attributes) }

@@ -8,6 +8,7 @@ package final class MemoryBlobArea: BlobArea {
         var inodes: [Int: MemoryInode] = [:]
         var nextInode = 1
         var capacity: Int64
+        var canSynchronizeTogether = true
     }
 
     let state: Monitor<State>
@@ -65,6 +66,8 @@ package final class MemoryBlobArea: BlobArea {
     }
 
     package func setCapacity(_ capacity: Int64) { state.withLock { $0.capacity = capacity } }
+
+    package func setCanSynchronizeTogether(_ can: Bool) { state.withLock { $0.canSynchronizeTogether = can } }
 
     /// The content of every published file, as it is now.
     package var publishedContents: [String: [UInt8]] {

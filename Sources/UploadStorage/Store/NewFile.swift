@@ -52,7 +52,14 @@ extension StoreContext {
         // same time as the others.
         let isAlone = file.size > NewFile.maximumSharedSize || !area.canSynchronizeTogether
         if shouldSynchronize && isAlone { return publishTogether([file])[0] }
-        return newFiles.run([file], by: { name($0) }, then: { record($0) })?[0] ?? .unnamed(.superseded)
+        let outcomes = newFiles.run([file]) { files -> (count: Int, named: NamedFiles?) in
+            // A common synchronization may have become slow while these files waited for it.
+            let areTogether = files.count == 1 || !shouldSynchronize || area.canSynchronizeTogether
+            return (files.count, areTogether ? name(files) : nil)
+        } then: { begun -> [NewFile.Outcome?] in
+            begun.named.map { record($0) } ?? Array(repeating: nil, count: begun.count)
+        }
+        return (outcomes?[0] ?? nil) ?? publishTogether([file])[0]
     }
 
     /// Publishes files with one synchronization of their contents, one of their names, and one commit.

@@ -14,7 +14,7 @@ final class StoreContext: Sendable {
     let failedPublications = FailedPublications()
     let newBlobs = NewBlobs()
     let fileRecords = FileRecordCache()
-    let newFiles = SharedWork<NewFile, NewFile.Outcome>()
+    let newFiles = SharedWork<NewFile, NewFile.Outcome?>()
     let acknowledging: WorkQueue
     let digesting: WorkQueue
     let writeBack: WorkQueue
