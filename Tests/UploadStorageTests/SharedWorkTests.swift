@@ -1,5 +1,6 @@
 import Foundation
 import SystemCalls
+import TestSupport
 import Testing
 
 @testable import UploadStorage
@@ -125,10 +126,11 @@ import Testing
         system.begin(at: 0)
         system.end(at: 1000, isDone: false)
         #expect(!system.isUsable(at: 1000))
-        #expect(system.isUsable(at: 1_000_001_000))
     }
 
-    @Test("after a slow synchronization of the file system files are synchronized one by one, first for a second")
+    @Test(
+        "after a slow synchronization of the file system files are synchronized one by one, until a trial for which no file waits was fast"
+    )
     func pauses() {
         let second: Int64 = 1_000_000_000
         var system = FileSystemSynchronization(isSupported: true)
@@ -136,20 +138,47 @@ import Testing
             system.begin(at: begin)
             system.end(at: end, isDone: true)
         }
+        func trial(from begin: Int64, to end: Int64, isDone: Bool = true) {
+            let isEarly = system.beginTrial(at: begin - 1)
+            let begins = (0..<2).map { _ in system.beginTrial(at: begin) }
+            #expect(!isEarly && begins == [true, false])
+            #expect(!system.isUsable(at: begin))
+            system.endTrial(from: begin, to: end, isDone: isDone)
+        }
         #expect(system.isUsable(at: 0))
         run(from: 0, to: 20_000_000)
         #expect(system.isUsable(at: 20_000_000))
-        var now: Int64 = 0
+        var now = second
+        run(from: 0, to: now)
         for pause in [1, 2, 4, 8, 16, 32, 60, 60] {
-            run(from: now, to: now + second)
-            now += second
-            #expect(!system.isUsable(at: now + Int64(pause) * second - 1))
-            now += Int64(pause) * second
-            #expect(system.isUsable(at: now))
+            let begin = now + Int64(pause) * second
+            let isDone = pause.isMultiple(of: 4)
+            now = isDone ? begin + second : begin + 1000
+            trial(from: begin, to: now, isDone: isDone)
         }
-        run(from: now, to: now + 1000)
+        trial(from: now + 60 * second, to: now + 60 * second + 1000)
+        now += 60 * second + 1000
+        #expect(system.isUsable(at: now))
         run(from: now, to: now + second)
-        #expect(system.isUsable(at: now + 2 * second))
+        now += second
+        trial(from: now + second, to: now + second + 1000)
         #expect(!FileSystemSynchronization(isSupported: false).isUsable(at: .max))
+    }
+
+    @Test("the blob area makes the trial in the background")
+    func trial() throws {
+        let directory = try TemporaryDirectory()
+        let area = try FileBlobArea(DataDirectory(path: directory.path))
+        defer { area.close() }
+        // Any file system is usable here, because nothing has to be durable.
+        area.fileSystem.withLock { system in
+            system = FileSystemSynchronization(isSupported: true)
+            system.end(at: SystemClock.monotonicNanoseconds() - 2_000_000_000, isDone: false)
+        }
+        #expect(!area.canSynchronizeTogether)
+        // A trial may be slow; then another one follows.
+        let end = SystemClock.deadline(in: .seconds(50))
+        while !area.canSynchronizeTogether, SystemClock.monotonicNanoseconds() < end { usleep(1000) }
+        #expect(area.canSynchronizeTogether)
     }
 }

@@ -217,7 +217,27 @@ extension FileBlobArea {
     }
 
     var canSynchronizeTogether: Bool {
-        fileSystem.withLock { $0.isUsable(at: SystemClock.monotonicNanoseconds()) }
+        let now = SystemClock.monotonicNanoseconds()
+        let (isUsable, mustTry) = fileSystem.withLock { ($0.isUsable(at: now), $0.beginTrial(at: now)) }
+        if mustTry { tryFileSystem() }
+        return isUsable
+    }
+
+    /// Finds out in the background whether the file system is synchronized fast.
+    private func tryFileSystem() {
+        let begin = SystemClock.monotonicNanoseconds()
+        let end = { @Sendable [fileSystem] (isDone: Bool) in
+            fileSystem.withLock {
+                $0.endTrial(from: begin, to: SystemClock.monotonicNanoseconds(), isDone: isDone)
+            }
+        }
+        do throws(Errno) {
+            _ = try WorkerThread(name: "syncfs", yieldsToOthers: true) { [root = directory.root] in
+                // No file depends on this call. With its own file description it takes no error from the calls of files.
+                let own = try? root.open(at: ".", [.readOnly, .directory])
+                end((try? own?.synchronizeFileSystem()) != nil)
+            }
+        } catch { end(false) }
     }
 
     func synchronize(_ blobs: [any Blob]) throws(Errno) {
