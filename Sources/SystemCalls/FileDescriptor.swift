@@ -127,13 +127,13 @@ extension FileDescriptor {
         _ = try retryingOnInterrupt { syncfs(rawValue) }
     }
 
-    /// Whether ``synchronizeFileSystem()`` reports failed writes and flushes the cache of the disk: since Linux 5.8, and
-    /// with ext4 and XFS, of which this is known.
+    /// Whether ``synchronizeFileSystem()`` flushes the cache of the disk and reports all failures: those of contents since
+    /// Linux 5.8, those of the file system itself since 5.17, and with ext4 and XFS, of which this is known.
     package var canSynchronizeFileSystem: Bool {
         var status = statfs()
         guard fstatfs(rawValue, &status) == 0 else { return false }
         let isKnown = [ONWARD_EXT4_MAGIC, ONWARD_XFS_MAGIC].contains(Int(status.f_type))
-        return isKnown && SystemRelease.current >= SystemRelease(major: 5, minor: 8)
+        return isKnown && SystemRelease.current >= SystemRelease(major: 5, minor: 17)
     }
 
     /// Starts to write the dirty pages of a range. It usually does not wait for the device (sync_file_range(2)).

@@ -60,6 +60,15 @@ package final class ListeningSocket: Sendable {
     /// The descriptor, which the caller owns and closes.
     package func release() -> Int32 { descriptor }
 
+    /// Whether no socket uses a port of 127.0.0.1.
+    package static func isFree(port: UInt16) -> Bool {
+        // The socket does not listen: a process that is started at this moment inherits it until execve(2), and would
+        // accept connections.
+        guard let bound = try? bindTCP(host: "127.0.0.1", port: port) else { return false }
+        close(bound.descriptor)
+        return true
+    }
+
     private static func bindTCP(
         host: String, port: UInt16
     ) throws(Errno) -> (descriptor: Int32, port: UInt16, isLoopback: Bool) {

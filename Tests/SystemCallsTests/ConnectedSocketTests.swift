@@ -1,4 +1,5 @@
 import Glibc
+import TestSupport
 import Testing
 
 @testable import SystemCalls
@@ -64,11 +65,20 @@ struct ConnectedSocketTests {
         #expect(read(peer.rawValue, &byte, 1) == -1 && errno == ECONNRESET)
     }
 
+    @Test("A port with a listener is not free")
+    func freePorts() throws {
+        let listening = try ListeningSocket(.tcp(host: "127.0.0.1", port: 0))
+        let descriptor = FileDescriptor(owning: listening.release())
+        guard case .tcp(_, let port) = listening.address else { return }
+        #expect(!ListeningSocket.isFree(port: port))
+        withExtendedLifetime(descriptor) {}
+        #expect(try ListeningSocket.isFree(port: FixedPort.next()))
+    }
+
     @Test("Connecting without a listener, to an invalid host or to a missing path fails")
     func refusals() throws {
-        let listening = try ListeningSocket(.tcp(host: "127.0.0.1", port: 0))
-        close(listening.release())
-        #expect(throws: Errno(rawValue: ECONNREFUSED)) { try ConnectedSocket(listening.address, until: Self.soon()) }
+        let free = SocketAddress.tcp(host: "127.0.0.1", port: try FixedPort.next())
+        #expect(throws: Errno(rawValue: ECONNREFUSED)) { try ConnectedSocket(free, until: Self.soon()) }
         #expect(throws: Errno.invalidArgument) {
             try ConnectedSocket(.tcp(host: "no host", port: 1), until: Self.soon())
         }

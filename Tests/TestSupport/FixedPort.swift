@@ -14,10 +14,7 @@ package enum FixedPort {
     package static func next() throws -> UInt16 {
         for _ in 0..<1000 {
             let port = UInt16.random(in: 12_000...19_999)
-            guard let reservation = try reserve(port),
-                let socket = try? ListeningSocket(.tcp(host: "127.0.0.1", port: port))
-            else { continue }
-            _ = FileDescriptor(owning: socket.release())
+            guard let reservation = try reserve(port), ListeningSocket.isFree(port: port) else { continue }
             reserved.withLock { $0.append(reservation) }
             return port
         }

@@ -80,6 +80,26 @@ struct HandlerContentTests {
         #expect(keys.withLock { $0.count == 4 && $0.allSatisfy { $0.utf8.count == 32 } })
     }
 
+    @Test("A handler receives the content of two requests, and the Location of a response is a target")
+    func resumed() async throws {
+        let response = try await send([]) { upload in
+            Response(status: 200, content: try await upload.content(atMost: 10))
+        } _: { server in
+            let created = try await server.send(
+                .post, "/a/x", fields: ["Upload-Draft-Interop-Version": "8", "Upload-Complete": "?0"],
+                content: Array("hel".utf8))
+            let completed = try await server.send(
+                .patch, #require(created.fields["Location"]),
+                fields: [
+                    "Upload-Draft-Interop-Version": "8", "Upload-Complete": "?1", "Upload-Offset": "3",
+                    "Content-Type": "application/partial-upload",
+                ],
+                content: Array("lo".utf8))
+            #expect(completed.content.bytes == Array("hello".utf8))
+        }
+        #expect(response.content.bytes == [])
+    }
+
     @Test("The text of a 404 names /files/ only if the server has it")
     func unknown() async throws {
         let store = try UploadStore.inMemory()

@@ -99,9 +99,7 @@ final class SubjectProcess: SubjectControl {
         for _ in 0..<100 {
             let port = UInt16.random(in: 20_000...31_999)
             guard usedPorts.withLock({ $0.insert(port).inserted }) else { continue }
-            guard let socket = try? ListeningSocket(.tcp(host: "127.0.0.1", port: port)) else { continue }
-            _ = FileDescriptor(owning: socket.release())
-            return port
+            if ListeningSocket.isFree(port: port) { return port }
         }
         throw RunFailure("no free port")
     }
