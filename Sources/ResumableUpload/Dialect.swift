@@ -162,3 +162,106 @@ extension Dialect: Comparable {
     /// Orders the versions by their age, with the published protocol last.
     public static func < (left: Dialect, right: Dialect) -> Bool { left.rawValue < right.rawValue }
 }
+
+/// The operation of the upload protocol that a request performs (draft section 4, in the order of its detection
+/// algorithm).
+///
+/// The target resource decides whether it accepts uploads, and with which methods.
+package enum RequestKind: Sendable, Hashable {
+    /// `HEAD` or `GET` on an upload resource.
+    case retrieval
+    /// `PATCH` on an upload resource.
+    case append
+    /// `DELETE` on an upload resource.
+    case cancellation
+    /// `OPTIONS` on any resource.
+    case discovery
+    /// A request to a target resource that states whether its content is the complete representation.
+    case creation(isComplete: Bool)
+    /// A request that does not use the upload protocol.
+    case plain
+    /// A request to an upload resource with a method that upload resources do not support.
+    case notAllowed
+
+    package init(method: Method, addressesUpload: Bool, fields: Fields, dialect: Dialect) {
+        if method == .options {
+            self = .discovery
+        } else if addressesUpload {
+            switch method {
+            case .head, .get: self = .retrieval
+            case .patch: self = .append
+            case .delete: self = .cancellation
+            default: self = .notAllowed
+            }
+        } else if !method.isSafe, method != .delete, method != .connect,
+            let complete = dialect.completeness(of: fields)
+        {
+            self = .creation(isComplete: complete)
+        } else {
+            self = .plain
+        }
+    }
+}
+
+/// The older protocol tus 1.0, which has some field names in common with the draft, with other meanings.
+///
+/// It is only recognized here, to distinguish its clients from those of the draft.
+package enum TusProtocol {
+    /// The field that every request of a tus 1.0 client has, except `OPTIONS`.
+    package static let versionField = "Tus-Resumable"
+    /// The field for partial uploads and their concatenation, which the draft does not have.
+    package static let concatenationField = "Upload-Concat"
+    /// The field with the name, media type and other properties of the file.
+    package static let metadataField = "Upload-Metadata"
+
+    /// Fields that only the draft has. `Upload-Length` and `Upload-Offset` are fields of both protocols.
+    private static let draftFields = [
+        UploadFieldName.interopVersion, UploadFieldName.complete, UploadFieldName.incomplete,
+    ]
+
+    /// Whether a request uses tus 1.0. A request with a field that only the draft has uses the draft, even if it has
+    /// `Tus-Resumable`.
+    package static func isUsed(by fields: Fields) -> Bool {
+        fields.contains(versionField) && !draftFields.contains(where: fields.contains)
+    }
+}
+
+/// Names of the fields and of the media type that the draft defines (sections 4.1 and 6, and appendix B).
+package enum UploadFieldName {
+    package static let offset = "Upload-Offset"
+    package static let complete = "Upload-Complete"
+    /// Only in interop version 3: the inverse of `complete`.
+    package static let incomplete = "Upload-Incomplete"
+    package static let length = "Upload-Length"
+    package static let limit = "Upload-Limit"
+    package static let interopVersion = "Upload-Draft-Interop-Version"
+
+    /// All request fields of the protocol, for the preflight requests of browsers.
+    package static let requestFields = [offset, complete, incomplete, length, interopVersion]
+    /// All response fields of the protocol, which are exposed to browsers.
+    package static let responseFields = [offset, complete, incomplete, length, limit, interopVersion]
+}
+
+/// The media type of an append's content (draft section 6).
+package let partialUploadMediaType = "application/partial-upload"
+
+extension Fields {
+    /// The value of a field that is an Item with a non-negative Integer; `nil` if it is absent or invalid.
+    ///
+    /// A field that does not parse, has another type or is negative counts as absent (draft section 4.1,
+    /// RFC 9651 section 4.2); parameters are ignored.
+    package func uploadInteger(_ name: String) -> Int64? {
+        let lines = values(name)
+        guard !lines.isEmpty, let item = try? Item(parsing: lines), case .integer(let value) = item.value, value >= 0
+        else { return nil }
+        return Int64(value)
+    }
+
+    /// The value of a field that is an Item with a Boolean; `nil` if it is absent or invalid.
+    package func uploadBoolean(_ name: String) -> Bool? {
+        let lines = values(name)
+        guard !lines.isEmpty, let item = try? Item(parsing: lines), case .boolean(let value) = item.value
+        else { return nil }
+        return value
+    }
+}

@@ -1,5 +1,39 @@
 import HTTPSemantics
 
+/// The state of an upload with which requests are evaluated. It does not depend on the version of the protocol or on
+/// the storage.
+package struct UploadState: Sendable, Hashable {
+    package enum Phase: Sendable, Hashable {
+        /// The upload waits for content or for the request that completes it.
+        case receiving
+        /// All content was received, and the target resource processes it.
+        case processing
+        /// The target resource has responded.
+        case complete(Response)
+    }
+
+    /// The number of durable bytes of the representation.
+    package var offset: Int64
+    /// The length of the complete representation in bytes; `nil` until a request determines it.
+    package var length: Int64?
+    package var phase: Phase
+    /// The limits of this upload; `maxAge` is the remaining lifetime in seconds.
+    package var limits: UploadLimits
+
+    package init(offset: Int64, length: Int64? = nil, phase: Phase = .receiving, limits: UploadLimits = UploadLimits())
+    {
+        self.offset = offset
+        self.length = length
+        self.phase = phase
+        self.limits = limits
+    }
+
+    /// Whether the target has sent its final response, as `Upload-Complete` reports it (draft section 4.1.2).
+    package var isComplete: Bool {
+        if case .complete = phase { true } else { false }
+    }
+}
+
 /// Creates all responses of the upload protocol in one dialect (draft sections 4.1 to 4.5).
 ///
 /// A response can have fields that only other versions require, because clients ignore additional fields.
@@ -146,4 +180,61 @@ package struct UploadResponses: Sendable {
         fields.append(UploadFieldName.limit, state.limits.fieldValue(for: dialect))
         return fields
     }
+}
+
+extension UploadResponses {
+    /// Chooses the dialect that the request names, or otherwise the dialect of the request that created its upload
+    /// (draft appendix B).
+    ///
+    /// An unusable version is handled like an absent version, except that no 104 is sent, because the client expects
+    /// its own version in a 104.
+    /// - Parameters:
+    ///   - version: the HTTP version of the request; HTTP/1.0 does not have interim responses.
+    ///   - storedDialect: the dialect of the creation, if the request is for an upload resource.
+    ///   - withholding: why only final responses may be sent; `nil` if the server has no such reason.
+    ///   - announcesWithoutVersion: whether requests without a version get 104, as in the published protocol. The draft
+    ///     forbids it.
+    package init(
+        answering fields: Fields, version: ProtocolVersion = .http11, storedDialect: Dialect? = nil,
+        announcesWithoutVersion: Bool = false, withholding: InterimObstacle? = nil
+    ) {
+        let named = Dialect(announcedBy: fields)
+        let isUnversioned = !fields.contains(UploadFieldName.interopVersion)
+        self.init(
+            dialect: named ?? (announcesWithoutVersion ? .rfc : storedDialect ?? .rfc), echoesVersion: named != nil,
+            interim: Self.permission(
+                version: version, isNamed: named != nil, isUnversioned: isUnversioned,
+                announcesWithoutVersion: announcesWithoutVersion, withholding: withholding))
+    }
+
+    private static func permission(
+        version: ProtocolVersion, isNamed: Bool, isUnversioned: Bool, announcesWithoutVersion: Bool,
+        withholding: InterimObstacle?
+    ) -> InterimPermission {
+        if version < .http11 { return .withheld(.oldHTTP) }
+        if let withholding { return .withheld(withholding) }
+        if isNamed || (announcesWithoutVersion && isUnversioned) { return .allowed }
+        return .withheld(isUnversioned ? .noVersion : .unusableVersion)
+    }
+}
+
+/// Whether interim responses (104) may be sent in answer to a request (draft section 4.2.2).
+package enum InterimPermission: Sendable, Hashable {
+    case allowed
+    case withheld(InterimObstacle)
+}
+
+/// Why no 104 may be sent before the final response to a request. If there are several reasons, the first one is used.
+package enum InterimObstacle: String, Sendable, Hashable, CaseIterable {
+    /// HTTP/1.0 does not support interim responses (RFC 9110 section 15.2).
+    case oldHTTP = "old-http"
+    /// The operator of the server has turned interim responses off.
+    case turnedOff = "turned-off"
+    /// The request declines interim responses.
+    case declined
+    /// The request names no version, and the protocol is not published (draft appendix B).
+    case noVersion = "no-version"
+    /// The request names a version that is not supported, or its version field is malformed. The client would not
+    /// understand a 104 of another version.
+    case unusableVersion = "unusable-version"
 }

@@ -1,3 +1,5 @@
+import CCurl
+import HTTPSemantics
 import SystemCalls
 
 /// Performs the exchanges of a client.
@@ -94,5 +96,100 @@ final class EngineCommands: ExchangeCommands {
             defer { state = State() }
             return state.waiting
         }
+    }
+}
+
+/// The loop of the engine's thread: it executes commands, calls libcurl, and performs work that is due.
+struct TransportLoop: ~Copyable {
+    private let multi: MultiHandle
+    private let commands: EngineCommands
+    private var transfers: [EasyHandle.ID: ActiveTransfer] = [:]
+    private var handles: [ObjectIdentifier: EasyHandle.ID] = [:]
+
+    init(_ multi: MultiHandle, _ commands: EngineCommands) {
+        self.multi = multi
+        self.commands = commands
+    }
+
+    /// Runs until the stop command.
+    mutating func run() {
+        while true {
+            for command in commands.removeAll() where !execute(command) { return stop() }
+            multi.perform()
+            while let (easy, code) = multi.nextEnded() { end(easy) { $0.result(code) } }
+            multi.wait(keepTime())
+        }
+    }
+
+    /// - Returns: false if the loop has to stop.
+    private mutating func execute(_ command: EngineCommands.Command) -> Bool {
+        switch command {
+        case .start(let request, let exchange): start(request, exchange)
+        case .forExchange(let command, let exchange):
+            if let transfer = transfer(of: exchange) { execute(command, of: transfer) }
+        case .stop: return false
+        }
+        return true
+    }
+
+    private mutating func execute(_ command: ExchangeCommand, of transfer: ActiveTransfer) {
+        switch command {
+        case .openGate: follow(transfer.openGate(), of: transfer.easy.pointer)
+        case .noteProgress: transfer.noteProgress()
+        case .proceed: follow(transfer.proceed(), of: transfer.easy.pointer)
+        case .cancel: end(transfer.easy.pointer) { $0.result(.cancelled) }
+        }
+    }
+
+    private mutating func start(_ request: TransportRequest, _ exchange: TransportExchange) {
+        guard Fields.isValidName(request.message.method.rawValue), request.message.fields.firstInvalid == nil else {
+            return exchange.end(.invalidRequest)
+        }
+        guard let transfer = ActiveTransfer(request, exchange, multi.sockets), multi.add(transfer.easy) else {
+            return exchange.end(.connectionLost(code: Int32(CURLE_OUT_OF_MEMORY.rawValue), message: "out of memory"))
+        }
+        transfers[transfer.easy.pointer] = transfer
+        handles[ObjectIdentifier(exchange)] = transfer.easy.pointer
+    }
+
+    private func transfer(of exchange: TransportExchange) -> ActiveTransfer? {
+        handles[ObjectIdentifier(exchange)].flatMap { transfers[$0] }
+    }
+
+    /// Does everything that is due.
+    /// - Returns: the milliseconds until something is due again.
+    private mutating func keepTime() -> Int32 {
+        let now = SystemClock.monotonicNanoseconds()
+        var next = now + 60_000_000_000
+        for (easy, transfer) in transfers {
+            switch transfer.keepTime(now) {
+            case .proceed(let until): next = min(next, until ?? .max)
+            case let step: follow(step, of: easy)
+            }
+        }
+        return Int32(clamping: (max(next - now, 0) + 999_999) / 1_000_000)
+    }
+
+    private mutating func follow(_ step: ActiveTransfer.Step, of easy: EasyHandle.ID) {
+        switch step {
+        case .proceed: break
+        case .end(let failure): end(easy) { $0.result(failure) }
+        case .endWithCode(let code): end(easy) { $0.result(code) }
+        }
+    }
+
+    private mutating func end(_ easy: EasyHandle.ID, _ result: (ActiveTransfer) -> TransportResult) {
+        guard let transfer = transfers.removeValue(forKey: easy) else { return }
+        handles[ObjectIdentifier(transfer.exchange)] = nil
+        let result = result(transfer)
+        multi.remove(transfer.easy)
+        transfer.exchange.end(result)
+    }
+
+    private mutating func stop() {
+        for easy in Array(transfers.keys) { end(easy) { $0.result(.cancelled) } }
+        for case .start(_, let exchange) in commands.close() { exchange.end(.cancelled) }
+        // After this no command wakes the thread, and the connections are closed before it ends.
+        multi.close()
     }
 }

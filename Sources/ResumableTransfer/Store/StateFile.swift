@@ -1,3 +1,4 @@
+import Foundation
 import SystemCalls
 
 /// The state file of one transfer, locked until ``release()`` is called or this object is released.
@@ -84,6 +85,150 @@ package final class StateFile: Sendable {
         _ = locks.withLock { locks in
             defer { locks = [] }
             return locks
+        }
+    }
+}
+
+/// A lock that is held while a transfer runs, so that only one process at a time runs it. The lock ends with the
+/// process, however the process ends.
+package final class StateLock: Sendable {
+    private let directory: PrivateDirectory
+    private let name: FilePath
+    private let file: FileDescriptor
+
+    private init(_ directory: PrivateDirectory, _ name: FilePath, _ file: FileDescriptor) {
+        self.directory = directory
+        self.name = name
+        self.file = file
+    }
+
+    deinit {
+        // The file is removed while the lock is held: another process that has opened it in the meantime finds that the
+        // file has lost its name.
+        directory.unlink(name)
+    }
+
+    /// Acquires the lock of this name.
+    /// - Parameter pause: called between two attempts. A process that only checks the lock also holds it for a moment.
+    /// - Throws: `inUse` if another holder has the lock; `lockUnusable`.
+    package static func acquire(
+        _ name: FilePath, in directory: PrivateDirectory,
+        pause: () -> Void = { SystemClock.pause(nanoseconds: 10_000_000) }
+    ) throws(StateError) -> StateLock {
+        var attempts = 10
+        while true {
+            let file: FileDescriptor
+            do throws(Errno) {
+                file = try directory.openLock(name)
+                if try file.tryLock() {
+                    guard directory.isName(name, of: file) else { continue }
+                    try file.truncate(to: 0)
+                    try file.write(Array("\(ProcessControl.identifier)\n".utf8), at: 0)
+                    return StateLock(directory, name, file)
+                }
+            } catch {
+                throw .lockUnusable(directory.path(of: name), error)
+            }
+            attempts -= 1
+            guard attempts > 0 else { throw .inUse(process: holder(of: file)) }
+            pause()
+        }
+    }
+
+    /// Returns whether a process holds the lock of this name, and the ID of that process.
+    package static func holder(of name: FilePath, in directory: PrivateDirectory) -> (isHeld: Bool, process: Int32?) {
+        guard let file = directory.openExistingLock(name), (try? file.isLockedElsewhere()) == true else {
+            return (false, nil)
+        }
+        return (true, holder(of: file))
+    }
+
+    private static func holder(of file: FileDescriptor) -> Int32? {
+        var bytes = [UInt8](repeating: 0, count: 16)
+        let count = bytes.withUnsafeMutableBytes { (try? file.read(into: $0, at: 0)) ?? 0 }
+        return Int32(
+            String(decoding: bytes.prefix(count), as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines))
+    }
+}
+
+/// The reason why the directory of a store, or a file in it, cannot be used.
+package enum StateError: Error, Sendable {
+    /// The directory cannot be opened or created.
+    case directoryUnusable(FilePath, Errno)
+    /// The directory belongs to another user, or other users can write to it.
+    case directoryNotPrivate(FilePath)
+    /// The lock file at the path cannot be used.
+    case lockUnusable(FilePath, Errno)
+    /// The file at the path cannot be read, or other users could have written it.
+    case fileUnusable(FilePath, reason: String)
+    /// The file at the path does not contain a state of a supported version.
+    case damaged(FilePath, reason: String)
+    /// A process is running the transfer. The associated value is its ID, if that is known.
+    case inUse(process: Int32?)
+}
+
+extension TransferError {
+    init(_ error: StateError) {
+        switch error {
+        case .directoryUnusable(let path, let reason):
+            self.init(.storageUnusable, "The directory \(path) for transfers cannot be used.", underlying: reason)
+        case .directoryNotPrivate(let path):
+            self.init(
+                .storageUnusable,
+                "The directory \(path) for transfers must belong to you and not be writable by others."
+            )
+        case .lockUnusable(let path, let reason):
+            self.init(.storageUnusable, "The lock \(path) cannot be used.", underlying: reason)
+        case .fileUnusable(let path, let reason), .damaged(let path, let reason):
+            self.init(.resumeDataInvalid, "The state file \(path) \(reason).")
+        case .inUse(let process):
+            let who = process.map { "Process \($0)" } ?? "Another process"
+            self.init(.inUse, "\(who) is already running this transfer.")
+        }
+    }
+}
+
+/// A value of JSON. It stores the members of an object that this version does not support.
+enum JSONValue: Sendable, Hashable {
+    case null
+    case truth(Bool)
+    case integer(Int64)
+    case number(Double)
+    case text(String)
+    case array([JSONValue])
+    case object([String: JSONValue])
+}
+
+extension JSONValue: Codable {
+    init(from decoder: any Decoder) throws {
+        let container = try decoder.singleValueContainer()
+        if container.decodeNil() {
+            self = .null
+        } else if let value = try? container.decode(Bool.self) {
+            self = .truth(value)
+        } else if let value = try? container.decode(Int64.self) {
+            self = .integer(value)
+        } else if let value = try? container.decode(Double.self) {
+            self = .number(value)
+        } else if let value = try? container.decode(String.self) {
+            self = .text(value)
+        } else if let value = try? container.decode([JSONValue].self) {
+            self = .array(value)
+        } else {
+            self = .object(try container.decode([String: JSONValue].self))
+        }
+    }
+
+    func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        switch self {
+        case .null: try container.encodeNil()
+        case .truth(let value): try container.encode(value)
+        case .integer(let value): try container.encode(value)
+        case .number(let value): try container.encode(value)
+        case .text(let value): try container.encode(value)
+        case .array(let value): try container.encode(value)
+        case .object(let value): try container.encode(value)
         }
     }
 }

@@ -1,3 +1,4 @@
+import HTTPSemantics
 import SystemCalls
 import TLS
 
@@ -217,4 +218,76 @@ struct ConnectionTimeouts: Sendable {
         case .storing, .server: nil
         }
     }
+}
+
+/// The client for which a connection is counted when the server limits connections.
+struct ConnectionClient: Sendable, Hashable, CustomStringConvertible {
+    private enum Name: Hashable {
+        /// An IPv4 address, or the /64 prefix of an IPv6 address.
+        case network(AddressBlock)
+        /// A name that a proxy generated, or an address that cannot be parsed.
+        case text(String)
+        case unixSocket
+    }
+
+    private let name: Name
+    /// Whether the peer is trusted (a program on this machine or a proxy) and the current request was not forwarded.
+    /// Connections of such a client are closed only if no other connections are open.
+    let isExempt: Bool
+
+    /// - Parameters:
+    ///   - address: the address of the client, or its name from a proxy; `nil` on a Unix socket.
+    ///   - isExempt: see ``isExempt``.
+    init(_ address: String?, isExempt: Bool) {
+        self.isExempt = isExempt
+        guard let address else {
+            name = .unixSocket
+            return
+        }
+        // A link-local address has the name of its interface as a suffix.
+        let parsed = IPAddress(parsing: String(address.prefix { $0 != "%" }))
+        name = parsed.map { .network(AddressBlock(clientNetworkOf: $0)) } ?? .text(address)
+    }
+
+    var description: String {
+        switch name {
+        case .network(let block): block.address.isIPv4 ? "\(block.address)" : "\(block)"
+        case .text(let text): text
+        case .unixSocket: "a Unix socket"
+        }
+    }
+}
+
+/// Writes to a connection between the writes of libmicrohttpd, with or without TLS. Use it only on the thread of the
+/// connection.
+struct ConnectionOutput: Sendable {
+    private let socket: SocketOutput
+    /// `nil` on a connection without TLS.
+    private let session: TLSSession?
+
+    init(socket: SocketOutput, session: TLSSession?) {
+        self.socket = socket
+        self.session = session
+    }
+
+    /// Sends all of `bytes`. Waits at most `timeout` milliseconds until the socket is writable.
+    ///
+    /// - Parameter isFollowed: whether more output follows immediately, with which these bytes may be sent.
+    func send(_ bytes: [UInt8], timeout: Int32, isFollowed: Bool = false) -> SocketOutput.Outcome {
+        let outcome =
+            session?.send(bytes, on: socket, timeout: timeout)
+            ?? socket.send(bytes, timeout: timeout, isFollowed: isFollowed)
+        // After a response from a file libmicrohttpd leaves the socket corked.
+        if outcome == .sent && !isFollowed { socket.push() }
+        return outcome
+    }
+
+    /// Ends the output; input is still received.
+    func endOutput() {
+        session?.endOutput()
+        socket.endOutput()
+    }
+
+    /// Reads and discards input until the connection ends or `limit` bytes have arrived.
+    func discardInput(atMost limit: Int64) { socket.discardInput(atMost: limit) }
 }

@@ -135,3 +135,190 @@ final class ConnectionRegistry: Sendable {
         entries.wait(until: deadline) { $0.open.isEmpty ? true : nil } ?? false
     }
 }
+
+/// The open connections by client, and the decision which one is closed when a new connection exceeds the limit.
+///
+/// Of the client with the most connections, the connection with the lowest rate is closed. The rate is the number of
+/// bytes transferred in both directions for each second of the connection's age. The new connection is counted for its
+/// client. So if this client has the most connections, one of its own connections is closed or the new one is rejected:
+/// the client cannot displace the connections of others. If several clients have the same largest number of
+/// connections, the connections of all of them are compared.
+///
+/// ``credit`` is added to the bytes of every connection. So a new connection has a rate of ``credit`` bytes per second:
+/// it replaces a connection with a lower rate, and is rejected if none of the connections that it is compared with has
+/// a lower rate.
+///
+/// The table makes no system calls: times and byte counts are parameters.
+struct ConnectionTable<ID: Hashable> {
+    /// What to do with a new connection if the limit is reached.
+    enum Decision: Equatable {
+        /// The new connection is not served.
+        case refuse
+        /// This connection is closed, and the new one is served.
+        case close(ID)
+    }
+
+    private struct Row {
+        let id: ID
+        /// The time in monotonic nanoseconds from which on the connection is counted for this client.
+        let since: Int64
+        /// The bytes that the connection had transferred at that time.
+        let initialBytes: Int64
+        /// The bytes that the connection had transferred at the last measurement; the current number is at least as
+        /// large.
+        var bytes: Int64
+
+        func rate(at now: Int64) -> Double { ConnectionTable.rate(bytes: bytes - initialBytes, age: now - since) }
+    }
+
+    /// A client and its connections.
+    private struct Group {
+        let client: ConnectionClient
+        let isExempt: Bool
+        var rows: [Row] = []
+    }
+
+    private struct Place {
+        let client: ConnectionClient
+        var row: Int
+    }
+
+    private var groups: [Group] = []
+    /// The index of each client in `groups`.
+    private var indices: [ConnectionClient: Int] = [:]
+    private var places: [ID: Place] = [:]
+    /// The number of connections that are not exempt.
+    private var closable = 0
+
+    /// The number that is added to the bytes of each connection, because the head of a request needs time to arrive.
+    static var credit: Int64 { 1024 }
+
+    /// The rate in bytes per second by which connections are compared.
+    static func rate(bytes: Int64, age: Int64) -> Double {
+        Double(bytes + credit) / (Double(max(0, age)) / 1e9 + 1)
+    }
+
+    /// The number of counted connections.
+    var count: Int { places.count }
+
+    /// The client with the most connections, and how many it has; `nil` if there is none.
+    var largestClient: (client: ConnectionClient, count: Int)? {
+        groups.indices.max { groups[$0].rows.count < groups[$1].rows.count }
+            .map { (groups[$0].client, groups[$0].rows.count) }
+    }
+
+    /// Counts a connection for a client, and no longer for its previous client.
+    /// - Parameters:
+    ///   - now: monotonic nanoseconds.
+    ///   - bytes: the bytes that the connection has transferred so far.
+    mutating func insert(_ id: ID, of client: ConnectionClient, at now: Int64, bytes: Int64 = 0) {
+        remove(id)
+        let index = indices[client] ?? groups.count
+        if index == groups.count {
+            groups.append(Group(client: client, isExempt: client.isExempt))
+            indices[client] = index
+        }
+        places[id] = Place(client: client, row: groups[index].rows.count)
+        groups[index].rows.append(Row(id: id, since: now, initialBytes: bytes, bytes: bytes))
+        if !client.isExempt { closable += 1 }
+    }
+
+    /// Counts a connection for another client.
+    mutating func move(_ id: ID, to client: ConnectionClient, at now: Int64, bytes: Int64) {
+        guard let place = places[id], place.client != client else { return }
+        insert(id, of: client, at: now, bytes: bytes)
+    }
+
+    mutating func remove(_ id: ID) {
+        guard let place = places.removeValue(forKey: id), let index = indices[place.client] else { return }
+        if !place.client.isExempt { closable -= 1 }
+        // The last element moves to the free index, in the group and among the groups.
+        let last = groups[index].rows.removeLast()
+        if last.id != id {
+            groups[index].rows[place.row] = last
+            places[last.id]?.row = place.row
+        }
+        guard groups[index].rows.isEmpty else { return }
+        indices[place.client] = nil
+        let lastGroup = groups.removeLast()
+        if index < groups.count {
+            groups[index] = lastGroup
+            indices[lastGroup.client] = index
+        }
+    }
+
+    /// Decides which connection is closed for a new connection, and removes the closed connection from the table.
+    ///
+    /// - Parameters:
+    ///   - now: monotonic nanoseconds.
+    ///   - measure: returns the bytes that a connection has transferred so far. It is called only for connections that
+    ///     may be the slowest according to their last measurement, which are usually few.
+    mutating func makeRoom(for newClient: ConnectionClient, at now: Int64, measure: (ID) -> Int64) -> Decision {
+        // Exempt connections are compared only if no other connections are open.
+        let isExempt = closable == 0
+        var highest = 0
+        for group in groups.indices where groups[group].isExempt == isExempt {
+            highest = max(highest, groups[group].rows.count)
+        }
+        let own = indices[newClient]
+        let competes = isExempt || !newClient.isExempt
+        let ownCount = competes ? 1 + (own.map { groups[$0].rows.count } ?? 0) : 0
+        let compared = groups.indices.filter { group in
+            guard groups[group].isExempt == isExempt else { return false }
+            return group == own
+                ? ownCount >= highest : groups[group].rows.count == highest && ownCount <= highest
+        }
+        // The new connection is compared, too, if no other client would have more connections than its client.
+        var lowest = ownCount >= highest ? Self.rate(bytes: 0, age: 0) : .infinity
+        var slowest: ID?
+        func consider(_ group: Int, _ row: Int) {
+            let id = groups[group].rows[row].id
+            groups[group].rows[row].bytes = max(groups[group].rows[row].bytes, measure(id))
+            let rate = groups[group].rows[row].rate(at: now)
+            if rate < lowest { (slowest, lowest) = (id, rate) }
+        }
+        // The rate according to the last measurement is never higher than the current rate. So the connection for which
+        // the former is lowest is measured first. Then a connection is measured only if its rate according to the last
+        // measurement is below the lowest current rate that was found before.
+        var first: (group: Int, row: Int)?
+        var lowestKnown = lowest
+        for group in compared {
+            for row in groups[group].rows.indices {
+                let known = groups[group].rows[row].rate(at: now)
+                if known < lowestKnown { (first, lowestKnown) = ((group, row), known) }
+            }
+        }
+        guard let first else { return .refuse }
+        consider(first.group, first.row)
+        for group in compared {
+            for row in groups[group].rows.indices where groups[group].rows[row].rate(at: now) < lowest {
+                consider(group, row)
+            }
+        }
+        guard let slowest else { return .refuse }
+        remove(slowest)
+        return .close(slowest)
+    }
+}
+
+/// Checks whether the average rate in consecutive windows is below a minimum.
+struct RateWindow: Sendable {
+    /// The start of the current window; `nil` if a window starts with the next call.
+    private var start: (bytes: Int64, nanoseconds: Int64)?
+
+    /// - Parameters:
+    ///   - bytes: the bytes transferred so far.
+    ///   - nanoseconds: the time so far in which the peer could transfer them.
+    ///   - minimum: bytes per second.
+    ///   - length: the length of a window in seconds.
+    mutating func isTooSlow(bytes: Int64, nanoseconds: Int64, minimum: Int64, length: Int64) -> Bool {
+        guard let begun = start else {
+            start = (bytes, nanoseconds)
+            return false
+        }
+        guard nanoseconds - begun.nanoseconds >= length * 1_000_000_000 else { return false }
+        start = (bytes, nanoseconds)
+        let (wanted, overflow) = minimum.multipliedReportingOverflow(by: length)
+        return overflow || bytes - begun.bytes < wanted
+    }
+}

@@ -1,5 +1,6 @@
 import HTTPSemantics
 import ResumableUpload
+import SystemCalls
 import UploadStorage
 
 /// The listing of a directory, as HTML or as pages of JSON. Neither needs memory for the entire directory.
@@ -65,5 +66,224 @@ struct FileListing {
         }
         return Response(
             status: 200, fields: fields, content: .stream(ListingContent(page, as: JSONListing(url: url))))
+    }
+}
+
+/// The page of a listing that the query of a URL selects.
+struct ListingQuery: Sendable, Hashable {
+    /// Why a query is rejected. The raw value is the stable code of problem documents.
+    enum Refusal: String, Error {
+        case invalidLimit = "invalid-limit"
+        case invalidCursor = "invalid-cursor"
+    }
+
+    static let maxLimit = 10_000
+
+    /// The maximum number of entries on the page.
+    var limit = 1000
+    /// The page starts after this name; nil for the first page.
+    var cursor: String?
+
+    init(limit: Int = 1000, cursor: String? = nil) {
+        self.limit = limit
+        self.cursor = cursor
+    }
+
+    /// Parses a query without its question mark. Parameters other than `limit` and `after` are ignored.
+    init(parsing query: String?) throws(Refusal) {
+        var isLimited = false
+        for parameter in (query ?? "").split(separator: "&") {
+            let parts = parameter.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            let value = parts.count == 2 ? String(parts[1]) : ""
+            switch parts[0] {
+            case "limit":
+                guard !isLimited, (1...5).contains(value.utf8.count),
+                    value.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let limit = Int(value),
+                    (1...Self.maxLimit).contains(limit)
+                else { throw .invalidLimit }
+                self.limit = limit
+                isLimited = true
+            case "after":
+                // In form encoding a plus sign is a space. A cursor must be a valid name.
+                let path = "/" + value.replacing("+", with: "%20")
+                guard cursor == nil, let name = try? PathSegments(decoding: path), name.segments.count == 1,
+                    !name.hasTrailingSlash
+                else { throw .invalidCursor }
+                cursor = name.segments[0]
+            default: break
+            }
+        }
+    }
+
+    /// The same query with another cursor.
+    func serialized(after cursor: String) -> String {
+        "limit=\(limit)&after=" + cursor.utf8.percentEncoded(allowing: \.isUnreserved)
+    }
+}
+
+extension ProblemDetails {
+    init(_ refusal: ListingQuery.Refusal) {
+        let detail =
+            switch refusal {
+            case .invalidLimit:
+                "The parameter limit must be a number from 1 to \(ListingQuery.maxLimit) and occur once."
+            case .invalidCursor:
+                "The parameter after must be a percent-encoded name, as in the link to the next page, and occur once."
+            }
+        self.init(status: 400, detail: detail, code: refusal.rawValue)
+    }
+}
+
+/// The format of a listing: its start, its entries and its end.
+protocol ListingFormat: Sendable {
+    func appendStart(to bytes: inout [UInt8])
+    func append(_ entry: PublishedEntry, isFirst: Bool, to bytes: inout [UInt8])
+    func appendEnd(to bytes: inout [UInt8])
+}
+
+extension PublishedEntry {
+    /// The name as the last segment of a URL path, with a slash at the end for a directory.
+    fileprivate var reference: String {
+        // All names in a listing can be expressed in a URL.
+        let segments = try? PathSegments(segments: [name], hasTrailingSlash: isDirectory)
+        return String(segments?.percentEncoded.dropFirst() ?? "")
+    }
+
+    fileprivate var modified: String { HTTPDate(secondsSinceEpoch: modifiedSeconds).serialized }
+}
+
+/// A JSON array of objects, in the order of the entries.
+struct JSONListing: ListingFormat {
+    /// The URL of the directory, with a slash at its end.
+    let url: String
+
+    func appendStart(to bytes: inout [UInt8]) { bytes += "[".utf8 }
+
+    func append(_ entry: PublishedEntry, isFirst: Bool, to bytes: inout [UInt8]) {
+        bytes += (isFirst ? "{\"modified\":\"" : ",{\"modified\":\"").utf8
+        bytes += entry.modified.utf8
+        bytes += "\",\"name\":".utf8
+        bytes.appendJSON(entry.name)
+        if !entry.isDirectory { bytes += ",\"size\":\(entry.size)".utf8 }
+        bytes += ",\"type\":\"\(entry.isDirectory ? "directory" : "file")\",\"url\":".utf8
+        bytes.appendJSON(url + entry.reference)
+        bytes += "}".utf8
+    }
+
+    func appendEnd(to bytes: inout [UInt8]) { bytes += "]".utf8 }
+}
+
+/// An HTML page with a table, in the order of the entries.
+struct HTMLListing: ListingFormat {
+    /// The directory's path as text.
+    let title: String
+    /// The relative reference from the URL of the request to the directory, such as `./`. Absolute paths could be wrong
+    /// behind a proxy.
+    let prefix: String
+
+    func appendStart(to bytes: inout [UInt8]) {
+        bytes +=
+            """
+            <!doctype html>
+            <html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+            <title>
+            """.utf8
+        bytes.appendHTML(title)
+        bytes +=
+            """
+            </title>
+            <style>body{font:16px system-ui,sans-serif;margin:2rem;color-scheme:light dark}\
+            td{padding:.2rem 1.5rem .2rem 0}td:nth-child(2){text-align:right;font-variant-numeric:tabular-nums}</style>
+            <h1>
+            """.utf8
+        bytes.appendHTML(title)
+        bytes += "</h1>\n<table>\n".utf8
+    }
+
+    func append(_ entry: PublishedEntry, isFirst: Bool, to bytes: inout [UInt8]) {
+        bytes += "<tr><td><a href=\"".utf8
+        bytes.appendHTML(prefix + entry.reference)
+        bytes += "\">".utf8
+        bytes.appendHTML(entry.name)
+        bytes += (entry.isDirectory ? "/</a></td><td></td><td>" : "</a></td><td>\(entry.size)</td><td>").utf8
+        bytes += entry.modified.utf8
+        bytes += "</td></tr>\n".utf8
+    }
+
+    func appendEnd(to bytes: inout [UInt8]) { bytes += "</table>\n</html>\n".utf8 }
+}
+
+extension [UInt8] {
+    /// Appends text with HTML escapes. The result is also valid in quoted attribute values.
+    fileprivate mutating func appendHTML(_ text: String) {
+        for byte in text.utf8 {
+            switch byte {
+            case UInt8(ascii: "&"): self += "&amp;".utf8
+            case UInt8(ascii: "<"): self += "&lt;".utf8
+            case UInt8(ascii: ">"): self += "&gt;".utf8
+            case UInt8(ascii: "\""): self += "&quot;".utf8
+            default: append(byte)
+            }
+        }
+    }
+}
+
+/// The content of a listing. An entry is read and formatted only when the connection can send it.
+final class ListingContent: ContentStream {
+    private enum Stage {
+        case start, entries, ended
+    }
+
+    private struct State {
+        let listing: PublishedListing
+        var stage = Stage.start
+        var hasEntries = false
+        /// The output; the bytes from `sent` on are not sent yet.
+        var written: [UInt8] = []
+        var sent = 0
+    }
+
+    private let state: Monitor<State>
+    private let format: any ListingFormat
+
+    init(_ listing: sending PublishedListing, as format: any ListingFormat) {
+        state = Monitor(State(listing: listing))
+        self.format = format
+    }
+
+    func read(into buffer: UnsafeMutableRawBufferPointer, at position: Int64) throws -> Int {
+        try state.withLock { (state) throws(StoreError) in
+            var filled = 0
+            while filled < buffer.count {
+                if state.sent == state.written.count, try !write(to: &state) { break }
+                let count = min(buffer.count - filled, state.written.count - state.sent)
+                UnsafeMutableRawBufferPointer(rebasing: buffer[filled...])
+                    .copyBytes(from: state.written[state.sent..<state.sent + count])
+                filled += count
+                state.sent += count
+            }
+            return filled
+        }
+    }
+
+    /// Replaces the sent output with the next part; returns false if there is no next part.
+    private func write(to state: inout State) throws(StoreError) -> Bool {
+        state.written.removeAll(keepingCapacity: true)
+        state.sent = 0
+        switch state.stage {
+        case .start:
+            format.appendStart(to: &state.written)
+            state.stage = .entries
+        case .entries:
+            if let entry = try state.listing.next() {
+                format.append(entry, isFirst: !state.hasEntries, to: &state.written)
+                state.hasEntries = true
+            } else {
+                format.appendEnd(to: &state.written)
+                state.stage = .ended
+            }
+        case .ended: return false
+        }
+        return true
     }
 }

@@ -1,5 +1,7 @@
+import FoundationEssentials
 import HTTPSemantics
 import ResumableUpload
+import StructuredFields
 import SystemCalls
 import UploadStorage
 
@@ -120,4 +122,173 @@ struct RequestID: Sendable, Hashable, CustomStringConvertible {
         let digits = String(value, radix: 16)
         return String(repeating: "0", count: 16 - digits.utf8.count) + digits
     }
+}
+
+/// The data of a response for log and metrics.
+struct SentResponse {
+    let status: Status
+    /// The stable code of an error.
+    let code: String?
+    /// The number of bytes of content. If the content is produced while it is sent, the number of bytes so far.
+    var bytes: Int64
+    /// Whether the response was passed to the connection.
+    var isQueued = false
+    /// The bytes that the client's system had acknowledged on this connection when the response began; `nil` if that is
+    /// unknown.
+    var acknowledgedBefore: Int64?
+}
+
+extension RequestContext {
+    /// Adds the common fields to the response, and keeps its status for the log.
+    func complete(_ response: Response) -> Response {
+        var response = response
+        let code = ProblemCode(of: response)?.code
+        if response.status.isClientError || response.status.isServerError {
+            explanation?.refusal = code ?? "status \(response.status)"
+        }
+        sent = SentResponse(
+            status: response.status, code: code, bytes: method == .head ? 0 : response.content.length ?? 0)
+        if fields.uploadBoolean(ServerFieldName.explain) == true, let explanation,
+            let value = try? Item(.string(explanation.sentence)).serialized()
+        {
+            response.fields.set(ServerFieldName.explain, value)
+        }
+        response.fields = origin.base.rebased(response.fields)
+        for field in responseFields { response.fields.append(field.name, field.value) }
+        // Problem documents can contain untrusted input.
+        if response.fields["Content-Type"] == ProblemDetails.mediaType {
+            response.fields.set("X-Content-Type-Options", "nosniff")
+            response.fields.set("Content-Security-Policy", "sandbox; default-src 'none'")
+        }
+        // The clock of libmicrohttpd can be late, and Last-Modified must not be later than Date (RFC 9110 section
+        // 8.8.2.1).
+        response.fields.set("Date", HTTPDate(secondsSinceEpoch: SystemClock.realtimeSeconds()).serialized)
+        return response
+    }
+
+    func summary(_ end: RequestEnd) -> RequestSummary {
+        RequestSummary(
+            id: id, method: method.rawValue, target: head.target, status: sent?.isQueued == true ? sent?.status : nil,
+            code: sent?.code, received: contentReceived, sent: sentBytes(end),
+            nanoseconds: SystemClock.monotonicNanoseconds() - startedAt,
+            interruption: end == .interrupted ? connection.closeReason?.rawValue ?? "client" : nil,
+            origin: origin, principal: principal, route: route, upload: upload, offset: offset,
+            progress: progress, explanation: explanation, countedReceived: countedReceived)
+    }
+
+    /// The bytes of content that were sent. For an interrupted response, the bytes that the client's system
+    /// acknowledged.
+    private func sentBytes(_ end: RequestEnd) -> Int64 {
+        guard let sent, sent.isQueued else { return 0 }
+        guard end == .interrupted, sent.bytes > 0 else { return sent.bytes }
+        guard let before = sent.acknowledgedBefore, let acknowledged = connection.output.acknowledgedBytes() else {
+            return 0
+        }
+        return min(sent.bytes, max(0, acknowledged - before))
+    }
+}
+
+/// The data of a finished request for log and metrics.
+struct RequestSummary: Sendable {
+    let id: RequestID
+    let method: String
+    let target: String
+    /// `nil` if no response was sent.
+    let status: Status?
+    let code: String?
+    /// The bytes of content received and sent.
+    let received: Int64
+    let sent: Int64
+    let nanoseconds: Int64
+    /// Why the request was interrupted; `nil` if it was not.
+    let interruption: String?
+    let origin: RequestOrigin
+    let principal: String?
+    let route: String
+    /// The upload of the request. The log shows only a hash of its ID.
+    let upload: UploadID?
+    /// The durable offset of the upload; `nil` if it is unknown.
+    let offset: Int64?
+    let progress: UploadProgress
+    let explanation: UploadExplanation?
+    /// The part of `received` that the metrics have already counted.
+    let countedReceived: Int64
+}
+
+/// The stable code in the problem document of a response.
+private struct ProblemCode: Decodable {
+    let code: String?
+
+    init?(of response: Response) {
+        guard response.fields["Content-Type"] == ProblemDetails.mediaType, let bytes = response.content.bytes,
+            let found = try? JSONDecoder().decode(ProblemCode.self, from: Data(bytes))
+        else { return nil }
+        self = found
+    }
+}
+
+/// Sends interim responses to one request. Only the thread of the connection may use it, between the first and the last
+/// call for that request, when nothing else writes to the connection.
+struct InterimChannel: Sendable {
+    /// Sends bytes and waits at most `timeout` milliseconds until the connection is writable; `nil` if the client does
+    /// not support interim responses (HTTP/1.0). If more output follows immediately, both may be sent together.
+    let send: (@Sendable (_ bytes: [UInt8], _ timeout: Int32, _ isFollowed: Bool) -> SocketOutput.Outcome)?
+    /// The base of the server's paths for the client.
+    let base: PublicBase
+
+    /// Whether interim responses can be sent.
+    var isOpen: Bool { send != nil }
+
+    /// Sends the head of an interim response. Waits at most `timeout` milliseconds until the connection is writable.
+    ///
+    /// An interim response is optional: a client that does not read misses it (RFC 9110 section 15.2).
+    /// - Parameter isFollowed: whether the final response follows immediately, and may be sent together with this one.
+    func send(_ head: ResponseHead, timeout: Int32, isFollowed: Bool = false) -> SocketOutput.Outcome {
+        guard let send else { return .notWritable }
+        let rebased = ResponseHead(status: head.status, fields: base.rebased(head.fields))
+        return send(rebased.serialized(), timeout, isFollowed)
+    }
+}
+
+extension ResponseHead {
+    /// The head as in HTTP/1.1, including the empty line at its end.
+    func serialized() -> [UInt8] {
+        var head: [UInt8] = []
+        head.reserveCapacity(512)
+        func append(_ texts: String...) { for text in texts { head += text.utf8 } }
+        append("HTTP/1.1 ", String(status.rawValue), " ", status.reasonPhrase, "\r\n")
+        for field in fields { append(field.name, ": ", field.value, "\r\n") }
+        append("\r\n")
+        return head
+    }
+}
+
+/// The maximum number of interim responses to a request.
+enum InterimAllowance {
+    /// Go's HTTP client, and proxies that use it (Caddy, Traefik), accept at most 5 interim responses, and abort the
+    /// request at the sixth.
+    private static let maxResponses = 5
+
+    /// The maximum number of interim responses with offsets, in addition to the interim response with the URL of the
+    /// upload and a possible 100; `nil`: any number.
+    ///
+    /// The limit applies to every proxy, because the server cannot detect whether a proxy uses Go's HTTP client.
+    static func offsets(for fields: Fields) -> Int? {
+        let isForwarded = ["Via", "Forwarded", "X-Forwarded-For", "X-Forwarded-Proto", "X-Forwarded-Host"].contains {
+            fields.contains($0)
+        }
+        let isGo = fields["User-Agent"]?.hasPrefix("Go-http-client/") == true
+        return isForwarded || isGo ? maxResponses - 2 : nil
+    }
+}
+
+/// Names of fields that only this server uses.
+enum ServerFieldName {
+    /// In a request, `off` turns off interim responses of the upload protocol, for proxies that fail on them.
+    static let interim = "Onward-Interim"
+    /// In a request, `?1` requests an explanation of omitted interim responses, in a field of this name in the
+    /// response.
+    static let explain = "Onward-Explain"
+
+    static let requestFields = [interim, explain]
 }

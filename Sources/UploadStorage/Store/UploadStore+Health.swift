@@ -57,3 +57,116 @@ extension UploadStore {
         return Health(ready: reasons.isEmpty, reasons: reasons)
     }
 }
+
+/// Decides which request for the store's health runs a check, and which result the other requests get. It is a value:
+/// the caller runs the check, and waits.
+///
+/// One check runs at a time, and its result is used for a second. While a check runs, other requests get the last
+/// result immediately. If a check has not ended after ``timeout``, the store is not ready.
+struct HealthProbe {
+    enum Decision: Equatable {
+        case answer(Health)
+        /// No check is running, and the last result is too old: run a check, and wait for it.
+        case check
+        /// Wait for the check that is running.
+        case wait
+    }
+
+    /// The time in nanoseconds for which a result is used.
+    static let validity: Int64 = 1_000_000_000
+    /// The time in nanoseconds after which a running check counts as stuck.
+    static let timeout: Int64 = 3_000_000_000
+    static let stuck = Health(ready: false, reasons: ["store-check-stuck"])
+
+    /// The result of the last check that ended.
+    private(set) var last: Health?
+    private(set) var checks = 0
+    private var validUntil = Int64.min
+    private var startedAt: Int64?
+
+    /// - Parameters:
+    ///   - now: monotonic nanoseconds.
+    ///   - acceptsLast: whether the last result is enough while a check is running.
+    func decision(at now: Int64, acceptsLast: Bool) -> Decision {
+        if let startedAt {
+            guard acceptsLast else { return .wait }
+            if now - startedAt >= Self.timeout { return .answer(Self.stuck) }
+            return last.map { .answer($0) } ?? .wait
+        }
+        if let last, now < validUntil { return .answer(last) }
+        return .check
+    }
+
+    mutating func begin(at now: Int64) { startedAt = now }
+
+    mutating func end(_ health: Health, at now: Int64) {
+        last = health
+        checks += 1
+        startedAt = nil
+        validUntil = now + Self.validity
+    }
+}
+
+/// Whether the store can accept new uploads now, and if not, why.
+public struct Health: Sendable, Hashable {
+    /// Whether new uploads can be accepted.
+    public var ready: Bool
+    /// The reasons why the store is not ready, each a stable word; empty if it is ready.
+    public var reasons: [String]
+
+    /// Creates a result; `reasons` is empty if the store is ready.
+    public init(ready: Bool, reasons: [String] = []) {
+        self.ready = ready
+        self.reasons = reasons
+    }
+}
+
+/// Damage of the catalog that was found while the store is in use.
+struct CatalogDamage {
+    var error: StoreError?
+    var report: (@Sendable (StoreError) -> Void)?
+}
+
+extension UploadStore {
+    /// Calls `report` once, when the catalog is found to be damaged; immediately if damage was found before. From then
+    /// on the store is not ready and changes nothing; published files can still be read.
+    package func onDamage(_ report: @escaping @Sendable (StoreError) -> Void) {
+        let error = damage.withLock { damage in
+            damage.report = report
+            return damage.error
+        }
+        if let error { report(error) }
+    }
+
+    func reportDamage(_ error: StoreError) {
+        let report = damage.withLock { damage -> (@Sendable (StoreError) -> Void)? in
+            if damage.error != nil { return nil }
+            damage.error = error
+            return damage.report
+        }
+        report?(error)
+    }
+
+    /// Reports the damage that a request found, if there is any.
+    func reportCatalogDamage() { if let error = catalog.damage { reportDamage(error) } }
+}
+
+/// The uploads whose acknowledged bytes are missing, and the closure that is called for them.
+struct Losses {
+    /// The uploads that were found before ``UploadStore/onLoss(_:)`` was called, for example by recovery.
+    var unreported: [UploadID] = []
+    var report: (@Sendable (UploadID) -> Void)?
+}
+
+extension UploadStore {
+    /// Calls `report` with each upload that became invalid because acknowledged bytes were missing, including uploads
+    /// for which this was found when the store was opened. `report` runs on the thread that finds the loss, and must
+    /// not block.
+    package func onLoss(_ report: @escaping @Sendable (UploadID) -> Void) {
+        let unreported = context.losses.withLock { losses in
+            defer { losses = Losses(report: report) }
+            return losses.unreported
+        }
+        for upload in unreported { report(upload) }
+    }
+}

@@ -1,3 +1,4 @@
+import HTTPSemantics
 import ResumableUpload
 import SystemCalls
 
@@ -185,4 +186,152 @@ extension UploadStore {
         let area = try startingThreads { () throws(Errno) in try FileBlobArea(directory) }
         return try UploadStore(catalog: catalog, area: area, location: root, configuration: configuration)
     }
+}
+
+extension UploadStore {
+    /// Takes over an upload. On return the previous lease has ended, and bytes that were written with it count as
+    /// received.
+    ///
+    /// Requests for the same upload are served in the order in which they came.
+    ///
+    /// - Parameters:
+    ///   - wait: the time to wait for a target resource that processes the upload. The processing is never interrupted.
+    ///   - exclusive: whether later requests wait for the end of this lease, or for the call of
+    ///     ``UploadLease/onRevocation(_:)``, instead of taking the upload over. Such a lease must end without waiting
+    ///     for a client.
+    package func takeOver(
+        _ id: UploadID, principal: String, waitForProcessing wait: Duration, exclusive: Bool = false
+    ) throws(StoreError) -> TakeOver {
+        enum Taken {
+            case lease(epoch: Int64, UploadRecord, revocation: (@Sendable () -> Void)?)
+            case complete(UploadRecord)
+        }
+        let use = try registry.use(id)
+        let upload = use.upload
+        let expiryTime = expiryTime
+        let taken = try upload.claim(principal: principal, until: SystemClock.deadline(in: wait)) {
+            (state) throws(StoreError) -> Taken in
+            guard let record = upload.record(state) else { throw .notFound }
+            if let expiresAt = record.expiresAt, let expiryTime, expiresAt <= expiryTime {
+                throw .gone(reason: "it has expired")
+            }
+            switch record.phase {
+            case .complete: return .complete(record)
+            case .invalid(let reason): throw .gone(reason: reason)
+            case .receiving, .processing:
+                let (mustTruncate, revocation) = state.revoking { $0.takeOver(exclusive: exclusive) }
+                if mustTruncate { state.truncateStaged() }
+                return .lease(epoch: state.machine.epoch, record, revocation: revocation)
+            }
+        }
+        switch taken {
+        case .lease(let epoch, let record, let revocation):
+            revocation?()
+            return .lease(UploadLease(use, epoch: epoch, record: record))
+        case .complete(let record): return .complete(record)
+        case nil:
+            let record = try self.record(id)
+            if case .complete = record.phase { return .complete(record) }
+            return .processing(record)
+        }
+    }
+
+    /// Removes an upload: first ends the lease, then removes the row, then the bytes. A published file is not removed.
+    ///
+    /// Fails with ``StoreError/processing`` if a target still processes the upload after
+    /// ``StoreConfiguration/processingWait``.
+    package func cancel(_ id: UploadID, principal: String) throws(StoreError) {
+        let deadline = SystemClock.deadline(in: configuration.processingWait)
+        let removed = try registry.withUpload(id) { (upload) throws(StoreError) in
+            try upload.remove(principal: principal, until: deadline)
+        }
+        if removed == nil { throw .processing }
+    }
+}
+
+/// The result of a take-over.
+package enum TakeOver: Sendable {
+    /// A lease with which bytes can be appended at `received`.
+    case lease(UploadLease)
+    /// The target resource still processes the upload after the waiting time. The processing was not interrupted.
+    case processing(UploadRecord)
+    /// The upload has its final response.
+    case complete(UploadRecord)
+}
+
+extension UploadStore {
+    /// Creates a store in memory, for tests. Its uploads and files are lost when it is closed.
+    /// - Parameter configuration: the limits and times.
+    /// - Throws: `StoreError` if the system cannot create a thread for the store.
+    public static func inMemory(
+        configuration: StoreConfiguration = StoreConfiguration()
+    ) throws(StoreError) -> UploadStore {
+        try UploadStore(catalog: MemoryCatalog(), area: MemoryBlobArea(), configuration: configuration)
+    }
+}
+
+/// The configuration of a store.
+public struct StoreConfiguration: Sendable {
+    /// The failures that a reported offset survives.
+    public var durability: Durability
+    /// The time for which a complete or invalid upload is kept, in whole seconds.
+    public var keepCompleted: Duration
+    /// Free bytes of the file system below which new uploads are refused; nil: 1 GiB, at most a tenth of the disk.
+    public var minFree: Int64?
+    /// The maximum number of unfinished uploads of one principal; nil: no limit.
+    public var maxUploadsPerPrincipal: Int?
+    /// Maximum size of one principal's unfinished uploads and published files together; nil: no limit.
+    public var quotaPerPrincipal: Int64?
+    /// The maximum number of bytes of one upload that are only in the page cache. If there are more, the sender is
+    /// slowed down to the speed of the disk.
+    public var writeBackWindow: Int64
+    /// The lifetime of an unfinished upload, in whole seconds. After a downtime that seems longer, nothing expires for
+    /// an hour.
+    public var lifetime: Duration
+    /// The system's clocks. Ages and expiry are measured with them, see ``UploadStore/time``.
+    package var clock: @Sendable () -> ClockReading = { SystemClock.reading() }
+    /// The final response of an upload that its target was processing when the process ended.
+    public var interruptedResponse: Response
+    /// The replacement for ``Publication/validated`` when recovery completes a publication.
+    public var validated: @Sendable (Response, PublishedFile.Attributes) -> Response
+    /// The time for which the cancellation of an upload waits for a running handler, and for which
+    /// ``UploadStore/close()`` waits for all running handlers.
+    public var processingWait: Duration
+
+    /// Creates a configuration. Parameters that are omitted have the defaults of `onward serve`.
+    public init(
+        durability: Durability = .acknowledged,
+        keepCompleted: Duration = .seconds(86_400),
+        minFree: Int64? = nil,
+        maxUploadsPerPrincipal: Int? = nil,
+        quotaPerPrincipal: Int64? = nil,
+        writeBackWindow: Int64 = 16 << 20,
+        lifetime: Duration = .seconds(604_800),
+        interruptedResponse: Response = Response(status: 500),
+        validated: @escaping @Sendable (Response, PublishedFile.Attributes) -> Response = { response, _ in
+            response
+        },
+        processingWait: Duration = .seconds(5)
+    ) {
+        self.durability = durability
+        self.keepCompleted = keepCompleted
+        self.minFree = minFree
+        self.maxUploadsPerPrincipal = maxUploadsPerPrincipal
+        self.quotaPerPrincipal = quotaPerPrincipal
+        self.writeBackWindow = writeBackWindow
+        self.lifetime = lifetime
+        self.interruptedResponse = interruptedResponse
+        self.validated = validated
+        self.processingWait = processingWait
+    }
+
+    func effectiveMinFree(total: Int64) -> Int64 { minFree ?? min(1 << 30, total / 10) }
+}
+
+/// The failures that an acknowledged offset survives.
+public enum Durability: String, Sendable, Hashable, CaseIterable {
+    /// The end of the process and the loss of power: data is synchronized before the offset is recorded.
+    case acknowledged
+    /// The end of the process alone.
+    case relaxed
 }

@@ -1,4 +1,5 @@
 import HTTPSemantics
+import ResumableUpload
 import SystemCalls
 
 /// A published file, opened once: attributes and bytes are those of the same file, even if the name is removed or
@@ -49,5 +50,117 @@ public final class PublishedFile: Sendable {
     /// The caller owns and closes it.
     package func duplicateForHandover() throws(StoreError) -> Int32? {
         try translating("duplicate a descriptor") { () throws(Errno) in try content.duplicateForHandover() }
+    }
+}
+
+/// The name of a published file: its path below the root of published files, as one decoded string for each segment.
+public struct PublishedName: Hashable, Sendable {
+    /// The segments of the path, at least one.
+    public let segments: [String]
+
+    /// Creates a name from its segments. Returns nil if there is no segment, or if a segment is empty, is "." or "..",
+    /// contains "/" or NUL, or has more than 255 bytes of UTF-8. So no name can leave the root.
+    public init?(segments: [String]) {
+        guard !segments.isEmpty, segments.allSatisfy(Self.isValid) else { return nil }
+        self.segments = segments
+    }
+
+    /// Creates a name from ``path``. A slash separates segments even if a combining character follows it.
+    public init?(path: String) {
+        self.init(segments: path.utf8.split(separator: UInt8(ascii: "/")).map { String(decoding: $0, as: UTF8.self) })
+    }
+
+    /// The directory that contains the file.
+    public var directory: Directory { Directory(trusted: Array(segments.dropLast())) }
+
+    /// The directory of the same name.
+    var asDirectory: Directory { Directory(trusted: segments) }
+
+    /// The last segment.
+    public var lastSegment: String { segments[segments.count - 1] }
+
+    /// The segments with "/" between them, without a slash at the start.
+    public var path: String { segments.joined(separator: "/") }
+
+    static func isValid(_ segment: String) -> Bool {
+        !segment.isEmpty && segment != "." && segment != ".." && segment.utf8.count <= 255
+            && segment.utf8.allSatisfy { $0 != 0 && $0 != UInt8(ascii: "/") }
+    }
+
+    /// A directory of published files.
+    public struct Directory: Hashable, Sendable {
+        /// The segments of the path; empty for the root.
+        public let segments: [String]
+
+        /// The directory `files/` itself.
+        public static let root = Directory(trusted: [])
+
+        /// Creates the path of a directory. Returns nil in the same cases as ``PublishedName/init(segments:)``, except
+        /// that an empty path is the root.
+        public init?(segments: [String]) {
+            guard segments.allSatisfy(PublishedName.isValid) else { return nil }
+            self.segments = segments
+        }
+
+        fileprivate init(trusted segments: [String]) {
+            self.segments = segments
+        }
+
+        /// Returns the name of an entry of this directory; nil if that is not a valid name.
+        public func appending(_ segment: String) -> PublishedName? {
+            PublishedName(segments: segments + [segment])
+        }
+    }
+}
+
+extension PublishedName: CustomStringConvertible {
+    /// The path, its segments separated by slashes.
+    public var description: String { path }
+}
+
+/// The description of how an upload is published as a file, and of the final response.
+public struct Publication: Sendable {
+    /// The name under which the file is published.
+    public var name: PublishedName
+    /// The representation metadata, such as Content-Type, that is served with the file.
+    public var fields: Fields
+    /// Evaluates the file that has the name now, or nil if there is none. The file cannot change between this call and
+    /// the publication. If a response is returned, nothing is published, this response is the final response, and the
+    /// bytes are removed. The name is locked during the call, so the closure must not call the store.
+    public var condition: @Sendable (PublishedFile.Attributes?) -> Response?
+    /// Whether an existing file with this name is replaced. Otherwise the next name of `alternatives` is tried if the
+    /// name is in use.
+    public var replaces: Bool
+    /// Returns the name for the n-th further attempt, where n begins at 1; nil ends the search.
+    public var alternatives: @Sendable (Int) -> PublishedName?
+    /// Returns the final response, which is saved before the file appears. The arguments are whether the name is new,
+    /// and the name that was chosen.
+    public var response: @Sendable (_ created: Bool, _ name: PublishedName) -> Response
+    /// Completes the response with the validators of the new file, which are known only once the file is published.
+    public var validated: @Sendable (Response, PublishedFile.Attributes) -> Response
+    /// The final response if, after an interruption, the publication turns out to be impossible.
+    public var refused: Response
+
+    /// Creates a publication under `name`. The parameters are described at the properties.
+    public init(
+        name: PublishedName,
+        fields: Fields = [:],
+        replaces: Bool = true,
+        alternatives: @escaping @Sendable (Int) -> PublishedName? = { _ in nil },
+        condition: @escaping @Sendable (PublishedFile.Attributes?) -> Response? = { _ in nil },
+        refused: Response = Response(status: 409),
+        validated: @escaping @Sendable (Response, PublishedFile.Attributes) -> Response = { response, _ in
+            response
+        },
+        response: @escaping @Sendable (_ created: Bool, _ name: PublishedName) -> Response
+    ) {
+        self.name = name
+        self.fields = fields
+        self.condition = condition
+        self.replaces = replaces
+        self.alternatives = alternatives
+        self.response = response
+        self.validated = validated
+        self.refused = refused
     }
 }
