@@ -146,6 +146,10 @@ int poll(struct pollfd *entries, nfds_t count, int timeout)
         is_ours = true;
         has_input = has_input || atomic_load(&has_input_function)(connection_of(found));
     }
+    if (has_input && count == 1) {
+        entries[0].revents = POLLIN;
+        return 1;
+    }
     int result = system_poll(entries, count, has_input ? 0 : timeout);
     if (!is_ours || result < 0)
         return result;

@@ -8,7 +8,7 @@ import TLS
 /// until the descriptor is closed.
 ///
 /// During this time libmicrohttpd receives through ``RequestReader``: `CReceiveFilter` calls this object in place of
-/// recv(2) and `gnutls_record_recv`. Everything except `entry` is used by only one thread at a time: the thread that
+/// recv(2) and `gnutls_record_recv`. The server takes the content of requests from this object. Everything except `entry` is used by only one thread at a time: the thread that
 /// opens the connection, then the thread of the connection, then the thread that closes it.
 final class AcceptedConnection {
     /// The part of the connection that other threads use.
@@ -51,8 +51,14 @@ final class AcceptedConnection {
             atMost: Self.shortContent, from: PlainSource(descriptor: descriptor), awaitInput)
     }
 
-    /// Why the content of the last request is rejected; `nil` if the content so far is valid.
-    var contentRefusal: FramingRefusal? { reader.contentRefusal }
+    /// Takes content of the last request that has arrived.
+    /// - Parameter session: the GnuTLS session of the connection; nil without TLS.
+    func takeContent(
+        into buffer: UnsafeMutableRawBufferPointer, _ session: UnsafeMutableRawPointer?
+    ) -> RequestReader.Content {
+        if let session { return reader.takeContent(into: buffer, from: SecureSource(session: session)) }
+        return reader.takeContent(into: buffer, from: PlainSource(descriptor: descriptor))
+    }
 
     /// Stops parsing: input that still arrives is discarded.
     func stopReading() {

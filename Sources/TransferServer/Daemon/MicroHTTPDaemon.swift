@@ -42,8 +42,8 @@ final class MicroHTTPDaemon: @unchecked Sendable {
     struct Options: Sendable {
         var maximumConnections: Int
         /// The size in bytes of libmicrohttpd's buffer for one connection, which becomes resident once a connection is
-        /// reused.
-        var connectionMemory = 128 << 10
+        /// reused. It must have room for the head of a response.
+        var connectionMemory = 64 << 10
         var threadStack = 512 << 10
     }
 
@@ -128,9 +128,9 @@ final class MicroHTTPDaemon: @unchecked Sendable {
 
     // MARK: - One request
 
+    /// - Parameter hasContent: whether libmicrohttpd has received a signal of ``RequestReader``.
     fileprivate func serve(
-        _ request: RequestContext, on connection: RequestConnection, data: UnsafePointer<CChar>?,
-        size: UnsafeMutablePointer<Int>
+        _ request: RequestContext, on connection: RequestConnection, hasContent: Bool
     ) -> MHD_Result {
         let entry = connection.entry
         switch request.stage {
@@ -139,44 +139,52 @@ final class MicroHTTPDaemon: @unchecked Sendable {
             return begin(request, on: connection)
         case .receiving:
             guard let exchange = request.exchange else { return .NO }
-            if let refusal = connection.accepted.contentRefusal {
-                // The content before this piece is kept; this piece is invalid.
-                exchange.end(.interrupted)
-                request.exchange = nil
-                size.pointee = 0
-                return respondEarly(Response(ProblemDetails(refusal)), to: request, on: connection)
+            guard hasContent else { return finish(request, by: exchange, on: connection) }
+            return ContentBuffers.shared.withBuffer { buffer in
+                switch connection.takeContent(into: buffer) {
+                case .bytes(let count):
+                    let bytes = UnsafeRawBufferPointer(rebasing: buffer[..<count])
+                    return receive(bytes, of: request, by: exchange, on: connection)
+                case .none: return .YES
+                case .malformed(let refusal):
+                    // The content before the error is kept.
+                    exchange.end(.interrupted)
+                    request.exchange = nil
+                    return respondEarly(Response(ProblemDetails(refusal)), to: request, on: connection)
+                }
             }
-            let bytes = UnsafeRawBufferPointer(start: data, count: size.pointee)
-            size.pointee = 0
-            return receive(bytes, of: request, by: exchange, on: connection)
         case .responding(let response):
             return queue(response, to: request, on: connection)
         case .discarding:
             // The response was sent. Content is still read, because the kernel would otherwise reset the connection,
             // and the client could lose the response.
-            if size.pointee == 0 { return .NO }
-            request.contentReceived += Int64(size.pointee)
-            request.discarded += Int64(size.pointee)
-            size.pointee = 0
+            guard hasContent else { return .NO }
+            let content = ContentBuffers.shared.withBuffer { connection.takeContent(into: $0) }
+            if case .bytes(let count) = content {
+                request.contentReceived += Int64(count)
+                request.discarded += Int64(count)
+            }
             return request.discarded < RequestReader.maxDiscarded ? .YES : .NO
         case .queued:
             return .NO
         }
     }
 
-    /// Handles content, or its end if there are no bytes.
+    private func finish(
+        _ request: RequestContext, by exchange: any Exchange, on connection: RequestConnection
+    ) -> MHD_Result {
+        connection.entry.enter(.server, at: SystemClock.monotonicNanoseconds())
+        switch exchange.finish() {
+        case .respond(let response): return queue(response, to: request, on: connection)
+        case .proceed, .drop: return .NO
+        }
+    }
+
     private func receive(
         _ bytes: UnsafeRawBufferPointer, of request: RequestContext, by exchange: any Exchange,
         on connection: RequestConnection
     ) -> MHD_Result {
         let entry = connection.entry
-        if bytes.isEmpty {
-            entry.enter(.server, at: SystemClock.monotonicNanoseconds())
-            switch exchange.finish() {
-            case .respond(let response): return queue(response, to: request, on: connection)
-            case .proceed, .drop: return .NO
-            }
-        }
         request.contentReceived += Int64(bytes.count)
         // While the server stores content, the timeouts for the client do not apply. After the last byte of content
         // they do not apply until the response is sent.
@@ -399,12 +407,14 @@ private let answer:
     @convention(c) (
         UnsafeMutableRawPointer?, OpaquePointer?, UnsafePointer<CChar>?, UnsafePointer<CChar>?, UnsafePointer<CChar>?,
         UnsafePointer<CChar>?, UnsafeMutablePointer<Int>?, UnsafeMutablePointer<UnsafeMutableRawPointer?>?
-    ) -> MHD_Result = { context, handle, _, _, _, data, size, slot in
+    ) -> MHD_Result = { context, handle, _, _, _, _, size, slot in
         guard let daemon = daemon(context), let handle, let size, let raw = slot?.pointee,
             let connection = RequestConnection(handle)
         else { return .NO }
         let request = Unmanaged<RequestContext>.fromOpaque(raw).takeUnretainedValue()
-        return daemon.serve(request, on: connection, data: data, size: size)
+        let hasContent = size.pointee > 0
+        size.pointee = 0
+        return daemon.serve(request, on: connection, hasContent: hasContent)
     }
 
 private let notifyCompleted:

@@ -23,10 +23,11 @@ struct RequestConnection {
 
     /// The output of the connection, for writes between those of libmicrohttpd.
     var output: ConnectionOutput {
-        ConnectionOutput(
-            socket: entry.output,
-            session: entry.credentials == nil ? nil : Self.session(of: handle).map(TLSSession.init))
+        ConnectionOutput(socket: entry.output, session: session.map(TLSSession.init))
     }
+
+    /// The GnuTLS session; nil without TLS.
+    private var session: UnsafeMutableRawPointer? { entry.credentials == nil ? nil : Self.session(of: handle) }
 
     static func session(of handle: OpaquePointer) -> UnsafeMutableRawPointer? {
         onward_mhd_connection_info(handle, .CONNECTION_INFO_GNUTLS_SESSION)?.pointee.tls_session
@@ -46,8 +47,11 @@ struct RequestConnection {
     }
 
     /// Waits a moment for the remaining bytes of short content; returns whether all content has arrived.
-    func receiveShortContent() -> Bool {
-        accepted.receiveShortContent(entry.credentials == nil ? nil : Self.session(of: handle))
+    func receiveShortContent() -> Bool { accepted.receiveShortContent(session) }
+
+    /// Takes content of the last request that has arrived.
+    func takeContent(into buffer: UnsafeMutableRawBufferPointer) -> RequestReader.Content {
+        accepted.takeContent(into: buffer, session)
     }
 
     func queue(_ response: OutgoingResponse, status: Status) -> Bool {
@@ -82,7 +86,7 @@ struct ReceivedRequest {
         evaluation = .refused(refusal)
     }
 
-    /// The head that libmicrohttpd receives instead of the original: only what it needs to delimit the content and to
+    /// The head that libmicrohttpd receives instead of the original: only what it needs to wait for content and to
     /// format the response.
     var substitute: [UInt8] {
         var head: [UInt8] = []
@@ -91,14 +95,10 @@ struct ReceivedRequest {
         head += (self.head.version < .http11 ? "HTTP/1.0\r\n" : "HTTP/1.1\r\n").utf8
         head += "Host: localhost\r\n".utf8
         switch evaluation {
-        case .accepted(.length(let length), _):
-            head += "Content-Length: ".utf8
-            head += String(length).utf8
-            head += "\r\n".utf8
-        case .accepted(.none, _): break
-        // libmicrohttpd then expects content, so that the server can reject the request and read content that still
-        // arrives.
-        case .accepted(.chunked, _), .refused: head += "Transfer-Encoding: chunked\r\n".utf8
+        case .accepted(.none, _), .accepted(.length(0), _): break
+        // libmicrohttpd receives no content, only signals that content has arrived. It expects content of a rejected
+        // request, too, so that the server can reject the request and read content that still arrives.
+        case .accepted, .refused: head += "Transfer-Encoding: chunked\r\n".utf8
         }
         if hasConnectionOption("close") {
             head += "Connection: close\r\n".utf8

@@ -114,6 +114,7 @@ package final class UploadLease: Sendable {
 
 extension UploadLease {
     private static let reservationStep: Int64 = 1 << 20
+    private static let smallPart = 32 << 10
     private static let digestStep: Int64 = 1 << 20
     private static let digestBudget: Int64 = 8 << 20
 
@@ -122,6 +123,19 @@ extension UploadLease {
     /// - Parameter completes: whether these are the last bytes. Once they are written, the upload cannot be taken over
     ///   any more, and the caller must call ``beginProcessing(marksDurably:)`` or ``endProcessing()``.
     package func append(_ bytes: UnsafeRawBufferPointer, completes: Bool = false) throws(StoreError) {
+        do throws(StoreError) { try appendAtOnce(bytes, completes: completes) } catch {
+            guard case .quotaExceeded = error, bytes.count > Self.smallPart else { throw error }
+            // Nothing was appended. Now nearly all bytes that the quota has room for are appended.
+            var rest = bytes
+            while !rest.isEmpty {
+                let part = UnsafeRawBufferPointer(rebasing: rest.prefix(Self.smallPart))
+                rest = UnsafeRawBufferPointer(rebasing: rest[part.count...])
+                try appendAtOnce(part, completes: completes && rest.isEmpty)
+            }
+        }
+    }
+
+    private func appendAtOnce(_ bytes: UnsafeRawBufferPointer, completes: Bool) throws(StoreError) {
         awaitCount(beforeAppending: bytes.count)
         let isBehind = try upload.monitor.withLock { (state) throws(StoreError) in
             let end = try state.machine.end(ofAppending: bytes.count, as: epoch)

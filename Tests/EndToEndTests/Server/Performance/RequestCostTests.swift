@@ -134,10 +134,10 @@ struct RequestCostTests {
         // The number of acknowledgments, and so of writes into the catalog, depends on the time that the upload takes.
         CostLimit(
             atMost: [
-                "fcntl": 3, "fdatasync": 1, "fsync": 0.5, "futex": 10, "newfstatat": 1, "poll": 20, "pwrite64": 25,
-                "recvfrom": 20, "sendto": 1, "sync_file_range": 1,
+                "fcntl": 3, "fdatasync": 1, "fsync": 0.5, "futex": 10, "newfstatat": 1, "poll": 8, "pwrite64": 12,
+                "recvfrom": 8, "sendto": 1, "sync_file_range": 1,
             ],
-            calls: 75, synchronizations: durability == "relaxed" ? 0 : 1, switches: 20, allocations: 200
+            calls: 45, synchronizations: durability == "relaxed" ? 0 : 1, switches: 20, allocations: 200
         ).check(cost, "uploaded MiB, \(durability)")
     }
 }
