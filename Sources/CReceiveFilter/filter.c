@@ -17,6 +17,7 @@ static _Atomic(entry *) pages[page_count];
 
 static _Atomic(onward_receive_function) receive_function;
 static _Atomic(onward_has_input_function) has_input_function;
+static _Atomic(onward_precedes_file_function) precedes_file_function;
 
 static entry *find_entry(int descriptor)
 {
@@ -36,10 +37,12 @@ static uintptr_t find(int descriptor)
 static void *connection_of(uintptr_t value) { return (void *)(value & ~(uintptr_t)1); }
 static bool is_encrypted(uintptr_t value) { return value & 1; }
 
-void onward_filter_install(onward_receive_function receive, onward_has_input_function has_input)
+void onward_filter_install(onward_receive_function receive, onward_has_input_function has_input,
+                           onward_precedes_file_function precedes_file)
 {
     atomic_store(&receive_function, receive);
     atomic_store(&has_input_function, has_input);
+    atomic_store(&precedes_file_function, precedes_file);
 }
 
 bool onward_filter_add(int descriptor, void *connection, bool encrypted)
@@ -82,7 +85,7 @@ static void *next_function(_Atomic(void *) *known, const char *name)
     return function;
 }
 
-static _Atomic(void *) known_poll, known_recv, known_record_recv, known_transport, known_handshake, known_alert;
+static _Atomic(void *) known_poll, known_recv, known_send, known_record_recv, known_transport, known_handshake, known_alert;
 
 ssize_t onward_system_recv(int descriptor, void *buffer, size_t size, int flags)
 {
@@ -103,6 +106,16 @@ ssize_t recv(int descriptor, void *buffer, size_t size, int flags)
     if (!found || is_encrypted(found) || (flags & MSG_PEEK))
         return onward_system_recv(descriptor, buffer, size, flags);
     return atomic_load(&receive_function)(connection_of(found), NULL, buffer, size);
+}
+
+ssize_t send(int descriptor, const void *buffer, size_t size, int flags)
+{
+    ssize_t (*function)(int, const void *, size_t, int) = next_function(&known_send, "send");
+    uintptr_t found = find(descriptor);
+    /* GnuTLS sends the records of an encrypted connection, and libmicrohttpd then sends no file. */
+    if (found && !is_encrypted(found) && atomic_load(&precedes_file_function)(connection_of(found)))
+        flags |= MSG_MORE;
+    return function(descriptor, buffer, size, flags);
 }
 
 static uintptr_t find_session(void *session)

@@ -5,8 +5,9 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* Functions of the C library and of GnuTLS that libmicrohttpd calls to receive: poll, recv and gnutls_record_recv; and
-   gnutls_handshake, which also sends the alert for a failed handshake, because libmicrohttpd does not send it. This
+/* Functions of the C library and of GnuTLS that libmicrohttpd calls to receive: poll, recv and gnutls_record_recv; send,
+   which holds the head of a response back until the file that follows it; and gnutls_handshake, which also sends the
+   alert for a failed handshake, because libmicrohttpd does not send it. This
    module defines functions of these names, which the dynamic linker finds first. For a registered descriptor they call
    the functions below; for every other descriptor they call the function that they replace. */
 
@@ -17,8 +18,12 @@ typedef ssize_t (*onward_receive_function)(void *connection, void *session, void
 /* Returns whether the receive function would return bytes or an end, even if the socket has no more bytes. */
 typedef bool (*onward_has_input_function)(void *connection);
 
+/* Returns whether a file follows what is sent now, so that the kernel sends both together (MSG_MORE). */
+typedef bool (*onward_precedes_file_function)(void *connection);
+
 /* Sets the functions that are called for registered descriptors. Call it before the first registration. */
-void onward_filter_install(onward_receive_function receive, onward_has_input_function has_input);
+void onward_filter_install(onward_receive_function receive, onward_has_input_function has_input,
+                           onward_precedes_file_function precedes_file);
 
 /* Adds a descriptor whose input is filtered from now on. Returns false if its number is too large.
    `connection` must stay valid until the descriptor is removed. Its address must be even. */

@@ -8,13 +8,15 @@ import TLS
 /// until the descriptor is closed.
 ///
 /// During this time libmicrohttpd receives through ``RequestReader``: `CReceiveFilter` calls this object in place of
-/// recv(2) and `gnutls_record_recv`. The server takes the content of requests from this object. Everything except `entry` is used by only one thread at a time: the thread that
+/// recv(2) and `gnutls_record_recv`, and asks it in send(2) whether more follows. The server takes the content of requests from this object. Everything except `entry` is used by only one thread at a time: the thread that
 /// opens the connection, then the thread of the connection, then the thread that closes it.
 final class AcceptedConnection {
     /// The part of the connection that other threads use.
     let entry: ConnectionEntry
     private let descriptor: Int32
     private var reader = RequestReader()
+    /// Whether libmicrohttpd next sends a head, and then a file.
+    var precedesFile = false
 
     init(_ entry: ConnectionEntry, descriptor: Int32) {
         self.entry = entry
@@ -91,6 +93,12 @@ final class AcceptedConnection {
         { context in
             guard let context else { return false }
             return Unmanaged<AcceptedConnection>.fromOpaque(context).takeUnretainedValue().reader.hasInput
+        },
+        { context in
+            guard let context else { return false }
+            let connection = Unmanaged<AcceptedConnection>.fromOpaque(context).takeUnretainedValue()
+            defer { connection.precedesFile = false }
+            return connection.precedesFile
         })
 }
 

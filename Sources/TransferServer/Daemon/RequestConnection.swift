@@ -55,7 +55,8 @@ struct RequestConnection {
     }
 
     func queue(_ response: OutgoingResponse, status: Status) -> Bool {
-        MHD_queue_response(handle, UInt32(status.rawValue), response.handle) == .YES
+        accepted.precedesFile = response.sendsFile
+        return MHD_queue_response(handle, UInt32(status.rawValue), response.handle) == .YES
     }
 }
 
@@ -128,14 +129,25 @@ final class OutgoingResponse {
     }
 
     let handle: OpaquePointer
+    /// Whether the kernel sends a file after the head.
+    let sendsFile: Bool
 
     /// - Parameters:
     ///   - isSecure: whether the connection is encrypted.
     ///   - isHead: whether the request is `HEAD`.
     /// - Returns: `nil` if memory is not available or the content cannot be opened.
     init?(_ response: Response, isSecure: Bool, isHead: Bool, events: ContentEvents) {
-        guard let made = Self.make(response.content, isSecure: isSecure, events) else { return nil }
-        handle = made
+        // Without TLS the kernel sends the file, because libmicrohttpd would read it in small blocks.
+        if !isSecure, case .stream(let stream) = response.content, let content = stream as? FileContent,
+            let range = content.range
+        {
+            guard let made = Self.make(content.file, range) else { return nil }
+            handle = made
+            sendsFile = !isHead && !range.isEmpty && !response.status.forbidsContent
+        } else {
+            guard let made = Self.make(response.content, events) else { return nil }
+            (handle, sendsFile) = (made, false)
+        }
         if isHead, response.content.length == nil {
             // For HEAD libmicrohttpd 0.9.75 would send the last chunk, which the client would read as the start of the
             // next response. In this mode libmicrohttpd uses no chunks, and closes the connection.
@@ -151,19 +163,17 @@ final class OutgoingResponse {
 
     deinit { MHD_destroy_response(handle) }
 
-    private static func make(
-        _ content: Response.Content, isSecure: Bool, _ events: ContentEvents
-    ) -> OpaquePointer? {
+    private static func make(_ file: PublishedFile, _ range: Range<Int64>) -> OpaquePointer? {
+        // libmicrohttpd closes the descriptor with the response.
+        guard let descriptor = try? file.duplicateForHandover() else { return nil }
+        return MHD_create_response_from_fd_at_offset64(
+            UInt64(range.upperBound - range.lowerBound), descriptor, UInt64(range.lowerBound))
+    }
+
+    private static func make(_ content: Response.Content, _ events: ContentEvents) -> OpaquePointer? {
         switch content {
         case .bytes(let bytes): return make(bytes)
         case .stream(let stream):
-            // Without TLS the kernel sends the file, because libmicrohttpd would read it in small blocks.
-            if !isSecure, let content = stream as? FileContent, let range = content.range {
-                // libmicrohttpd closes the descriptor with the response.
-                guard let descriptor = try? content.file.duplicateForHandover() else { return nil }
-                return MHD_create_response_from_fd_at_offset64(
-                    UInt64(range.upperBound - range.lowerBound), descriptor, UInt64(range.lowerBound))
-            }
             let feed = ContentFeed(events, stream)
             guard let length = stream.length else {
                 return make(feed, count: ContentFeed.unknownLength, block: 64 << 10)
