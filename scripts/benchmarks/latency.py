@@ -15,7 +15,7 @@ def start(command):
 
 def beside_streams(programs, server, kind, name, **options):
     """Runs the load generator while 16 connections upload 32 files of 64 MiB, and returns its result."""
-    large = "put" if server.name == "nginx" else "create"
+    large = "create" if server.name == "onward" else "put"
     before = server.cpu()
     processes = [start(programs.load_command(
         server, large, "stream-%", connections=16, requests=32, size=PART, file=programs.source(64)))]
@@ -51,7 +51,7 @@ def streaming(bench):
         return run
 
     def head(server):
-        target = "/empty" if server.name == "nginx" else begin_upload(server.port, "idle")
+        target = begin_upload(server.port, "idle") if server.name == "onward" else "/empty"
         # A request each 5 ms.
         return beside_streams(programs, server, "head", target, p=5000)
 
@@ -66,11 +66,14 @@ def streaming(bench):
 
     results = interleave(bench.runs, {
         "durable": measured(programs.serve, head), "relaxed": measured(relaxed, head),
-        "nginx": measured(programs.nginx, head), "beside": measured(programs.serve, small_beside),
+        "nginx": measured(programs.nginx, head),
+        "floor": measured(lambda: programs.upload_floor("relaxed"), head), "beside": measured(programs.serve, small_beside),
         "alone": measured(programs.serve, small_alone)})
     for mode, target in ("relaxed", ["<=", 3]), ("durable", []):
         yield Row("streaming", f"HEAD of an idle upload beside 16 uploads, {mode}, p99", column(results[mode], "p99"), "ms",
                   "204 of nginx", column(results["nginx"], "p99"), *target)
+    yield Row("streaming", "HEAD of an idle upload beside 16 uploads, relaxed, p99", column(results["relaxed"], "p99"), "ms",
+              "204 of the floor", column(results["floor"], "p99"))
     yield Row("streaming", "4 KiB uploads, 16 connections, durable, beside 16 uploads of 64 MiB",
               column(results["beside"], "rate"), "/s", "without them", column(results["alone"], "rate"), is_rate=True)
 

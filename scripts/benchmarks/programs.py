@@ -86,7 +86,8 @@ class Programs:
     def __init__(self, directory, onward, access_log):
         self.directory, self.onward, self.access_log = pathlib.Path(directory), onward, access_log
         self.number = 0
-        programs = [("load", []), ("floor", ["-fopenmp", "-lsqlite3"]), ("download_floor", ["-lmicrohttpd"])]
+        programs = [("load", []), ("floor", ["-fopenmp", "-lsqlite3"]), ("download_floor", ["-lmicrohttpd"]),
+                    ("upload_floor", ["-lnettle"])]
         for name, libraries in programs:
             run("cc", "-O2", "-Wall", "-Werror", "-o", self.directory / name, SOURCES / f"{name}.c", *libraries)
         run("cc", "-O2", "-Wall", "-Werror", "-shared", "-fPIC", "-o", self.directory / "allocations.so",
@@ -167,10 +168,25 @@ class Programs:
     @contextlib.contextmanager
     def download_floor(self, root):
         """Runs a server that only sends the files below `root`."""
+        with self.serving("download_floor", root) as server:
+            yield server
+
+    @contextlib.contextmanager
+    def upload_floor(self, mode):
+        """Runs a server that only stores content in a new directory: `relaxed`, `durable`, or with a `digest`."""
+        root = self.fresh("upload-floor")
+        root.mkdir()
+        with self.serving("upload_floor", root, mode) as server:
+            server.root = root
+            yield server
+
+    @contextlib.contextmanager
+    def serving(self, name, *arguments):
+        """Runs a compiled program that serves at the port that is its first argument."""
         port = free_port()
-        process = subprocess.Popen([self.directory / "download_floor", str(port), root])
+        process = subprocess.Popen([self.directory / name, str(port), *arguments])
         try:
-            await_condition(lambda: process.poll() is None and accepts(port), "download_floor")
+            await_condition(lambda: process.poll() is None and accepts(port), name)
             yield Server("floor", port, lambda: [process.pid])
         finally:
             stop(process)

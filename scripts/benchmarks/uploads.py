@@ -95,7 +95,7 @@ def large(bench):
                 cpu = server.cpu()
                 seconds = action(server)
                 cpu = server.cpu() - cpu
-                if server.root and (server.root / "files" / "large-0").stat().st_size != size:
+                if server.root and server.name != "floor" and (server.root / "files" / "large-0").stat().st_size != size:
                     raise Failure("the file has a wrong size")
             settle(server.root)
             return {"seconds": seconds, "cpu": cpu}
@@ -113,7 +113,7 @@ def large(bench):
     def by_load(start, connections):
         def upload(server):
             return programs.load(
-                server, "put" if server.name == "nginx" else "create", "large-%", connections=connections,
+                server, "put" if server.name in ("nginx", "floor") else "create", "large-%", connections=connections,
                 requests=connections, size=GIB if connections == 1 else 64 << 20,
                 file=source if connections == 1 else part)["seconds"]
         return measured(start, GIB if connections == 1 else 64 << 20, upload)
@@ -145,7 +145,10 @@ def large(bench):
         "nginx load": by_load(programs.nginx, 1),
         "many": by_load(relaxed, 64),
         "nginx many": by_load(programs.nginx, 64),
+        "floor many": by_load(lambda: programs.upload_floor("relaxed"), 64),
     }
+    for mode in ("relaxed", "durable", "digest"):
+        variants[f"floor {mode}"] = by_curl(lambda mode=mode: programs.upload_floor(mode))
     for peer in bench.peers:
         version = f"Upload-Draft-Interop-Version: {peer.interop}"
         variants[peer.name] = by_curl(peer.started, "Upload-Complete: ?1", version)
@@ -162,13 +165,20 @@ def large(bench):
     yield Row("large", "1 GiB upload by curl, relaxed", seconds("relaxed"), "s", reference, fastest, "<=", 0.9)
     yield Row("large", "1 GiB upload by curl, durable", seconds("durable"), "s", "cp + sync", seconds("copy"), "<=", 1.1)
     yield Row("large", "1 GiB upload by curl, durable", seconds("durable"), "s", reference, fastest)
+    yield Row("large", "1 GiB upload by curl, durable", seconds("durable"), "s", "floor", seconds("floor durable"))
     yield Row("large", "1 GiB as a plain PUT by curl, durable", seconds("plain"), "s", "nginx", seconds("nginx"))
     yield Row("large", "1 GiB upload by curl with Repr-Digest, relaxed", seconds("digest"), "s", "without it", seconds("relaxed"),
               "<=", 1.3)
+    yield Row("large", "1 GiB upload by curl with Repr-Digest, relaxed", seconds("digest"), "s", "floor",
+              seconds("floor digest"))
+    yield Row("large", "the floor's 1 GiB upload by curl with a digest", seconds("floor digest"), "s", "without it",
+              seconds("floor relaxed"))
     yield Row("large", "1 GiB upload over TLS by curl, relaxed", seconds("tls"), "s", "nginx", seconds("nginx tls"),
               "<=", 1)
     yield Row("large", "64 uploads of 64 MiB at once, relaxed", [4096 / value for value in seconds("many")], "MiB/s",
               reference, [4096 / value for value in fastest_many], ">=", 1.1, is_rate=True)
+    yield Row("large", "64 uploads of 64 MiB at once, relaxed", [4096 / value for value in seconds("many")], "MiB/s",
+              "floor", [4096 / value for value in seconds("floor many")], is_rate=True)
     yield Row("large", "1 GiB upload by the load generator (sendfile), relaxed", seconds("load"), "s", "nginx",
               seconds("nginx load"))
     for suffix, what in ("", "by curl"), (" load", "by the load generator"):
