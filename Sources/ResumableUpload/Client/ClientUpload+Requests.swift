@@ -17,7 +17,9 @@ extension ClientUpload {
         if let length = intent.length, intent.dialect.readsUploadLength {
             fields.append(UploadFieldName.length, "\(length)")
         }
-        return creation(fields, isComplete ? completeContent : .empty, awaitsInterim: isComplete && intent.length != 0)
+        return creation(
+            fields, isComplete ? completeContent : .empty,
+            awaitsInterim: isComplete && intent.length != 0 && !intent.isSentAtOnce)
     }
 
     private func creation(

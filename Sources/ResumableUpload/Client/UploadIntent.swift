@@ -29,12 +29,26 @@ package struct UploadIntent: Sendable, Hashable {
         self.fields = fields
         self.allowsOtherOrigin = allowsOtherOrigin
     }
+
+    /// The maximum size in bytes of content that is sent without waiting for the upload resource. A server can store
+    /// content of this size at once, if it arrives together with the head.
+    package static let maxSizeAtOnce: Int64 = 256 << 10
+
+    /// Whether the content does not wait until the server has announced the upload resource. If the request is
+    /// interrupted before that, all of the content is sent again, and the target may process it twice. So the content
+    /// has to be short, and a repetition must have the same result: the request is a PUT (RFC 9110 section 9.2.2)
+    /// without a precondition, which would be false after the first success.
+    package var isSentAtOnce: Bool {
+        guard method == .put, let length, length <= Self.maxSizeAtOnce else { return false }
+        return !fields.contains { $0.name.lowercased().hasPrefix("if-") }
+    }
 }
 
 /// How an upload starts (draft section 4.2).
 public enum CreationStyle: Sendable, Hashable, CaseIterable {
     /// The request that creates the upload carries the complete content. The client sends the head immediately,
-    /// and the content when the server has announced the upload resource (104), or after a timeout.
+    /// and the content when the server has announced the upload resource (104), or after a timeout. Content of at most
+    /// 256 KiB of a PUT without preconditions does not wait: if necessary it is sent again.
     case optimistic
     /// An empty request creates the upload; the content follows in appends.
     case careful

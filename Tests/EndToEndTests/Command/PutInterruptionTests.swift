@@ -51,6 +51,28 @@ struct PutInterruptionTests {
         }
     }
 
+    @Test("A short file that is put at its URL is there once and completely, whenever kill -9 ended earlier runs")
+    func shortKilled() throws {
+        try withServer { server in
+            let home = try CommandHome()
+            let bytes = Payload.bytes(200_000)
+            let command = ["put", "--json", try home.file(bytes), server.url("/files/a.bin")]
+            var random = SeededGenerator(seed: 17)
+            for _ in 0..<20 {
+                let run = try home.start(command)
+                Deadline.pause(.milliseconds(Int.random(in: 5...60, using: &random)))
+                run.process.kill(SIGKILL)
+                _ = try run.process.awaitEnding()
+                if let published = server.published("a.bin") { expectSame(published, bytes) }
+            }
+            let last = try home.run(command)
+            try last.expect(0)
+            #expect(try last.objects().last?.name == "completed")
+            expectSame(server.published("a.bin") ?? [], bytes)
+            #expect(server.publishedNames() == ["a.bin"] && home.stateNames == [])
+        }
+    }
+
     @Test("Without a 104, the upload of a large file is still resumed, and a small file is sent again")
     func withoutInterimResponses() throws {
         try withServer("--interim", "off") { server in

@@ -42,11 +42,38 @@ import Testing
         #expect(request.method == .put)
         #expect(request.resource == .target)
         #expect(request.content == .range(from: 0, count: 100))
-        #expect(request.awaitsInterim)
+        #expect(!request.awaitsInterim)
         #expect(request.fields["Upload-Length"] == (dialect >= .interop5 ? "100" : nil))
         #expect(dialect.completeness(of: request.fields) == true)
         #expect(request.fields["Content-Type"] == "text/plain")
         #expect(!request.fields.contains("Upload-Offset"))
+    }
+
+    @Test("only content that is short and whose request can be repeated does not wait for the upload resource")
+    func atOnce() throws {
+        let most = UploadIntent.maxSizeAtOnce
+        func awaits(_ method: Method, _ length: Int64?, _ fields: Fields = Fields()) throws -> Bool {
+            var upload = ClientUpload.fresh(method: method, length: length, fields: fields)
+            return try upload.request().awaitsInterim
+        }
+        #expect(try !awaits(.put, 1) && !awaits(.put, most))
+        #expect(try awaits(.put, most + 1) && awaits(.put, nil))
+        // A repetition could create a second file.
+        #expect(try awaits(.post, 1))
+        // A repetition would fail because of the success of the first request.
+        #expect(try awaits(.put, 1, ["If-None-Match": "*"]) && awaits(.put, 1, ["if-match": "\"a\""]))
+        #expect(try awaits(.put, 1, ["If-Unmodified-Since": "Sun, 06 Nov 1994 08:49:37 GMT"]))
+    }
+
+    @Test("a short upload whose connection is lost before the upload resource is known is sent again completely")
+    func repetition() throws {
+        var upload = ClientUpload.fresh(method: .put)
+        let first = try upload.request()
+        upload.cut(sent: 100)
+        #expect(try upload.request() == first)
+        _ = upload.announce()
+        upload.cut(sent: 100)
+        #expect(try upload.request().kind == .retrieve)
     }
 
     @Test(

@@ -38,6 +38,20 @@ struct UploadCreationTests {
         #expect(request.fields["Expect"] == nil)
     }
 
+    @Test("The content of a short PUT is sent before the upload resource is known")
+    func atOnce() async throws {
+        // The server sends nothing before it has all content.
+        let server = try ScriptedServer { _, reply in
+            try reply.discardBody()
+            try reply.respond(201, ["Upload-Complete": "?1"])
+        }
+        // If the content waited, the test would exceed its time limit.
+        let result = try await upload(to: server, Payload.bytes(262_144)) {
+            $0.interimResponseTimeout = .seconds(3600)
+        }
+        #expect(result.requests == 1 && result.sent == 262_144)
+    }
+
     @Test("A client requests the limits of a target once, and respects the max-append-size of each response")
     func limitsOfResponse() async throws {
         let inventories = Monitor<[ScriptedUpload]>([])
