@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 
 /// A path of the file system. A valid path can contain any bytes except NUL. Paths are compared byte by byte.
@@ -259,6 +260,18 @@ extension FileDescriptor {
         _ = try retryingOnInterrupt {
             path.withCString { path in
                 newPath.withCString { renameat(rawValue, path, other.rawValue, $0) }
+            }
+        }
+    }
+
+    /// Moves an entry atomically; throws `EEXIST` if the new name exists, and `EINVAL` if the file system does not
+    /// support this (renameat2(2) with `RENAME_NOREPLACE`).
+    package func renameNoReplace(
+        from path: FilePath, to other: FileDescriptor, as newPath: FilePath
+    ) throws(Errno) {
+        _ = try retryingOnInterrupt {
+            path.withCString { path in
+                newPath.withCString { renameat2(rawValue, path, other.rawValue, $0, UInt32(ONWARD_RENAME_NOREPLACE)) }
             }
         }
     }

@@ -132,6 +132,12 @@ package struct PrivateDirectory: Sendable {
     /// Removes a file. A crash of the system can restore it until ``synchronize()`` has returned.
     func unlink(_ name: FilePath) { try? descriptor.unlink(at: name) }
 
+    /// Renames a file.
+    /// - Throws: `fileExists` if there is a file with the new name.
+    func rename(_ name: FilePath, toUnused new: FilePath) throws(Errno) {
+        try descriptor.renameNoReplace(from: name, to: descriptor, as: new)
+    }
+
     /// Makes all earlier changes of names in the directory durable.
     func synchronize() { try? descriptor.synchronize() }
 

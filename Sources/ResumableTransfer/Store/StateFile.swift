@@ -79,10 +79,11 @@ package final class StateFile: Sendable {
         saves.withLock { $0.position = nil }
     }
 
-    /// Releases the locks. The file must not be changed afterwards.
-    package func release() {
-        // Their objects are released outside the monitor.
-        _ = locks.withLock { locks in
+    /// Gives the locks up. The file must not be changed afterwards.
+    /// - Returns: the locks, which are held until their objects are released.
+    @discardableResult
+    package func release() -> [StateLock] {
+        locks.withLock { locks in
             defer { locks = [] }
             return locks
         }
@@ -93,28 +94,32 @@ package final class StateFile: Sendable {
 /// process, however the process ends.
 package final class StateLock: Sendable {
     private let directory: PrivateDirectory
-    private let name: FilePath
+    private let name: Monitor<FilePath>
     private let file: FileDescriptor
 
     private init(_ directory: PrivateDirectory, _ name: FilePath, _ file: FileDescriptor) {
         self.directory = directory
-        self.name = name
+        self.name = Monitor(name)
         self.file = file
     }
 
     deinit {
         // The file is removed while the lock is held: another process that has opened it in the meantime finds that the
         // file has lost its name.
-        directory.unlink(name)
+        directory.unlink(name.withLock { $0 })
     }
 
     /// Acquires the lock of this name.
-    /// - Parameter pause: called between two attempts. A process that only checks the lock also holds it for a moment.
+    /// - Parameters:
+    ///   - spare: a lock of another name in the directory, which is not needed any more. If possible, it becomes the
+    ///     lock of this name: renaming its file takes much less time than removing it and creating another one.
+    ///   - pause: called between two attempts. A process that only checks the lock also holds it for a moment.
     /// - Throws: `inUse` if another holder has the lock; `lockUnusable`.
     package static func acquire(
-        _ name: FilePath, in directory: PrivateDirectory,
+        _ name: FilePath, in directory: PrivateDirectory, reusing spare: StateLock? = nil,
         pause: () -> Void = { SystemClock.pause(nanoseconds: 10_000_000) }
     ) throws(StateError) -> StateLock {
+        if let spare, spare.directory.path == directory.path, spare.rename(to: name) { return spare }
         var attempts = 10
         while true {
             let file: FileDescriptor
@@ -132,6 +137,16 @@ package final class StateLock: Sendable {
             attempts -= 1
             guard attempts > 0 else { throw .inUse(process: holder(of: file)) }
             pause()
+        }
+    }
+
+    /// Gives the file another name, unless a file with that name exists. A process that waits for the lock of the
+    /// earlier name finds that the file has lost that name.
+    private func rename(to new: FilePath) -> Bool {
+        name.withLock { name in
+            guard (try? directory.rename(name, toUnused: new)) != nil else { return false }
+            name = new
+            return true
         }
     }
 

@@ -14,6 +14,12 @@ struct SimultaneousUploads {
     /// The maximum size in bytes of all files that are sent at the same time. A larger file is sent alone.
     private static let maxSize: Int64 = 16 << 20
 
+    private struct Ended: Sendable {
+        let size: Int64
+        let status: ExitStatus
+        let lock: StateLock?
+    }
+
     private let jobs: [(upload: TransferJob, size: Int64)]
     private let settings: ClientSettings
     private let report: TransferReport
@@ -23,6 +29,8 @@ struct SimultaneousUploads {
     private let progress: GroupProgress
     private var running = 0
     private var runningSize: Int64 = 0
+    /// The lock of the transfer that has ended last, for the next one.
+    private var spareLock: StateLock?
     private var result = ExitStatus.done
     /// Whether no more files are sent.
     private var isStopped = false
@@ -45,7 +53,7 @@ struct SimultaneousUploads {
     /// Sends all files.
     /// - Returns: the worst exit status.
     mutating func run() async -> ExitStatus {
-        await withTaskGroup(of: (size: Int64, status: ExitStatus).self) { group in
+        await withTaskGroup(of: Ended.self) { group in
             for (job, size) in jobs {
                 if let entry = finished.entry(of: job.identity.path) {
                     await skip(entry, job)
@@ -65,11 +73,14 @@ struct SimultaneousUploads {
                 running += 1
                 runningSize += size
                 let report = TransferReport(report, in: progress)
-                group.addTask { [signals, clients, finished] in
-                    (size, await job.run(report, signals, clients, finished))
+                group.addTask { [signals, clients, finished, spareLock] in
+                    let (status, lock) = await job.run(report, signals, clients, finished, reusing: spareLock)
+                    return Ended(size: size, status: status, lock: lock)
                 }
+                spareLock = nil
             }
             while let ended = await group.next() { note(ended) }
+            spareLock = nil
         }
         // The reports of the paused files do not repeat this advice.
         if isStopped, signals.isStopRequested {
@@ -85,7 +96,8 @@ struct SimultaneousUploads {
         return clients.announcesUploads(to: job.request.uri, settings)
     }
 
-    private mutating func note(_ ended: (size: Int64, status: ExitStatus)) {
+    private mutating func note(_ ended: Ended) {
+        spareLock = ended.lock
         running -= 1
         runningSize -= ended.size
         result = .worse(result, ended.status)

@@ -40,12 +40,33 @@ struct TransferJob: Sendable {
     func run(
         _ report: TransferReport, _ signals: SignalWatch, _ clients: CommandClients, _ finished: FinishedFiles
     ) async -> ExitStatus {
+        await run(report, signals, clients, finished, reusing: nil).status
+    }
+
+    /// Runs one of several transfers.
+    /// - Parameter spare: the lock of a transfer that has ended.
+    /// - Returns: the status, and the lock of this transfer.
+    func run(
+        _ report: TransferReport, _ signals: SignalWatch, _ clients: CommandClients, _ finished: FinishedFiles,
+        reusing spare: StateLock?
+    ) async -> (status: ExitStatus, lock: StateLock?) {
         // An error before the second call of `begin` is reported with these values.
         report.begin(identity, kept: 0, total: nil, reference: chosenState ?? FilePath(identity.name))
         do throws(CommandFailure) {
-            let state = try CommandState.claim(identity, chosen: chosenState, lists: finished)
-            // The lock is held as long as `state` exists.
-            defer { withExtendedLifetime(state) {} }
+            let state = try CommandState.claim(identity, chosen: chosenState, lists: finished, reusing: spare)
+            let status = await run(state, report, signals, clients, finished)
+            return (status, state.release())
+        } catch {
+            return (report.ended(error), nil)
+        }
+    }
+
+    /// Runs the transfer while its state is locked.
+    private func run(
+        _ state: CommandState, _ report: TransferReport, _ signals: SignalWatch, _ clients: CommandClients,
+        _ finished: FinishedFiles
+    ) async -> ExitStatus {
+        do throws(CommandFailure) {
             let source = identity.kind == .put ? try Self.source(identity.path) : nil
             if settings.restarts { try await state.forget(settings, request, report) }
             let earlier = try state.load()

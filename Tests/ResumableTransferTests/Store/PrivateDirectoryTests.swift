@@ -62,6 +62,21 @@ import Testing
         _ = try StateLock.acquire("a.lock", in: directory)
     }
 
+    @Test("a lock that is not needed any more becomes the lock of another name, unless that lock exists")
+    func reusedLocks() throws {
+        let first = try StateLock.acquire("a.lock", in: directory)
+        let second = try StateLock.acquire("b.lock", in: directory, reusing: first)
+        #expect(first === second && directory.names() == ["b.lock"])
+        #expect(StateLock.holder(of: "b.lock", in: directory) == (true, getpid()))
+        #expect(!StateLock.holder(of: "a.lock", in: directory).isHeld)
+        let other = try StateLock.acquire("a.lock", in: directory)
+        #expect(throws: StateError.self) {
+            try StateLock.acquire("a.lock", in: directory, reusing: second, pause: {})
+        }
+        #expect(directory.names() == ["a.lock", "b.lock"])
+        withExtendedLifetime((other, second)) {}
+    }
+
     @Test("a process that checks a lock for a moment does not prevent another process from acquiring it")
     func lookedAt() throws {
         // A killed process left the lock file, and another process checks the lock while this process acquires it.

@@ -25,14 +25,15 @@ final class CommandState: Sendable {
     /// - Parameters:
     ///   - chosen: the absolute path of the state file, if the user chose it.
     ///   - lists: saves the first state of an upload, if its command has several files.
+    ///   - spare: a lock that ``release()`` has returned.
     /// - Throws: a failure with status 75 if the same command is already running.
     static func claim(
-        _ identity: TransferIdentity, chosen: FilePath?, lists: FinishedFiles? = nil
+        _ identity: TransferIdentity, chosen: FilePath?, lists: FinishedFiles? = nil, reusing spare: StateLock? = nil
     ) throws(CommandFailure) -> CommandState {
         let name = FilePath(identity.name)
         guard let chosen else {
             let states = try PrivateDirectory.states()
-            let lock = try lock(name + StateFile.lockSuffix, in: states, identity)
+            let lock = try lock(name + StateFile.lockSuffix, in: states, identity, reusing: spare)
             return CommandState(identity, name, StateFile(name + StateFile.suffix, in: states, locks: [lock]), lists)
         }
         var locks: [StateLock] = []
@@ -56,10 +57,10 @@ final class CommandState: Sendable {
     }
 
     private static func lock(
-        _ name: FilePath, in directory: PrivateDirectory, _ identity: TransferIdentity
+        _ name: FilePath, in directory: PrivateDirectory, _ identity: TransferIdentity, reusing spare: StateLock? = nil
     ) throws(CommandFailure) -> StateLock {
         do throws(StateError) {
-            return try StateLock.acquire(name, in: directory)
+            return try StateLock.acquire(name, in: directory, reusing: spare)
         } catch {
             guard case .inUse(let process) = error else { throw CommandFailure(error) }
             let who = process.map { "process \($0)" } ?? "another process"
@@ -144,6 +145,13 @@ final class CommandState: Sendable {
     func removeSent() {
         isListed.withLock { $0 = false }
         if file.savedPosition != nil { file.remove() }
+    }
+
+    /// Gives the lock up after the end of the transfer.
+    /// - Returns: the lock, which another transfer can use; `nil` if the user chose the state file.
+    func release() -> StateLock? {
+        let locks = file.release()
+        return isChosen ? nil : locks.first
     }
 
     /// The path of the state file, for messages.

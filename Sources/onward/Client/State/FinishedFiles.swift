@@ -136,7 +136,8 @@ final class FinishedFiles: Sendable {
     /// - Returns: the error of each change; `nil` if it succeeded.
     private func write(_ batch: [Waiting]) -> [Errno?] {
         state.withLock { state in
-            refresh(&state)
+            // Only files that were sent are noted in the lists of other commands.
+            if !batch.allSatisfy(\.isOwn) { refresh(&state) }
             var failures = batch.map { $0.isOwn ? Errno.noSuchFile : nil }
             for name in Array(state.lists.keys) {
                 let isOwn = name == state.own
