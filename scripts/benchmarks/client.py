@@ -50,19 +50,26 @@ def client(bench):
                 "onward up": [onward, "put", "--quiet", source, f"{server.url}onward-1"],
                 "curl down": ["curl", "-sS", "--fail", "-o", f"{copy}-curl", f"{server.url}curl-1"],
                 "onward down": [onward, "get", "--quiet", f"{server.url}curl-1", "-o", f"{copy}-onward"],
+                # curl leaves the file in the page cache; the client makes it durable.
+                "durable down": [
+                    "sh", "-c", f"curl -sS --fail -o '{copy}-durable' {server.url}curl-1 && sync '{copy}-durable'"],
                 "curl files": curl_files(server),
                 "onward files": [onward, "put", "--quiet", *files, f"{server.url}onward/"],
+                # The floor of a client that posts files and sends none of them twice after a crash.
+                "floor files": programs.load_command(
+                    server, "create", "/files/floor/", 16, FILES, FILE_SIZE, M="POST", a=programs.fresh("list")),
             }
             # The one that runs first alternates.
             names, step = list(commands), next(order)
-            for name in (name for first in (0, 2, 4) for name in names[first:first + 2][::step]):
+            for name in (name for part in (names[:2], names[2:5], names[5:]) for name in part[::step]):
                 os.sync()
+                programs.warm_memory(1536)
                 seconds[name] = timed(*commands[name])
-            for name in ("curl", "onward"):
+            for name in ("curl", "onward", "floor"):
                 if len(os.listdir(server.root / "files" / name)) != FILES:
                     raise Failure(f"{name} has not uploaded all files")
         empty_files(server.root)
-        for name in ("curl", "onward"):
+        for name in ("curl", "onward", "durable"):
             os.truncate(f"{copy}-{name}", 0)
         return seconds
 
@@ -71,6 +78,12 @@ def client(bench):
                       ("files", "1,000 files of 100 kB by one `onward put`")]:
         yield Row("client", work, column(results, f"onward {key}"), "s",
                   "curl --parallel" if key == "files" else "curl", column(results, f"curl {key}"), "<=", 1.05)
+    yield Row("client", "download of 1 GiB by the client", column(results, "onward down"), "s",
+              "curl + sync", column(results, "durable down"))
+    work, floor = "1,000 files of 100 kB by the load generator, which saves each URL", column(results, "floor files")
+    yield Row("client", work, floor, "s", "curl --parallel", column(results, "curl files"))
+    yield Row("client", "1,000 files of 100 kB by one `onward put`", column(results, "onward files"), "s",
+              "load generator, which saves each URL", floor)
     with programs.serve() as server:
         large, copy = programs.fresh("large"), programs.fresh("copy")
         with open(large, "wb") as file:

@@ -11,6 +11,8 @@
 //   -H F  another field, repeatable     -v N     interop version of the draft (8)
 //   -p US one request in US microseconds at most (no limit); SIGTERM ends the run early without an error
 //   -M M  method of uploads (PUT)       -l N     seconds after which the run has failed (120)
+//   -a F  append the URL of each upload to this file when the 104 announces it, and again when the upload is complete.
+//         The content, and the next request, wait until the line is on stable storage. Lines share synchronizations.
 //
 // Any response but a final 2xx, any wrong length and any connection that closes within a response end the program with
 // status 1 and a message. It writes one line of JSON: requests, seconds, rate, latencies in milliseconds, its own CPU time
@@ -38,6 +40,7 @@ enum { HEAD_SIZE = 8192, INLINE_CONTENT = 256 << 10 };
 struct connection {
     int socket;
     bool is_busy, waits_to_send;
+    bool is_gated, waits_for_list;  // with -a: the content waits for the 104; the last line is not on stable storage
     double began;
     char request[HEAD_SIZE];
     long head_size, head_sent, content_sent;
@@ -47,7 +50,7 @@ struct connection {
 };
 
 static struct {
-    const char *kind, *target, *method, *file, *address;
+    const char *kind, *target, *method, *file, *address, *list;
     int connections, version;
     long requests, size, first, modulus, pace, limit;
     char fields[HEAD_SIZE / 2];
@@ -55,7 +58,9 @@ static struct {
 
 static bool is_upload, is_resumable, is_head;
 static struct sockaddr_in server;
-static int poller, content_file = -1;
+static int poller, content_file = -1, list = -1;
+static char lines[1 << 16];  // that are not in the list yet
+static long lines_size;
 static char *content;
 static long started, finished, interim, statuses[600];
 static float *latencies;
@@ -106,7 +111,7 @@ static void open_connection(struct connection *c) {
 static void send_more(struct connection *c) {
     for (;;) {
         ssize_t count;
-        long head_left = c->head_size - c->head_sent, left = is_upload ? option.size - c->content_sent : 0;
+        long head_left = c->head_size - c->head_sent, left = is_upload && !c->is_gated ? option.size - c->content_sent : 0;
         if (head_left + left == 0) break;
         if (head_left > 0 && content_file < 0) {
             struct iovec parts[] = {{c->request + c->head_sent, head_left}, {content, left}};
@@ -156,8 +161,37 @@ static void begin_request(struct connection *c) {
     c->head_sent = c->content_sent = c->head_received = 0;
     c->content_left = -1;
     c->is_busy = true;
+    c->is_gated = list >= 0;
     c->began = now();
     send_more(c);
+}
+
+// Adds a line with the URL in the head of a response to the list.
+static void note(struct connection *c, const char *state) {
+    char *field = strcasestr(c->head, "\r\nLocation:");
+    if (!field) fail("a response without Location: %.2000s", c->head);
+    int length = strcspn(field + 11, "\r");
+    lines_size += snprintf(lines + lines_size, sizeof lines - lines_size, "%s%.*s\n", state, length, field + 11);
+    if (lines_size >= (long)sizeof lines) fail("too many lines for the list");
+    c->waits_for_list = true;
+}
+
+static void end_request(struct connection *c) {
+    latencies[finished++] = now() - c->began;
+    c->is_busy = false;
+}
+
+// Makes the lines durable, and continues the requests that wait for them.
+static void save_lines(struct connection *connections) {
+    if (lines_size == 0) return;
+    if (write(list, lines, lines_size) != lines_size || fdatasync(list)) fail("%s: %s", option.list, strerror(errno));
+    lines_size = 0;
+    for (struct connection *c = connections; c < connections + option.connections; c++) {
+        if (!c->waits_for_list) continue;
+        c->waits_for_list = false;
+        if (c->is_gated) c->is_gated = false, send_more(c);
+        else end_request(c);
+    }
 }
 
 // Evaluates the heads in the buffer. Returns whether the final response has a complete head.
@@ -177,6 +211,7 @@ static bool parse_heads(struct connection *c) {
             statuses[status]++;
             if (status > 299) fail("the response is %.2000s", c->head);
             end[2] = 0;
+            if (list >= 0) note(c, "complete");
             char *field = strcasestr(c->head, "\r\nContent-Length:");
             if (!field && status != 204 && !is_head) fail("a response without Content-Length: %.2000s", c->head);
             long length = field && status != 204 ? atol(field + 17) : 0;
@@ -187,6 +222,7 @@ static bool parse_heads(struct connection *c) {
             return true;
         }
         interim++;
+        if (c->is_gated && status == 104) end[2] = 0, note(c, "begun");
         c->head_received -= size;
         memmove(c->head, c->head + size, c->head_received);
     }
@@ -218,8 +254,7 @@ static void receive_more(struct connection *c) {
         if (c->content_left > 0) continue;
         if (c->head_sent + c->content_sent < c->head_size + (is_upload ? option.size : 0))
             fail("a final response before the end of the request: %.2000s", c->head);
-        latencies[finished++] = now() - c->began;
-        c->is_busy = false;
+        if (!c->waits_for_list) end_request(c);
         return;
     }
 }
@@ -246,6 +281,7 @@ static void run(struct connection *connections) {
             // The next request begins at once, before the events of other connections.
             if (!c->is_busy && !option.pace && !should_stop && started < option.requests) begin_request(c);
         }
+        save_lines(connections);
     }
 }
 
@@ -272,7 +308,7 @@ static void report(double seconds) {
 
 static void read_options(int count, char **arguments) {
     int letter;
-    while ((letter = getopt(count, arguments, "c:n:s:b:m:f:H:v:p:M:l:")) != -1) switch (letter) {
+    while ((letter = getopt(count, arguments, "c:n:s:b:m:f:H:v:p:M:l:a:")) != -1) switch (letter) {
         case 'c': option.connections = atoi(optarg); break;
         case 'n': option.requests = atol(optarg); break;
         case 's': option.size = atol(optarg); break;
@@ -283,6 +319,7 @@ static void read_options(int count, char **arguments) {
         case 'p': option.pace = atol(optarg); break;
         case 'M': option.method = optarg; break;
         case 'l': option.limit = atol(optarg); break;
+        case 'a': option.list = optarg; break;
         case 'H':
             if (strlen(option.fields) + strlen(optarg) + 3 > sizeof option.fields) exit(64);
             strcat(strcat(option.fields, optarg), "\r\n");
@@ -313,6 +350,8 @@ int main(int count, char **arguments) {
     alarm(option.limit);
     if (option.file && (content_file = open(option.file, O_RDONLY | O_CLOEXEC)) < 0)
         fail("%s: %s", option.file, strerror(errno));
+    if (option.list && (list = open(option.list, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600)) < 0)
+        fail("%s: %s", option.list, strerror(errno));
     if (is_upload && !option.file && option.size > INLINE_CONTENT) fail("contents of this size need -f");
     content = malloc(1 << 20);  // what is sent, or what is received and not read
     for (long i = 0; i < 1 << 20; i++) content[i] = i * 2654435761u >> 13;

@@ -235,6 +235,15 @@ class Programs:
                     file.write(os.urandom(1 << 20))
         return path
 
+    def warm_memory(self, mebibytes):
+        """Uses memory for a file and frees it. A virtual machine may have returned its free memory to the host; to get
+        it back takes longer than a copy of the same size, and would be measured with the program that does it first."""
+        path = self.directory / "memory"
+        with open(path, "wb", buffering=0) as file:
+            for _ in range(mebibytes):
+                file.write(bytes(1 << 20))
+        os.truncate(path, 0)
+
 
 class Peer(Server):
     """A server that a person has started, named on the command line: NAME[@INTEROP]=URL."""
