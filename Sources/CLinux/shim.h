@@ -25,7 +25,12 @@ enum { ONWARD_POLLRDHUP = 0x2000 };
 /* <sched.h> */
 enum { ONWARD_SCHED_BATCH = 3 };
 /* <linux/magic.h> */
-enum { ONWARD_EXT4_MAGIC = 0xef53, ONWARD_XFS_MAGIC = 0x58465342 };
+enum {
+    ONWARD_EXT4_MAGIC = 0xef53,
+    ONWARD_XFS_MAGIC = 0x58465342,
+    ONWARD_BTRFS_MAGIC = 0x9123683e,
+    ONWARD_TMPFS_MAGIC = 0x01021994
+};
 /* <linux/falloc.h> */
 enum { ONWARD_FALLOC_KEEP_SIZE = 1, ONWARD_FALLOC_PUNCH_HOLE = 2 };
 /* <linux/fs.h> */

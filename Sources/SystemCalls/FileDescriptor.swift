@@ -132,7 +132,7 @@ extension FileDescriptor {
     package var canSynchronizeFileSystem: Bool {
         var status = statfs()
         guard fstatfs(rawValue, &status) == 0 else { return false }
-        let isKnown = [ONWARD_EXT4_MAGIC, ONWARD_XFS_MAGIC].contains(Int(status.f_type))
+        let isKnown = [ONWARD_EXT4_MAGIC, ONWARD_XFS_MAGIC].contains(UInt32(truncatingIfNeeded: status.f_type))
         return isKnown && SystemRelease.current >= SystemRelease(major: 5, minor: 17)
     }
 

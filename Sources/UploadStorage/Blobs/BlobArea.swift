@@ -134,6 +134,11 @@ package protocol PublishedDirectory: AnyObject {
     /// Calls `body` with the bytes of the next name, in the order of the file system; returns nil at the end. Names
     /// that belong neither to files nor to directories may be included.
     func nextName<Result>(_ body: (UnsafeRawBufferPointer) -> Result) throws(Errno) -> Result?
+    /// Identifies a directory that probably has thousands of entries, whatever its path is; nil if it is smaller, or if
+    /// its changes cannot be observed.
+    var identityIfLarge: String? { get }
+    /// Starts to observe the names of the directory. Names that ``nextName(_:)`` has returned already are not observed.
+    func watch() throws(Errno) -> DirectoryWatch
     /// Returns the file or directory that has this name now; nil if there is none.
     func entry(_ name: String) throws(Errno) -> PublishedEntry?
 }

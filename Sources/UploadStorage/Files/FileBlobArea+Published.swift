@@ -300,6 +300,9 @@ extension FileBlobArea {
         }
     }
 
+    /// The size of a directory with about two thousand entries.
+    private static let largeDirectory = 64 << 10
+
     /// A directory below `files/`.
     private final class Directory: PublishedDirectory {
         private let descriptor: FileDescriptor
@@ -317,6 +320,16 @@ extension FileBlobArea {
                 if let result = found { return result }
             }
         }
+
+        var identityIfLarge: String? {
+            // In all of these file systems the size grows with the number of entries.
+            guard let status = try? descriptor.status(), status.size >= FileBlobArea.largeDirectory,
+                descriptor.canBeObserved
+            else { return nil }
+            return "\(status.device)-\(status.identity)"
+        }
+
+        func watch() throws(Errno) -> DirectoryWatch { try DirectoryWatch(descriptor) }
 
         func entry(_ name: String) throws(Errno) -> PublishedEntry? {
             let status: FileStatus

@@ -231,6 +231,8 @@ extension MemoryBlobArea {
             return entries.popFirst().map { entry in Array(entry.name.utf8).withUnsafeBytes(body) }
         }
 
+        var identityIfLarge: String? { nil }
+        func watch() throws(Errno) -> DirectoryWatch { throw .notSupported }
         func entry(_ name: String) throws(Errno) -> PublishedEntry? { byName[name] }
     }
 

@@ -1,5 +1,12 @@
 import HTTPSemantics
 
+/// Some names of a directory in the order of their bytes.
+struct NamePage: Sendable, Hashable {
+    var names: [String] = []
+    /// Whether the directory has more names after these.
+    var hasMore = false
+}
+
 /// Selects the names of one page of a directory: the first names after a cursor, in the order of their bytes. The names
 /// of the directory can be offered in any order. At most about twice as many names as a page has are kept.
 struct NameSelection: ~Copyable {
@@ -31,12 +38,12 @@ struct NameSelection: ~Copyable {
         if names.count == 2 * capacity { reduce() }
     }
 
-    /// Returns the names of the page in their order, and whether there are more names after them.
-    consuming func page() -> (names: [String], hasMore: Bool) {
+    /// Returns the names of the page in their order.
+    consuming func page() -> NamePage {
         reduce()
         let hasMore = names.count == capacity
         let page = names.prefix(capacity - 1).map { String(decoding: $0, as: UTF8.self) }
-        return (page, hasMore)
+        return NamePage(names: page, hasMore: hasMore)
     }
 
     private mutating func reduce() {

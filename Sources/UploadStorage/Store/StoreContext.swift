@@ -14,6 +14,7 @@ final class StoreContext: Sendable {
     let failedPublications = FailedPublications()
     let newBlobs = NewBlobs()
     let fileRecords = FileRecordCache()
+    let nameIndexes = NameIndexes()
     let newFiles = SharedWork<NewFile, NewFile.Outcome?>()
     let acknowledging: WorkQueue
     let digesting: WorkQueue

@@ -22,19 +22,25 @@ extension UploadStore {
 
     /// Returns the first `limit` entries of a directory whose names come after `cursor` in the order of their bytes.
     ///
-    /// The directory is read to its end for each page, and only the names of one page are kept. A name that exists
-    /// while all pages are read is on exactly one of them, even if other names are created or removed meanwhile.
+    /// The names of a large directory are kept for the next pages (``NameIndexes``). Any other directory is read to its
+    /// end for each page. A name that exists while all pages are read is on exactly one of them, even if other names are
+    /// created or removed meanwhile.
     /// - Parameter cursor: the name after which the page begins; nil for the first page. It need not be the name of an
     ///   entry.
     package func page(
         of directory: PublishedName.Directory, after cursor: String?, limit: Int
     ) throws(StoreError) -> PublishedListing {
-        let directory = try openDirectory(directory)
-        var selection = NameSelection(after: cursor, limit: limit)
-        try translating("list a directory") { () throws(Errno) in
-            while try directory.nextName({ selection.offer($0) }) != nil {}
+        let opened = try openDirectory(directory)
+        let indexed = try translating("list a directory") { () throws(Errno) in
+            try context.nameIndexes.page(of: opened, after: cursor, limit: limit)
         }
-        return PublishedListing(directory, selection)
+        if let indexed { return PublishedListing(opened, indexed) }
+        var selection = NameSelection(after: cursor, limit: limit)
+        let reader = try openDirectory(directory)
+        try translating("list a directory") { () throws(Errno) in
+            while try reader.nextName({ selection.offer($0) }) != nil {}
+        }
+        return PublishedListing(reader, selection.page())
     }
 
     private func openDirectory(_ name: PublishedName.Directory) throws(StoreError) -> any PublishedDirectory {
@@ -76,9 +82,8 @@ package final class PublishedListing {
         nextCursor = nil
     }
 
-    init(_ directory: any PublishedDirectory, _ selection: consuming NameSelection) {
+    init(_ directory: any PublishedDirectory, _ page: NamePage) {
         self.directory = directory
-        let page = selection.page()
         names = page.names[...]
         nextCursor = page.hasMore ? page.names.last : nil
     }

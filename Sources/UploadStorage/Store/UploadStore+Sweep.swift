@@ -48,6 +48,7 @@ extension UploadStore {
                 return errors
             }
             if registry.isClosed { return report }
+            context.nameIndexes.removeUnused(at: SystemClock.monotonicNanoseconds())
             reportCatalogDamage()
             if isComplete || SystemClock.monotonicNanoseconds() >= inspection.nextSettlingTime {
                 settleInterrupted(&inspection, &report)

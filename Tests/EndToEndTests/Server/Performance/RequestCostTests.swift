@@ -1,4 +1,6 @@
 import ConformanceKit
+import SystemCalls
+import TestSupport
 import Testing
 
 /// Counts, not times, are compared with those of before: they are the same on a fast and on a busy machine. The numbers
@@ -125,6 +127,29 @@ struct RequestCostTests {
             atMost: ["futex": 1, "poll": 2, "sendfile": 2].merging(Self.logCalls) { $1 },
             calls: 16, synchronizations: 0, switches: 3, allocations: 1000
         ).check(try download(of: 100 << 10), "download of 100 KiB")
+    }
+
+    /// Whether the names of a large directory in the directory for temporary files are kept.
+    private static var observesDirectories: Bool {
+        let temporary = try? TemporaryDirectory()
+        return (try? temporary.map { try FileDescriptor.open($0.path, [.readOnly]).canBeObserved }) == true
+    }
+
+    @Test(
+        "a page of ten names of a directory with thousands of files, which is not read again",
+        .enabled(if: observesDirectories, "needs ext4, XFS, Btrfs or tmpfs"))
+    func page() throws {
+        let cost = try measure(requests: 32) { server in
+            try FileDescriptor.makeDirectory(server.path(of: "many"))
+            let directory = try FileDescriptor.open(server.path(of: "many"), [.readOnly, .directory])
+            for number in 0..<4000 { _ = try directory.open(at: "file \(number)", [.writeOnly, .create]) }
+            return { _ in Request("GET", "/files/many/?limit=10", [("Accept", "application/json")]) }
+        }
+        CostLimit(
+            exactly: ["fstatfs": 1, "getsockopt": 1, "newfstatat": 12, "openat": 2, "read": 1, "recvfrom": 1],
+            atMost: ["close": 3, "fcntl": 2, "futex": 1, "poll": 3, "sendto": 3].merging(Self.logCalls) { $1 },
+            calls: 30, synchronizations: 0, switches: 2, allocations: 1800
+        ).check(cost, "page of ten names")
     }
 
     @Test("an uploaded MiB", arguments: ["acknowledged", "relaxed"])
