@@ -27,6 +27,9 @@ package final class WorkerThread: Sendable {
         self.handle = handle
     }
 
+    /// Runs other threads that are ready before the current thread (sched_yield(2)). Returns at once if there are none.
+    package static func yieldProcessor() { _ = sched_yield() }
+
     /// Waits until the function has returned and its context is released. If the thread itself calls `join()`, it
     /// returns immediately.
     package func join() {
@@ -91,23 +94,28 @@ extension WorkerThread {
 
 /// State behind a lock, with a condition variable that threads can wait on (pthread_cond_wait(3)).
 ///
+/// The methods are inlinable, so that they are specialized for the state in other modules.
+///
 /// The lock is not recursive. Call ``notifyAll()`` or ``notifyOne()`` after a change that other threads may wait
 /// for.
 package struct Monitor<State>: @unchecked Sendable {
     // The state, followed by mutex and condition, in one allocation. They stay at fixed addresses until `deinit`.
-    private final class Storage: ManagedBuffer<State, UInt64> {
+    @usableFromInline
+    package final class Storage: ManagedBuffer<State, UInt64> {
         deinit {
             pthread_cond_destroy(condition)
             pthread_mutex_destroy(mutex)
         }
 
-        var mutex: UnsafeMutablePointer<pthread_mutex_t> {
+        @inlinable
+        package var mutex: UnsafeMutablePointer<pthread_mutex_t> {
             withUnsafeMutablePointerToElements {
                 UnsafeMutableRawPointer($0).assumingMemoryBound(to: pthread_mutex_t.self)
             }
         }
 
-        var condition: UnsafeMutablePointer<pthread_cond_t> {
+        @inlinable
+        package var condition: UnsafeMutablePointer<pthread_cond_t> {
             (UnsafeMutableRawPointer(mutex) + MemoryLayout<pthread_mutex_t>.stride)
                 .assumingMemoryBound(to: pthread_cond_t.self)
         }
@@ -116,7 +124,8 @@ package struct Monitor<State>: @unchecked Sendable {
     }
 
     // The state is accessed only while the mutex is locked.
-    private let storage: Storage
+    @usableFromInline
+    package let storage: Storage
 
     package init(_ state: sending State) {
         let storage = Storage.create(minimumCapacity: Storage.size / MemoryLayout<UInt64>.stride) { _ in state }
@@ -129,10 +138,13 @@ package struct Monitor<State>: @unchecked Sendable {
         pthread_condattr_destroy(&attributes)
     }
 
-    private var mutex: UnsafeMutablePointer<pthread_mutex_t> { storage.mutex }
-    private var condition: UnsafeMutablePointer<pthread_cond_t> { storage.condition }
+    @inlinable
+    package var mutex: UnsafeMutablePointer<pthread_mutex_t> { storage.mutex }
+    @inlinable
+    package var condition: UnsafeMutablePointer<pthread_cond_t> { storage.condition }
 
     /// Runs `body` while holding the lock.
+    @inlinable
     package func withLock<Result, Failure: Error>(
         _ body: (inout State) throws(Failure) -> Result
     ) throws(Failure) -> Result {
@@ -144,6 +156,7 @@ package struct Monitor<State>: @unchecked Sendable {
     /// Waits until `attempt`, which runs with the lock held, returns a value; returns nil once the deadline has passed.
     ///
     /// - Parameter deadline: monotonic nanoseconds (``SystemClock/monotonicNanoseconds()``); nil waits forever.
+    @inlinable
     package func wait<Result>(
         until deadline: Int64? = nil, _ attempt: (inout State) -> Result?
     ) -> Result? {
@@ -162,6 +175,7 @@ package struct Monitor<State>: @unchecked Sendable {
     }
 
     /// Waits without limit until `attempt`, which runs with the lock held, returns a value.
+    @inlinable
     package func waitForever<Result>(_ attempt: (inout State) -> Result?) -> Result {
         pthread_mutex_lock(mutex)
         defer { pthread_mutex_unlock(mutex) }
@@ -172,11 +186,13 @@ package struct Monitor<State>: @unchecked Sendable {
     }
 
     /// Wakes one waiting thread. Use it only if all threads wait for the same condition.
+    @inlinable
     package func notifyOne() {
         pthread_cond_signal(condition)
     }
 
     /// Wakes all waiting threads, which then check the state again.
+    @inlinable
     package func notifyAll() {
         pthread_cond_broadcast(condition)
     }

@@ -5,7 +5,7 @@ import ResumableUpload
 ///
 /// A change with an epoch applies to an unfinished upload whose row has no higher epoch. In all other cases it changes
 /// nothing and fails with ``StoreError/superseded``.
-package enum CatalogChange: Sendable {
+package indirect enum CatalogChange: Sendable {
     /// Records a new upload. If it was completed before it had a row, `file` is the file that it published.
     case insert(CatalogRow, file: FileRecord? = nil)
     case advance(Advance)
