@@ -121,6 +121,10 @@ enum CatalogSQL {
     static func setApplicationID() -> String { "PRAGMA application_id = \(applicationID)" }
     static func setUserVersion(_ version: Int) -> String { "PRAGMA user_version = \(version)" }
 
+    /// The number of pages in the log after which a commit copies them to the database. The default of SQLite, 1000,
+    /// copies and synchronizes pages that change often several times as often.
+    private static let checkpointPages = 4000
+
     static func configureWriter(_ durability: Durability) -> String {
         """
         PRAGMA journal_mode = WAL;
@@ -129,6 +133,7 @@ enum CatalogSQL {
         PRAGMA trusted_schema = OFF;
         PRAGMA cell_size_check = ON;
         PRAGMA secure_delete = ON;
+        PRAGMA wal_autocheckpoint = \(checkpointPages);
         """
     }
     static let configureReader = "PRAGMA query_only = ON; PRAGMA trusted_schema = OFF;"

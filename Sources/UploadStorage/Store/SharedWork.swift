@@ -76,6 +76,8 @@ final class SharedWork<Request: Sendable, Outcome: Sendable>: Sendable {
         // The requests of this thread are the oldest.
         var own: [Outcome]?
         for count in 1... {
+            // Threads that are ready may add requests, which are then served with these.
+            WorkerThread.yieldProcessor()
             let waiters = takeWaiters()
             let started = SystemClock.monotonicNanoseconds()
             let begun = begin(waiters.flatMap(\.requests))
