@@ -54,8 +54,10 @@ public struct Fields: Sendable, Hashable {
             return append(name, value)
         }
         lines[first] = Field(name: name, value: value)
-        let remaining = lines[(first + 1)...].filter { !$0.name.equalsIgnoringASCIICase(name) }
-        lines.replaceSubrange((first + 1)..., with: remaining)
+        let remaining = lines[(first + 1)...]
+        guard remaining.contains(where: { $0.name.equalsIgnoringASCIICase(name) }) else { return }
+        lines.replaceSubrange(
+            (first + 1)..., with: remaining.filter { !$0.name.equalsIgnoringASCIICase(name) })
     }
 
     /// Removes all lines of this name.

@@ -44,14 +44,14 @@ package enum MessageFraming: Sendable, Hashable {
     }
 
     private static func delimiter(of head: RequestHead) throws(FramingRefusal) -> MessageFraming {
-        let lengths = head.fields.values("Content-Length")
+        let lengths = head.fields["Content-Length"]
         guard head.fields.contains("Transfer-Encoding") else {
-            return lengths.isEmpty ? .none : .length(try contentLength(lengths))
+            return if let lengths { .length(try contentLength(lengths)) } else { .none }
         }
         guard head.version >= .http11 else {
             throw .badRequest("transfer-encoding-in-old-http", "HTTP/1.0 does not have Transfer-Encoding.")
         }
-        guard lengths.isEmpty else {
+        guard lengths == nil else {
             throw .badRequest(
                 "content-length-with-transfer-encoding",
                 "A request must not have both Content-Length and Transfer-Encoding.")
@@ -84,8 +84,9 @@ package enum MessageFraming: Sendable, Hashable {
         }
     }
 
-    private static func contentLength(_ lines: [String]) throws(FramingRefusal) -> Int64 {
-        var scanner = FieldValueScanner(lines.joined(separator: ", "))
+    /// - Parameter value: the combined value of all lines.
+    private static func contentLength(_ value: String) throws(FramingRefusal) -> Int64 {
+        var scanner = FieldValueScanner(value)
         let texts = scanner.list(allowsEmptyElements: false) { scanner -> ArraySlice<UInt8>? in
             let digits = scanner.run(where: \.isDigit)
             return digits.isEmpty ? nil : digits
@@ -107,11 +108,10 @@ package enum MessageFraming: Sendable, Hashable {
     }
 
     private static func checkHost(of head: RequestHead) throws(FramingRefusal) {
-        let hosts = head.fields.values("Host")
-        guard hosts.count <= 1 else {
+        guard head.fields.count(where: { $0.name.equalsIgnoringASCIICase("Host") }) <= 1 else {
             throw .badRequest("repeated-host", "Host is given more than once.")
         }
-        guard let host = hosts.first else {
+        guard let host = head.fields["Host"] else {
             guard head.version < .http11 else {
                 throw .badRequest("missing-host", "An HTTP/1.1 request needs Host.")
             }

@@ -94,6 +94,7 @@ package struct UploadResponses: Sendable {
     ///   otherwise `nil`.
     package func finished(_ answer: Response, state: UploadState, uploadLocation: String?) -> Response {
         var response = answer
+        response.fields.reserveCapacity(response.fields.count + 6)
         // The location of a redirection must not be replaced.
         if let uploadLocation, dialect.finalLocationIsUploadResource, !answer.status.isRedirection {
             if let own = response.fields["Location"] { response.fields.set("Content-Location", own) }

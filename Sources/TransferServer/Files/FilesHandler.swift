@@ -49,10 +49,13 @@ public struct FilesHandler: TargetHandler, SynchronousHandler {
         return stored
     }
 
+    private static let collectionMethods: [Method] = [.get, .head, .post, .options]
+    private static let fileMethods: [Method] = [.get, .head, .put, .delete, .options]
+
     /// The methods of a collection (`GET`, `HEAD`, `POST`) or of a file (`GET`, `HEAD`, `PUT`, `DELETE`), and
     /// `OPTIONS`.
     public func methods(of target: Target) -> [Method] {
-        target.isCollection ? [.get, .head, .post, .options] : [.get, .head, .put, .delete, .options]
+        target.isCollection ? Self.collectionMethods : Self.fileMethods
     }
 
     // MARK: Uploads

@@ -121,6 +121,9 @@ struct RepresentationDigests: Sendable {
 
     /// The algorithms that must be updated while content arrives.
     var algorithms: Set<DigestAlgorithm> {
-        Set((expected?.values.map(\.algorithm) ?? []) + (wanted.map { [$0] } ?? []))
+        var algorithms: Set<DigestAlgorithm> = []
+        for (algorithm, _) in expected?.values ?? [] { algorithms.insert(algorithm) }
+        if let wanted { algorithms.insert(wanted) }
+        return algorithms
     }
 }

@@ -70,7 +70,7 @@ extension NewUpload: SavedForm {
         ] {
             encoder.write(limit)
         }
-        encoder.write(digests.map(\.rawValue).sorted()) { $0.write($1) }
+        encoder.write(digests.isEmpty ? [] : digests.map(\.rawValue).sorted()) { $0.write($1) }
     }
 
     init(from decoder: inout ByteDecoder) throws(ByteDecoder.Malformed) {

@@ -13,7 +13,7 @@ extension FileBlobArea {
     }
 
     func openPublished(_ name: PublishedName) throws(StoreError) -> PublishedBlob {
-        let parent = try walk(name.directory)[0]
+        let parent = try open(name.directory)
         let descriptor: FileDescriptor
         let status: FileStatus
         let attributes: PublishedFile.Attributes
@@ -36,7 +36,7 @@ extension FileBlobArea {
 
     func isPublished(_ name: PublishedName) throws(StoreError) -> Bool {
         let parent: FileDescriptor
-        do throws(StoreError) { parent = try walk(name.directory)[0] } catch {
+        do throws(StoreError) { parent = try open(name.directory) } catch {
             if [.notFound, .parentIsFile].contains(error) { return false }
             throw error
         }
@@ -47,6 +47,7 @@ extension FileBlobArea {
     }
 
     func makeDirectories(for name: PublishedName, durably: Bool) throws(StoreError) {
+        if name.directory.segments.isEmpty { return }
         let epoch = directories.epoch
         var made: PublishedName.Directory?
         func make(_ path: PublishedName, in parent: FileDescriptor) throws(Errno) -> Bool {
@@ -84,7 +85,7 @@ extension FileBlobArea {
     }
 
     private func removeDirectory(_ path: PublishedName.Directory) throws(Errno) {
-        guard let name = PublishedName(segments: path.segments), let parent = try? walk(name.directory)[0] else {
+        guard let name = PublishedName(segments: path.segments), let parent = try? open(name.directory) else {
             throw .noSuchFile
         }
         try parent.removeDirectory(at: name.lastSegment)
@@ -95,7 +96,7 @@ extension FileBlobArea {
         var parent = directory.files
         for segment in name.directory.segments {
             do throws(Errno) {
-                parent = try parent.open(at: segment, [.readOnly, .directory, .noFollow])
+                parent = try parent.openDirectory(at: segment)
             } catch {
                 if error == .noSuchFile { break }
                 if error == .notDirectory || error == .tooManySymbolicLinks { throw .parentIsFile }
@@ -115,7 +116,7 @@ extension FileBlobArea {
         _ name: String, as published: PublishedName, replacing: Bool
     ) throws(StoreError) -> SynchronizationEpoch {
         let epoch = directories.epoch
-        let parent = try walk(published.directory)[0]
+        let parent = try open(published.directory)
         do throws(Errno) {
             if replacing {
                 try exchange(name, with: parent, published.lastSegment)
@@ -165,7 +166,7 @@ extension FileBlobArea {
         _ published: PublishedName, from name: String, modified: Int64
     ) throws(StoreError) -> SynchronizationEpoch {
         let epoch = directories.epoch
-        let parent = try walk(published.directory)[0]
+        let parent = try open(published.directory)
         let (uploads, newName) = (directory.uploads, published.lastSegment)
         do throws(Errno) {
             let file = try parent.open(at: newName, Self.reading)
@@ -199,7 +200,7 @@ extension FileBlobArea {
     func synchronizePublication(
         _ name: PublishedName, of blob: (any Blob)?, since epoch: SynchronizationEpoch
     ) throws(StoreError) {
-        let parent = try walk(name.directory)[0]
+        let parent = try open(name.directory)
         try translating("synchronize a publication") { [directory, directories] () throws(Errno) in
             // The file description with which the bytes were written reports errors that a new description does not
             // report.
@@ -250,7 +251,7 @@ extension FileBlobArea {
 
     func synchronizeNames(_ names: [PublishedName], since epoch: SynchronizationEpoch) throws(StoreError) {
         let paths = Set(names.map(\.directory))
-        let parent = paths.count == 1 ? try walk(paths.first ?? .root)[0] : nil
+        let parent = paths.count == 1 ? try open(paths.first ?? .root) : nil
         try translating("synchronize published names") { () throws(Errno) in
             if let parent { return try directories.synchronize(parent, since: epoch) }
             try synchronizeFileSystem(since: epoch)
@@ -270,7 +271,7 @@ extension FileBlobArea {
 
     func withdraw(_ published: PublishedName, to name: String) throws(StoreError) -> SynchronizationEpoch {
         let epoch = directories.epoch
-        let parent = try walk(published.directory)[0]
+        let parent = try open(published.directory)
         try translating("withdraw a publication") { [directory] () throws(Errno) in
             do throws(Errno) {
                 let replaced = try directory.uploads.status(at: name)
@@ -291,7 +292,7 @@ extension FileBlobArea {
 
     func synchronizeWithdrawal(_ published: PublishedName, since epoch: SynchronizationEpoch) throws(StoreError) {
         var parent: FileDescriptor?
-        do throws(StoreError) { parent = try walk(published.directory)[0] } catch {
+        do throws(StoreError) { parent = try open(published.directory) } catch {
             guard [.notFound, .parentIsFile].contains(error) else { throw error }
         }
         try translating("synchronize a withdrawal") { [directory, directories] () throws(Errno) in
@@ -345,13 +346,13 @@ extension FileBlobArea {
     }
 
     func openDirectory(_ directory: PublishedName.Directory) throws(StoreError) -> any PublishedDirectory {
-        let descriptor = try walk(directory)[0]
+        let descriptor = try open(directory)
         return try translating("open a directory") { () throws(Errno) in try Directory(descriptor) }
     }
 
     func removePublished(_ name: PublishedName) throws(StoreError) {
         let epoch = directories.epoch
-        let parent = try walk(name.directory)[0]
+        let parent = try open(name.directory)
         do throws(Errno) {
             try freeingInBackground(name.lastSegment, from: parent) { () throws(Errno) in
                 try parent.unlink(at: name.lastSegment)
@@ -367,30 +368,45 @@ extension FileBlobArea {
         }
     }
 
-    /// Opens a directory component by component, without following links. Returns the directory, then its parents, the
-    /// root last.
-    private func walk(_ path: PublishedName.Directory) throws(StoreError) -> [FileDescriptor] {
-        try walk(path) { _, _ throws(Errno) in }
+    /// Opens a directory component by component, without following links.
+    private func open(_ path: PublishedName.Directory) throws(StoreError) -> FileDescriptor {
+        var descriptor = directory.files
+        for segment in path.segments {
+            descriptor = try translatingWalk { () throws(Errno) in try descriptor.openDirectory(at: segment) }
+        }
+        return descriptor
     }
 
-    /// - Parameter before: called before each directory of the path is opened, with its parent and its name.
+    /// Opens a directory in the same manner, and calls `before` with its parent and its name before each directory of
+    /// the path is opened. Returns the directory, then its parents, the root last.
     private func walk(
         _ path: PublishedName.Directory, before: (FileDescriptor, PublishedName) throws(Errno) -> Void
     ) throws(StoreError) -> [FileDescriptor] {
         var chain = [directory.files]
         for (index, segment) in path.segments.enumerated() {
             let parent = chain[0]
-            do throws(Errno) {
+            let child = try translatingWalk { () throws(Errno) in
                 if let name = PublishedName(segments: Array(path.segments[...index])) { try before(parent, name) }
-                chain.insert(try parent.open(at: segment, [.readOnly, .directory, .noFollow]), at: 0)
-            } catch {
-                switch error {
-                case .noSuchFile: throw .notFound
-                case .notDirectory, .tooManySymbolicLinks: throw .parentIsFile
-                default: throw .failure(error, during: "open a directory")
-                }
+                return try parent.openDirectory(at: segment)
             }
+            chain.insert(child, at: 0)
         }
         return chain
+    }
+
+    private func translatingWalk(_ body: () throws(Errno) -> FileDescriptor) throws(StoreError) -> FileDescriptor {
+        do throws(Errno) { return try body() } catch {
+            switch error {
+            case .noSuchFile: throw .notFound
+            case .notDirectory, .tooManySymbolicLinks: throw .parentIsFile
+            default: throw .failure(error, during: "open a directory")
+            }
+        }
+    }
+}
+
+extension FileDescriptor {
+    fileprivate func openDirectory(at segment: String) throws(Errno) -> FileDescriptor {
+        try open(at: segment, [.readOnly, .directory, .noFollow])
     }
 }

@@ -12,6 +12,9 @@ final class DigestTracker: Sendable {
         var isAdvancing = false
     }
 
+    /// A tracker for all uploads of which no digest is computed.
+    static let none = DigestTracker([])
+
     private static let pieceSize = 256 << 10
 
     let base: Int64

@@ -18,7 +18,7 @@ struct NewFile: Sendable {
     /// Returns the end of the upload, once the attributes of the file are known.
     var ending: @Sendable (PublishedFile.Attributes) throws(StoreError) -> UploadEnding
 
-    enum Outcome: Sendable {
+    indirect enum Outcome: Sendable {
         /// The file is durable. The result is that of the commit.
         case published(UploadEnding, Result<RemovedRows, StoreError>)
         /// Another object has the name. The bytes kept theirs.
@@ -51,7 +51,7 @@ extension StoreContext {
         // No file waits for a large one. Without a common synchronization, each thread waits for its own file, at the
         // same time as the others.
         let isAlone = file.size > NewFile.maximumSharedSize || !area.canSynchronizeTogether
-        if shouldSynchronize && isAlone { return publishTogether([file])[0] }
+        if shouldSynchronize && isAlone { return publishAlone(file) }
         let outcomes = newFiles.run([file]) { files -> (count: Int, named: NamedFiles?) in
             // A common synchronization may have become slow while these files waited for it.
             let areTogether = files.count == 1 || !shouldSynchronize || area.canSynchronizeTogether
@@ -59,7 +59,7 @@ extension StoreContext {
         } then: { begun -> [NewFile.Outcome?] in
             begun.named.map { record($0) } ?? Array(repeating: nil, count: begun.count)
         }
-        return (outcomes?[0] ?? nil) ?? publishTogether([file])[0]
+        return (outcomes?[0] ?? nil) ?? publishAlone(file)
     }
 
     /// Publishes files with one synchronization of their contents, one of their names, and one commit.
@@ -68,7 +68,11 @@ extension StoreContext {
     /// So after a crash at any point, a file with its name is complete; without a row it is only missing in the usage
     /// of its principal. The removal of the old name need not be durable: no row refers to it, so the sweep removes it
     /// if it exists again after a power loss.
-    func publishTogether(_ files: [NewFile]) -> [NewFile.Outcome] { record(name(files)) }
+    func publishTogether(_ files: [NewFile]) -> [NewFile.Outcome?] { record(name(files)) }
+
+    private func publishAlone(_ file: NewFile) -> NewFile.Outcome {
+        publishTogether([file])[0] ?? .failed(.superseded)
+    }
 
     /// Files after the attempt to give each its name.
     private struct NamedFiles {
@@ -104,28 +108,42 @@ extension StoreContext {
     }
 
     /// Makes the names durable, and then the ends of the uploads.
-    private func record(_ named: NamedFiles) -> [NewFile.Outcome] {
-        var outcomes = named.outcomes
-        let indices = outcomes.indices.filter { outcomes[$0] == nil }
-        do throws(StoreError) {
-            if shouldSynchronize && !indices.isEmpty {
-                try observing(.publication) { () throws(StoreError) in
-                    try area.synchronizeNames(indices.map { named.files[$0].name }, since: named.epoch)
-                }
+    private func record(_ named: consuming NamedFiles) -> [NewFile.Outcome?] {
+        let failure = synchronizeNames(named)
+        var changes: [CatalogChange] = []
+        for index in named.files.indices where named.outcomes[index] == nil {
+            do throws(StoreError) {
+                if let failure { throw failure }
+                let ending = try ending(of: named.files[index])
+                changes.append(ending.firstChange)
+                // The result of the commit follows.
+                named.outcomes[index] = .published(ending, .failure(.superseded))
+            } catch {
+                named.outcomes[index] = .failed(error)
             }
-            var endings: [(index: Int, ending: UploadEnding)] = []
-            for index in indices {
-                do throws(StoreError) { endings.append((index, try ending(of: named.files[index]))) } catch {
-                    outcomes[index] = .failed(error)
-                }
-            }
-            let commits = endings.isEmpty ? [] : catalog.commit(endings.map(\.ending.firstChange))
-            for ((index, ending), commit) in zip(endings, commits) { outcomes[index] = .published(ending, commit) }
-        } catch {
-            for index in indices { outcomes[index] = .failed(error) }
         }
-        // Each file has an outcome now.
-        return outcomes.map { $0 ?? .failed(.superseded) }
+        if changes.isEmpty { return named.outcomes }
+        var commits = catalog.commit(changes).makeIterator()
+        for index in named.files.indices {
+            guard case .published(let ending, _)? = named.outcomes[index], let commit = commits.next() else { continue }
+            named.outcomes[index] = .published(ending, commit)
+        }
+        return named.outcomes
+    }
+
+    /// - Returns: the failure; nil if the names are durable, or need not be.
+    private func synchronizeNames(_ named: borrowing NamedFiles) -> StoreError? {
+        guard shouldSynchronize else { return nil }
+        let names = named.files.indices.filter { named.outcomes[$0] == nil }.map { named.files[$0].name }
+        if names.isEmpty { return nil }
+        do throws(StoreError) {
+            try observing(.publication) { () throws(StoreError) in
+                try area.synchronizeNames(names, since: named.epoch)
+            }
+            return nil
+        } catch {
+            return error
+        }
     }
 
     private func ending(of file: NewFile) throws(StoreError) -> UploadEnding {

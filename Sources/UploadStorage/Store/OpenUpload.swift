@@ -34,7 +34,7 @@ final class OpenUpload: Sendable {
         var publication: DecidedPublication?
         /// The closure to call when the current lease is revoked.
         var revocation: (@Sendable () -> Void)?
-        var digests = DigestTracker([])
+        var digests = DigestTracker.none
         var stagedDigests: DigestTracker?
         var pace = WritePace()
         /// Whether a commit that failed may have created the row.
@@ -169,7 +169,7 @@ final class OpenUpload: Sendable {
             state.row = row
             state.blob = blob
             state.machine.begin(row, reserved: reserved, isRecorded: isRecorded, needsRow: !isTransient)
-            state.digests = DigestTracker(row.upload.digests)
+            if !row.upload.digests.isEmpty { state.digests = DigestTracker(row.upload.digests) }
             return state.machine.epoch
         }
     }
