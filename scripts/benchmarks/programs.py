@@ -83,7 +83,7 @@ class Programs:
         self.directory, self.onward, self.access_log = pathlib.Path(directory), onward, access_log
         self.number = 0
         programs = [("load", []), ("floor", ["-fopenmp", "-lsqlite3"]), ("download_floor", ["-lmicrohttpd"]),
-                    ("upload_floor", ["-lnettle"])]
+                    ("upload_floor", ["-lnettle"]), ("small_upload_floor", ["-lmicrohttpd", "-lsqlite3"])]
         for name, libraries in programs:
             run("cc", "-O2", "-Wall", "-Werror", "-o", self.directory / name, SOURCES / f"{name}.c", *libraries)
         run("cc", "-O2", "-Wall", "-Werror", "-shared", "-fPIC", "-o", self.directory / "allocations.so",
@@ -174,6 +174,14 @@ class Programs:
         root.mkdir()
         with self.serving("upload_floor", root, mode) as server:
             server.root = root
+            yield server
+
+    @contextlib.contextmanager
+    def small_upload_floor(self, mode):
+        """Runs a server that only publishes small files in a new directory, and adds a row for each."""
+        root = self.fresh("small-upload-floor")
+        root.mkdir()
+        with self.serving("small_upload_floor", root, mode) as server:
             yield server
 
     @contextlib.contextmanager

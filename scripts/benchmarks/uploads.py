@@ -18,15 +18,9 @@ def small(bench):
         programs.load(server, kind, "w" + name, connections=connections, requests=4 * connections, size=size)
         return programs.load(server, kind, name, connections=connections, requests=requests, size=size)
 
-    def own(options, *numbers):
+    def of(start, *numbers):
         def measure():
-            with programs.serve(*options) as server:
-                return upload(server, *numbers)
-        return measure
-
-    def nginx(*numbers):
-        def measure():
-            with programs.nginx() as server:
+            with start() as server:
                 return upload(server, *numbers)
         return measure
 
@@ -35,12 +29,18 @@ def small(bench):
             (programs.floor(requests, size, connections, mode) for mode in ("fdatasync", "syncfs")),
             key=lambda result: result["rate"])
 
+    def relaxed_server():
+        return programs.serve(*RELAXED)
+
     variants = {}
     for connections, durable, relaxed in [(64, 1500, 4000), (16, 800, 4000), (1, 100, 1000)]:
-        variants[f"durable {connections}"] = own([], connections, durable)
+        variants[f"durable {connections}"] = of(programs.serve, connections, durable)
         variants[f"floor {connections}"] = floor(connections, durable // 2)
-        variants[f"relaxed {connections}"] = own(RELAXED, connections, relaxed)
-        variants[f"nginx {connections}"] = nginx(connections, 2 * relaxed)
+        variants[f"HTTP floor {connections}"] = of(lambda: programs.small_upload_floor("durable"), connections, durable)
+        variants[f"relaxed {connections}"] = of(relaxed_server, connections, relaxed)
+        variants[f"nginx {connections}"] = of(programs.nginx, connections, 2 * relaxed)
+        variants[f"HTTP floor relaxed {connections}"] = of(
+            lambda: programs.small_upload_floor("relaxed"), connections, relaxed)
         variants[f"floor relaxed {connections}"] = lambda c=connections, n=2 * relaxed: programs.floor(n, size, c, "relaxed")
         for peer in bench.peers:
             variants[f"{peer.name} {connections}"] = lambda p=peer, c=connections, n=relaxed: upload(p, c, n)
@@ -53,19 +53,24 @@ def small(bench):
     for connections in (64, 16, 1):
         plural = "connections" if connections > 1 else "connection"
         target = {"relation": ">=", "limit": 0.7} if connections == 64 else {}
-        yield row(f"4 KiB uploads, {connections} {plural}, durable", f"durable {connections}", "rate", "floor",
-                  f"floor {connections}", **target)
+        work = f"4 KiB uploads, {connections} {plural}, durable"
+        yield row(work, f"durable {connections}", "rate", "floor", f"floor {connections}", **target)
+        yield row(work, f"durable {connections}", "rate", "HTTP floor", f"HTTP floor {connections}")
     for connections in (64, 16, 1):
         plural = "connections" if connections > 1 else "connection"
         target = {"relation": ">=", "limit": 0.4} if connections == 16 else {}
         work, name = f"4 KiB uploads, {connections} {plural}, relaxed", f"relaxed {connections}"
         yield row(work, name, "rate", "nginx", f"nginx {connections}", **target)
+        yield row(work, name, "rate", "HTTP floor", f"HTTP floor relaxed {connections}")
         for peer in bench.peers:
             target = {"relation": ">=", "limit": 1} if connections == 16 else {}
             yield row(work, name, "rate", peer.name, f"{peer.name} {connections}", **target)
     yield row("4 KiB uploads, 64 connections, relaxed", "relaxed 64", "rate", "relaxed floor", "floor relaxed 64")
     work = "server's CPU time for each 4 KiB upload, 16 connections, relaxed"
     yield row(work, "relaxed 16", "server_cpu", "nginx", "nginx 16", relation="<=", limit=1.6)
+    yield row(work, "relaxed 16", "server_cpu", "HTTP floor", "HTTP floor relaxed 16")
+    yield Row("small", "CPU time of the HTTP floor for each 4 KiB upload, 16 connections, relaxed",
+              column(results["HTTP floor relaxed 16"], "server_cpu"), "µs", "nginx", column(results["nginx 16"], "server_cpu"))
     for peer in bench.peers:
         yield row(work, "relaxed 16", "server_cpu", peer.name, f"{peer.name} 16", relation="<=", limit=1)
     yield Row("small", "CPU time of the load generator for each 4 KiB upload",
