@@ -1,5 +1,4 @@
 import Foundation
-import FoundationNetworking
 import ResumableURLSession
 
 // The listings of Apple's articles "Pausing and resuming downloads" and "Pausing and resuming uploads", in their
@@ -107,7 +106,8 @@ class ListingConnections: NSObject, URLSessionTaskDelegate {
     lazy var session: URLSession = ResumableURLSession(configuration: .default, delegate: self, delegateQueue: nil)
     var credentials: URLCredential?
     var redirections: [URL?] = []
-    var metrics: URLSessionTaskMetrics?
+    var requestDurations: [TimeInterval?] = []
+    let isOver = DispatchSemaphore(value: 0)
 
     func credentialsFromUI() -> URLCredential? { credentials }
 
@@ -136,6 +136,13 @@ class ListingConnections: NSObject, URLSessionTaskDelegate {
     }
 
     func urlSession(_ session: URLSession, task: URLSessionTask, didFinishCollecting metrics: URLSessionTaskMetrics) {
-        self.metrics = metrics
+        for transaction in metrics.transactionMetrics {
+            let start = transaction.fetchStartDate
+            requestDurations.append(start.flatMap { transaction.responseEndDate?.timeIntervalSince($0) })
+        }
+    }
+
+    func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: Error?) {
+        isOver.signal()
     }
 }

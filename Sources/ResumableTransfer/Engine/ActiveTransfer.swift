@@ -262,6 +262,7 @@ final class ActiveTransfer {
         var metrics = times.metrics(method: method, easy: easy, head: receiver.head, now: now)
         metrics.sent = sent
         metrics.received = receiver.received
+        if times.requestStart != nil { easy.describeConnection(in: &metrics, to: uri) }
         return metrics
     }
 }

@@ -157,6 +157,17 @@ final class EasyHandle {
         return time > 0 ? .microseconds(time) : nil
     }
 
+    /// Adds the addresses of the connection and the sizes of the heads to metrics.
+    func describeConnection(in metrics: inout RequestMetrics, to uri: String) {
+        metrics.isProxied = proxy(for: uri, isTunnel: connectStatus != 0) != nil
+        metrics.remoteAddress = onward_easy_text(pointer, CURLINFO_PRIMARY_IP).map { String(cString: $0) }
+        metrics.remotePort = Int(onward_easy_long(pointer, CURLINFO_PRIMARY_PORT))
+        metrics.localAddress = onward_easy_text(pointer, CURLINFO_LOCAL_IP).map { String(cString: $0) }
+        metrics.localPort = Int(onward_easy_long(pointer, CURLINFO_LOCAL_PORT))
+        metrics.headSent = Int64(onward_easy_long(pointer, CURLINFO_REQUEST_SIZE))
+        metrics.headReceived = Int64(onward_easy_long(pointer, CURLINFO_HEADER_SIZE))
+    }
+
     /// The status of a proxy's response to CONNECT; 0 if there is none.
     var connectStatus: Int { onward_easy_long(pointer, CURLINFO_HTTP_CONNECTCODE) }
 

@@ -35,6 +35,20 @@ public struct RequestMetrics: Sendable, Hashable {
     public var isConnectionReused = false
     /// The version of the protocol, `HTTP/1.1` or `HTTP/2`; `nil` if there was no final response.
     public var httpVersion: String?
+    /// Whether the connection was made to a proxy. A proxy whose port is that of the URI is not recognized.
+    public var isProxied = false
+    /// The IP address of the server or proxy; `nil` if nothing was sent.
+    public var remoteAddress: String?
+    /// The port of the server or proxy; `nil` if nothing was sent.
+    public var remotePort: Int?
+    /// The IP address of the client's end of the connection; `nil` if nothing was sent.
+    public var localAddress: String?
+    /// The port of the client's end of the connection; `nil` if nothing was sent.
+    public var localPort: Int?
+    /// The number of bytes of the request's head that were sent, including those of a CONNECT request to a proxy.
+    public var headSent: Int64 = 0
+    /// The number of bytes in the heads of the responses, also of interim ones.
+    public var headReceived: Int64 = 0
     /// The number of bytes of the request's content that were passed to the kernel.
     public var sent: Int64 = 0
     /// The number of bytes of the response's content that were received.

@@ -16,7 +16,7 @@ final class AsyncTask<Value: Sendable>: Sendable {
 
     /// - Parameter make: makes a task that calls ``finish(_:_:_:)`` once.
     static func run(
-        delegate: (any URLSessionTaskDelegate)?, _ make: (AsyncTask) -> URLSessionTask
+        delegate: (any AnyTaskDelegate)?, _ make: (AsyncTask) -> URLSessionTask
     ) async throws -> Value {
         let waiting = AsyncTask()
         let task = make(waiting)

@@ -15,7 +15,7 @@ extension URLSession {
 
     /// Uploads a file, and reports the events of the task to `delegate`.
     public func upload(
-        for request: URLRequest, fromFile fileURL: URL, delegate: any URLSessionTaskDelegate
+        for request: URLRequest, fromFile fileURL: URL, delegate: any FoundationNetworking.URLSessionTaskDelegate
     ) async throws -> (Data, URLResponse) {
         try await upload(request, .file(fileURL), delegate)
     }
@@ -27,14 +27,14 @@ extension URLSession {
 
     /// Uploads bytes in memory, and reports the events of the task to `delegate`.
     public func upload(
-        for request: URLRequest, from bodyData: Data, delegate: any URLSessionTaskDelegate
+        for request: URLRequest, from bodyData: Data, delegate: any FoundationNetworking.URLSessionTaskDelegate
     ) async throws -> (Data, URLResponse) {
         try await upload(request, .data(bodyData), delegate)
     }
 
     /// Resumes an upload.
     public func upload(
-        resumeFrom resumeData: Data, delegate: (any URLSessionTaskDelegate)? = nil
+        resumeFrom resumeData: Data, delegate: (any FoundationNetworking.URLSessionTaskDelegate)? = nil
     ) async throws -> (Data, URLResponse) {
         try await AsyncTask<(Data, URLResponse)>.run(delegate: delegate) { resumed in
             resumedUploadTask(resumeData, .inline { resumed.finish($0, $1, $2) })
@@ -48,7 +48,7 @@ extension URLSession {
 
     /// Downloads to a file, and reports the events of the task to `delegate`. The caller moves or removes the file.
     public func download(
-        for request: URLRequest, delegate: any URLSessionTaskDelegate
+        for request: URLRequest, delegate: any FoundationNetworking.URLSessionTaskDelegate
     ) async throws -> (URL, URLResponse) {
         try await download(request, delegate)
     }
@@ -59,13 +59,15 @@ extension URLSession {
     }
 
     /// Downloads to a file, and reports the events of the task to `delegate`. The caller moves or removes the file.
-    public func download(from url: URL, delegate: any URLSessionTaskDelegate) async throws -> (URL, URLResponse) {
+    public func download(from url: URL, delegate: any FoundationNetworking.URLSessionTaskDelegate) async throws -> (
+        URL, URLResponse
+    ) {
         try await download(URLRequest(url: url), delegate)
     }
 
     /// Resumes a download.
     public func download(
-        resumeFrom resumeData: Data, delegate: (any URLSessionTaskDelegate)? = nil
+        resumeFrom resumeData: Data, delegate: (any FoundationNetworking.URLSessionTaskDelegate)? = nil
     ) async throws -> (URL, URLResponse) {
         try await AsyncTask<(URL, URLResponse)>.run(delegate: delegate) { resumed in
             guard let session = self as? ResumableURLSession else {
@@ -78,7 +80,7 @@ extension URLSession {
     // MARK: Choice of the implementation
 
     private func upload(
-        _ request: URLRequest, _ body: UploadTask.Body, _ delegate: (any URLSessionTaskDelegate)?
+        _ request: URLRequest, _ body: UploadTask.Body, _ delegate: (any FoundationNetworking.URLSessionTaskDelegate)?
     ) async throws -> (Data, URLResponse) {
         guard let session = self as? ResumableURLSession, session.canTransfer(request) else {
             // The optional delegate selects FoundationNetworking's methods.
@@ -93,7 +95,7 @@ extension URLSession {
     }
 
     private func download(
-        _ request: URLRequest, _ delegate: (any URLSessionTaskDelegate)?
+        _ request: URLRequest, _ delegate: (any FoundationNetworking.URLSessionTaskDelegate)?
     ) async throws -> (URL, URLResponse) {
         guard let session = self as? ResumableURLSession, session.canTransferDownload(request) else {
             return try await download(for: request, delegate: delegate)

@@ -79,14 +79,3 @@ extension URLSessionDownloadTask {
         }
     }
 }
-
-/// A delegate that receives interim responses, including the 104 of uploads.
-///
-/// On Apple's platforms this is another name of `URLSessionTaskDelegate`, which has the method there. On other
-/// platforms a delegate has to conform to this protocol, because FoundationNetworking's protocol does not have the
-/// method.
-public protocol URLSessionInformationalResponseDelegate: URLSessionTaskDelegate {
-    /// Called on the delegate queue for each interim response (status 100 to 199).
-    func urlSession(
-        _ session: URLSession, task: URLSessionTask, didReceiveInformationalResponse response: HTTPURLResponse)
-}

@@ -83,10 +83,10 @@ extension DownloadTask {
     }
 
     /// The delegate for bytes and the file: none if there is a completion handler.
-    private var downloadDelegate: (any URLSessionDownloadDelegate)? {
+    private var downloadDelegate: (any FoundationNetworking.URLSessionDownloadDelegate)? {
         guard !recipient.isHandler else { return nil }
-        return core.withLock { $0.delegate } as? any URLSessionDownloadDelegate
-            ?? core.session.delegate as? any URLSessionDownloadDelegate
+        return core.withLock { $0.delegate } as? any FoundationNetworking.URLSessionDownloadDelegate
+            ?? core.session.delegate as? any FoundationNetworking.URLSessionDownloadDelegate
     }
 
     // MARK: The end

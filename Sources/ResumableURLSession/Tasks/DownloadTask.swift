@@ -54,7 +54,7 @@ final class DownloadTask: URLSessionDownloadTask, TransferTask, @unchecked Senda
         get { core.withLock { $0.expectedToReceive } }
         set { core.withLock { $0.expectedToReceive = newValue } }
     }
-    override var delegate: (any URLSessionTaskDelegate)? {
+    override var delegate: (any FoundationNetworking.URLSessionTaskDelegate)? {
         get { effectiveDelegate }
         set { setDelegate(newValue) }
     }

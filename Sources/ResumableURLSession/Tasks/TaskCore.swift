@@ -21,7 +21,7 @@ final class TaskCore: Sendable {
         var handlers: [@Sendable (Data?) -> Void] = []
         var timer: Task<Void, Never>?
 
-        var delegate: (any URLSessionTaskDelegate)?
+        var delegate: (any AnyTaskDelegate)?
         var response: URLResponse?
         var error: (any Error)?
         /// The number of bytes of the representation that were sent by an upload, or received by a download.
@@ -36,13 +36,15 @@ final class TaskCore: Sendable {
         /// The change of the delegate at the last redirection.
         var redirection: RedirectionChange?
         var hasDeclinedRedirection = false
-        /// The metrics of the last ``TaskCore/maxMetrics`` requests.
-        var metrics: [RequestMetrics] = []
+        var redirectCount = 0
+        /// The metrics of the last ``TaskCore/maxTransactions`` requests.
+        var transactions: [URLSessionTaskTransactionMetrics] = []
         var expectedToSend: Int64 = NSURLSessionTransferSizeUnknown
         var expectedToReceive: Int64 = NSURLSessionTransferSizeUnknown
     }
 
     let identifier: Int
+    let createdAt = Date()
     let session: URLSession
     let progress = TransferProgress()
     let originalRequest: URLRequest?
@@ -85,7 +87,7 @@ final class TaskCore: Sendable {
 }
 
 extension TaskCore {
-    private static let maxMetrics = 1000
+    private static let maxTransactions = 1000
 
     /// The request after redirections.
     var currentRequest: URLRequest? { withLock { $0.currentRequest } ?? originalRequest }
@@ -108,10 +110,17 @@ extension TaskCore {
         }
     }
 
-    func note(_ metrics: RequestMetrics) {
+    func note(_ transaction: URLSessionTaskTransactionMetrics) {
         withLock { state in
-            if state.metrics.count >= Self.maxMetrics { state.metrics.removeFirst() }
-            state.metrics.append(metrics)
+            if state.transactions.count >= Self.maxTransactions { state.transactions.removeFirst() }
+            state.transactions.append(transaction)
+        }
+    }
+
+    /// The metrics of a task that ends now.
+    var metrics: URLSessionTaskMetrics {
+        withLock {
+            URLSessionTaskMetrics($0.transactions, createdAt: createdAt, redirectCount: $0.redirectCount)
         }
     }
 }

@@ -7,6 +7,14 @@ extension TaskExchanges {
     func redirected(
         by response: TransferResponse, to proposed: TransferRequest
     ) async -> RedirectionDecision {
+        let decision = await decision(about: response, proposed)
+        if decision != .decline { task.core.withLock { $0.redirectCount += 1 } }
+        return decision
+    }
+
+    private func decision(
+        about response: TransferResponse, _ proposed: TransferRequest
+    ) async -> RedirectionDecision {
         let core = task.core
         guard let request = core.request(redirectedTo: proposed),
             let redirection = HTTPURLResponse(

@@ -14,6 +14,8 @@ final class TaskExchanges: ExchangeHandler {
     var connection: ConnectionSettings? { task.core.connection }
     let cookies: CookieRules
     let credentials: CredentialAnswers
+    /// The request that was prepared last, and its response.
+    private let exchange = Monitor<(request: URLRequest?, response: HTTPURLResponse?)>((nil, nil))
 
     init(_ task: any TransferTask, _ storages: SessionStorages) {
         self.task = task
@@ -27,22 +29,28 @@ final class TaskExchanges: ExchangeHandler {
         task.core.withLock { $0.redirection }?.change(&request, to: url)
         credentials.authorize(&request, to: url)
         if let field = cookies.field(for: url) { request.fields.set("Cookie", field) }
+        let prepared = URLRequest(request)
+        exchange.withLock { $0 = (prepared, nil) }
     }
 
     func received(_ response: TransferResponse, to request: TransferRequest) {
         guard let url = URL(string: request.uri) else { return }
         cookies.store(response.fields, from: url)
         credentials.received(response, to: url)
+        let response = HTTPURLResponse(status: response.status, fields: response.fields, url: url)
+        exchange.withLock { $0.response = response }
     }
 
     func ended(_ metrics: RequestMetrics) {
-        task.core.note(metrics)
+        let (request, response) = exchange.withLock { $0 }
+        guard let request else { return }
+        task.core.note(URLSessionTaskTransactionMetrics(metrics, request: request, response: response))
     }
 
     /// Asks the task's delegate on the delegate queue, and waits for its answer.
     /// - Returns: `nil` if there is no delegate, or if the wait was canceled.
     func ask<Answer: Sendable>(
-        _ body: @escaping @Sendable (any URLSessionTaskDelegate, @escaping @Sendable (Answer) -> Void) -> Void
+        _ body: @escaping @Sendable (any AnyTaskDelegate, @escaping @Sendable (Answer) -> Void) -> Void
     ) async -> Answer? {
         guard let delegate = task.effectiveDelegate else { return nil }
         // Only the first answer counts.

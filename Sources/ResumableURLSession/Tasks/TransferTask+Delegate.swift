@@ -5,12 +5,12 @@ import ResumableTransfer
 
 extension TransferTask {
     /// The task's own delegate, else the session's.
-    var effectiveDelegate: (any URLSessionTaskDelegate)? {
-        core.withLock { $0.delegate } ?? core.session.delegate as? any URLSessionTaskDelegate
+    var effectiveDelegate: (any AnyTaskDelegate)? {
+        core.withLock { $0.delegate } ?? core.session.delegate as? any AnyTaskDelegate
     }
 
     /// Sets the task's own delegate, unless the task has begun.
-    func setDelegate(_ delegate: (any URLSessionTaskDelegate)?) {
+    func setDelegate(_ delegate: (any AnyTaskDelegate)?) {
         core.withLock { state in
             if !state.hasBegun { state.delegate = delegate }
         }
@@ -18,7 +18,7 @@ extension TransferTask {
 
     /// The delegate that receives the events before the end. For a task with a completion handler this is only its own
     /// delegate.
-    func listener(hasHandler: Bool) -> (any URLSessionTaskDelegate)? {
+    func listener(hasHandler: Bool) -> (any AnyTaskDelegate)? {
         hasHandler ? core.withLock { $0.delegate } : effectiveDelegate
     }
 
@@ -28,15 +28,26 @@ extension TransferTask {
             let response = HTTPURLResponse(status: status, fields: fields, url: core.lastURL)
         else { return }
         let session = core.session
-        let candidates = hasHandler ? [listener] : [listener, session.delegate as? any URLSessionTaskDelegate]
-        let delegates = candidates.compactMap { $0 as? any URLSessionInformationalResponseDelegate }
-        guard let delegate = delegates.first else { return }
+        let candidates = hasHandler ? [listener] : [listener, session.delegate]
+        guard let delegate = candidates.compactMap({ $0 as? any URLSessionTaskDelegate }).first else { return }
         core.deliverEvent { delegate.urlSession(session, task: self, didReceiveInformationalResponse: response) }
+    }
+
+    /// The delegate that receives the metrics, also of a task with a completion handler.
+    private var metricsDelegate: (any URLSessionTaskDelegate)? {
+        core.withLock { $0.delegate } as? any URLSessionTaskDelegate
+            ?? core.session.delegate as? any URLSessionTaskDelegate
+    }
+
+    /// Reports the metrics. Called on the delegate queue, immediately before the end is reported.
+    private func notifyMetrics() {
+        metricsDelegate?.urlSession(core.session, task: self, didFinishCollecting: core.metrics)
     }
 
     /// Reports the end to the delegate, on the delegate queue.
     func notifyCompletion(_ error: URLError?) {
         completed()
+        notifyMetrics()
         effectiveDelegate?.urlSession(core.session, task: self, didCompleteWithError: error)
         finished()
     }
@@ -52,14 +63,19 @@ extension TransferTask {
         case .handler(let handler):
             core.deliver {
                 self.completed()
+                self.notifyMetrics()
                 handler(content, response, error)
                 cleanUp()
                 self.finished()
             }
         case .inline(let handler):
-            completed()
-            finished()
-            handler(content, response, error)
+            let end: @Sendable () -> Void = {
+                self.completed()
+                self.notifyMetrics()
+                self.finished()
+                handler(content, response, error)
+            }
+            if metricsDelegate == nil { end() } else { core.deliver(end) }
         }
     }
 }
@@ -71,7 +87,7 @@ enum TaskRecipient<Content: Sendable>: Sendable {
     case delegate
     /// Called on the delegate queue.
     case handler(Handler)
-    /// Called immediately, not on the delegate queue.
+    /// Called immediately if there is no delegate for the metrics, else on the delegate queue after the metrics.
     case inline(Handler)
 
     var isHandler: Bool {

@@ -110,7 +110,7 @@ extension UploadTask {
 
     private func notifySuccess(_ completion: TaskCompletion) {
         guard case .delegate = recipient, let response = completion.response,
-            let delegate = effectiveDelegate as? any URLSessionDataDelegate
+            let delegate = effectiveDelegate as? any FoundationNetworking.URLSessionDataDelegate
         else { return notifyEnd(completion.content, completion.response, nil) }
         let session = core.session
         let decision = FirstCallFlag()

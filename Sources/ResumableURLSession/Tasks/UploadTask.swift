@@ -60,7 +60,7 @@ final class UploadTask: URLSessionUploadTask, TransferTask, @unchecked Sendable 
         get { core.withLock { $0.expectedToReceive } }
         set { core.withLock { $0.expectedToReceive = newValue } }
     }
-    override var delegate: (any URLSessionTaskDelegate)? {
+    override var delegate: (any FoundationNetworking.URLSessionTaskDelegate)? {
         get { effectiveDelegate }
         set { setDelegate(newValue) }
     }

@@ -1,12 +1,12 @@
 import Foundation
-import FoundationNetworking
 import ResumableTransfer
 import ResumableURLSession
 import Testing
 import TransferServer
 
 /// The public types of all products, in a file that also imports Foundation. If Foundation has a type of the same name,
-/// a program that imports both has to qualify it, and this file does not compile.
+/// a program that imports both has to qualify it, and this file does not compile. The types of ResumableURLSession with
+/// names of FoundationNetworking replace the types there, which it exports.
 @Suite("Public names")
 struct PublicNamesTests {
     private static let types: [Any.Type] = [
@@ -32,8 +32,9 @@ struct PublicNamesTests {
         TransferError.self, CurlError.self, TransferEvent.self, TransferRecord.self, TransferRequest.self,
         TransferResponse.self,
         Upload.self, UploadResult.self, (any UploadSource).self,
-        // ResumableURLSession
-        ResumableURLSession.self, (any URLSessionInformationalResponseDelegate).self,
+        // ResumableURLSession, with the types that replace those of FoundationNetworking
+        ResumableURLSession.self, (any URLSessionDataDelegate).self, (any URLSessionDownloadDelegate).self,
+        (any URLSessionTaskDelegate).self, URLSessionTaskMetrics.self, URLSessionTaskTransactionMetrics.self,
     ]
 
     @Test("The list `types` has every public type of the products, so none of them has a name of Foundation")

@@ -46,7 +46,7 @@ struct SessionChallengeTests {
         task.resume()
         #expect(try delegate.ending() == nil)
         expectSame(delegate.file ?? [], bytes)
-        #expect(delegate.calls == ["challenge", "challenge", "challenge", "file", "end"])
+        #expect(delegate.calls == ["challenge", "challenge", "challenge", "file", "metrics", "end"])
         #expect(delegate.challenges.map(\.previousFailureCount) == [0, 1, 2])
         let challenge = try #require(delegate.challenges.first)
         let space = challenge.protectionSpace

@@ -1,6 +1,5 @@
 import ConformanceKit
 import Foundation
-import FoundationNetworking
 import ResumableURLSession
 import SystemCalls
 import Testing

@@ -1,6 +1,6 @@
 import ConformanceKit
 import Foundation
-import FoundationNetworking
+import ResumableURLSession
 import SystemCalls
 import TestSupport
 
@@ -21,6 +21,7 @@ final class SessionExchangeDelegate: NSObject, URLSessionDownloadDelegate, URLSe
         var file: [UInt8]?
         var content: [UInt8] = []
         var endings: [URLError?] = []
+        var metrics: [URLSessionTaskMetrics] = []
     }
 
     private let state = Monitor(State())
@@ -41,6 +42,8 @@ final class SessionExchangeDelegate: NSObject, URLSessionDownloadDelegate, URLSe
     var challenges: [URLAuthenticationChallenge] { state.withLock { $0.challenges } }
     var file: [UInt8]? { state.withLock { $0.file } }
     var content: [UInt8] { state.withLock { $0.content } }
+    /// The metrics of the tasks that have ended.
+    var metrics: [URLSessionTaskMetrics] { state.withLock { $0.metrics } }
 
     /// Waits until the task has ended, and returns its error.
     func ending() throws -> URLError? {
@@ -89,7 +92,10 @@ final class SessionExchangeDelegate: NSObject, URLSessionDownloadDelegate, URLSe
     }
 
     func urlSession(_ session: URLSession, task: URLSessionTask, didFinishCollecting metrics: URLSessionTaskMetrics) {
-        note { $0.calls.append("metrics") }
+        note {
+            $0.calls.append("metrics")
+            $0.metrics.append(metrics)
+        }
     }
 
     func urlSession(_ session: URLSession, downloadTask: URLSessionDownloadTask, didFinishDownloadingTo location: URL) {

@@ -1,6 +1,5 @@
 import ConformanceKit
 import Foundation
-import FoundationNetworking
 import HTTPSemantics
 import ResumableTransfer
 import ResumableURLSession
@@ -58,9 +57,7 @@ final class SessionFixture: Sendable {
 }
 
 /// Records everything that a session reports to its delegate.
-final class SessionRecorder: NSObject, URLSessionDataDelegate, URLSessionDownloadDelegate,
-    URLSessionInformationalResponseDelegate
-{
+final class SessionRecorder: NSObject, URLSessionDataDelegate, URLSessionDownloadDelegate {
     enum Event: Sendable {
         case response(Int)
         case data([UInt8])

@@ -1,6 +1,5 @@
 import ConformanceKit
 import Foundation
-import FoundationNetworking
 import HTTPSemantics
 import ResumableTransfer
 import ResumableURLSession

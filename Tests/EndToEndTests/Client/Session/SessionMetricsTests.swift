@@ -1,5 +1,4 @@
 import Foundation
-import FoundationNetworking
 import HTTPSemantics
 import ResumableTransfer
 import ResumableURLSession
@@ -10,7 +9,7 @@ import Testing
 struct SessionMetricsTests {
     private let bytes = Payload.bytes(300_000)
 
-    @Test("a task has the metrics of all its requests, and the delegate does not receive empty ones")
+    @Test("the delegate receives one transaction for each request before the end, with and without a handler")
     func download() async throws {
         let file = ScriptedFile(bytes: bytes)
         let server = try ScriptedServer { request, reply in
@@ -19,30 +18,84 @@ struct SessionMetricsTests {
         }
         let fixture = try SessionFixture()
         let delegate = SessionExchangeDelegate()
-        let task = fixture.session(delegate).downloadTask(with: try SessionFixture.request(server.url + "/first"))
-        #expect(task.requestMetrics.isEmpty)
+        let session = fixture.session(delegate)
+        let before = Date()
+        let task = session.downloadTask(with: try SessionFixture.request(server.url + "/first", "GET", ["X-A": "1"]))
         task.resume()
         #expect(try delegate.ending() == nil)
-        #expect(delegate.calls == ["redirection", "file", "end"])
-        let metrics = task.requestMetrics
-        #expect(metrics.map(\.uri) == [server.url + "/first", server.url + "/second"])
-        #expect(metrics.map(\.status) == [302, 200] && metrics.map(\.isConnectionReused) == [false, true])
-        #expect(metrics.map { $0.nameLookup == nil } == [false, true] && metrics.last?.received == 300_000)
+        #expect(delegate.calls == ["redirection", "file", "metrics", "end"])
+        let metrics = try #require(delegate.metrics.first)
+        #expect(metrics.redirectCount == 1 && metrics.transactionMetrics.count == 2)
+        #expect(metrics.taskInterval.start >= before && metrics.taskInterval.end <= Date())
+        let (first, second) = (metrics.transactionMetrics[0], metrics.transactionMetrics[1])
+        #expect(first.request.url?.path == "/first" && first.request.value(forHTTPHeaderField: "X-A") == "1")
+        #expect((first.response as? HTTPURLResponse)?.statusCode == 302)
+        #expect((second.response as? HTTPURLResponse)?.statusCode == 200 && second.request.url?.path == "/second")
+        #expect(!first.isReusedConnection && second.isReusedConnection && !first.isProxyConnection)
+        #expect(second.domainLookupStartDate == nil && second.connectStartDate == nil && second.connectEndDate == nil)
+        #expect(first.networkProtocolName == "http/1.1" && first.resourceFetchType == .networkLoad)
+        #expect(first.countOfResponseHeaderBytesReceived > 30 && first.countOfRequestHeaderBytesSent > 30)
+        #expect(second.countOfResponseBodyBytesReceived == 300_000 && second.countOfRequestBodyBytesSent == 0)
+        #expect(first.remoteAddress == "127.0.0.1" && first.remotePort == first.request.url?.port)
+        #expect(first.localAddress == "127.0.0.1" && first.localPort == second.localPort && first.localPort != 0)
+        #expect(first.secureConnectionStartDate == nil && first.secureConnectionEndDate == nil)
+        let times = [
+            first.fetchStartDate, first.domainLookupStartDate, first.domainLookupEndDate, first.connectStartDate,
+            first.connectEndDate, first.requestStartDate, first.requestEndDate, first.responseStartDate,
+            first.responseEndDate,
+        ].compactMap { $0 }
+        #expect(times.count == 9 && times == times.sorted() && times[0] >= before)
+
+        let answer = SessionAnswer<URL>()
+        let request = try SessionFixture.request(server.url + "/second")
+        session.downloadTask(with: request, completionHandler: answer.handler).resume()
+        #expect(try answer.value().status == 200)
+        #expect(delegate.metrics.map(\.transactionMetrics.count) == [2, 1])
+        let own = SessionExchangeDelegate()
+        let (location, _) = try await session.download(for: request, delegate: own)
+        try FileManager.default.removeItem(at: location)
+        #expect(own.calls == ["metrics"] && delegate.metrics.count == 2)
     }
 
-    @Test("an upload that fails has metrics, too, and a task of FoundationNetworking has none")
+    @Test("each repetition of a request of an upload is a transaction, also if there is no response")
     func upload() async throws {
         let server = try ScriptedServer { _, reply in reply.reset() }
         let fixture = try SessionFixture()
         let delegate = SessionExchangeDelegate()
         let session = fixture.session(delegate) { $0.retry.maximumRetriesWithoutProgress = 0 }
-        let request = try SessionFixture.request(server.url + "/reset", "POST")
-        let task = session.uploadTask(with: request, from: Data(bytes))
-        task.resume()
+        session.uploadTask(with: try SessionFixture.request(server.url + "/reset", "POST"), from: Data(bytes)).resume()
         #expect(try delegate.ending()?.code == .networkConnectionLost)
-        let failed = try #require(task.requestMetrics.first)
-        #expect(failed.status == nil && failed.responseStart == nil && failed.connect != nil)
-        #expect(session.dataTask(with: request).requestMetrics.isEmpty)
+        #expect(delegate.calls == ["metrics", "end"])
+        let failed = try #require(delegate.metrics.first?.transactionMetrics.first)
+        #expect(failed.response == nil && failed.responseStartDate == nil && failed.responseEndDate == nil)
+        #expect(failed.connectEndDate != nil && failed.request.httpMethod == "POST")
+    }
+
+    @Test("all requests of a resumed upload are transactions, with the interruption before them")
+    func resumption() async throws {
+        let model = ScriptedUpload()
+        let requests = Monitor(0)
+        let server = try ScriptedServer { request, reply in
+            let number = requests.withLock { count in
+                count += 1
+                return count
+            }
+            if number == 2 {
+                while try !reply.readBody(atMost: 64 << 10).isEmpty {}
+                return try reply.respond(503)
+            }
+            try model.serve(request, reply)
+        }
+        let fixture = try SessionFixture()
+        let delegate = SessionExchangeDelegate()
+        let session = fixture.session(delegate) { $0.creation = .careful }
+        session.uploadTask(with: try SessionFixture.request(server.url + "/a", "POST"), from: Data(bytes)).resume()
+        #expect(try delegate.ending() == nil)
+        let transactions = try #require(delegate.metrics.first?.transactionMetrics)
+        #expect(transactions.count == server.requests.count && transactions.count >= 3)
+        #expect(transactions.map { $0.request.httpMethod } == server.requests.map { Optional($0.method) })
+        #expect((transactions[1].response as? HTTPURLResponse)?.statusCode == 503)
+        #expect(transactions.map(\.countOfRequestBodyBytesSent).reduce(0, +) >= 300_000)
     }
 
     @Test("requests with different timeouts share the connections of the session")
@@ -50,15 +103,15 @@ struct SessionMetricsTests {
         let file = ScriptedFile(bytes: bytes)
         let server = try ScriptedServer { request, reply in try file.serve(request, reply) }
         let fixture = try SessionFixture()
-        let session = fixture.session()
-        for (timeout, isReused) in [(30, false), (40, true), (0, true)] {
+        let delegate = SessionExchangeDelegate()
+        let session = fixture.session(delegate)
+        for timeout in [30, 40, 0] {
             var request = try SessionFixture.request(server.url + "/a")
             request.timeoutInterval = TimeInterval(timeout)
             let answer = SessionAnswer<URL>()
-            let task = session.downloadTask(with: request, completionHandler: answer.handler)
-            task.resume()
+            session.downloadTask(with: request, completionHandler: answer.handler).resume()
             #expect(try answer.value().status == 200)
-            #expect(task.requestMetrics.map(\.isConnectionReused) == [isReused])
         }
+        #expect(delegate.metrics.flatMap(\.transactionMetrics).map(\.isReusedConnection) == [false, true, true])
     }
 }
