@@ -102,20 +102,6 @@ extension RunningDigest {
     }
 }
 
-extension [UInt8] {
-    /// The bytes in hexadecimal: two lower-case digits for each byte.
-    package var hexadecimal: String {
-        func digit(_ value: UInt8) -> UInt8 { value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "a") + value - 10 }
-        return String(unsafeUninitializedCapacity: 2 * count) { buffer in
-            for (index, byte) in enumerated() {
-                buffer[2 * index] = digit(byte >> 4)
-                buffer[2 * index + 1] = digit(byte & 15)
-            }
-            return 2 * count
-        }
-    }
-}
-
 /// The operations and the state of nettle's hash contexts that ``RunningDigest`` uses.
 protocol HashContext: Sendable {
     associatedtype Word: FixedWidthInteger & UnsignedInteger & Sendable

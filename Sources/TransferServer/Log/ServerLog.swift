@@ -146,6 +146,21 @@ final class ServerLog: Sendable {
     }
 }
 
+/// The form of log lines.
+public enum LogFormat: String, Sendable, CaseIterable {
+    case text, json
+}
+
+/// The log level; each level includes the levels before it.
+public enum LogLevel: String, Sendable, CaseIterable, Comparable {
+    case error, warning, info, debug
+
+    /// Orders the levels by verbosity: `error` is the lowest, `debug` the highest.
+    public static func < (left: LogLevel, right: LogLevel) -> Bool {
+        (allCases.firstIndex(of: left) ?? 0) < (allCases.firstIndex(of: right) ?? 0)
+    }
+}
+
 /// The destination of the log lines of a server.
 public struct LogSink: Sendable {
     enum Kind: Sendable {

@@ -1,3 +1,4 @@
+import Digests
 import FoundationEssentials
 import HTTPSemantics
 import ResumableUpload
@@ -119,8 +120,11 @@ struct RequestID: Sendable, Hashable, CustomStringConvertible {
     init() { value = KernelRandom().next() }
 
     var description: String {
-        let digits = String(value, radix: 16)
-        return String(repeating: "0", count: 16 - digits.utf8.count) + digits
+        String(unsafeUninitializedCapacity: 16) { buffer in
+            guard let start = buffer.baseAddress else { return 0 }
+            value.writeHexadecimal(16, to: start)
+            return 16
+        }
     }
 }
 

@@ -93,18 +93,3 @@ public struct ServerConfiguration: Sendable {
         self.logLevel = logLevel
     }
 }
-
-/// The form of log lines.
-public enum LogFormat: String, Sendable, CaseIterable {
-    case text, json
-}
-
-/// The log level; each level includes the levels before it.
-public enum LogLevel: String, Sendable, CaseIterable, Comparable {
-    case error, warning, info, debug
-
-    /// Orders the levels by verbosity: `error` is the lowest, `debug` the highest.
-    public static func < (left: LogLevel, right: LogLevel) -> Bool {
-        (allCases.firstIndex(of: left) ?? 0) < (allCases.firstIndex(of: right) ?? 0)
-    }
-}

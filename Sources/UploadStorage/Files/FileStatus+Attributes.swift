@@ -1,3 +1,4 @@
+import Digests
 import HTTPSemantics
 import SystemCalls
 
@@ -26,18 +27,15 @@ extension FileStatus {
     /// allocation.
     private static func hexadecimal(_ numbers: [UInt64]) -> String {
         String(unsafeUninitializedCapacity: 17 * numbers.count) { buffer in
+            guard let start = buffer.baseAddress else { return 0 }
             var end = 0
             for number in numbers {
                 if end > 0 {
-                    buffer[end] = UInt8(ascii: "-")
+                    start[end] = UInt8(ascii: "-")
                     end += 1
                 }
-                let digits = max(1, (67 - number.leadingZeroBitCount) / 4)
-                for place in (0..<digits).reversed() {
-                    let digit = UInt8(truncatingIfNeeded: number >> (4 * place)) & 0xF
-                    buffer[end] = digit < 10 ? 0x30 + digit : 0x57 + digit
-                    end += 1
-                }
+                number.writeHexadecimal(number.hexadecimalWidth, to: start + end)
+                end += number.hexadecimalWidth
             }
             return end
         }

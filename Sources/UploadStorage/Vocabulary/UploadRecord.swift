@@ -155,11 +155,10 @@ public struct UploadID: Hashable, Sendable {
 
     /// The secret in the form of URLs: 32 lower-case hexadecimal digits.
     public var text: String {
-        String(unsafeUninitializedCapacity: 32) { text in
-            for index in 0..<32 {
-                let digit = UInt8(truncatingIfNeeded: (index < 16 ? high : low) >> UInt64(60 - index % 16 * 4)) & 0xF
-                text[index] = digit < 10 ? UInt8(ascii: "0") + digit : UInt8(ascii: "a") - 10 + digit
-            }
+        String(unsafeUninitializedCapacity: 32) { buffer in
+            guard let start = buffer.baseAddress else { return 0 }
+            high.writeHexadecimal(16, to: start)
+            low.writeHexadecimal(16, to: start + 16)
             return 32
         }
     }
