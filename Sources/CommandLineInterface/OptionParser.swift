@@ -76,7 +76,7 @@ package struct OptionParser<Settings> {
             throw OptionError("--\(option.name) is given twice")
         }
         if option.manual.argument == nil {
-            guard given == nil else { throw OptionError("--\(option.name) takes no value") }
+            guard given == nil else { throw OptionError("--\(option.name) accepts no value") }
             try set(option, "", as: "--" + option.name, in: &settings)
         } else if let given {
             try set(option, given, as: "--" + option.name, in: &settings)

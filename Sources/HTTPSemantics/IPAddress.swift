@@ -15,7 +15,7 @@ public struct IPAddress: Sendable, Hashable, CustomStringConvertible {
 
     init(v4 bits: UInt32) { self.init(high: 0, low: 0xFFFF_0000_0000 | UInt64(bits)) }
 
-    /// Parses dotted decimal IPv4, or IPv6 without brackets; nil for everything else, zone identifiers included.
+    /// Parses dotted decimal IPv4, or IPv6 without brackets; nil for everything else, such as an address with a zone identifier.
     public init?(parsing text: String) {
         let bytes = Array(text.utf8)[...]
         guard let address = IPAddress(v4: bytes) ?? IPAddress(v6: bytes) else { return nil }

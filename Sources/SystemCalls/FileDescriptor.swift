@@ -120,15 +120,16 @@ extension FileDescriptor {
         _ = try retryingOnInterrupt { fsync(rawValue) }
     }
 
-    /// Waits until all changes of the file system that contains this file are on stable storage, those of other programs
-    /// included (syncfs(2)). Fails also if a write of another program has failed since the last call for this open
+    /// Waits until all changes of the file system that contains this file are on stable storage, including those
+    /// of other programs (syncfs(2)). Fails also if a write of another program has failed since the last call for this open
     /// file description.
     package func synchronizeFileSystem() throws(Errno) {
         _ = try retryingOnInterrupt { syncfs(rawValue) }
     }
 
-    /// Whether ``synchronizeFileSystem()`` flushes the cache of the disk and reports all failures: those of contents since
-    /// Linux 5.8, those of the file system itself since 5.17, and with ext4 and XFS, of which this is known.
+    /// Whether ``synchronizeFileSystem()`` is known to flush the cache of the disk and to report all failures. This is the
+    /// case for ext4 and XFS since Linux 5.17: failed writes of contents are reported since 5.8, failures of the file
+    /// system itself since 5.17.
     package var canSynchronizeFileSystem: Bool {
         var status = statfs()
         guard fstatfs(rawValue, &status) == 0 else { return false }

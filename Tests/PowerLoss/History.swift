@@ -203,7 +203,7 @@ final class History {
             note(.endBegan(upload: index))
             note(.publicationBegan(upload: index))
         }
-        // The first synchronization waits until the other uploads are queued for the next one, or need none of it.
+        // The first synchronization waits until the other uploads are queued for the next one, or need no synchronization.
         let running = Monitor(members.count)
         recorder.runBeforeSynchronization {
             let end = SystemClock.deadline(in: .seconds(10))

@@ -14,7 +14,7 @@ import Testing
         let blocks = article.components(separatedBy: "```swift\n").dropFirst().compactMap {
             $0.components(separatedBy: "```").first
         }
-        // The program does not contain the blocks that show how it is called, and how another one notes its files.
+        // The program does not contain the two blocks that call it, or that another program would use instead.
         let compared = blocks.filter { !$0.hasPrefix("let result") && !$0.hasPrefix("var request") }
         #expect(blocks.count == 8 && compared.count == 6)
         for block in compared { #expect(program.contains(block), "\(block)") }

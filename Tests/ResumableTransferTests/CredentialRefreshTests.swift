@@ -10,7 +10,7 @@ struct CredentialRefreshTests {
 
     private let response = TransferResponse(status: 401, fields: [:])
 
-    @Test("transfers that wait at the same time share one refresh, and a later 401 to an older request causes no other")
+    @Test("transfers that wait at the same time share one refresh, and a later 401 to an older request causes none")
     func shared() async throws {
         let calls = Monitor(0)
         let (stream, continuation) = AsyncStream<Void>.makeStream()
@@ -56,7 +56,7 @@ struct CredentialRefreshTests {
         let first = try #require(refresh.join(rejected: 0, response))
         let second = try #require(refresh.join(rejected: 0, response))
         first.leave()
-        if case .some = await first.outcome() { Issue.record("a transfer that left got the outcome") }
+        if case .some = await first.outcome() { Issue.record("a transfer that stopped waiting got the outcome") }
         continuation.yield()
         #expect(try await second.outcome()?.get() != nil)
     }

@@ -4,7 +4,7 @@ import ResumableTransfer
 import SystemCalls
 import Testing
 
-/// A source that cannot be read from an offset on.
+/// A source that cannot be read at an offset and after it.
 private struct FailingSource: UploadSource {
     let error: SourceError
     var failsAt: Int64 = 100_000

@@ -45,7 +45,7 @@ import Testing
         }
     }
 
-    @Test("of the events of a download that no one reads, a bounded number waits, among them the last event")
+    @Test("if no one reads the events of a download, a limited number of them waits, including the last one")
     func bounded() async throws {
         let data = try ResumeData(.uploadSample())
         let broadcast = EventBroadcast()

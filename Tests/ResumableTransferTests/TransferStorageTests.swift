@@ -109,7 +109,7 @@ import Testing
     }
 
     @Test(
-        "resume data without a ticket is usable repeatedly, but not by two transfers or together with ticketed data")
+        "resume data without a ticket is usable repeatedly, but not while or after other data of the transfer is used")
     func withoutTicket() throws {
         let data = try ResumeData(.uploadSample())
         var claimed = try claim(data)

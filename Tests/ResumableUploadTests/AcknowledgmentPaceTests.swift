@@ -68,17 +68,17 @@ import Testing
         }.map { $0 / 1000 }
     }
 
-    @Test("A sender of some size causes one synchronization per second")
+    @Test("A sender of 100 KB per second causes one synchronization per second")
     func moderateSender() {
         #expect(seconds(bytesPerMillisecond: 100, until: 10) == Array(1...10))
     }
 
-    @Test("The intervals between synchronizations double for a sender of few bytes, up to 16 seconds")
+    @Test("The intervals between synchronizations double for a sender of 1 KB per second, up to 16 seconds")
     func slowSender() {
         #expect(seconds(bytesPerMillisecond: 1, until: 60) == [1, 3, 7, 15, 31, 47])
     }
 
-    @Test("Less than 64 KiB are not durable after the first second, however slow the sender is")
+    @Test("At every rate, a crash loses less than 64 KiB, or less than the bytes of one second")
     func boundedLoss() {
         for rate in [1, 5, 20, 60, 70] as [Int64] {
             var pace = AcknowledgmentPace(start: 0, now: 0)

@@ -11,7 +11,7 @@ struct ReadInput {
     /// The content of each request, which ends with "…" if it is incomplete.
     var contents: [String] = []
     var contentRefusal: FramingRefusal?
-    /// How often content was taken.
+    /// How often content was read.
     var reads = 0
 
     private final class Pieces: ByteSource {
@@ -44,7 +44,7 @@ struct ReadInput {
         self.init(Array(text.utf8), cuts: cuts, isRecordwise: isRecordwise, room: room, waits: waits)
     }
 
-    /// - Parameter waits: how often the server waits for the rest of a short content after each head; nil if it does
+    /// - Parameter waits: how often the server waits for the remaining bytes of short content after each head; nil if it does
     ///   not want the content yet.
     init(
         _ bytes: [UInt8], cuts: [Int] = [], isRecordwise: Bool = false, room: Int = 64 << 10, waits: Int? = nil

@@ -7,10 +7,10 @@ import Testing
 
 /// Threads that need the same work at the same time share it.
 @Suite(.timeLimit(.minutes(1))) struct SharedWorkTests {
-    @Test("each thread gets the outcomes of its own requests, whatever the batches are", arguments: [1, 2, 8])
+    @Test("each thread gets the outcomes of its own requests, in batches of any size", arguments: [1, 2, 8])
     func outcomes(_ threadCount: Int) throws {
         let work = SharedWork<Int, Int>()
-        let running = Monitor((current: 0, most: 0))
+        let running = Monitor((current: 0, maximum: 0))
         let wrong = Monitor(0)
         let threads = try (0..<threadCount).map { thread in
             try WorkerThread(name: "client") {
@@ -21,7 +21,7 @@ import Testing
                         by: { batch in
                             running.withLock { running in
                                 running.current += 1
-                                running.most = max(running.most, running.current)
+                                running.maximum = max(running.maximum, running.current)
                             }
                             if round.isMultiple(of: 7) { sched_yield() }
                             running.withLock { $0.current -= 1 }
@@ -33,7 +33,7 @@ import Testing
         }
         for thread in threads { thread.join() }
         #expect(wrong.withLock { $0 } == 0)
-        #expect(running.withLock { $0.most } == 1)
+        #expect(running.withLock { $0.maximum } == 1)
         #expect(work.counts.begun == threadCount * 750 && work.counts.waiting == 0)
     }
 
@@ -80,7 +80,7 @@ import Testing
         for thread in threads.withLock({ $0 }) { thread.join() }
     }
 
-    @Test("after the end no request is served, and requests that were added before are")
+    @Test("after the end no request is accepted, and earlier requests are served")
     func closing() throws {
         let work = SharedWork<Int, Int>()
         let gate = Monitor(false)
@@ -120,7 +120,7 @@ import Testing
         #expect(!system.isUsable(at: 60_000_000))
     }
 
-    @Test("after a synchronization of the file system that failed files are synchronized one by one")
+    @Test("after a failed synchronization of the file system, files are synchronized one by one")
     func failedCall() {
         var system = FileSystemSynchronization(isSupported: true)
         system.begin(at: 0)
@@ -129,7 +129,7 @@ import Testing
     }
 
     @Test(
-        "after a slow synchronization of the file system files are synchronized one by one, until a trial for which no file waits was fast"
+        "after a slow synchronization of the file system, files are synchronized one by one until a trial is fast"
     )
     func pauses() {
         let second: Int64 = 1_000_000_000

@@ -17,7 +17,7 @@ struct ContentSender {
     private var isGateOpen: Bool
     /// Whether the end of the content was reported to libcurl.
     private var isEnded = false
-    /// Whether the end of the content is reported to libcurl from now on, before the actual end.
+    /// Whether the content was aborted: then libcurl is informed of an end before the actual end.
     private(set) var isAborted = false
     /// Whether libcurl waits for content.
     private(set) var isHeld = false
@@ -28,7 +28,7 @@ struct ContentSender {
     private(set) var resumesAt: Int64?
     private(set) var failure: TransportFailure?
 
-    /// - Parameter wake: called when a source that had no bytes has some, or has ended.
+    /// - Parameter wake: called when a source that had no bytes has bytes again, or has ended.
     init(
         _ content: ClientRequest.Content, of source: (any UploadSource)?, hasGate: Bool, pacer: RatePacer?,
         wake: @escaping @Sendable () -> Void

@@ -67,7 +67,7 @@ final class EasyHandle {
         _ = value.withCString { onward_easy_set_string(pointer, option, $0) }
     }
 
-    /// Sends these header lines besides libcurl's own.
+    /// Sends these header lines in addition to libcurl's own.
     func setFields(_ lines: [String]) {
         for line in lines {
             // The result is the same list, or nil if there was no memory for the line.

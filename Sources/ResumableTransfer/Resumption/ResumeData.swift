@@ -222,7 +222,7 @@ extension ResumeData {
             content = try FileDescriptor.open(file, [.readOnly, .nonBlocking]).content(atMost: Self.maximumSize)
         } catch {
             if error == .fileTooLarge {
-                throw TransferError(.resumeDataInvalid, "\(file) is no resume data: it is larger than 64 KiB.")
+                throw TransferError(.resumeDataInvalid, "\(file) is not resume data: it is larger than 64 KiB.")
             }
             throw TransferError(.storageUnusable, "The resume data in \(file) cannot be read.", underlying: error)
         }

@@ -79,7 +79,7 @@ package final class StateFile: Sendable {
         saves.withLock { $0.position = nil }
     }
 
-    /// Gives the locks up. The file must not be changed afterwards.
+    /// Ends the use of the file, which must not be changed afterwards.
     /// - Returns: the locks, which are held until their objects are released.
     @discardableResult
     package func release() -> [StateLock] {

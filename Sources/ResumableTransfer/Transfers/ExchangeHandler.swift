@@ -1,7 +1,7 @@
 import HTTPSemantics
 import ResumableUpload
 
-/// Takes part in the exchanges of one transfer: it changes requests, receives responses, and decides about redirections
+/// Participates in the exchanges of one transfer: it changes requests, receives responses, and decides about redirections
 /// and challenges. The driver calls it in order, in the task of the transfer.
 package protocol ExchangeHandler: Sendable {
     /// The settings of the connections of this transfer; `nil`: those of the client.

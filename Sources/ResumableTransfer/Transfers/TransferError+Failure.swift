@@ -164,7 +164,7 @@ extension TransferDriver {
         case .locationUnusable(.insecure):
             TransferError(.locationUnusable, "The server reported an http URL for an upload over https.")
         case .locationUnusable:
-            TransferError(.locationUnusable, "The server named an upload resource of another origin.")
+            TransferError(.locationUnusable, "The server reported an upload URL of another origin.")
         case .digestMismatch:
             TransferError(
                 .digestMismatch, "The bytes on the server do not match the digest of the source.", response: response)

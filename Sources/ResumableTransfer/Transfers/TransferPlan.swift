@@ -21,7 +21,7 @@ struct TransferPlan<Operation: TransferOperation>: Sendable {
     /// Saves the checkpoints of this transfer. If it is `nil`, ``TransferClient/Configuration/onCheckpoint`` saves
     /// them. A transfer with a store has no tickets: the store ensures that only one transfer at a time uses its data.
     var store: (any CheckpointStore)?
-    /// Takes part in the exchanges of this transfer.
+    /// Participates in the exchanges of this transfer.
     var handler: (any ExchangeHandler)?
 
     /// A new transfer.

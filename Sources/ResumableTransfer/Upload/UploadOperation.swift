@@ -32,7 +32,7 @@ final class UploadOperation: TransferOperation {
     var sent: Int64 = 0
     /// The position in the representation up to which the last request with content passed bytes to the kernel.
     var position: Int64 = 0
-    /// The error of the source because of which the upload ends.
+    /// The error of the source that ends the upload.
     var sourceError: SourceError?
     /// Whether a 104 was received for the request that is being sent.
     var isAnnounced = false

@@ -3,7 +3,7 @@ import FoundationNetworking
 import HTTPSemantics
 import ResumableTransfer
 
-/// Sends and stores the cookies of one task, as the configuration and the request say.
+/// Sends and stores the cookies of one task, as the configuration and the request specify.
 ///
 /// FoundationNetworking's storage compares only the host, and its parser ignores `Max-Age`, so paths, `Secure` and dates
 /// are compared here, and `Set-Cookie` is parsed here.

@@ -45,8 +45,8 @@ extension DownloadTask {
         }
     }
 
-    /// Handles a download that continues, from resume data or after an interruption. After an interruption this is
-    /// reported only if bytes that were reported have to be received again.
+    /// Handles a download that continues, from resume data or after an interruption. After an interruption the
+    /// delegate is called only if bytes that were reported to it have to be received again.
     private func handleResumption(_ offset: Int64) {
         let (expected, isReported) = core.withLock { state in
             defer {

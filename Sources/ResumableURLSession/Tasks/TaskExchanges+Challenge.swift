@@ -24,7 +24,7 @@ extension TaskExchanges {
         let (disposition, credential) = answer ?? (.performDefaultHandling, nil)
         switch disposition {
         case .useCredential: return credentials.use(credential, for: space)
-        // A credential of the storage that the server has rejected is not proposed again.
+        // A credential from the storage is not proposed again after the server has rejected it.
         case .performDefaultHandling: return credentials.use(proposed.credential, for: space)
         case .rejectProtectionSpace: return false
         case .cancelAuthenticationChallenge: throw TaskFailure.challengeCanceled
@@ -49,7 +49,8 @@ final class CredentialAnswers: Sendable {
         self.storage = storage
     }
 
-    /// The credential of the storage, unless it was used without success, and the number of earlier failures.
+    /// Returns the credential to propose and the number of failures so far. A stored credential that has failed is not
+    /// proposed.
     func proposal(for space: URLProtectionSpace) -> (credential: URLCredential?, failures: Int) {
         let stored = storage.flatMap { $0.defaultCredential(for: $0.equivalent(of: space)) }
         let key = ProtectionSpaceKey(space)
@@ -114,8 +115,8 @@ private struct ProtectionSpaceKey: Hashable {
         method = space.authenticationMethod
     }
 
-    /// Whether a request to this URL is received by the server, or by the proxy. A proxy does not see requests in its
-    /// tunnels.
+    /// Whether the server or proxy of this protection space receives a request to this URL. A proxy receives only
+    /// requests with `http`: it forwards a tunnel without reading the requests in it.
     func receivesRequest(to url: URL) -> Bool {
         guard let uri = RequestURI(url) else { return false }
         if isProxy { return uri.scheme == "http" }
@@ -124,7 +125,7 @@ private struct ProtectionSpaceKey: Hashable {
 }
 
 extension URLCredentialStorage {
-    /// The object with which the storage knows a protection space, or `space` itself.
+    /// Returns the key of the storage that is equal to `space` by ``ProtectionSpaceKey``; `space` if there is none.
     fileprivate func equivalent(of space: URLProtectionSpace) -> URLProtectionSpace {
         let key = ProtectionSpaceKey(space)
         return allCredentials.keys.first { ProtectionSpaceKey($0) == key } ?? space

@@ -5,7 +5,7 @@ import ResumableTransfer
 import ResumableUpload
 import SystemCalls
 
-/// Takes part in the exchanges of a task: it handles cookies, redirections and challenges as `URLSession` does, and
+/// Participates in the exchanges of a task: it handles cookies, redirections and challenges as `URLSession` does, and
 /// collects metrics.
 ///
 /// The transfer of a run owns it, so it is released with the run.

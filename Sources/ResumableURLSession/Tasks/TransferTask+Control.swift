@@ -73,7 +73,7 @@ extension TransferTask {
 
     // MARK: Runs
 
-    /// Takes part in the exchanges of a run.
+    /// Participates in the exchanges of a run.
     var exchanges: TaskExchanges? { storages.map { TaskExchanges(self, $0) } }
 
     /// The URL of the proxy; `nil` if the settings have none.

@@ -18,7 +18,7 @@ protocol TransferTask: URLSessionTask {
     func open(_ data: ResumeData?) throws(TransferError) -> TaskRun
     /// Reports an event to the delegate.
     func handle(_ event: TransferEvent)
-    /// Reports the end, with ``completed()`` before it and ``finished()`` after it.
+    /// Calls ``completed()``, reports the end to the delegate or the completion handler, and calls ``finished()``.
     func conclude(_ ending: Result<TaskCompletion, URLError>, response: HTTPURLResponse?)
     /// The result of the task after its transfer has failed with `error`.
     func ending(of error: TransferError) -> (Result<TaskCompletion, URLError>, HTTPURLResponse?)

@@ -8,8 +8,9 @@ import TLS
 /// until the descriptor is closed.
 ///
 /// During this time libmicrohttpd receives through ``RequestReader``: `CReceiveFilter` calls this object in place of
-/// recv(2) and `gnutls_record_recv`, and asks it in send(2) whether more follows. The server takes the content of requests from this object. Everything except `entry` is used by only one thread at a time: the thread that
-/// opens the connection, then the thread of the connection, then the thread that closes it.
+/// recv(2) and `gnutls_record_recv`, and asks it in send(2) whether more follows. The server reads the content of
+/// requests from this object. Everything except `entry` is used by only one thread at a time: the thread that opens the
+/// connection, then the thread of the connection, then the thread that closes it.
 final class AcceptedConnection {
     /// The part of the connection that other threads use.
     let entry: ConnectionEntry
@@ -53,7 +54,7 @@ final class AcceptedConnection {
             atMost: Self.shortContent, from: PlainSource(descriptor: descriptor), awaitInput)
     }
 
-    /// Takes content of the last request that has arrived.
+    /// Reads content of the last request that has arrived.
     /// - Parameter session: the GnuTLS session of the connection; nil without TLS.
     func takeContent(
         into buffer: UnsafeMutableRawBufferPointer, _ session: UnsafeMutableRawPointer?

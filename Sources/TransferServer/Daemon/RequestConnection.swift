@@ -49,7 +49,7 @@ struct RequestConnection {
     /// Waits a moment for the remaining bytes of short content; returns whether all content has arrived.
     func receiveShortContent() -> Bool { accepted.receiveShortContent(session) }
 
-    /// Takes content of the last request that has arrived.
+    /// Reads content of the last request that has arrived.
     func takeContent(into buffer: UnsafeMutableRawBufferPointer) -> RequestReader.Content {
         accepted.takeContent(into: buffer, session)
     }

@@ -65,7 +65,7 @@ extension ProblemDetails {
                 (429, "At most \(limit) unfinished uploads are allowed. Finish or cancel one.")
             case .quotaExceeded(let limit): (507, "The quota of \(limit) bytes would be exceeded.")
             case .insufficientSpace: (507, "The server does not have enough free space. Try again later.")
-            case .targetIsDirectory: (409, "The target is a directory. Name a file in it.")
+            case .targetIsDirectory: (409, "The target is a directory. Add the name of a file to the path.")
             case .targetIsSpecial: (409, "The name is in use, but not by a file or directory. Choose another name.")
             case .parentIsFile: (409, "A name in the path before the last name is a file, not a directory.")
             case .preconditionFailed: (412, "The conditions of the request do not match the current file.")

@@ -27,7 +27,7 @@ package indirect enum CatalogChange: Sendable {
     case recordFile(FileRecord, ending: Removal?)
     case removeFiles([String])
     case recordTime(LifetimeClock.Mark)
-    /// Sets the expiry of uploads that would expire later to this time: of at most `limit` finished and `limit`
+    /// Replaces times of expiry that are later than this time by it, for at most `limit` finished and `limit`
     /// unfinished uploads.
     case limitExpiry(to: Int64, limit: Int)
     /// Makes a change without effect, to test whether changes can be made durable.

@@ -130,7 +130,7 @@ struct DigestStates: SavedForm {
 struct ByteEncoder {
     private(set) var bytes: [UInt8] = []
 
-    /// Reserves space for most rows, so that the bytes are not copied as they become more.
+    /// Reserves as much space as most rows need, so that the array is not copied while it grows.
     init() { bytes.reserveCapacity(256) }
 
     mutating func write(_ value: UInt8) { bytes.append(value) }
@@ -169,7 +169,7 @@ struct ByteEncoder {
     }
 }
 
-/// Reads what ``ByteEncoder`` wrote. Never reads past the end, whatever the bytes are.
+/// Reads values that ``ByteEncoder`` wrote. Malformed bytes cause an error, and are never read past their end.
 struct ByteDecoder {
     /// The bytes are not a valid encoding of the requested value.
     struct Malformed: Error {}
@@ -180,23 +180,23 @@ struct ByteDecoder {
 
     var isAtEnd: Bool { remaining.isEmpty }
 
-    private mutating func take(_ count: Int) throws(Malformed) -> ArraySlice<UInt8> {
+    private mutating func next(_ count: Int) throws(Malformed) -> ArraySlice<UInt8> {
         guard count >= 0, count <= remaining.count else { throw Malformed() }
         defer { remaining = remaining.dropFirst(count) }
         return remaining.prefix(count)
     }
 
-    mutating func byte() throws(Malformed) -> UInt8 { try take(1).first ?? 0 }
+    mutating func byte() throws(Malformed) -> UInt8 { try next(1).first ?? 0 }
 
     mutating func integer() throws(Malformed) -> Int64 {
-        Int64(bitPattern: try take(8).reduce(0 as UInt64) { $0 << 8 | UInt64($1) })
+        Int64(bitPattern: try next(8).reduce(0 as UInt64) { $0 << 8 | UInt64($1) })
     }
 
     mutating func boolean() throws(Malformed) -> Bool { try byte() == 1 }
 
     mutating func byteArray() throws(Malformed) -> [UInt8] {
         guard let count = Int(exactly: try integer()) else { throw Malformed() }
-        return Array(try take(count))
+        return Array(try next(count))
     }
 
     mutating func string() throws(Malformed) -> String {

@@ -185,7 +185,7 @@ extension FileBlobArea {
                 try uploads.exchange(name, with: parent, newName)
             }
         } catch {
-            throw error == .fileExists ? .preconditionFailed : .failure(error, during: "publish once more")
+            throw error == .fileExists ? .preconditionFailed : .failure(error, during: "repeat a publication")
         }
         return epoch
     }

@@ -5,8 +5,8 @@ import SystemCalls
 /// names in `files/`.
 final class FileBlobArea: BlobArea {
     private static let probeName = ".probe"
-    /// Stands for the entire file system where a synchronization is named by the inode of its directory. No inode has
-    /// this number.
+    /// Identifies synchronizations of the entire file system. Those of directories are identified by the inode of the
+    /// directory, which is never this number.
     static let fileSystemTurn: UInt64 = 0
 
     /// Files above this size, in bytes, are freed by another thread, because freeing some gigabytes takes a second.

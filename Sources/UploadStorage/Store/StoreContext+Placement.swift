@@ -33,9 +33,9 @@ extension StoreContext {
         do throws(StoreError) {
             let current = try lookUp(intent.name)
             if let current, current.identity == intent.identity {
-                // The bytes were renamed before an interruption, and the synchronization of that may have failed. A
-                // success now would not prove that the rename is durable, so the names are written again. The content
-                // was made durable before the intent.
+                // The bytes were renamed before an interruption, and the synchronization of the rename may have failed.
+                // A success now would not prove that the rename is durable, so the names are written again. The
+                // content was made durable before the intent.
                 if shouldSynchronize {
                     let epoch = try area.republish(intent.name, from: name, modified: nextModification())
                     if let error = synchronize(intent.name, nil, since: epoch) { return .failed(error) }
@@ -94,7 +94,7 @@ extension StoreContext {
         } else if current != nil, shouldSynchronize, let blob = try existing(nil, name),
             try hasIntendedIdentity(blob, intent)
         {
-            // The names were restored before the store was opened, and the synchronization of that may have failed. A
+            // The names were restored before the store was opened, and their synchronization may have failed. A
             // success now would not prove that the names are durable, so both names are written again.
             epoch = try area.withdraw(intent.name, to: name)
             _ = try area.withdraw(intent.name, to: name)

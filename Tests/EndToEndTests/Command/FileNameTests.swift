@@ -186,7 +186,7 @@ struct FileNameTests {
     }
 
     @Test(
-        "An interrupted replacement is kept together with the replaced bytes, whatever the name of the file is",
+        "An interrupted replacement is kept together with the replaced bytes, for every name of the file",
         arguments: names)
     func replacement(name: FilePath) throws {
         let file = ScriptedFile(bytes: Payload.bytes(400_000), fields: ["ETag": "\"one\"", "Content-Type": "a/b"])

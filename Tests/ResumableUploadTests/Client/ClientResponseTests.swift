@@ -208,7 +208,7 @@ import Testing
         #expect(upload.failed() == .gone(404))
     }
 
-    @Test("creations of an upload that never exists are limited")
+    @Test("the number of creations of an upload that never exists is limited")
     func announcedForever() throws {
         var upload = ClientUpload.fresh()
         var requests = 0
@@ -383,7 +383,7 @@ import Testing
         #expect(upload.failed() == .answerLost)
     }
 
-    @Test("CLI-09: if the source can no longer read the next bytes, the upload ends and its resource is deleted")
+    @Test("CLI-09: if the next bytes of the source can no longer be read, the upload ends and its resource is deleted")
     func sourceFailed() throws {
         var upload = ClientUpload.resumed()
         _ = try upload.request()

@@ -16,7 +16,7 @@ enum UncoveredRequirements {
         ("needs access to the server's log", ["SEC-15"]),
         ("a client cannot make the writing of a 104 fail without ending the connection", ["INT-06"]),
         ("needs the quota and the maximum number of open uploads of a principal", ["SEC-06", "SEC-08"]),
-        ("an idle timeout takes longer than a run should take", ["SEC-07"]),
+        ("an idle timeout is longer than a run should be", ["SEC-07"]),
         ("needs a target that scans content", ["SEC-12"]),
         ("needs a cache in front of the server", ["CCH-02"]),
         ("is a test suite of another project, which tests a parser and not a server", ["STF-12"]),

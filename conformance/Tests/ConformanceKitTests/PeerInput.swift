@@ -9,6 +9,7 @@ final class PeerInput {
     private var position = 0
     /// The trailer fields after the last chunk.
     private(set) var trailers: [String] = []
+    /// Whether a chunk may announce more bytes than a number can express; they count as `Int64.max`.
     var countsBeyondNumbers = false
 
     init(_ connection: FileDescriptor) {

@@ -147,7 +147,7 @@ final class CommandState: Sendable {
         if file.savedPosition != nil { file.remove() }
     }
 
-    /// Gives the lock up after the end of the transfer.
+    /// Ends the use of the state after the end of the transfer.
     /// - Returns: the lock, which another transfer can use; `nil` if the user chose the state file.
     func release() -> StateLock? {
         let locks = file.release()

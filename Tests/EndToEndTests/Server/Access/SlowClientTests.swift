@@ -63,7 +63,7 @@ struct SlowClientTests {
         try withServer("--max-connections", "40", "--allow-anonymous") { server in
             let idle = try (0..<3).map { _ in try server.connect() }
             for connection in idle { #expect(try connection.exchange(.get("/healthz")).status == 200) }
-            // After a forwarded request, the connection of the proxy is again one that is closed last.
+            // After a forwarded request, the connection of the proxy is again one of those that are closed last.
             let fields = [("X-Forwarded-For", "2001:db8::7")]
             #expect(try idle[0].exchange(Request("GET", "/healthz", fields)).status == 200)
             let slow = try SlowClients(

@@ -260,7 +260,7 @@ struct FaultTests {
         #expect(try tool.awaitEnding() == .exited(0), "\(tool.errorOutput)")
     }
 
-    /// Waits until `/readyz` responds with 200. The server uses the result of a check again for a second.
+    /// Waits until `/readyz` responds with 200. The server keeps the result of a check for a second.
     private func expectReady(_ server: ServerProcess) throws {
         let isReady = try pollUntil(within: .seconds(60)) {
             try server.exchange(.get("/readyz")).status == 200 ? true : nil

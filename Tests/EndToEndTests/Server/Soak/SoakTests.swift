@@ -15,7 +15,7 @@ struct SoakTests {
 
     private static let seconds = number("ONWARD_SOAK_SECONDS", 6)
     private static let clients = number("ONWARD_SOAK_CLIENTS", 12)
-    /// Whether the run is long enough for abandoned uploads to expire.
+    /// Whether the run is long enough for uploads that no client resumes to expire.
     fileprivate static let isLong = seconds >= 180
     fileprivate static let life = 60
 

@@ -20,7 +20,7 @@ struct TargetAtWorkTests {
     }
 
     @Test(
-        "OFF-14 CON-09: while the target works HEAD has ?0 and the full offset; the completing client gets the response"
+        "OFF-14 CON-09: while the target works, HEAD has ?0 and the full offset; the completing client gets the response"
     )
     func retrieval() throws {
         let target = RecordingTarget()
