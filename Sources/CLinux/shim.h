@@ -19,6 +19,7 @@ extern int fallocate(int descriptor, int mode, off_t offset, off_t count);
 extern const char *strerrordesc_np(int number);
 extern const char *strerrorname_np(int number);
 extern int pthread_setname_np(unsigned long thread, const char *name);
+extern int pthread_getattr_np(unsigned long thread, pthread_attr_t *attributes);
 
 /* <bits/poll.h> */
 enum { ONWARD_POLLRDHUP = 0x2000 };

@@ -54,6 +54,9 @@ final class AcceptedConnection {
             atMost: Self.shortContent, from: PlainSource(descriptor: descriptor), awaitInput)
     }
 
+    /// Whether input has arrived that was not read yet.
+    var hasInput: Bool { reader.hasInput }
+
     /// Reads content of the last request that has arrived.
     /// - Parameter session: the GnuTLS session of the connection; nil without TLS.
     func takeContent(
@@ -93,7 +96,7 @@ final class AcceptedConnection {
         },
         { context in
             guard let context else { return false }
-            return Unmanaged<AcceptedConnection>.fromOpaque(context).takeUnretainedValue().reader.hasInput
+            return Unmanaged<AcceptedConnection>.fromOpaque(context).takeUnretainedValue().hasInput
         },
         { context in
             guard let context else { return false }

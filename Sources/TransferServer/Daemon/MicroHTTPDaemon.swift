@@ -228,6 +228,8 @@ final class MicroHTTPDaemon: @unchecked Sendable {
             request.exchange = exchange
             if !request.isCompletelyReceived {
                 connection.entry.enter(.content, at: SystemClock.monotonicNanoseconds())
+                // The client may be slow, and the thread has used more of its stack than it needs for content.
+                if !connection.accepted.hasInput { ThreadStack.releaseUnused() }
             }
             // libmicrohttpd does not get the Expect field, so the server sends 100 itself.
             if request.expectsContent, waitsFor100 {

@@ -41,7 +41,7 @@ final class WorkQueue: Sendable {
             if !state.isClosed { state.work.append(work) }
             return !state.isClosed
         }
-        state.notifyAll()
+        state.notifyOne()
         return accepted
     }
 
