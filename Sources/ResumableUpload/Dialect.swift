@@ -251,7 +251,8 @@ extension Fields {
     /// A field that does not parse, has another type or is negative counts as absent (draft section 4.1,
     /// RFC 9651 section 4.2); parameters are ignored.
     package func uploadInteger(_ name: String) -> Int64? {
-        guard let text = self[name], let item = try? Item(parsing: text), case .integer(let value) = item.value, value >= 0
+        guard let text = self[name], let item = try? Item(parsing: text), case .integer(let value) = item.value,
+            value >= 0
         else { return nil }
         return Int64(value)
     }
