@@ -44,7 +44,9 @@ final class NameIndexes: Sendable {
             for name in changed {
                 // What happened to the name last cannot be derived from the order of the events: an exchange of two names
                 // seems to remove both. A further change after this call will be in the next events.
-                let isPresent = try directory.entry(String(decoding: name, as: UTF8.self)) != nil
+                // Other names are never listed.
+                guard let text = String(validating: name, as: UTF8.self) else { continue }
+                let isPresent = try directory.entry(text) != nil
                 name.withUnsafeBytes { batch.append($0, isPresent: isPresent) }
             }
             if batch.count > 0 { names?.apply(batch) }
@@ -52,44 +54,77 @@ final class NameIndexes: Sendable {
         }
     }
 
-    /// The index that was used last is the last one. The lock is held while a directory is read, so that two requests do
-    /// not read the same directory.
-    private let indexes = Monitor<[Index]>([])
+    private struct State {
+        /// The index that was used last is the last one.
+        var indexes: [Index] = []
+        /// The directories whose indexes are in use. These indexes are not in `indexes`.
+        var used: Set<String> = []
+        /// Whether a directory is being read. Only one directory at a time is, so that the memory is bounded.
+        var isReading = false
+    }
+
+    private let state = Monitor(State())
 
     /// Returns a page of a directory from which no name has been read yet.
-    /// - Returns: nil if the directory has no index, because it is small, too large, or cannot be observed.
+    /// - Returns: nil if the directory has no index, because it is small, too large, or cannot be observed, or because
+    ///   another directory is being read.
     func page(
         of directory: any PublishedDirectory, after cursor: String?, limit: Int
     ) throws(Errno) -> NamePage? {
         guard let identity = directory.identityIfLarge else { return nil }
-        let now = SystemClock.monotonicNanoseconds()
-        return try indexes.withLock { (indexes) throws(Errno) in
-            var known: Index?
-            if let position = indexes.firstIndex(where: { $0.directory == identity }) {
-                known = indexes.remove(at: position)
-                if known?.names != nil, try known?.update(from: directory) != true { known = nil }
-            }
-            if known == nil, let watch = try? directory.watch() {
-                known = Index(directory: identity, watch: watch, names: nil, lastUse: now)
-                try known?.read(directory)
-            }
-            guard var index = known else { return nil }
-            // The index of a directory that is too large is removed after some time, to find out whether it still is.
-            if index.names != nil { index.lastUse = now }
-            let page = index.names?.page(after: cursor, limit: limit)
-            indexes.append(index)
-            while indexes.count > Self.maxCount || indexes.reduce(0, { $0 + $1.byteCount }) > Self.maxBytes {
-                indexes.removeFirst()
-            }
-            return page
+        // Two requests do not read the same directory.
+        let known = state.waitForever { state -> Index?? in
+            guard state.used.insert(identity).inserted else { return nil }
+            return .some(
+                state.indexes.firstIndex { $0.directory == identity }.map { state.indexes.remove(at: $0) })
         }
+        var index: Index?
+        defer { endUse(of: identity, index) }
+        index = try current(known, identity, directory)
+        return index?.names?.page(after: cursor, limit: limit)
     }
 
+    /// Returns an index with all changes, if there can be one.
+    private func current(
+        _ known: Index?, _ identity: String, _ directory: any PublishedDirectory
+    ) throws(Errno) -> Index? {
+        let now = SystemClock.monotonicNanoseconds()
+        if var index = known {
+            // The index of a directory that is too large is removed after some time, to find out whether it still is.
+            if index.names == nil { return index }
+            index.lastUse = now
+            if try index.update(from: directory) { return index }
+        }
+        guard let watch = try? directory.watch() else { return nil }
+        let isFirst = state.withLock { state in
+            defer { state.isReading = true }
+            return !state.isReading
+        }
+        guard isFirst else { return nil }
+        defer { state.withLock { $0.isReading = false } }
+        var index = Index(directory: identity, watch: watch, names: nil, lastUse: now)
+        try index.read(directory)
+        return index
+    }
+
+    private func endUse(of identity: String, _ index: Index?) {
+        state.withLock { state in
+            state.used.remove(identity)
+            if let index { state.indexes.append(index) }
+            while state.indexes.count > Self.maxCount || Self.byteCount(state.indexes) > Self.maxBytes {
+                state.indexes.removeFirst()
+            }
+        }
+        state.notifyAll()
+    }
+
+    private static func byteCount(_ indexes: [Index]) -> Int { indexes.reduce(0) { $0 + $1.byteCount } }
+
     /// The bytes of all names that are kept.
-    var byteCount: Int { indexes.withLock { $0.reduce(0) { $0 + $1.byteCount } } }
+    var byteCount: Int { state.withLock { Self.byteCount($0.indexes) } }
 
     /// Removes the indexes that have not been used for some time.
     func removeUnused(at now: Int64) {
-        indexes.withLock { indexes in indexes.removeAll { $0.lastUse < now - Self.idleTime } }
+        state.withLock { state in state.indexes.removeAll { $0.lastUse < now - Self.idleTime } }
     }
 }
