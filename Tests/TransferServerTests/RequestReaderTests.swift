@@ -41,13 +41,15 @@ struct ReadInput {
     }
 
     init(_ text: String, cuts: [Int] = [], isRecordwise: Bool = false, room: Int = 64 << 10, waits: Int? = nil) {
-        self.init(Array(text.utf8), cuts: cuts, isRecordwise: isRecordwise, room: room, waits: waits)
+        self.init(Array(text.utf8), cuts: cuts, isRecordwise: isRecordwise, rooms: [room], waits: waits)
     }
 
-    /// - Parameter waits: how often the server waits for the remaining bytes of short content after each head; nil if it does
-    ///   not want the content yet.
+    /// - Parameters:
+    ///   - rooms: the sizes of the buffers for the content of each request; the last one is also that of all later requests.
+    ///   - waits: how often the server waits for the remaining bytes of short content after each head; nil if it
+    ///     does not want the content yet.
     init(
-        _ bytes: [UInt8], cuts: [Int] = [], isRecordwise: Bool = false, room: Int = 64 << 10, waits: Int? = nil
+        _ bytes: [UInt8], cuts: [Int] = [], isRecordwise: Bool = false, rooms: [Int] = [64 << 10], waits: Int? = nil
     ) {
         var reader = RequestReader()
         let source = Pieces(bytes, cuts: cuts, isRecordwise: isRecordwise)
@@ -71,7 +73,10 @@ struct ReadInput {
                         #expect(!isComplete || reader.hasInput || !piece.contains("chunked".utf8))
                     }
                 }
-                if piece.contains("?\r\n".utf8) { takeContent(&reader, from: source, room: room, &content) }
+                if piece.contains("?\r\n".utf8) {
+                    let room = rooms[min(max(0, requests.count - 1), rooms.count - 1)]
+                    takeContent(&reader, from: source, room: room, &content)
+                }
                 if piece.suffix(5).elementsEqual("0\r\n\r\n".utf8) {
                     contents[contents.count - 1] = String(decoding: content, as: UTF8.self)
                     content = []
@@ -125,6 +130,17 @@ struct ReadInput {
         (chunks + "3 \t;a\r\nGET\r\n0\r\n\r\n", ["GET"]),
         (chunks + "10\r\n0\r\n\r\nGET / HTTP/\r\n0\r\n\r\n", ["0\r\n\r\nGET / HTTP/"]),
     ]
+
+    @Test("content that arrived with earlier requests is complete, although its buffer is smaller")
+    func smallerBuffer() {
+        let content = String(repeating: "x", count: 200_000)
+        let text =
+            Self.chunks + "1\r\na\r\n0\r\n\r\n" + Self.start + "Content-Length: 200000\r\n\r\n" + content + Self.start
+            + "\r\n"
+        let input = ReadInput(Array(text.utf8), rooms: [512 << 10, 64 << 10])
+        #expect(input.contents == ["a", content, ""])
+        #expect(input.refusal == nil)
+    }
 
     @Test(
         "H11-11 H11-16: the division of well-formed requests into pieces does not affect the result",

@@ -207,8 +207,14 @@ struct RequestReader {
         case .refused: discard()
         }
         var bytes = request.substitute
-        // libmicrohttpd sends a response sooner, with one system call less, if it receives the entire request at once.
-        isEndWritten = if case .content(let length) = place { pending.count - pendingStart >= length } else { false }
+        // libmicrohttpd sends a response sooner, with one system call less, if it receives the entire request at once. The
+        // next buffer must have room for all of the content.
+        isEndWritten =
+            if case .content(let length) = place {
+                length <= Int64(Self.headPiece) && pending.count - pendingStart >= length
+            } else {
+                false
+            }
         if isEndWritten { bytes += Self.signal + Self.lastChunk }
         return write(bytes, to: output)
     }
@@ -216,7 +222,7 @@ struct RequestReader {
     // MARK: - Content
 
     /// Fills `output` with content of the last request that has arrived, decoded.
-    /// - Parameter output: larger than ``headPiece``, so that it has room for all content that arrived with a head.
+    /// - Parameter output: at least as large as ``headPiece``, so that it has room for all content whose end is written.
     mutating func takeContent(
         into output: UnsafeMutableRawBufferPointer, from source: some ByteSource
     ) -> Content {
