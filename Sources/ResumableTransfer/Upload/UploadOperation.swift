@@ -96,7 +96,8 @@ final class UploadOperation: TransferOperation {
                 configuration.maximumRequestContentLength, target.flatMap { client.servers.maximumAppend($0) },
             ]
             .compactMap { $0 }.min(), fields: fields,
-            allowsOtherOrigin: configuration.allowsOtherOrigin)
+            allowsOtherOrigin: configuration.allowsOtherOrigin,
+            hasOtherPreconditions: UploadIntent.hasPreconditions(configuration.fields))
         let random: @Sendable () -> Double = { Double.random(in: 0..<1) }
         guard let resumed = plan.resumed else {
             return ClientUpload(intent, retry: configuration.retry, random: random)

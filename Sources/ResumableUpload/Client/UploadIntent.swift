@@ -16,10 +16,13 @@ package struct UploadIntent: Sendable, Hashable {
     /// Whether an upload resource of another origin than that of the request is accepted. Credentials are never sent to
     /// it.
     package var allowsOtherOrigin: Bool
+    /// Whether a field of all requests of the client is a precondition.
+    package var hasOtherPreconditions: Bool
 
     package init(
         dialect: Dialect = .interop8, style: CreationStyle = .optimistic, method: Method = .post, length: Int64? = nil,
-        maximumRequestContentLength: Int64? = nil, fields: Fields = Fields(), allowsOtherOrigin: Bool = false
+        maximumRequestContentLength: Int64? = nil, fields: Fields = Fields(), allowsOtherOrigin: Bool = false,
+        hasOtherPreconditions: Bool = false
     ) {
         self.dialect = dialect
         self.style = style
@@ -28,6 +31,7 @@ package struct UploadIntent: Sendable, Hashable {
         self.maximumRequestContentLength = maximumRequestContentLength
         self.fields = fields
         self.allowsOtherOrigin = allowsOtherOrigin
+        self.hasOtherPreconditions = hasOtherPreconditions
     }
 
     /// The maximum size in bytes of content that is sent without waiting for the upload resource. A server can store
@@ -40,7 +44,12 @@ package struct UploadIntent: Sendable, Hashable {
     /// without a precondition, which would be false after the first success.
     package var isSentAtOnce: Bool {
         guard method == .put, let length, length <= Self.maxSizeAtOnce else { return false }
-        return !fields.contains { $0.name.lowercased().hasPrefix("if-") }
+        return !hasOtherPreconditions && !Self.hasPreconditions(fields)
+    }
+
+    /// Whether a section has a field with a precondition (RFC 9110 section 13.1).
+    package static func hasPreconditions(_ fields: Fields) -> Bool {
+        fields.contains { $0.name.lowercased().hasPrefix("if-") }
     }
 }
 

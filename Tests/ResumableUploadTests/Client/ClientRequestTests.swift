@@ -58,6 +58,8 @@ import Testing
         }
         #expect(try !awaits(.put, 1) && !awaits(.put, most))
         #expect(try awaits(.put, most + 1) && awaits(.put, nil))
+        var conditional = ClientUpload.fresh(method: .put, hasOtherPreconditions: true)
+        #expect(try conditional.request().awaitsInterim)
         // A repetition could create a second file.
         #expect(try awaits(.post, 1))
         // A repetition would fail because of the success of the first request.
