@@ -144,6 +144,7 @@ package final class StateLock: Sendable {
     /// earlier name finds that the file has lost that name.
     private func rename(to new: FilePath) -> Bool {
         name.withLock { name in
+            if name == new { return true }
             guard (try? directory.rename(name, toUnused: new)) != nil else { return false }
             name = new
             return true

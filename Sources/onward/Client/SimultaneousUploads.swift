@@ -59,7 +59,11 @@ struct SimultaneousUploads {
                     await skip(entry, job)
                     continue
                 }
-                while running > 0, !hasRoom(for: size, job), let ended = await group.next() { note(ended) }
+                while running > 0, !hasRoom(for: size, job) {
+                    // While the command waits, another process can run the transfer that has ended.
+                    spareLock = nil
+                    if let ended = await group.next() { note(ended) }
+                }
                 if isStopped { break }
                 // A signal that arrives between two files stops no transfer, so it is checked here.
                 if signals.isStopRequested, job.identity != jobs[0].upload.identity {
@@ -79,8 +83,10 @@ struct SimultaneousUploads {
                 }
                 spareLock = nil
             }
-            while let ended = await group.next() { note(ended) }
-            spareLock = nil
+            while let ended = await group.next() {
+                note(ended)
+                spareLock = nil
+            }
         }
         // The reports of the paused files do not repeat this advice.
         if isStopped, signals.isStopRequested {
@@ -106,9 +112,10 @@ struct SimultaneousUploads {
     }
 
     /// Reports a file that an earlier run has sent.
-    private func skip(_ entry: SentFilesList.Entry, _ job: TransferJob) async {
+    private mutating func skip(_ entry: SentFilesList.Entry, _ job: TransferJob) async {
         // If a state or a lock exists, an earlier process was killed after it had added the file to the list.
         if CommandState.exists(of: job.identity) {
+            spareLock = nil
             await (try? CommandState.claim(job.identity, chosen: nil))?.remove()
         }
         let report = TransferReport(report, in: progress)
