@@ -36,7 +36,7 @@ package struct ZshCompletion {
             """
         for page in program.commands {
             var specifications = page.options.map(Self.specification) + ["'--help[show help]'"]
-            // An operand without completions would make `_arguments` offer no options either.
+            // If an operand without completions were specified, `_arguments` would not offer the options either.
             if page.operands != .nothing {
                 let operands = Self.action(page.operands, Self.operandsFunction(page, function))
                 specifications.append(Self.quoted("*:operand:" + operands))

@@ -11,7 +11,7 @@ package struct RunningDigest: Sendable {
 
     var context: Context
 
-    /// Creates the digest of no bytes.
+    /// Creates a digest before its first byte.
     package init(_ algorithm: Algorithm) {
         switch algorithm {
         case .sha256: context = .sha256(.initial())

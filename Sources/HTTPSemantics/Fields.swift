@@ -1,5 +1,5 @@
-/// The header or trailer section of one message: field lines in order, names compared without regard to case, several
-/// lines of the same name kept apart (RFC 9110 §5).
+/// The header or trailer section of one message: its field lines in their order. Names are compared without regard to
+/// case, and lines of the same name stay separate (RFC 9110 §5).
 ///
 /// Lines are stored unchanged, valid or not, so that a request can be verified as it was received. Check
 /// ``firstInvalid`` before you send a section.

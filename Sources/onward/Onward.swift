@@ -24,7 +24,7 @@ enum Onward {
             status = .done
         case "manual":
             guard let text = manual.manual(arguments.dropFirst().map(\.description)) else {
-                Console.error("onward manual: needs the name of a manual page or completion file")
+                Console.error("onward manual: the name of a manual page or completion file is missing")
                 exit(ExitStatus.usage.rawValue)
             }
             // The text already ends with a line feed.

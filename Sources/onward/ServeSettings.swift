@@ -195,7 +195,7 @@ struct ServeSettings {
         ) { $0.allowsPublicReading = true },
         CommandOption(
             flag: "allow-anonymous", group: "Access",
-            "accept requests of all clients that can connect; without this\noption and without tokens, the server accepts only requests from\nthis machine that came through no proxy, and no upload or deletion\nby a web page of another origin"
+            "accept requests of every client that can connect; without this\noption and without tokens, the server accepts only requests that\ncome directly from this machine, not through a proxy, and web\npages of other origins cannot upload or delete files"
         ) { $0.server.allowsAnonymous = true },
         CommandOption(
             "cors-origin", "ORIGIN", group: "Browsers", repeatable: true,

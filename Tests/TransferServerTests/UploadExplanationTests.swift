@@ -45,7 +45,7 @@ struct UploadExplanationTests {
             ),
             (
                 Explanation(handling: .append, permission: .allowed), "not-due",
-                "no 104: the content ended before the first offset was due: 8 MiB or one second after its start"
+                "no 104: the content ended before the first report of an offset, after 8 MiB or one second"
             ),
             (
                 Explanation(handling: .creation(isPart: false), permission: .allowed, announcements: 1, offsets: 1),

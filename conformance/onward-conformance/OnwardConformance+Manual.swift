@@ -58,8 +58,8 @@ extension ClientCommand {
         "client", "test a client with scripted servers, correct and faulty",
         usage: ["client [OPTIONS]"],
         """
-        Tests a client with scripted servers, correct and faulty. A command must contain {file}
-        and {url}. It may contain {state}: a directory that is kept for one scenario, in which
+        Tests a client with scripted servers, correct and faulty. The commands given with --command
+        and --get-command must contain {file} and {url}. They may contain {state}: a directory that is kept for one scenario, in which
         the client has to store the data that it needs to resume. A command has to end with 0
         if the transfer succeeded, and with another status if it failed.
         """,

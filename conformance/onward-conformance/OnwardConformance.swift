@@ -59,7 +59,7 @@ enum OnwardConformance {
             return 0
         case "manual"?:
             guard let text = manual.manual(Array(arguments.dropFirst())) else {
-                return usageError("manual needs the name of a manual page or completion file")
+                return usageError("manual: the name of a manual page or completion file is missing")
             }
             Output.write(text)
             return 0

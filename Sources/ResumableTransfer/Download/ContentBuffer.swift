@@ -75,7 +75,7 @@ final class ContentBuffer: BodySink {
     }
 
     /// Prepares to receive a representation from its beginning.
-    /// - Returns: whether to receive it; false if the caller has bytes of another one.
+    /// - Returns: whether to receive it; false if the caller has already received bytes of another representation.
     func replace(total: Int64?, digests: ExpectedDigests?) -> Bool {
         let isPossible = state.withLock { state in
             guard state.delivered == 0 else {
@@ -145,7 +145,7 @@ final class ContentBuffer: BodySink {
         }
     }
 
-    /// Ends the iteration after the bytes that have arrived.
+    /// Ends the download. The caller still receives the bytes that have arrived.
     /// - Parameter ending: the result of the download.
     func end(_ ending: Result<Void, TransferError>) {
         let reader = state.withLock { state in

@@ -1,7 +1,8 @@
 import HTTPSemantics
 import ResumableUpload
 
-/// What downloads to files and to memory have in common: their requests, and the state machine.
+/// An operation that downloads to a file or to memory. It has the code that both share: it creates the requests and
+/// passes the responses to the state machine.
 protocol DownloadingOperation: TransferOperation
 where Outcome == ClientResponseHead, Checkpoint == DownloadCheckpoint {
     var driver: TransferDriver<Self> { get }
@@ -80,7 +81,7 @@ extension DownloadingOperation {
     var callerFields: Fields {
         var fields = Fields(
             driver.plan.request.fields.filter { !Fields.belongsToTransfer($0.name) }.map { ($0.name, $0.value) })
-        // Without the field a server may choose any coding (RFC 9110 section 12.5.3).
+        // Without Accept-Encoding a server may choose any coding (RFC 9110 section 12.5.3).
         if !driver.client.configuration.fields.merging(fields).contains("Accept-Encoding") {
             fields.append("Accept-Encoding", "identity")
         }

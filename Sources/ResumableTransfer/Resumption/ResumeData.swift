@@ -41,7 +41,7 @@ public struct ResumeData: Sendable, Hashable {
         }
         let bytes = try ResumeData.encode(record)
         guard bytes.count <= Self.maximumSize else {
-            throw TransferError(.invalidRequest, "The request is too large for resume data of 64 KiB.")
+            throw TransferError(.invalidRequest, "The request does not fit into resume data, which has at most 64 KiB.")
         }
         self.bytes = bytes
     }

@@ -45,11 +45,11 @@ enum ReceiveFilterCheck {
         } catch {
             let received = service.received
             return received.isEmpty
-                ? "a test request of the server to itself did not arrive (\(error))"
-                : "the second of two test requests of the server to itself did not arrive (\(error))"
+                ? "the server did not receive the test request that it sent to itself (\(error))"
+                : "the server did not receive the second of two test requests that it sent to itself (\(error))"
         }
         let received = service.received
-        return received == expected ? nil : "two test requests of the server to itself arrived as \(received)"
+        return received == expected ? nil : "the server sent itself two test requests, but received \(received)"
     }
 
     private static func sendRequests(_ client: ConnectedSocket, isSecure: Bool, until deadline: Int64) throws {

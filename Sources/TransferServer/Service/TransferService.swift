@@ -58,9 +58,9 @@ final class TransferService: RequestService {
         }
         guard let report else { return }
         log.warning(
-            "the number of connections is at its limit, \(configuration.maximumConnections) (--max-connections);"
-                + " since the last report: closed to make room: \(report.closed), refused: \(report.refused)"
-                + (largest.map { "; \($0.client) has the most: \($0.count)" } ?? ""))
+            "the maximum of \(configuration.maximumConnections) connections (--max-connections) is reached; since the last"
+                + " report the server closed \(report.closed) connections to make room and refused \(report.refused)"
+                + (largest.map { "; \($0.client) has the most connections, \($0.count)" } ?? ""))
     }
 
     func client(ofPeer peer: String?) -> ConnectionClient { trustedProxies.client(ofPeer: peer) }

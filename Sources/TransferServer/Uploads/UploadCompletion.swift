@@ -101,7 +101,7 @@ extension StoreError {
 
 /// The server stopped, and the handler did not return after its task was canceled.
 private struct HandlerInterruption: Error, CustomStringConvertible {
-    let description = "it did not return in time after its task was canceled"
+    let description = "the handler did not return in time after its task was canceled"
 }
 
 /// The digest fields of a creation about its complete representation (RFC 9530, draft section 10.1).

@@ -66,7 +66,7 @@ package final class DataDirectoryCheck {
         for principal in Set(saved.usage.keys).union(counted.usage.keys).sorted() {
             let (saved, counted) = (saved.usage[principal] ?? Usage(), counted.usage[principal] ?? Usage())
             if saved != counted {
-                found("for \(principal) the last stop saved \(Self.text(saved)), but there are \(Self.text(counted))")
+                found("\(principal): the last stop saved \(Self.text(saved)), but there are \(Self.text(counted))")
             }
         }
     }

@@ -34,7 +34,7 @@ public enum StoreError: Error, Sendable, Hashable {
     case targetIsSpecial
     /// A part of the path before the last name is a file.
     case parentIsFile
-    /// None of the alternative names was free.
+    /// The name of the file is in use, and so are all names that the store derives from it.
     case noFreeName
     /// Another server uses the data directory.
     case inUse

@@ -107,15 +107,15 @@ struct TransferRun: Sendable {
     private var olderStateAdvice: String? {
         guard let position = state.savedPosition else { return nil }
         return
-            "An earlier state is still usable: it was saved at \(Amount.bytes(position)). When the state can be saved"
-            + " again, run the same command to resume from there."
+            "The state that was saved after \(Amount.bytes(position)) is still usable. Correct the cause of the error,"
+            + " then run the same command to resume from there."
     }
 
     /// Returns the advice for a source that has changed.
     var unsentAdvice: String {
         let reference = ProgressMessages.shellWord(state.reference)
-        return "Nothing was sent. --restart starts again from the beginning, 'onward cancel \(reference)' discards the"
-            + " interrupted upload."
+        return "Nothing was sent in this run. Use --restart to start again from the beginning, or"
+            + " 'onward cancel \(reference)' to discard the interrupted upload."
     }
 
     private func advice(_ failure: CommandFailure, kept: ResumeData?) -> String? {
@@ -126,7 +126,7 @@ struct TransferRun: Sendable {
                 + "\nIf that response is the new content of the file, --restart downloads it from the beginning."
         case .tryAgain: return ProgressMessages.advice(report.position, reference: isKept ? state.reference : nil)
         case .sourceChanged:
-            return isKept ? unsentAdvice : "The same command sends it again from the beginning."
+            return isKept ? unsentAdvice : "Run the same command to send the file from the beginning."
         case .notAllowed where failure.response == 407:
             return """
                 Give the user and the password in the URL of the proxy, with special characters percent-encoded:

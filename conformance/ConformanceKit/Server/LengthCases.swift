@@ -50,7 +50,8 @@ enum LengthCases {
             for isComplete in [false, true] {
                 let content = Request.Content.bytes(t.bytes(t.partSize + 1, from: t.partSize))
                 try t.expectRefusal(
-                    t.appending(upload, at: Int64(t.partSize), complete: isComplete, content), "to one byte too many")
+                    t.appending(upload, at: Int64(t.partSize), complete: isComplete, content),
+                    "to an append longer by one byte")
             }
             try t.expectNeverBeyond(t.partSize * 2, upload)
         },
@@ -62,7 +63,7 @@ enum LengthCases {
             let upload = try t.newUpload(t.partSize, length: t.partSize * 2)
             let chunks = Request.Content.chunks([t.bytes(t.partSize, from: t.partSize), t.bytes(1)])
             try t.expectRefusal(
-                t.appending(upload, at: Int64(t.partSize), complete: false, chunks), "to one chunk too many")
+                t.appending(upload, at: Int64(t.partSize), complete: false, chunks), "to an append longer by one chunk")
             try t.expectNeverBeyond(t.partSize * 2, upload)
         },
         Case(

@@ -74,7 +74,7 @@ struct DownloadResumptionTests {
     }
 
     @Test("a canceled task that awaits a download throws CancellationError, and the download can be resumed")
-    func cancelledTask() async throws {
+    func canceledTask() async throws {
         let server = try server()
         let fixture = try UploadFixture()
         let download = try fixture.download(server.url)
@@ -167,7 +167,7 @@ struct DownloadResumptionTests {
         let fixture = try UploadFixture()
         let download = try fixture.download(server.url)
         await download.awaitBytes(900_000)
-        // No client can continue a file without a name.
+        // The response has no validator, so the file has no name, and no later run can open it.
         #expect(fixture.downloads.isEmpty)
         #expect(download.resumeData == nil)
         #expect(await download.pause() == nil)

@@ -92,7 +92,7 @@ struct UploadRefusalTests {
         #expect(result.sent < 30_000_000)
     }
 
-    @Test("CLI-14: after a 413 no later request has as much content as the rejected request")
+    @Test("CLI-14: after a 413 the client sends less content in each further request")
     func smaller() async throws {
         let model = ScriptedUpload()
         let server = try ScriptedServer { request, reply in

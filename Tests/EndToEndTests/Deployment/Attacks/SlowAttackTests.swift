@@ -45,7 +45,7 @@ struct SlowAttackTests {
                 at: "http://\(network.users.host):\(port)/files/")
             let client = network.attack.host.split(separator: ".").dropLast().joined(separator: ".") + ".2"
             if mode.holdsConnections {
-                #expect(server.log.contains("; \(client) has the most, "), "\(server.log.suffix(1000))")
+                #expect(server.log.contains("; \(client) has the most connections, "), "\(server.log.suffix(1000))")
             }
         }
         withExtendedLifetime(network) {}

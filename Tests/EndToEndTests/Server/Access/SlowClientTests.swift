@@ -51,7 +51,7 @@ struct SlowClientTests {
             let isSame = server.fileContent("lasting") == content
             #expect(isSame)
             #expect(slow.opened > 40)
-            try awaitWarning(server, "; 127.0.0.1 has the most: ")
+            try awaitWarning(server, "; 127.0.0.1 has the most connections, ")
             // There are 40 connections, and at most 64 others whose threads are ending.
             let metrics = try RawConnection(port: server.port, source: 2).exchange(.get("/metrics"))
             #expect(MetricSamples(metrics.text)["onward_connections"] <= 104)
@@ -74,7 +74,7 @@ struct SlowClientTests {
                 try transfer(server, "f\(round)", fields: [("X-Forwarded-For", "198.51.100.\(round)")])
             }
             for connection in idle { #expect(try connection.exchange(.get("/healthz")).status == 200) }
-            try awaitWarning(server, "; 203.0.113.1 has the most: ")
+            try awaitWarning(server, "; 203.0.113.1 has the most connections, ")
             withExtendedLifetime(slow) {}
         }
     }
@@ -101,7 +101,7 @@ struct SlowClientTests {
                 try connection.send(Payload.bytes(100_000))
                 #expect(try connection.readResponse().status == 201)
             }
-            try awaitWarning(server, "; 2001:db8:0:1::/64 has the most: ")
+            try awaitWarning(server, "; 2001:db8:0:1::/64 has the most connections, ")
             withExtendedLifetime(slow) {}
         }
     }
@@ -147,7 +147,7 @@ struct SlowClientTests {
                 return closed > 0 ? closed : nil
             }
             #expect(closed == 1)
-            try awaitWarning(server, "; a Unix socket has the most: 20")
+            try awaitWarning(server, "; a Unix socket has the most connections, 20")
         }
     }
 
