@@ -58,10 +58,10 @@ extension ProcessControl {
 }
 
 extension ProcessControl {
-    /// Blocks the signals that request an end, even if they are ignored; ``awaitSignal(of:)`` receives them. Call this
-    /// function before any other thread is started, so that all threads inherit the blocked signals.
-    package static func blockEndSignals() {
-        var set = set(of: endSignals)
+    /// Blocks signals, even if they are ignored; ``awaitSignal(of:)`` receives them. Call this function before any other
+    /// thread is started, so that all threads inherit the blocked signals.
+    package static func blockEvenIfIgnored(_ signals: [Int32]) {
+        var set = set(of: signals)
         pthread_sigmask(SIG_BLOCK, &set, nil)
     }
 

@@ -6,7 +6,7 @@ import SystemCalls
 @main
 enum Onward {
     static func main() {
-        ProcessControl.blockEndSignals()
+        ProcessControl.blockEvenIfIgnored(ProcessControl.endSignals)
         ProcessControl.occupyStandardDescriptors()
         let arguments = Array(CommandArgument.all.dropFirst())
         let status: ExitStatus

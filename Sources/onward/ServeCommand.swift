@@ -41,7 +41,8 @@ enum ServeCommand {
         _ settings: ServeSettings, on sockets: [ListeningSocket], for manager: ServiceManager
     ) -> ExitStatus {
         ProcessControl.raiseDescriptorLimit()
-        let reloadSignals = ProcessControl.blockSignals([ProcessControl.reloadSignal])
+        // nohup(1) makes a program ignore the signal. A revoked token must not remain valid for this reason.
+        ProcessControl.blockEvenIfIgnored([ProcessControl.reloadSignal])
         let files: CredentialFiles
         do { files = try CredentialFiles(settings) } catch {
             Console.Bounded.error("onward serve: \(error.message)")
@@ -103,7 +104,8 @@ enum ServeCommand {
             server.stopBlocking()
             return report(.cannotStartThread("the watchdog", error))
         }
-        while reloadSignals.contains(ProcessControl.awaitSignal(of: ProcessControl.endSignals + reloadSignals)) {
+        let signals = ProcessControl.endSignals + [ProcessControl.reloadSignal]
+        while ProcessControl.awaitSignal(of: signals) == ProcessControl.reloadSignal {
             manager.notifyReloading()
             files.reload(server)
             manager.notifyReady(server.addresses)

@@ -12,6 +12,8 @@ final class ServerProcess {
     private(set) var port: UInt16 = 0
     private(set) var process: ChildProcess
     private let environment: [String: String]
+    /// The path of a program that starts the server.
+    private let starter: String?
 
     var root: String { directory.path + "/data" }
     /// The default value of `Host`.
@@ -21,11 +23,12 @@ final class ServerProcess {
 
     /// Starts a server on a fixed port, which a restart uses again, and waits until it listens.
     /// - Parameter options: the options of `serve`, in addition to root and address.
-    init(_ options: [String] = [], environment: [String: String] = [:]) throws {
+    init(_ options: [String] = [], environment: [String: String] = [:], startedBy starter: String? = nil) throws {
         directory = try TemporaryDirectory()
         self.options = options
         self.environment = environment
-        process = try Self.start(root: directory.path + "/data", port: FixedPort.next(), options, environment)
+        self.starter = starter
+        process = try Self.start(root: directory.path + "/data", port: FixedPort.next(), options, environment, starter)
         port = try Self.awaitListening(process)
     }
 
@@ -60,7 +63,7 @@ final class ServerProcess {
     func restart(_ options: [String]? = nil) throws {
         if process.ending == nil { try crash() }
         if let options { self.options = options }
-        process = try Self.start(root: root, port: port, self.options, environment)
+        process = try Self.start(root: root, port: port, self.options, environment, starter)
         port = try Self.awaitListening(process)
     }
 
@@ -76,16 +79,19 @@ final class ServerProcess {
     }
 
     /// Starts a process that is expected to end by itself, for example because of a wrong option.
-    static func run(_ arguments: [String], environment: [String: String] = [:]) throws -> ChildProcess {
-        try ChildProcess(ExecutableLocation.onward(), ["serve"] + arguments, environment: environment)
+    static func run(
+        _ arguments: [String], environment: [String: String] = [:], startedBy starter: String? = nil
+    ) throws -> ChildProcess {
+        let command = [starter, try ExecutableLocation.onward(), "serve"].compactMap { $0 } + arguments
+        return try ChildProcess(command[0], Array(command.dropFirst()), environment: environment)
     }
 
     private static func start(
-        root: String, port: UInt16, _ options: [String], _ environment: [String: String]
+        root: String, port: UInt16, _ options: [String], _ environment: [String: String], _ starter: String?
     ) throws -> ChildProcess {
         let place = options.contains("--listen") ? [] : ["--listen", "127.0.0.1:\(port)"]
         let space = options.contains("--min-free") ? [] : ["--min-free", "0"]
-        return try run(["--root", root] + place + space + options, environment: environment)
+        return try run(["--root", root] + place + space + options, environment: environment, startedBy: starter)
     }
 
     private static func awaitListening(_ process: ChildProcess) throws -> UInt16 {

@@ -13,10 +13,10 @@ final class TokenFixture {
 
     convenience init(_ tokens: String, _ options: String...) throws { try self.init(tokens, options) }
 
-    init(_ tokens: String, _ options: [String]) throws {
+    init(_ tokens: String, _ options: [String], startedBy starter: String? = nil) throws {
         directory = try TemporaryDirectory()
         try Self.write(tokens, to: directory.path + "/tokens")
-        server = try ServerProcess(["--token-file", directory.path + "/tokens"] + options)
+        server = try ServerProcess(["--token-file", directory.path + "/tokens"] + options, startedBy: starter)
     }
 
     static func write(_ tokens: String, to path: String) throws {

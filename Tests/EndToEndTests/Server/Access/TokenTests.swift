@@ -223,6 +223,14 @@ struct TokenTests {
         #expect(fixture.server.publishedNames().isEmpty)
     }
 
+    @Test("a server that nohup has started reads the token file again, too")
+    func ignoredSignal() throws {
+        let fixture = try TokenFixture("anna token-of-anna-0001", [], startedBy: "/usr/bin/nohup")
+        try fixture.reload("anna token-of-anna-0002")
+        let request = Request("GET", "/files/").with(token: "token-of-anna-0001")
+        #expect(try fixture.server.exchange(request).status == 401)
+    }
+
     @Test("an invalid token file changes nothing on reload, and prevents a start")
     func badFile() throws {
         let fixture = try TokenFixture(Self.tokens)
