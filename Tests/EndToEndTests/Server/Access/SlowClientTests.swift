@@ -13,7 +13,7 @@ struct SlowClientTests {
     }
 
     private func awaitLimit(_ server: ServerProcess) throws {
-        _ = try server.process.awaitErrorOutput { $0.contains("(--max-connections); since") ? true : nil }
+        _ = try server.process.awaitErrorOutput { $0.contains("(--max-connections) is reached; since") ? true : nil }
     }
 
     /// Uploads and downloads a file on new connections from another address.
