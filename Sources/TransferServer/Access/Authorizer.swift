@@ -18,8 +18,11 @@ public protocol Authorizer: Sendable {
     /// - Parameters:
     ///   - identity: the identity that ``identify(_:target:)`` returned.
     ///   - operation: the operation of the request.
-    ///   - path: the path of the target resource. For an upload resource it is the path of the target of the
-    ///     upload; `nil` means the server itself.
+    ///   - path: the path of the target resource. `nil` means the server itself: each request for an upload resource is
+    ///     first checked without a path, and then with the path of the target of the upload. So return `nil` for
+    ///     every operation without a path, unless the identity may do nothing at all. The metrics have the path
+    ///     `/metrics/`. An upload that a handler may also use to replace a file is checked for `create` and for
+    ///     `write`; if only `write` is refused, it can only create.
     func refusal(of identity: Identity, _ operation: AccessOperation, at path: PathSegments?) -> AuthorizationRefusal?
 }
 
