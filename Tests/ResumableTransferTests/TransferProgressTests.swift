@@ -92,13 +92,13 @@ struct TransferProgressTests {
             progress.note(transferred: Int64(step) * 100, at: Int64(step) * second)
         }
         #expect(progress.throughput(at: 4 * second) == 100)
-        #expect(progress.estimatedTimeRemaining(at: 4 * second) == 46)
+        #expect(progress.estimatedTimeRemaining(at: 4 * second) == .seconds(46))
         progress.update(completed: 5400, total: nil)
         #expect(progress.throughput(at: 4 * second) == 100)
         #expect(progress.estimatedTimeRemaining(at: 4 * second) == nil)
         progress.update(completed: 10_000, total: 10_000)
         progress.finish()
-        #expect(progress.estimatedTimeRemaining(at: 4 * second) == 0)
+        #expect(progress.estimatedTimeRemaining(at: 4 * second) == .zero)
     }
 
     @Test("while a transfer waits, its throughput is 0; after the wait a new measurement of the throughput begins")

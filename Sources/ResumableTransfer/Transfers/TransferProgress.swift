@@ -64,9 +64,9 @@ public final class TransferProgress: Progress, @unchecked Sendable {
     /// that can be measured, and 0 while the transfer waits. Bytes of earlier runs do not count.
     public var throughput: Int? { throughput(at: SystemClock.monotonicNanoseconds()) }
 
-    /// The time in seconds until the transfer is complete, if ``throughput`` stays the same; `nil` if that or the total
+    /// The time until the transfer is complete, if ``throughput`` stays the same; `nil` if that or the total
     /// is unknown, and while nothing is transferred.
-    public var estimatedTimeRemaining: TimeInterval? { estimatedTimeRemaining(at: SystemClock.monotonicNanoseconds()) }
+    public var estimatedTimeRemaining: Duration? { estimatedTimeRemaining(at: SystemClock.monotonicNanoseconds()) }
 
     /// Whether the transfer waits for its turn (``TransferClient/Configuration/maximumTransfers``) or for its next
     /// attempt after an interruption.
@@ -80,12 +80,12 @@ public final class TransferProgress: Progress, @unchecked Sendable {
         state.withLock { state in state.isWaiting ? 0 : state.meter.rate(at: now).map { Int(clamping: Int64($0)) } }
     }
 
-    func estimatedTimeRemaining(at now: Int64) -> TimeInterval? {
+    func estimatedTimeRemaining(at now: Int64) -> Duration? {
         state.withLock { state in
-            if state.counts.isFinished { return 0 }
+            if state.counts.isFinished { return .zero }
             guard !state.isWaiting, let total = state.counts.total, let rate = state.meter.rate(at: now), rate >= 1
             else { return nil }
-            return Double(total - state.counts.completed) / rate
+            return .seconds(Double(total - state.counts.completed) / rate)
         }
     }
 

@@ -193,6 +193,6 @@ struct ManyTransfersTests {
         let second = try fixture.client.resumeUpload(data, from: DataSource(Data(bytes)))
         let result = try await second.value()
         #expect(result.sent == 1_000_000 && second.progress.transferred == 1_000_000)
-        #expect(second.progress.completedUnitCount == 4_000_000 && second.progress.estimatedTimeRemaining == 0)
+        #expect(second.progress.completedUnitCount == 4_000_000 && second.progress.estimatedTimeRemaining == .zero)
     }
 }
