@@ -74,7 +74,7 @@ struct CredentialFiles {
         let text = String(decoding: try content(of: path, isSecret: true, &warnings), as: UTF8.self)
         do throws(TokenList.Malformed) {
             let list = try TokenList(parsing: text)
-            if list.count == 0 { warnings.append("\(path) has no token: no client has access") }
+            if list.count == 0 { warnings.append("\(path) contains no token: requests that need a token are rejected") }
             for name in list.namesWithShortTokens {
                 warnings.append("\(path): a token of \(name) is so short that it can be guessed")
             }

@@ -95,8 +95,8 @@ enum ServeCommand {
         if let downtime = store.doubtfulDowntime {
             server.note(
                 .warning,
-                "according to the wall clock the server was down for \(downtime) s, longer than --max-age: nothing expires"
-                    + " within the first hour")
+                "according to the wall clock the server was down for \(downtime) s, longer than --max-age; the clock may be"
+                    + " wrong, so no upload expires within the first hour")
         }
         if let warning = manager.warning { server.note(.warning, warning) }
         let watchdog: Watchdog?

@@ -45,7 +45,7 @@ struct UploadExplanationTests {
             ),
             (
                 Explanation(handling: .append, permission: .allowed), "not-due",
-                "no 104: the content ended before the first report of an offset, after 8 MiB or one second"
+                "no 104: the server sends the first offset after 8 MiB or one second, and the content ended before that"
             ),
             (
                 Explanation(handling: .creation(isPart: false), permission: .allowed, announcements: 1, offsets: 1),

@@ -16,7 +16,9 @@ import Testing
         #expect(try lease.acknowledge() == 3)
         try lease.append("def")
         fixture.plan.fail(.synchronize, with: .inputOutput)
-        #expect(throws: StoreError.io(.inputOutput, during: "synchronize")) { try lease.acknowledge() }
+        #expect(throws: StoreError.io(.inputOutput, during: "synchronize the content of an upload")) {
+            try lease.acknowledge()
+        }
         fixture.plan.fail(.synchronize, with: nil)
         #expect(throws: StoreError.superseded) { try lease.acknowledge() }
         #expect(throws: StoreError.superseded) { try lease.append("ghi") }

@@ -304,7 +304,9 @@ import Testing
         let fixture = try StoreFixture(.memory)
         let (lease, id) = try create(fixture, "con")
         fixture.plan.fail(.synchronize, with: .inputOutput)
-        #expect(throws: StoreError.io(.inputOutput, during: "synchronize")) { try lease.acknowledge() }
+        #expect(throws: StoreError.io(.inputOutput, during: "synchronize the content of an upload")) {
+            try lease.acknowledge()
+        }
         fixture.plan.fail(.synchronize, with: nil)
         #expect(throws: StoreError.notFound) { try fixture.store.lease(id) }
         #expect(lease.reportableOffset == nil)

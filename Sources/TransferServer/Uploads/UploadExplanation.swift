@@ -131,7 +131,7 @@ enum InterimOmission: Sendable, Hashable {
         case .noProgressInVersion(let version): "interop version \(version) has no 104 for offsets"
         case .contentDigest: "nothing is acknowledged before Content-Digest has been verified"
         case .notWritable: "the connection was not writable: the client, or a proxy, does not read while it sends"
-        case .notDue: "the content ended before the first report of an offset, after 8 MiB or one second"
+        case .notDue: "the server sends the first offset after 8 MiB or one second, and the content ended before that"
         case .undecided: "the request ended before the server decided how to handle it"
         }
     }

@@ -59,14 +59,18 @@ package final class DataDirectoryCheck {
         if (saved.complete, saved.invalid) != (counted.complete, counted.invalid) {
             found(
                 """
-                the last stop saved \(saved.complete) complete and \(saved.invalid) invalid uploads, but there are \
-                \(counted.complete) and \(counted.invalid)
+                the counts that the server saved at its last stop are \(saved.complete) complete and \(saved.invalid) \
+                invalid uploads, but the catalog contains \(counted.complete) and \(counted.invalid)
                 """)
         }
         for principal in Set(saved.usage.keys).union(counted.usage.keys).sorted() {
             let (saved, counted) = (saved.usage[principal] ?? Usage(), counted.usage[principal] ?? Usage())
             if saved != counted {
-                found("\(principal): the last stop saved \(Self.text(saved)), but there are \(Self.text(counted))")
+                found(
+                    """
+                    \(principal): the totals that the server saved at its last stop are \(Self.text(saved)), but the \
+                    catalog contains \(Self.text(counted))
+                    """)
             }
         }
     }
@@ -113,7 +117,8 @@ package final class DataDirectoryCheck {
             let isInPlace = (try? area.openPublished(intent.name))?.identity == intent.identity
             if size ?? 0 < row.offset && !isInPlace {
                 found(
-                    .publicationLost, path, "\(acknowledged) and were to be published as files/\(intent.name.path)",
+                    .publicationLost, path,
+                    "\(acknowledged) and were to be published as files/\(intent.name.path), but they are missing",
                     report)
             }
             return
@@ -121,11 +126,11 @@ package final class DataDirectoryCheck {
         // The bytes of an upload in processing are not needed, because the target does not run again.
         guard row.phase == .receiving else { return }
         guard let size else {
-            if row.offset > 0 { found(.bytesMissing, path, acknowledged, report) }
+            if row.offset > 0 { found(.bytesMissing, path, "\(acknowledged), but the file is missing", report) }
             return
         }
-        if size < row.offset { found(.bytesShort, path, "\(acknowledged), but there are \(size)", report) }
-        if size > row.offset { found(.bytesUnacknowledged, path, "\(acknowledged), but there are \(size)", report) }
+        if size < row.offset { found(.bytesShort, path, "\(acknowledged), but the file has \(size)", report) }
+        if size > row.offset { found(.bytesUnacknowledged, path, "\(acknowledged), but the file has \(size)", report) }
     }
 
     // MARK: Files

@@ -215,7 +215,7 @@ final class OpenUpload: Sendable {
 
     /// Opens the bytes of a row; nil if acknowledged bytes are missing. Bytes beyond the recorded offset are removed.
     private func openBlob(of row: CatalogRow) throws(StoreError) -> (any Blob)? {
-        try translating("open the bytes of an upload") { () throws(Errno) -> (any Blob)? in
+        try translating("open the content file of an upload") { () throws(Errno) -> (any Blob)? in
             if row.offset == 0 {
                 // Nothing was acknowledged, perhaps because bytes or name could not be made durable: both are created
                 // again.
@@ -321,7 +321,7 @@ final class OpenUpload: Sendable {
             return state.revoking { $0.synchronizationFailed(duringCallOf: failingLease) }
         }
         if mustNotify { revocation?() }
-        return .failure(error, during: "synchronize")
+        return .failure(error, during: "synchronize the content of an upload")
     }
 
     // MARK: The row

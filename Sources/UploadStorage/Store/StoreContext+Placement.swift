@@ -116,7 +116,7 @@ extension StoreContext {
 
     private func existing(_ blob: (any Blob)?, _ name: String) throws(StoreError) -> (any Blob)? {
         if let blob { return blob }
-        return try translating("open the bytes of an upload") { () throws(Errno) -> (any Blob)? in
+        return try translating("open the content file of an upload") { () throws(Errno) -> (any Blob)? in
             do throws(Errno) {
                 return try area.open(name)
             } catch {

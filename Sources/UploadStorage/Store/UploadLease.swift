@@ -167,7 +167,9 @@ extension UploadLease {
     private func write(
         _ bytes: UnsafeRawBufferPointer, to blob: any Blob, at offset: Int64
     ) throws(StoreError) -> Int {
-        do throws(Errno) { return try blob.write(bytes, at: offset) } catch { throw .failure(error, during: "write") }
+        do throws(Errno) { return try blob.write(bytes, at: offset) } catch {
+            throw .failure(error, during: "write the content of an upload")
+        }
     }
 
     /// Counts bytes of an upload of unknown length against the quota, in steps.
@@ -274,7 +276,9 @@ extension UploadLease {
         guard offset >= 0, offset < end else { return 0 }
         let count = Int(min(Int64(buffer.count), end - offset))
         let part = UnsafeMutableRawBufferPointer(rebasing: buffer[..<count])
-        return try translating("read") { () throws(Errno) in try blob.read(into: part, at: offset) }
+        return try translating("read the content of an upload") { () throws(Errno) in
+            try blob.read(into: part, at: offset)
+        }
     }
 
     /// Returns the bytes, and the value that `body` reads from the state.
@@ -329,13 +333,15 @@ extension UploadLease {
         } catch {
             // If the upload was taken over, its staged bytes were removed.
             if let refusal = upload.monitor.withLock({ $0.machine.refusal(of: epoch) }) { throw refusal }
-            throw .failure(error, during: "digest")
+            throw .failure(error, during: "compute the digest of an upload")
         }
     }
 
     /// Returns the digest of all received bytes. Bytes that were digested when they arrived are not read again.
     package func representationDigest(_ algorithm: DigestAlgorithm) throws(StoreError) -> [UInt8] {
         let (blob, (tracker, end)) = try bytes { ($0.digests, $0.machine.received) }
-        return try translating("digest") { () throws(Errno) in try tracker.digest(algorithm, of: blob, to: end) }
+        return try translating("compute the digest of an upload") { () throws(Errno) in
+            try tracker.digest(algorithm, of: blob, to: end)
+        }
     }
 }

@@ -64,7 +64,7 @@ extension UploadStore {
             expiresAt: new.expiresAt, epoch: 1, offset: 0, length: new.length, phase: .receiving, intent: nil,
             digestStates: [])
         do throws(StoreError) {
-            let blob = try translating("create the bytes of an upload") { () throws(Errno) in
+            let blob = try translating("create the content file of an upload") { () throws(Errno) in
                 try area.create(row.blob)
             }
             if isRecorded { try catalog.commit(.insert(row)) }

@@ -40,13 +40,15 @@ extension UploadStore {
     ) throws(StoreError) -> StoreInspection.Stage {
         let page = try catalog.receiving(after: last, limit: Self.pageSize)
         guard let next = page.last else {
-            return .bytes(try translating("list bytes") { () throws(Errno) in try area.names() })
+            return .bytes(try translating("list the content files") { () throws(Errno) in try area.names() })
         }
         for entry in page where entry.offset > 0 && registry.current(entry.id) == nil {
-            let size = try translating("look for bytes") { () throws(Errno) in try area.size(of: entry.blob) }
+            let size = try translating("read the size of a content file") { () throws(Errno) in
+                try area.size(of: entry.blob)
+            }
             if let size, size >= entry.offset { continue }
             do throws(StoreError) {
-                // Loading finds the loss and makes the upload invalid.
+                // The claim loads the upload, detects that bytes are missing, and makes the upload invalid.
                 try registry.withUpload(entry.id) { (upload) throws(StoreError) in
                     _ = try upload.claim(principal: nil, until: SystemClock.deadline(in: .zero)) { _ in () }
                 }
@@ -61,13 +63,14 @@ extension UploadStore {
         _ names: @escaping BlobNames, _ report: inout SweepReport
     ) throws(StoreError) -> StoreInspection.Stage {
         for _ in 0..<Self.pageSize {
-            guard let name = try translating("list bytes", { () throws(Errno) in try names() }) else {
+            guard let name = try translating("list the content files", { () throws(Errno) in try names() }) else {
                 return .files(after: "")
             }
-            // The order of these checks matters: bytes count as new until their row can be found.
+            // The checks need this order. A name is in `newBlobs` at least until the catalog contains its row. In the
+            // other order, the row could be written and the name removed from `newBlobs` between the checks.
             if context.newBlobs.contains(name) { continue }
             if try catalog.needsBlob(name) { continue }
-            try translating("remove bytes") { () throws(Errno) in try area.remove(name) }
+            try translating("remove a content file") { () throws(Errno) in try area.remove(name) }
             report.orphans += 1
         }
         return .bytes(names)
@@ -107,7 +110,7 @@ extension UploadStore {
     }
 }
 
-/// The progress of a check of the complete store. Its size does not depend on the size of the store.
+/// The progress of a check of the complete store. It needs the same amount of memory for a store of any size.
 struct StoreInspection {
     enum Stage {
         /// The uploads after this upload are checked next: their acknowledged bytes may be missing.
@@ -121,8 +124,8 @@ struct StoreInspection {
     }
 
     var stage = Stage.uploads(after: nil)
-    /// The time from which interrupted uploads are settled again, in monotonic nanoseconds.
+    /// The earliest time of the next attempt to complete interrupted publications, in monotonic nanoseconds.
     var nextSettlingTime: Int64 = 0
-    /// The length of the last pause after a failure to settle uploads, in nanoseconds; 0 if there was no failure.
+    /// The pause after the last such attempt, in nanoseconds; 0 if the attempt did not fail.
     var settlingPause: Int64 = 0
 }

@@ -237,7 +237,7 @@ extension CommandState {
                 if !isDeleted && settings.hasOtherCredentials(than: earlier.options) {
                     report.warn(
                         "the upload of an earlier run could not be deleted: the server has no such upload for"
-                            + " these credentials. It was started with other credentials:"
+                            + " these credentials. The upload was started with other credentials:"
                             + " \(earlier.options.credentials)")
                 }
             } catch {

@@ -86,7 +86,7 @@ struct TransferRun: Sendable {
             return report.ended(
                 CommandFailure(
                     .notAllowed, "unauthorized",
-                    "The server has no such upload for these credentials. It was started with other credentials:"
+                    "The server has no such upload for these credentials. The upload was started with other credentials:"
                         + " \(stateWithOtherCredentials.options.credentials)."),
                 advice: "The state was kept; --restart starts again from the beginning.")
         }

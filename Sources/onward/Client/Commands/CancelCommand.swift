@@ -47,7 +47,7 @@ enum CancelCommand {
                 // For requests of other users, a server responds as for an upload that does not exist.
                 throw CommandFailure(
                     .notAllowed, "unauthorized",
-                    "The server has no such upload for these credentials. It was started with other credentials:"
+                    "The server has no such upload for these credentials. The upload was started with other credentials:"
                         + " \(saved.options.credentials). To delete only the local state, remove \(state.path).")
             }
             await state.remove()

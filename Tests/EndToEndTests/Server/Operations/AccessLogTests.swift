@@ -195,7 +195,8 @@ struct AccessLogTests {
             try FileManager.default.removeItem(atPath: server.root + "/uploads")
             #expect(try server.exchange(Request("PUT", "/files/f", [], .bytes([1]))).status == 500)
             _ = try lines(
-                server, 1, containing: "cannot create the bytes of an upload: No such file or directory (ENOENT)")
+                server, 1, containing: "cannot create the content file of an upload: No such file or directory (ENOENT)"
+            )
         }
     }
 

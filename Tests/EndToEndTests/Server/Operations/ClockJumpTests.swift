@@ -110,7 +110,7 @@ struct ClockJumpTests {
             if isCrash { try server.crash() } else { _ = try server.stop() }
             try clock.shift(by: 3000 * Self.day)
             try server.restart()
-            try awaitLog(server, "nothing expires within the first hour")
+            try awaitLog(server, "no upload expires within the first hour")
             Deadline.pause(.milliseconds(2200))
             let head = try server.exchange(.retrieval(.v8, location))
             #expect(head.status == 204 && head.offset == 1000)

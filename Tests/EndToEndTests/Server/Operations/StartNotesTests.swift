@@ -13,10 +13,11 @@ struct StartNotesTests {
         }
     }
 
-    @Test("At its start the server logs the number of tokens; if there are none, it logs that no client has access")
+    @Test("At its start the server logs the number of tokens; if there are none, it logs that requests are rejected")
     func noToken() throws {
         for tokens in ["", "# none yet\n"] {
-            _ = try log(tokens, until: "/tokens was read: 0 tokens\n", "warning: ", "no client has access\n")
+            _ = try log(
+                tokens, until: "/tokens was read: 0 tokens\n", "warning: ", "requests that need a token are rejected\n")
         }
     }
 
