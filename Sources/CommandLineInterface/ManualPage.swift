@@ -107,7 +107,7 @@ package struct ProgramManual: Sendable {
         self.sections = sections
     }
 
-    /// The files that an installation has below `share`, with their paths there.
+    /// The files to install below the directory `share`. Their paths are relative to that directory.
     package var files: [(path: String, text: String)] {
         let pages = [RoffPage(overview: self)] + commands.map { RoffPage($0, of: self) }
         return pages.map { ("man/man1/\($0.name).1", $0.text) } + [

@@ -34,7 +34,8 @@ package struct ByteRangeSet: Sendable, Hashable {
         guard scanner.next?.isDigit == true, let last = scanner.digits() else {
             return .positions(first: clampedNumber(first), last: nil)
         }
-        // Without leading zeros, texts of the same length compare as the numbers do, also above 64 bits.
+        // `digits()` removes leading zeros, so the texts can be compared in place of the numbers, which may need more
+        // than 64 bits: first by their length, then byte by byte.
         let isAscending = first.count == last.count ? !last.lexicographicallyPrecedes(first) : first.count < last.count
         return isAscending ? .positions(first: clampedNumber(first), last: clampedNumber(last)) : nil
     }

@@ -12,9 +12,9 @@ public struct ClientCertificate: Sendable, Hashable {
     /// Creates a certificate from files. The files are not opened here: if a file cannot be used, transfers fail with
     /// `insecureConnection`.
     /// - Parameters:
-    ///   - certificateFile: as ``certificateFile``.
-    ///   - keyFile: as ``keyFile``; `nil`: the key is in `certificateFile`.
-    ///   - password: as ``password``.
+    ///   - certificateFile: see ``certificateFile``.
+    ///   - keyFile: see ``keyFile``; `nil` if the key is in `certificateFile`.
+    ///   - password: see ``password``.
     public init(certificateFile: String, keyFile: String? = nil, password: String? = nil) {
         self.certificateFile = certificateFile
         self.keyFile = keyFile ?? certificateFile

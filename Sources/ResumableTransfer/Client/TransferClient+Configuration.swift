@@ -10,7 +10,7 @@ extension TransferClient {
         public var fields = Fields()
         /// Called before every request, so that it can add new credentials. The fields that it adds are never stored.
         /// Do not add preconditions (If-Match and others) here: after an interruption a short upload may be sent again,
-        /// and its own first success would make them false.
+        /// and the preconditions are then false if the first attempt has succeeded.
         /// It is not called for requests to another origin than that of the caller's URI. If it throws, the transfer
         /// ends with `authorizationFailed`.
         public var authorize: (@Sendable (inout TransferRequest) async throws -> Void)?
@@ -99,7 +99,7 @@ extension TransferClient {
         public var onMetrics: (@Sendable (RequestMetrics) -> Void)?
 
         /// Whether tickets prevent two transfers from using the same resume data at the same time. Without tickets the
-        /// owner of the data prevents that.
+        /// caller has to prevent that.
         package var issuesTickets = true
 
         /// The default configuration.

@@ -19,7 +19,7 @@ public final class TransferClient: Sendable {
 
     private struct State {
         var isShutDown = false
-        /// The transfers that have started, each with the number of transfers that were started before.
+        /// The transfers that have started and not ended, numbered in the order in which they were started.
         var transfers: [ObjectIdentifier: (transfer: any DrivenTransfer, number: Int)] = [:]
         var started = 0
 
@@ -96,8 +96,8 @@ public final class TransferClient: Sendable {
         }
     }
 
-    /// Whether the server has announced an upload resource (104) for the last creation to the origin of this URI, as far
-    /// as it is cached (for five minutes); `nil` if it is not cached.
+    /// Whether the server sent a 104 response for the last creation at the origin of this URI. This is kept for five
+    /// minutes; `nil` if it is unknown.
     package func announcesUploads(to uri: String) -> Bool? {
         RequestURI(uri).flatMap { servers.announcesUploads($0) }
     }
@@ -152,7 +152,8 @@ public final class TransferClient: Sendable {
         }.get()
     }
 
-    /// The ticket of data that is about to be issued; `nil` for data without a ticket.
+    /// Returns the ticket for resume data that is about to be passed to the caller; `nil` if the client issues no
+    /// tickets.
     func issueTicket(for id: UUID, generation: Int) -> ResumeTicket? {
         configuration.issuesTickets ? storage.issueTicket(for: id, generation: generation) : nil
     }
@@ -231,7 +232,7 @@ extension TransferClient {
     /// The stream begins with the next event. This function starts no transfer.
     ///
     /// At most 1024 events wait for the reader. A `progress`, `received` or `checkpoint` event replaces the previous
-    /// one of the same transfer if that one still waits. If 1024 events wait, the next event replaces the oldest one,
-    /// but the last event of a transfer is replaced only if all events that wait are last events.
+    /// one of the same transfer if that one still waits. If 1024 events wait, the next event replaces the oldest event
+    /// that is not the last one of its transfer; if there is none, it replaces the oldest event.
     public func events() -> AsyncStream<(transfer: any Transfer, event: TransferEvent)> { clientEvents.stream() }
 }

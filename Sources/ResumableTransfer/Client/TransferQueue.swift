@@ -1,7 +1,7 @@
 import SystemCalls
 
-/// Decides which transfers of a client run: at most a number of them at the same time, in order of their priority, then
-/// of their arrival.
+/// Decides which transfers of a client run: at most a given number of them at the same time, in the order of their
+/// priority, then of their arrival.
 final class TransferQueue: Sendable {
     private struct Place: Comparable {
         var priority: TaskPriority

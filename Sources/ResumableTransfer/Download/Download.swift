@@ -30,8 +30,8 @@ public final class Download: DrivenTransfer {
     package func outcome() async throws(TransferError) -> DownloadResult { try await startedOutcome() }
 
     /// Ends the download and waits until all of its work has ended.
-    /// - Parameter deletingPartialFile: whether the partial file is deleted, as by ``Transfer/cancel()``. Otherwise the
-    ///   call has no effect if the download has ended.
+    /// - Parameter deletingPartialFile: `true` deletes the partial file, as ``Transfer/cancel()`` does. `false` keeps
+    ///   it; the call then has no effect if the download has ended.
     public func cancel(deletingPartialFile: Bool) async { await cancel(deleting: deletingPartialFile) }
 }
 

@@ -13,7 +13,7 @@ extension DownloadOperation {
         files.setRepresentation(machine.representation)
         let partial = files.current
         try await checkDigest(of: partial, size: size)
-        try await keepComplete(partial)
+        try await keepFinalCheckpoint(of: partial)
         let path = try await BlockingWork.run {
             Result { () throws(TransferError) in
                 do throws(Errno) {
@@ -32,16 +32,16 @@ extension DownloadOperation {
             size: size, received: received, requests: driver.requests)
     }
 
-    /// Passes a checkpoint of the complete download to the caller before the partial file is renamed: a later process
-    /// then finds the file under its final name (``PartialFile/isPublished(_:in:)``).
-    private func keepComplete(_ partial: PartialFile) async throws(TransferError) {
+    /// Makes the complete partial file durable and passes its checkpoint to the caller. This happens before the file is
+    /// renamed, so that a later process can recognize it under its final name (``PartialFile/isPublished(_:in:)``).
+    private func keepFinalCheckpoint(of partial: PartialFile) async throws(TransferError) {
         if let failure = await BlockingWork.run({ partial.synchronize() }) {
             throw DownloadOperation.destinationError(failure)
         }
         await driver.keepCheckpoint(isDue: true)
     }
 
-    /// The result of a download whose file got its name in an earlier run.
+    /// The result of a download whose file got its final name in an earlier run.
     func finish(published path: FilePath, size: Int64) -> DownloadResult {
         driver.progress.update(completed: size, total: size)
         driver.progress.finish()

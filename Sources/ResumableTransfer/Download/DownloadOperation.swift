@@ -108,7 +108,8 @@ final class DownloadOperation: DownloadingOperation {
         }
     }
 
-    /// Selects the file whose bytes the machine keeps as the current file.
+    /// Makes the earlier file the current one if the machine has returned to its bytes. Then updates the metadata of
+    /// the current file.
     func selectCurrentFile(_ files: PartialFiles) {
         if machine.earlier == nil, !machine.isFinished, files.earlier != nil { files.returnToEarlier() }
         files.setRepresentation(machine.representation)

@@ -4,9 +4,9 @@ import Synchronization
 
 /// The bytes of a download as a sequence of chunks, which is not stored on the disk.
 ///
-/// The download starts with the first iteration, and continues after interruptions where it was interrupted, as any
-/// download. If the caller is slow, no more than 2 MiB are received ahead. The sequence can be iterated only once. When
-/// its first iterator is released, or the task of the iteration is canceled, the download ends.
+/// The download starts with the first iteration. After an interruption it continues where it was interrupted, as every
+/// download does. If the caller is slow, no more than 2 MiB are received ahead. The sequence can be iterated only once.
+/// When its first iterator is released, or the task of the iteration is canceled, the download ends.
 ///
 /// The iteration throws ``TransferError``: with the code `sourceChanged` if bytes were delivered and the download
 /// cannot continue after them, because the representation has changed or has no validator; and with `digestMismatch`
@@ -31,7 +31,7 @@ public struct DownloadStream: AsyncSequence, Sendable {
     /// The events of the download, until it ends. Reading them does not start it.
     public func events() -> AsyncStream<TransferEvent> { transfer.control.events.stream() }
 
-    /// The times of the requests that have ended: of the last fifty, if there were more.
+    /// The times of the last fifty requests that have ended.
     public var metrics: [RequestMetrics] { transfer.metrics }
 
     /// Iterates over the chunks. Iterators after the first one throw ``TransferError`` with the code `invalidRequest`.

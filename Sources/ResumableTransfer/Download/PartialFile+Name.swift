@@ -33,7 +33,7 @@ extension PartialFile {
         "." + stem + "." + identifier + suffix
     }
 
-    /// The name is cut between two characters of UTF-8, because some file systems accept nothing else.
+    /// The name is cut between two characters of UTF-8, because some file systems accept only names in valid UTF-8.
     private static func shortened(_ name: FilePath) -> FilePath {
         guard name.bytes.count > maxStemLength else { return name }
         let isContinuation: (UInt8) -> Bool = { $0 & 0xC0 == 0x80 }

@@ -3,7 +3,7 @@ import SystemCalls
 /// The partial files of one download: the one that receives content, and the one with bytes of an earlier
 /// representation, which is kept until its replacement is complete.
 ///
-/// The engine's thread begins a replacement; all other methods are called by the driver.
+/// ``replace(with:keepsCurrent:)`` is called on the engine's thread. All other methods are called by the driver.
 final class PartialFiles: Sendable {
     private struct State {
         var current: PartialFile
@@ -59,8 +59,8 @@ final class PartialFiles: Sendable {
             state.representation = representation
         }
         guard !isKept else { return }
-        // The new file usually has no name yet. If the process is killed after the removal, no file is left, and a
-        // later run does not find the file that the checkpoint names.
+        // The new file usually has no name yet. If the process is killed after this removal, no file is left: a later
+        // run does not find the file that the checkpoint names, and downloads everything again.
         current.remove()
         current.close()
     }

@@ -29,7 +29,8 @@ final class StreamOperation: DownloadingOperation {
     // MARK: One exchange
 
     func canSend(_ request: ClientRequest) async -> Bool {
-        // Otherwise the server would wait on the new connection for a caller that is slow.
+        // If the buffer is full, the request is sent later: on an open connection, the server would have to wait until
+        // the caller has read bytes.
         await driver.control.wait { buffer.isReady(orCall: $0) }
     }
 
@@ -74,7 +75,7 @@ final class StreamOperation: DownloadingOperation {
 
     private func begin(_ representation: DownloadRepresentation, at position: Int64) {
         total = representation.total
-        // More bytes may have arrived than those before `position`.
+        // `buffer.position` may be larger than `position` here, because bytes of this response may have arrived.
         if driver.isResuming { driver.reportResumption(at: position) }
         driver.isResuming = false
     }

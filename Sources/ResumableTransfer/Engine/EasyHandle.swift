@@ -12,7 +12,8 @@ final class EasyHandle {
         /// The connection is ready, and the request is about to be sent.
         /// - Parameter localPort: the local port of the connection.
         func willSend(localPort: Int32)
-        /// - Returns: the bytes put into `buffer`, 0 at the end, or `CURL_READFUNC_PAUSE` or `CURL_READFUNC_ABORT`.
+        /// - Returns: the number of bytes that were written to `buffer`; 0 at the end of the content;
+        ///   `CURL_READFUNC_PAUSE` or `CURL_READFUNC_ABORT`.
         func read(into buffer: UnsafeMutableRawBufferPointer) -> Int
         /// libcurl needs the content again from its beginning.
         /// - Returns: whether that is possible.
@@ -148,7 +149,7 @@ final class EasyHandle {
     /// Whether the response came over HTTP/2.
     var isHTTP2: Bool { onward_easy_long(pointer, CURLINFO_HTTP_VERSION) == Int(CURL_HTTP_VERSION_2_0) }
 
-    /// Whether the request was sent on a connection of an earlier one.
+    /// Whether the request was sent on the connection of an earlier request.
     var isConnectionReused: Bool { onward_easy_long(pointer, CURLINFO_NUM_CONNECTS) == 0 }
 
     /// A time since the start that libcurl has measured in microseconds; `nil` if there is none.

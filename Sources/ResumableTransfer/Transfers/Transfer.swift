@@ -57,7 +57,7 @@ public protocol Transfer<Success>: AnyObject, Sendable {
     /// waits. Once it runs, the priority has no effect.
     var priority: TaskPriority { get set }
 
-    /// The times of the requests of this transfer that have ended, in order: of the last fifty, if there were more.
+    /// The times of the last fifty requests of this transfer that have ended, in order.
     var metrics: [RequestMetrics] { get }
 }
 
@@ -84,7 +84,7 @@ extension DrivenTransfer {
         }
     }
 
-    /// The times of the requests of this transfer that have ended, in order: of the last fifty, if there were more.
+    /// The times of the last fifty requests of this transfer that have ended, in order.
     public var metrics: [RequestMetrics] { control.metrics }
 
     /// Identifies the transfer through all its resumptions.

@@ -69,8 +69,8 @@ extension ClientUpload {
             return false
         }
         if let reported = intent.dialect.completeness(of: answer.head.fields) { return reported }
-        // Some servers omit the field, or send that of another version, when the upload is complete. An offset before
-        // the end means that the upload is not complete.
+        // When the upload is complete, some servers omit the field for completeness, or send the field of another
+        // version. An offset before the end means that the upload is not complete.
         guard answer.status.isSuccessful, intent.dialect.completeness(of: request.fields) == true else { return false }
         guard request.kind == .append, let reported = answer.offset, let length = intent.length else { return true }
         return reported >= length
@@ -143,8 +143,8 @@ extension ClientUpload {
         phase = .append
     }
 
-    /// 404 or 410: the upload resource does not exist. An upload that was only announced is created again, unless the
-    /// target may have processed its content already and must not process it twice.
+    /// Handles 404 or 410: the upload resource does not exist. After 404, an upload that was only announced is created
+    /// again, unless the target may have processed its content already and must not process it twice.
     mutating func handleMissingResource(_ answer: Answer) {
         guard answer.status == .notFound, isOnlyAnnounced, intent.method == .put || !mayBeComplete else {
             return fail(.gone(answer.status))

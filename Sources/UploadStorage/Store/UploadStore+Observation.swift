@@ -46,9 +46,11 @@ package protocol StoreObserver: Sendable {
 
 /// A step of a store that makes data durable.
 package enum DurableStep: String, Sendable, Hashable, CaseIterable {
-    /// The bytes of an upload reach stable storage (fdatasync(2)). The first time, this includes their name.
+    /// The bytes of one or several uploads reach stable storage (fdatasync(2), fsync(2) or syncfs(2)). The first step
+    /// of a resumable upload also makes the name of its file in `uploads/` durable.
     case content
-    /// A published file, its name and its old name reach stable storage (fsync(2)).
+    /// The names of one or several published files reach stable storage, and their attributes if those are not durable
+    /// yet (fsync(2) or syncfs(2)).
     case publication
     /// The offset of an upload is recorded in the catalog. The step ends when its transaction, which can contain other
     /// changes, is durable.

@@ -4,10 +4,10 @@ import SystemCalls
 /// The uploads of a command with several files. Small files are sent at the same time, because most of the time of a
 /// small upload is spent waiting for the server.
 ///
-/// Only one file is sent at a time while it is unknown whether the server can resume uploads: if the command is killed,
-/// all files that are being sent are sent again to a server that cannot resume them. One file is also sent at a time if
-/// `--limit-rate` limits the rate of each transfer, if `--verbose` shows the messages in their order, or after the
-/// server has refused an upload because it accepts no more of them at the same time.
+/// Until it is known that the server can resume uploads, only one file is sent at a time: if the command is killed, a
+/// server that cannot resume uploads has to receive the interrupted files again from their beginning. One file is also
+/// sent at a time if `--limit-rate` limits the rate of each transfer, if `--verbose` shows the messages in their order,
+/// or after the server has refused an upload because it accepts no more of them at the same time.
 struct SimultaneousUploads {
     /// The maximum number of uploads that run at the same time.
     private static let maxCount = 16
@@ -29,7 +29,7 @@ struct SimultaneousUploads {
     private let progress: GroupProgress
     private var running = 0
     private var runningSize: Int64 = 0
-    /// The lock of the transfer that has ended last, for the next one.
+    /// The lock of the transfer that has ended last. The next transfer reuses it.
     private var spareLock: StateLock?
     private var result = ExitStatus.done
     /// Whether no more files are sent.
@@ -60,7 +60,8 @@ struct SimultaneousUploads {
                     continue
                 }
                 while running > 0, !hasRoom(for: size, job) {
-                    // While the command waits, another process can run the transfer that has ended.
+                    // Releases the lock, so that another process can run the transfer that has ended while this
+                    // command waits.
                     spareLock = nil
                     if let ended = await group.next() { note(ended) }
                 }
@@ -71,8 +72,8 @@ struct SimultaneousUploads {
                     isStopped = true
                     break
                 }
-                // A signal must not end the process while another transfer is running, or is saving that its file was
-                // sent.
+                // While another transfer is running, or is recording that its file was sent, a signal must not end the
+                // process immediately.
                 if running == 0 { signals.endImmediately() }
                 running += 1
                 runningSize += size
@@ -107,7 +108,8 @@ struct SimultaneousUploads {
         running -= 1
         runningSize -= ended.size
         result = .worse(result, ended.status)
-        // The cause of this interruption would also interrupt the transfers of all other files, after the same wait.
+        // The cause of this interruption would also interrupt every other transfer, after it had been retried for the
+        // same time.
         if ended.status == .tryAgain { isStopped = true }
     }
 

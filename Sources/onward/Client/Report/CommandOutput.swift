@@ -6,9 +6,9 @@ final class CommandOutput: Sendable {
     enum Entry: Sendable {
         /// Complete lines without the final line feed.
         case lines(String)
-        /// A line that a newer line of this kind replaces in the queue.
+        /// A line that the next `position` or `progress` entry replaces if the line is the newest one in the queue.
         case position(String)
-        /// A line of a terminal that a newer line of this kind replaces, in the queue and on the terminal.
+        /// As `position`. On the terminal, the next entry of any kind erases the line.
         case progress(ProgressLine)
 
         fileprivate var isReplaceable: Bool {
