@@ -88,8 +88,8 @@ package struct UploadResponses: Sendable {
     }
 
     /// The response of the target resource with the fields of the protocol. The response is stored without these
-    /// fields, because a later request may use another dialect. The error for content that does not match `Repr-Digest`
-    /// is handled in the same way.
+    /// fields, because a later request may use another dialect. The same fields are added to the error for content that
+    /// does not match `Repr-Digest`, which is also stored without them.
     /// - Parameter uploadLocation: the location of the upload resource if this is the response to its creation,
     ///   otherwise `nil`.
     package func finished(_ answer: Response, state: UploadState, uploadLocation: String?) -> Response {

@@ -77,7 +77,7 @@ public final class TransferClient: Sendable {
         try await discard(data, request: request, handler: nil)
     }
 
-    /// The same, with a handler for the exchanges.
+    /// Does the same as ``discard(_:request:)``, with a handler for the exchanges.
     @discardableResult
     package func discard(
         _ data: ResumeData, request: TransferRequest?, handler: (any ExchangeHandler)?

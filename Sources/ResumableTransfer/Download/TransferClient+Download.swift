@@ -32,7 +32,7 @@ extension TransferClient {
         download(TransferRequest(url, fields: fields), to: .file(file))
     }
 
-    /// The same, with a store for the checkpoints, and a handler for the exchanges, of only this download.
+    /// Prepares a download to `destination`, with its own store for checkpoints and its own handler for exchanges.
     package func download(
         _ request: TransferRequest, to destination: DownloadDestination, store: (any CheckpointStore)?,
         handler: (any ExchangeHandler)? = nil
@@ -57,7 +57,8 @@ extension TransferClient {
         try resumeDownload(data, request: request, store: nil)
     }
 
-    /// The same, with a store for the checkpoints, and a handler for the exchanges, of only this download.
+    /// Prepares a download that receives the missing bytes, with its own store for checkpoints and its own handler for
+    /// exchanges.
     package func resumeDownload(
         _ data: ResumeData, request: TransferRequest?, store: (any CheckpointStore)?,
         handler: (any ExchangeHandler)? = nil

@@ -16,8 +16,8 @@ extension TransferClient {
         upload(request, from: DataSource(data))
     }
 
-    /// Prepares an upload of the bytes of a sequence, whose number need not be known. It is resumed after interruptions
-    /// as any upload: see ``SequenceSource``, which is also needed to resume it after a pause.
+    /// Prepares an upload of the bytes of a sequence, whose number need not be known. As every upload, it is resumed
+    /// after an interruption. To resume it after a pause as well, create a ``SequenceSource`` for the bytes.
     /// - Parameters:
     ///   - request: the target; POST unless another method than GET is chosen.
     ///   - bytes: iterated once. An error that it throws ends the upload with `sourceUnavailable`, and is its
@@ -28,8 +28,8 @@ extension TransferClient {
         upload(request, from: SequenceSource(bytes, directory: configuration.storageDirectory))
     }
 
-    /// Prepares an upload of the bytes of a sequence of chunks, whose number need not be known. It is resumed after
-    /// interruptions as any upload: see ``SequenceSource``, which is also needed to resume it after a pause.
+    /// Prepares an upload of the bytes of a sequence of chunks, whose number need not be known. As every upload, it is
+    /// resumed after an interruption. To resume it after a pause as well, create a ``SequenceSource`` for the chunks.
     /// - Parameters:
     ///   - request: the target; POST unless another method than GET is chosen.
     ///   - chunks: chunks of any size, iterated once. An error that it throws ends the upload with `sourceUnavailable`,
@@ -40,7 +40,8 @@ extension TransferClient {
         upload(request, from: SequenceSource(chunks, directory: configuration.storageDirectory))
     }
 
-    /// The same, with a store for the checkpoints, and a handler for the exchanges, of only this upload.
+    /// Prepares an upload of all bytes of `source`, with its own store for checkpoints and its own handler for
+    /// exchanges.
     package func upload(
         _ request: TransferRequest, from source: any UploadSource, store: (any CheckpointStore)?,
         handler: (any ExchangeHandler)? = nil
@@ -69,7 +70,8 @@ extension TransferClient {
         try resumeUpload(data, from: source, request: request, store: nil)
     }
 
-    /// The same, with a store for the checkpoints, and a handler for the exchanges, of only this upload.
+    /// Prepares an upload that sends the remaining bytes, with its own store for checkpoints and its own handler for
+    /// exchanges.
     package func resumeUpload(
         _ data: ResumeData, from source: (any UploadSource)?, request: TransferRequest?, store: (any CheckpointStore)?,
         handler: (any ExchangeHandler)? = nil

@@ -143,7 +143,7 @@ extension FileBlobArea {
             guard
                 error == .invalidArgument || error == .notImplemented || error == .notSupported || error == .noSuchFile
             else { throw error }
-            // The file system does not support the flag, or the file has just been removed by hand.
+            // The file system does not support RENAME_EXCHANGE, or the file has just been removed by hand.
             try freeingInBackground(newName, from: parent) { () throws(Errno) in
                 try uploads.rename(from: name, to: parent, as: newName)
             }
@@ -155,8 +155,8 @@ extension FileBlobArea {
             try directory.uploads.renameNoReplace(from: name, to: parent, as: newName)
         } catch {
             guard error == .invalidArgument || error == .notImplemented || error == .notSupported else { throw error }
-            // The file system does not support the flag. Between the two calls, both names belong to the same file,
-            // which recovery recognizes by its identity.
+            // The file system does not support RENAME_NOREPLACE. Between the two calls, both names belong to the same
+            // file, which recovery recognizes by its identity.
             try directory.uploads.link(from: name, to: parent, as: newName)
             try directory.uploads.unlink(at: name)
         }
@@ -234,7 +234,8 @@ extension FileBlobArea {
         }
         do throws(Errno) {
             _ = try WorkerThread(name: "syncfs", yieldsToOthers: true) { [root = directory.root] in
-                // No file depends on this call. With its own file description it takes no error from the calls of files.
+                // No file depends on this call. The kernel reports a failed write once to each file description, so this
+                // call uses its own: the error is then also reported to the calls that synchronize files.
                 let own = try? root.open(at: ".", [.readOnly, .directory])
                 end((try? own?.synchronizeFileSystem()) != nil)
             }
@@ -377,8 +378,8 @@ extension FileBlobArea {
         return descriptor
     }
 
-    /// Opens a directory in the same manner, and calls `before` with its parent and its name before each directory of
-    /// the path is opened. Returns the directory, then its parents, the root last.
+    /// Opens a directory component by component, without following links. Before each component is opened, calls
+    /// `before` with its parent directory and its name. Returns the directory, then its parents, the root last.
     private func walk(
         _ path: PublishedName.Directory, before: (FileDescriptor, PublishedName) throws(Errno) -> Void
     ) throws(StoreError) -> [FileDescriptor] {

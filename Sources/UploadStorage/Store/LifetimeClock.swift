@@ -62,7 +62,7 @@ package struct LifetimeClock: Sendable {
         return LifetimeClock(after: mark, at: ClockReading(wall: wall, boot: start.boot), lifetime: lifetime)
     }
 
-    /// Uploads whose time of expiry is not after this time have expired; nil if nothing expires now.
+    /// The current time: uploads that expire at this time or earlier have expired. Nil if no upload expires now.
     func expiryTime(at reading: ClockReading) -> Int64? { isDoubtful(at: reading) ? nil : time(at: reading) }
 
     /// Returns the seconds until `expiresAt`; 0 if that time has passed.
@@ -117,7 +117,7 @@ extension UploadStore {
     /// otherwise nil. Nothing then expires within the first hour, because the clock may be wrong.
     package var doubtfulDowntime: Int64? { lifetimeClock.doubtfulDowntime }
 
-    /// Uploads whose time of expiry is not after this time have expired; nil if nothing expires now.
+    /// The current time: uploads that expire at this time or earlier have expired. Nil if no upload expires now.
     var expiryTime: Int64? { lifetimeClock.expiryTime(at: configuration.clock()) }
 
     /// Nanoseconds from one mark to the next. The interval is short, so that after a crash the downtime does not seem

@@ -42,10 +42,10 @@ final class NameIndexes: Sendable {
             guard try watch.forEachChange({ changed.insert(Array($0)) }) else { return false }
             var batch = NameBatch()
             for name in changed {
-                // What happened to the name last cannot be derived from the order of the events: an exchange of two names
-                // seems to remove both. A further change after this call will be in the next events.
-                // Other names are never listed.
+                // Names that are not UTF-8 are never listed.
                 guard let text = String(validating: name, as: UTF8.self) else { continue }
+                // The name is looked up, because the events do not show whether it still exists: after an exchange of two
+                // names, both seem to be removed. A later change causes another event.
                 let isPresent = try directory.entry(text) != nil
                 name.withUnsafeBytes { batch.append($0, isPresent: isPresent) }
             }
@@ -72,7 +72,7 @@ final class NameIndexes: Sendable {
         of directory: any PublishedDirectory, after cursor: String?, limit: Int
     ) throws(Errno) -> NamePage? {
         guard let identity = directory.identityIfLarge else { return nil }
-        // Two requests do not read the same directory.
+        // Waits until no other request uses the index of this directory.
         let known = state.waitForever { state -> Index?? in
             guard state.used.insert(identity).inserted else { return nil }
             return .some(
@@ -90,7 +90,8 @@ final class NameIndexes: Sendable {
     ) throws(Errno) -> Index? {
         let now = SystemClock.monotonicNanoseconds()
         if var index = known {
-            // The index of a directory that is too large is removed after some time, to find out whether it still is.
+            // `lastUse` does not change for a directory that was too large, so that its index is removed after some
+            // time. The next request then finds out whether the directory is still too large.
             if index.names == nil { return index }
             index.lastUse = now
             if try index.update(from: directory) { return index }

@@ -21,11 +21,11 @@ struct NewFile: Sendable {
     indirect enum Outcome: Sendable {
         /// The file is durable. The result is that of the commit.
         case published(UploadEnding, Result<RemovedRows, StoreError>)
-        /// Another object has the name. The bytes kept theirs.
+        /// Another object has the name. The bytes kept their old name.
         case occupied
         /// The bytes could not be made durable, and kept their name.
         case unsynchronized(Errno)
-        /// The bytes could not get the name, and kept their own.
+        /// The bytes could not get the name, and kept their old name.
         case unnamed(StoreError)
         /// The bytes have the new name, and the caller has to withdraw the file.
         case failed(StoreError)
@@ -97,7 +97,7 @@ extension StoreContext {
         return named
     }
 
-    /// Gives the bytes their new name. Returns nil if they have it.
+    /// Gives the bytes their new name. Returns nil if this succeeds.
     private func rename(_ file: NewFile) -> NewFile.Outcome? {
         do throws(StoreError) {
             _ = try area.publish(file.blobName, as: file.name, replacing: false)

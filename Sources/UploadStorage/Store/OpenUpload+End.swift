@@ -79,7 +79,8 @@ extension OpenUpload {
         } else if case .success(let removed) = commit {
             context.ledger.addPublished(ending.file, replacing: removed)
         }
-        // Otherwise the file of a plain upload is published, and only missing in the usage, which is no failure.
+        // If the commit for a plain upload failed, the file is published nevertheless. It is only missing in the usage of
+        // its principal.
         close(
             as: .complete(ending.response), ending.file, expiresAt: ending.expiresAt, oldNameRemains: false)
     }

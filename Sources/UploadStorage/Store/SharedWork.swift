@@ -76,7 +76,7 @@ final class SharedWork<Request: Sendable, Outcome: Sendable>: Sendable {
         // The requests of this thread are the oldest.
         var own: [Outcome]?
         for count in 1... {
-            // Threads that are ready may add requests, which are then served with these.
+            // Other threads that are ready to run can now add requests, which are then served together with these.
             WorkerThread.yieldProcessor()
             let waiters = takeWaiters()
             let started = SystemClock.monotonicNanoseconds()

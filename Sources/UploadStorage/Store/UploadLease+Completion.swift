@@ -39,7 +39,7 @@ extension UploadLease {
         do throws(StoreError) {
             try upload.finish(with: response, publishedAs: nil)
         } catch {
-            // The target resource has run, and its response may be stored by another attempt.
+            // The target resource has run. The caller can try again to store its response.
             upload.update { $0.machine.leaveActivity(for: last == .processing ? .processing : .idle) }
             throw error
         }
@@ -213,7 +213,7 @@ extension UploadLease {
         case .occupied: return nil
         case .unsynchronized(let error): throw upload.synchronizationFailed(error, duringCallOf: epoch)
         case .unnamed(let error):
-            // This check has a message that describes the cause.
+            // If this check fails, its error describes the cause better than `error`.
             try context.area.requirePublishable(intent.name)
             throw error
         case .failed(let error):

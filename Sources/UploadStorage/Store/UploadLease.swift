@@ -99,7 +99,7 @@ package final class UploadLease: Sendable {
         if isCurrent && machine.activity == .processing {
             if machine.isProcessingRecorded {
                 _ = try? complete(with: context.configuration.interruptedResponse)
-                // If that failed, the next user of the upload settles it.
+                // If that failed, the next request for the upload completes it with this response.
                 upload.update { if $0.machine.activity == .processing { $0.machine.leaveActivity() } }
             } else {
                 endProcessing()
@@ -125,7 +125,7 @@ extension UploadLease {
     package func append(_ bytes: UnsafeRawBufferPointer, completes: Bool = false) throws(StoreError) {
         do throws(StoreError) { try appendAtOnce(bytes, completes: completes) } catch {
             guard case .quotaExceeded = error, bytes.count > Self.smallPart else { throw error }
-            // Nothing was appended. Now nearly all bytes that the quota has room for are appended.
+            // Nothing was appended. The bytes are appended again in small parts, until the quota is nearly full.
             var rest = bytes
             while !rest.isEmpty {
                 let part = UnsafeRawBufferPointer(rebasing: rest.prefix(Self.smallPart))

@@ -26,8 +26,8 @@ extension UploadStore {
         let reserved = new.length ?? 0
         // The name of the bytes differs from the id of the upload, which is secret.
         let blob = context.nextBlobName()
-        // The bytes are announced before anything is counted, so that no totals are saved if the store is closed during
-        // this call. They are also announced before they exist, so that the sweep does not remove them.
+        // The name is added before anything is counted, so that no totals are saved if the store is closed during this
+        // call. It is also added before the bytes exist, so that the sweep does not remove them.
         try context.newBlobs.add(blob)
         do throws(StoreError) {
             try ledger.begin(new.principal, reserving: reserved, counts: !isTransient)
