@@ -22,9 +22,9 @@ extension OnwardConformance {
         "Exit status",
         [
             .terms([
-                ("0", "no requirement with MUST failed (with --strict: nor one with SHOULD)"),
-                ("1", "a requirement with MUST failed (with --strict: or one with SHOULD)"),
-                ("2", "the test could not run, or a file could not be read or written"),
+                ("0", "no MUST failed; with --strict, no SHOULD failed either"),
+                ("1", "a MUST failed; with --strict, a MUST or a SHOULD failed"),
+                ("2", "the test or one of its cases could not run, or a file could not be read or written"),
                 ("74", "standard output could not be written"),
             ])
         ])
@@ -59,9 +59,9 @@ extension ClientCommand {
         usage: ["client [OPTIONS]"],
         """
         Tests a client with scripted servers, correct and faulty. The commands given with --command
-        and --get-command must contain {file} and {url}. They may contain {state}: a directory that is kept for one scenario, in which
-        the client has to store the data that it needs to resume. A command has to end with 0
-        if the transfer succeeded, and with another status if it failed.
+        and --get-command must contain {file} and {url}. They may contain {state}: a directory in
+        which the client stores the data that it needs to resume; each scenario has its own. A
+        command has to end with 0 if the transfer succeeded, and with another status if it failed.
         """,
         options: ClientOptions.table.map(\.manual),
         sections: [

@@ -222,7 +222,7 @@ extension ClientSettings {
         header, tokenFile, caFile,
         Option(
             "retries", "N", group: "Connection",
-            "how often to try again; progress resets the count [default: 8]"
+            "maximum number of retries; progress resets the count [default: 8]"
         ) { settings, value throws(OptionError) in
             settings.retries = try Quantity.count(value, 0...1_000_000)
         },

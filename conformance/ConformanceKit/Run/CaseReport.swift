@@ -18,8 +18,8 @@ extension CaseReport {
     /// Returns the number of cases with the outcome of this name.
     package func count(_ word: String) -> Int { results.count { $0.outcome.word == word } }
 
-    /// Returns 0 if no requirement with MUST failed (with `strict`: nor one with SHOULD), 1 if one failed, 2 if cases
-    /// could not be verified.
+    /// Returns 0 if no MUST failed, 1 if a MUST failed, 2 if cases could not run. With `strict` a SHOULD counts as a
+    /// MUST.
     package func exitStatus(strict: Bool) -> Int32 {
         if count("fail") > 0 || (strict && count("warn") > 0) { return 1 }
         return failure != nil || count("setup") + count("harness") > 0 ? 2 : 0

@@ -17,9 +17,9 @@ enum PutCommand {
         chooses their URLs; otherwise a single file is put at URL. After an interruption run the
         same command again to resume. If the size, modification time or inode of a file has
         changed in the meantime, --restart is needed; 'touch' changes the modification time.
-        Several small files are sent at the same time if the server supports resumable uploads, except with
-        --limit-rate or --verbose. Sizes have units K M G T (powers of 1000) and KiB MiB GiB TiB
-        (of 1024), durations s m h d.
+        Several small files are sent at the same time if the server supports resumable uploads,
+        except with --limit-rate or --verbose. Sizes have units K M G T (powers of 1000) and
+        KiB MiB GiB TiB (of 1024), durations s m h d.
         """,
         options: ClientSettings.putOptions,
         operands: .files,
