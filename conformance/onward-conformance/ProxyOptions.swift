@@ -37,7 +37,7 @@ struct ProxyOptions: Sendable {
         },
         CommandOption(
             "timeout", "SECONDS", group: "Proxy",
-            "time to wait for a message before the report states that the\nproxy holds it back [default: 2]"
+            "time to wait for a message before the report states that the\nproxy delays it [default: 2]"
         ) { options, value throws(OptionError) in
             guard let seconds = Double(value), (0.1...60).contains(seconds) else {
                 throw OptionError("“\(value)” is not a number of seconds from 0.1 to 60")

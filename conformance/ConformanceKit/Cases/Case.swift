@@ -16,7 +16,8 @@ package struct CaseInfo: Sendable {
     /// A stable ID: a section and words, such as `4.4/offset-mismatch`.
     package let id: String
     package let level: Level
-    /// The section that contains the requirement: of the draft (`4.4.2`) or of an RFC (`RFC 9112 6.3`).
+    /// The section that contains the requirement: of the draft (`4.4.2`) or of an RFC (`RFC 9112 6.3`). If only some
+    /// versions of the draft have the requirement, the text names them (`draft -01 to -05`).
     package let section: String
     /// The requirement in one sentence, in our own words.
     package let requirement: String

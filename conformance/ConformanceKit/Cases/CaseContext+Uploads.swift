@@ -74,7 +74,7 @@ extension CaseContext {
     }
 
     /// Retrieves the offset of an upload.
-    /// - Throws: ``Unmet`` if the response is no success or has no offset.
+    /// - Throws: ``Unmet`` if the response is not a success or has no offset.
     func state(of upload: Upload, in version: Profile? = nil) throws -> UploadState {
         let response = try exchange(retrieval(upload, in: version), with: upload)
         try expectSuccess(response, "to an offset retrieval")
@@ -87,18 +87,18 @@ extension CaseContext {
     func expectState(of upload: Upload, offset: Int64, complete isComplete: Bool = false) throws {
         let state = try state(of: upload)
         try expect(
-            state.offset == offset, "the upload at offset \(offset)", "Upload-Offset: \(state.offset)")
+            state.offset == offset, "Upload-Offset: \(offset)", "Upload-Offset: \(state.offset)")
         try expect(
-            state.isComplete == isComplete, "the upload \(isComplete ? "complete" : "not complete")",
+            state.isComplete == isComplete, "\(isComplete ? "a complete" : "an incomplete") upload",
             state.response.summary)
     }
 
-    /// Expects that every request for the upload gets 404 or 410.
+    /// Expects that HEAD and an append for the upload get 404 or 410.
     func expectGone(_ upload: Upload, _ why: String) throws {
         let statuses = profile.rank <= 6 ? [404] : [404, 410]
-        try expect(exchange(retrieval(upload), with: upload), isOneOf: statuses, "to HEAD: \(why)")
+        try expect(exchange(retrieval(upload), with: upload), isOneOf: statuses, "to HEAD, because \(why)")
         let append = try appending(upload, at: 0, complete: false, .bytes(bytes(partSize)))
-        try expect(append, isOneOf: statuses, "to an append: \(why)")
+        try expect(append, isOneOf: statuses, "to an append, because \(why)")
     }
 
     // MARK: - Prepared uploads

@@ -59,6 +59,12 @@ package enum Profile: Sendable, Hashable, CustomStringConvertible {
         (completenessName, isComplete != isInverse ? "?1" : "?0")
     }
 
+    /// The field line that states completeness, for reports.
+    func completenessLine(_ isComplete: Bool) -> String {
+        let (name, value) = completeness(isComplete)
+        return "\(name): \(value)"
+    }
+
     /// Whether appends need `application/partial-upload`.
     var hasMediaType: Bool { rank >= 6 }
     /// Whether Upload-Length exists.

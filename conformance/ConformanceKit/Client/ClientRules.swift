@@ -39,7 +39,7 @@ struct ClientRules {
         (
             .version,
             .init(
-                "B/every-request", .must, "B",
+                "B/every-request", .must, "appendix B",
                 "A client of the draft states a version in all of its requests, and the same version in all requests for an upload.",
                 covers: "CLI-01")
         ),
@@ -52,12 +52,15 @@ struct ClientRules {
         ),
         (
             .lengths,
-            .init("4.1.3/consistent-lengths", .must, "4.1.3", "All indications of the length agree.", covers: "CLI-05")
+            .init(
+                "4.1.3/consistent-lengths", .must, "4.1.3",
+                "Upload-Length and Content-Length are consistent with the size of the file.", covers: "CLI-05")
         ),
         (
             .lengthReported,
             .init(
-                "4.1.3/length-reported", .should, "4.1.3", "The length is reported as soon as it is known.",
+                "4.1.3/length-reported", .should, "4.1.3",
+                "A creation states the length of the file: by Upload-Length, or by Content-Length if it has all content.",
                 covers: "CLI-04")
         ),
         (
@@ -88,7 +91,7 @@ struct ClientRules {
         ),
         (
             .codings,
-            .init("8/codings-once", .must, "8", "Appends do not repeat the content coding.", covers: "CLI-28")
+            .init("8/codings-once", .must, "8", "Appends have no Content-Encoding.", covers: "CLI-28")
         ),
         (
             .disposition,

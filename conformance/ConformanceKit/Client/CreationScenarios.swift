@@ -106,7 +106,8 @@ enum CreationScenarios {
                 try record.expectSuccess()
             }),
         .upload(
-            "B/other-version", .must, "B", "A 104 of another version of the draft is ignored.", covers: "CLI-02",
+            "B/other-version", .must, "appendix B", "A 104 of another version of the draft is ignored.",
+            covers: "CLI-02",
             script: { request, stage, reaction in
                 let other = request.profile == .interop(7) ? "6" : "7"
                 reaction.setAnnouncementField("Upload-Draft-Interop-Version", other)
@@ -114,7 +115,7 @@ enum CreationScenarios {
                 if request.isComplete == true { stage.cut(request, &reaction, at: 100_000) }
             }, verify: verifyDecoy),
         .upload(
-            "B/no-version", .must, "B", "A client of the draft ignores a 104 without a version.",
+            "B/no-version", .must, "appendix B", "A client of the draft ignores a 104 without a version.",
             covers: "CLI-02",
             script: { request, stage, reaction in
                 reaction.setAnnouncementField("Upload-Draft-Interop-Version", nil)

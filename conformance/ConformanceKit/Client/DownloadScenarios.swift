@@ -94,7 +94,7 @@ enum DownloadScenarios {
             sendPart(request, &reaction)
         },
         changed(
-            "weak-tag", "Parts are not combined under a weak entity tag.", tags: ["W/\"a\"", "W/\"a\""]
+            "weak-tag", "Parts are not combined if their entity tag is weak.", tags: ["W/\"a\"", "W/\"a\""]
         ) { request, reaction in
             sendPart(request, &reaction)
         },
@@ -113,7 +113,8 @@ enum DownloadScenarios {
                 date(request, &stage, &reaction)
                 cut(request, &stage, &reaction, at: [100_000])
             }, verify: { try $0.expectTruthfulStatus() }),
-        changed("no-validator", "Parts are not combined without a validator.", tags: [nil, nil]) { request, reaction in
+        changed("no-validator", "Parts are not combined if they have no validator.", tags: [nil, nil]) {
+            request, reaction in
             sendPart(request, &reaction)
         },
     ]
@@ -227,7 +228,7 @@ enum DownloadScenarios {
             }, verify: { try $0.expectTruthfulStatus() }),
         .download(
             "14/416-complete", .should, "RFC 9110 15.5.17",
-            "416 with the size of the bytes that have arrived means that the file is complete.",
+            "If 416 has a size that equals the number of bytes that have arrived, the file is complete.",
             covers: "RNG-30",
             script: { request, stage, reaction in
                 // The server sends all bytes, but not the last chunk, so the file does not seem complete to the client.
@@ -287,7 +288,7 @@ enum DownloadScenarios {
     private static let others: [Scenario] = [
         .download(
             "14/redirect-elsewhere", .must, "RFC 9110 15.4",
-            "Credentials of a download do not follow a redirection to another origin.", covers: "RED-03",
+            "After a redirection of a download the client sends no credentials to another origin.", covers: "RED-03",
             script: { request, stage, reaction in
                 if request.origin == 0, stage.origins.count > 1 {
                     reaction.refuse(307, [("Location", stage.origins[1] + request.target)])

@@ -44,7 +44,8 @@ enum LocationScenarios {
         },
         locates("absolute", "A Location may be an absolute URI.") { path, origins in origins[0] + path },
         .upload(
-            "4.2/location-elsewhere", .must, "4.2.2", "Credentials do not follow a Location to another origin.",
+            "4.2/location-elsewhere", .must, "4.2.2",
+            "The client sends no credentials to a Location at another origin.",
             covers: "RED-03 CLI-31",
             script: { request, stage, reaction in
                 if let upload = stage.uploads.uploads.last, stage.origins.count > 1 {
@@ -71,7 +72,7 @@ enum LocationScenarios {
         },
         .upload(
             "9110/redirect-elsewhere", .must, "RFC 9110 15.4",
-            "Credentials do not follow a redirection to another origin.", covers: "RED-03",
+            "After a redirection the client sends no credentials to another origin.", covers: "RED-03",
             script: { request, stage, reaction in
                 if request.kind == .creation, request.origin == 0, stage.origins.count > 1 {
                     reaction.silence()

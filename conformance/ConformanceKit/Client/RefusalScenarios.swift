@@ -297,7 +297,8 @@ enum RefusalScenarios {
             },
             verify: { try $0.expectSuccess() }),
         .upload(
-            "4.1.4/max-age", .should, "4.1.4", "An upload is not accessed after its max-age.", covers: "CLI-18",
+            "4.1.4/max-age", .should, "4.1.4", "An upload is not accessed after its max-age has passed.",
+            covers: "CLI-18",
             script: { request, stage, reaction in
                 stage.uploads.limits = "max-age=1"
                 reaction.setAnnouncementField("Upload-Limit", "max-age=1")

@@ -17,7 +17,7 @@ struct ScriptedSession {
         do throws(ScriptedConnection.Failure) {
             while let head = try connection.readHead() {
                 guard case .success(let framing) = MessageFraming.evaluate(head) else {
-                    throw .malformed("the framing of \(head.method) \(head.target)")
+                    throw .malformed("invalid framing of \(head.method) \(head.target)")
                 }
                 guard try serve(head, framing) else { return }
             }
@@ -75,7 +75,7 @@ struct ScriptedSession {
             return false
         case .stall:
             shared.conclude(number, status: nil, isInterruption: true)
-            shared.note("the server sends nothing from here on", on: connection.number)
+            shared.note("the server sends nothing more", on: connection.number)
             while !shared.isOver { Deadline.pause(.milliseconds(20)) }
             return false
         case .answer(let answer):

@@ -183,11 +183,11 @@ package final class DeploymentRun {
         if !isChunked { behavior.body = isStreamed ? .streamed : .withheld }
         return isStreamed
             ? (.good, "streamed: \(reported.offset) of \(Self.partSize) bytes arrived before the end of the body")
-            : (isChunked ? .poor : .bad, "held back: none of \(Self.partSize) bytes arrived before the end of the body")
+            : (isChunked ? .poor : .bad, "buffered: none of \(Self.partSize) bytes arrived before the end of the body")
     }
 
     private func abort(_ t: CaseContext, isChunked: Bool) throws -> ProxyRun.Answer {
-        if behavior.body == .withheld { return (.neutral, "not checked: the proxy holds bodies back") }
+        if behavior.body == .withheld { return (.neutral, "not checked: the proxy buffers bodies") }
         var reported = (offset: Int64(0), isComplete: false)
         var time: Int64 = 0
         for pause in pauses where reported.offset < Self.partSize && !reported.isComplete {
@@ -232,7 +232,7 @@ package final class DeploymentRun {
     }
 
     private func earlyAnswer(_ t: CaseContext) throws -> ProxyRun.Answer {
-        if behavior.body == .withheld { return (.neutral, "not checked: the proxy holds bodies back") }
+        if behavior.body == .withheld { return (.neutral, "not checked: the proxy buffers bodies") }
         let upload = try t.newUpload(t.partSize)
         let connection = try t.connect()
         let total = 3_000_000

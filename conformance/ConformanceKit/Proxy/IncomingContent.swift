@@ -3,7 +3,8 @@ import HTTPSemantics
 /// Decodes the content of a request without I/O: counts its bytes and determines whether it is complete.
 struct IncomingContent: Sendable {
     private enum Place {
-        /// In the content or in a chunk. This number of its bytes has not arrived yet.
+        /// The next byte belongs to a chunk, or to content with a length. This number of bytes of that chunk or content
+        /// has not arrived yet.
         case data(Int64)
         case sizeLine
         case dataEnd

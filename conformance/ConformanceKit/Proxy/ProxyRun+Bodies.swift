@@ -52,13 +52,13 @@ extension ProxyRun {
                 .poor,
                 "streamed, but the last \(missing) of \(Self.partSize) bytes are delayed until more bytes follow\(conversion)"
             )
-            : (isChunked ? .poor : .bad, "held back until it is complete\(conversion)")
+            : (isChunked ? .poor : .bad, "buffered until it is complete\(conversion)")
     }
 
     /// Checks how 104 responses are forwarded while a body is being sent.
     func interim() throws -> Answer {
         if behavior.speaksOldHTTP { return (.neutral, "not checked: HTTP/1.0 has no interim responses") }
-        if behavior.body == .withheld { return (.neutral, "not checked: the proxy holds bodies back") }
+        if behavior.body == .withheld { return (.neutral, "not checked: the proxy buffers bodies") }
         let client = try bench.connect()
         try client.send(creation(isChunked: false))
         try client.send(piece(0..<Self.partSize, isChunked: false))
@@ -75,7 +75,7 @@ extension ProxyRun {
                 live.append(second)
                 if let maximum = countInterims(from: upstream, to: client, version) {
                     behavior.interim = .limited(maximum)
-                    return (.poor, "the first \(maximum) are forwarded at once; the next one ends the request")
+                    return (.poor, "the first \(maximum) are forwarded immediately; the next one ends the request")
                 }
             }
             try client.send(piece((2 * Self.partSize)..<Self.size, isChunked: false))
@@ -121,7 +121,7 @@ extension ProxyRun {
         default: behavior.interim = live.isEmpty ? .late : .firstOnly
         }
         return switch behavior.interim {
-        case .live: (.good, "all are forwarded at once")
+        case .live: (.good, "all are forwarded immediately")
         case .firstOnly: (.poor, "only the first is forwarded in time")
         case .late: (.poor, "arrive only with the final response")
         default: (.poor, "dropped")
@@ -201,7 +201,7 @@ extension ProxyRun {
 
     /// Checks whether a response during a body reaches the client.
     func earlyAnswer() throws -> Answer {
-        if behavior.body == .withheld { return (.neutral, "not checked: the proxy holds bodies back") }
+        if behavior.body == .withheld { return (.neutral, "not checked: the proxy buffers bodies") }
         let total = 3_000_000
         let client = try bench.connect()
         try client.send(creation(isChunked: false, size: total))
@@ -246,7 +246,7 @@ extension ProxyRun {
 
     /// Determines the longest body that the proxy forwards. Only the first bytes of each body are sent.
     func bodyLimit() throws -> Answer {
-        if behavior.body == .withheld { return (.neutral, "not checked: the proxy holds bodies back") }
+        if behavior.body == .withheld { return (.neutral, "not checked: the proxy buffers bodies") }
         for length: Int64 in [1 << 20, (1 << 20) + 1, 16 << 20, 1 << 28, 1 << 31, 1 << 34, 1 << 40] {
             bench.begin()
             let client = try bench.connect()

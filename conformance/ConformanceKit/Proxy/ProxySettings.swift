@@ -14,7 +14,8 @@ package struct ProxySettings: Sendable {
     package var fields: [(String, String)] = []
     /// The certificates to trust if the URL is `https`.
     package var trust: TLSTrust = .system
-    /// The time to wait for a message. If the message does not arrive in time, the proxy is reported to hold it back.
+    /// The time to wait for a message. If the message does not arrive in time, the report states that the proxy delays
+    /// it.
     package var timeout: Duration = .seconds(2)
 
     package init(url: String) { self.url = url }

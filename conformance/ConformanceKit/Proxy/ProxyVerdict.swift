@@ -44,7 +44,7 @@ package struct ProxyVerdict: Sendable, Equatable {
         if let refused = seen.refusedContent {
             let longest = seen.longestContent ?? 0
             limit(
-                "the proxy limits bodies to between \(longest) and \(refused) bytes: raise the limit (nginx: "
+                "the proxy's limit for bodies is between \(longest) and \(refused) bytes: raise the limit (nginx: "
                     + "client_max_body_size 0), or set max-append-size=\(max(1, longest)) in the server")
         }
     }

@@ -29,7 +29,7 @@ final class UpstreamConnection {
         arrivedAt = SystemClock.monotonicNanoseconds()
         switch MessageFraming.evaluate(head) {
         case .success(let framing): content = IncomingContent(framing)
-        case .failure: throw .malformed("the framing of the proxy's request is invalid")
+        case .failure: throw .malformed("invalid framing of the proxy's request")
         }
         self.socket = socket
         self.transcript = transcript
@@ -57,7 +57,7 @@ final class UpstreamConnection {
         let lines = String(decoding: bytes, as: UTF8.self).split(separator: "\r\n").map(String.init)
         let words = (lines.first ?? "").split(separator: " ").map(String.init)
         guard words.count == 3, let version = ProtocolVersion(parsing: words[2]) else {
-            throw .malformed("the proxy's request line is “\((lines.first ?? "").prefix(80))”")
+            throw .malformed("an invalid request line of the proxy: “\((lines.first ?? "").prefix(80))”")
         }
         var fields = Fields()
         for line in lines.dropFirst() {

@@ -12,7 +12,7 @@ package struct RunReport: CaseReport {
     package let beganAt: Int64
     package let milliseconds: Int64
     package let results: [CaseResult]
-    /// The reason why the run verified nothing, or not everything; nil if it ran all cases.
+    /// The reason why no cases ran, or not all of them; nil if all cases ran.
     package let failure: String?
 
     package var subjects: [String] { ["\(method) \(url)"] }

@@ -33,14 +33,17 @@ enum AppendCases {
             try t.expectState(of: upload, offset: Int64(t.partSize * 2))
         },
         Case(
-            "4.4/finish", .must, "4.4.2", "The target answers an append that completes the upload.",
+            "4.4/finish", .must, "4.4.2",
+            "An append that completes the upload succeeds, and the file has all bytes of the upload.",
             covers: "APP-03 CRE-19 CMP-02", needs: ["4.4/append"]
         ) { t in
             let (upload, request) = try t.newUploadWithRequest(t.partSize)
             let remaining = t.bytes(t.partSize, from: t.partSize)
             let response = try t.appending(upload, at: Int64(t.partSize), complete: true, .bytes(remaining))
             try t.expectSuccess(response, "from the target")
-            try t.expect(t.profile.isComplete(response) != false, "no ?0 in the response", response.summary)
+            try t.expect(
+                t.profile.isComplete(response) != false, "no \(t.profile.completenessLine(false)) in the response",
+                response.summary)
             try t.expectFile(of: response, to: request, t.bytes(t.partSize * 2))
         },
     ]
@@ -62,10 +65,12 @@ enum AppendCases {
             let once = try t.setup { try t.exchange(t.creation(complete: true, .bytes(t.bytes(t.partSize)))) }
             let upload = try t.newUpload()
             let parts = try t.appending(upload, at: 0, complete: true, .bytes(t.bytes(t.partSize)))
-            try t.expect(parts.status == once.status, "\(once.status)", parts.summary)
+            try t.expect(
+                parts.status == once.status, "\(once.status), as for an upload in one request", parts.summary)
             try t.expect(
                 parts.fields["Content-Type"] == once.fields["Content-Type"],
-                "Content-Type: \(once.fields["Content-Type"] ?? "absent")", parts.summary)
+                "Content-Type \(once.fields["Content-Type"] ?? "absent"), as for an upload in one request",
+                parts.summary)
         },
         Case(
             "4.4/finish-empty", .must, "4.4.1", "An append without content can complete an upload.", covers: "APP-09",
@@ -75,7 +80,9 @@ enum AppendCases {
                 let (upload, request) = try t.newUploadWithRequest(t.partSize)
                 let response = try t.appending(upload, at: Int64(t.partSize), complete: true, content)
                 try t.expectSuccess(response, "from the target")
-                try t.expect(t.profile.isComplete(response) != false, "no ?0 in the response", response.summary)
+                try t.expect(
+                    t.profile.isComplete(response) != false, "no \(t.profile.completenessLine(false)) in the response",
+                    response.summary)
                 try t.expectFile(of: response, to: request, t.bytes(t.partSize))
             }
         },
@@ -151,7 +158,7 @@ enum AppendCases {
             let (connection, upload) = try t.interruptedAppend(sending: t.partSize * 2, of: t.partSize * 3)
             _ = try? connection.awaitEnding()
             let state = try t.state(of: upload)
-            try t.expect(state.isComplete == false, "the upload not complete", state.response.summary)
+            try t.expect(state.isComplete == false, "an incomplete upload", state.response.summary)
             try t.expect(state.offset <= t.partSize * 3, "an offset of \(t.partSize * 3) at most", "\(state.offset)")
         },
         Case(
@@ -179,7 +186,7 @@ enum AppendCases {
             connection.endOutput()
             _ = try? connection.awaitEnding()
             let state = try t.state(of: upload)
-            try t.expect(state.isComplete == false, "the upload not complete", state.response.summary)
+            try t.expect(state.isComplete == false, "an incomplete upload", state.response.summary)
             try t.expect(state.offset <= t.partSize, "an offset of \(t.partSize) at most", "\(state.offset)")
         },
         Case(
@@ -219,7 +226,8 @@ enum AppendCases {
             }
         },
         Case(
-            "4.4/no-media-type", .must, "-01 to -03", "Up to version 5 an append may have any media type, or none.",
+            "4.4/no-media-type", .must, "draft -01 to -03",
+            "Up to version 5 an append may have any media type, or none.",
             covers: "VER-08", needs: ["4.4/append"], ranks: 3...5
         ) { t in
             for type in [nil, "application/offset+octet-stream", "text/plain"] {

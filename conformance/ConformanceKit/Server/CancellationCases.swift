@@ -11,7 +11,7 @@ enum CancellationCases {
             try t.expectGone(upload, "the upload was canceled")
         },
         Case(
-            "4.5/no-content", .must, "4.5.2 of -08", "Up to version 7 a cancellation gets 204.",
+            "4.5/no-content", .must, "4.5.2 of draft -08", "Up to version 7 a cancellation gets 204.",
             covers: "VER-16", needs: ["4.5/cancel"], ranks: 3...7
         ) { t in
             let upload = try t.newUpload()
@@ -48,7 +48,8 @@ enum CancellationCases {
             if connection.hasInput(within: .milliseconds(200)), connection.ending == nil,
                 let response = try? connection.readResponse()
             {
-                try t.expect(!response.isSuccessful, "no success of the canceled append", response.summary)
+                try t.expect(
+                    !response.isSuccessful, "a response other than 2xx to the canceled append", response.summary)
             }
             try t.expectGone(upload, "the upload was canceled")
         },

@@ -11,7 +11,9 @@ enum CompletionCases {
             let content = Request.Content.bytes(t.bytes(t.partSize, from: t.partSize))
             let response = try t.appending(upload, at: Int64(t.partSize), complete: false, content)
             try t.expectSuccess(response, "to an append up to the length")
-            try t.expect(t.profile.isComplete(response) != true, "not ?1 in the response", response.summary)
+            try t.expect(
+                t.profile.isComplete(response) != true, "no \(t.profile.completenessLine(true)) in the response",
+                response.summary)
             try t.expectState(of: upload, offset: Int64(t.partSize * 2))
         },
         Case(
@@ -25,7 +27,7 @@ enum CompletionCases {
             try t.expectSuccess(response, "to the append that finishes the upload")
         },
         Case(
-            "4.1.3/length-reached", .must, "compat",
+            "4.1.3/length-reached", .must, "draft -03 to -05",
             "In versions 5 and 6 content that reaches the declared length either completes the upload or leaves it incomplete until ?1.",
             covers: "VER-24", needs: ["4.2/create-part", "4.4/append"], ranks: 5...6
         ) { t in
@@ -67,7 +69,7 @@ enum CompletionCases {
             let content = Request.Content.bytes(t.bytes(t.partSize))
             for offset in [Int64(t.partSize), 0, Int64(t.partSize) + 5] {
                 let response = try t.appending(upload, at: offset, complete: false, content)
-                try t.expect(t.profile.isComplete(response) != true, "not Upload-Complete: ?1", response.summary)
+                try t.expect(t.profile.isComplete(response) != true, "no Upload-Complete: ?1", response.summary)
                 if response.status == 409 {
                     try t.expect(t.profile.isComplete(response) == false, "Upload-Complete: ?0", response.summary)
                     try t.expect(

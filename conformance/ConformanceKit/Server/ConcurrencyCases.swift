@@ -36,7 +36,8 @@ enum ConcurrencyCases {
             }
         },
         Case(
-            "4.6/late-bytes", .must, "4.6", "Bytes that a superseded append sends are not appended.",
+            "4.6/late-bytes", .must, "4.6",
+            "If an append has been replaced by a newer one, bytes that it still sends are not added to the upload.",
             covers: "CON-04 CON-02", needs: ["4.6/offset-usable"]
         ) { t in
             let (upload, request) = try t.newUploadWithRequest(0)

@@ -34,7 +34,7 @@ enum CreationCases {
         ) { t in
             let response = try t.exchange(t.creation(complete: false, .bytes(t.bytes(t.partSize))))
             try t.expect(
-                t.profile.isComplete(response) == false, "\(t.profile.completeness(false))", response.summary)
+                t.profile.isComplete(response) == false, t.profile.completenessLine(false), response.summary)
         },
         Case(
             "4.2/part-limits", .must, "4.2.2",
@@ -74,7 +74,9 @@ enum CreationCases {
             let request = t.creation(complete: true, .bytes([]))
             let response = try t.exchange(request)
             try t.expectSuccess(response, "from the target")
-            try t.expect(t.profile.isComplete(response) != false, "no ?0 in the final response", response.summary)
+            try t.expect(
+                t.profile.isComplete(response) != false,
+                "no \(t.profile.completenessLine(false)) in the final response", response.summary)
             try t.expectFile(of: response, to: request, [])
         },
         Case(
@@ -86,7 +88,9 @@ enum CreationCases {
             let request = t.creation(complete: true, .chunks(chunks))
             let response = try t.exchange(request)
             try t.expectSuccess(response, "from the target")
-            try t.expect(t.profile.isComplete(response) != false, "no ?0 in the final response", response.summary)
+            try t.expect(
+                t.profile.isComplete(response) != false,
+                "no \(t.profile.completenessLine(false)) in the final response", response.summary)
             try t.expectFile(of: response, to: request, content)
         },
         Case(
@@ -107,9 +111,10 @@ enum CreationCases {
             let content = t.bytes(t.partSize)
             let request = t.creation(complete: nil, .bytes(content))
             let response = try t.exchange(request)
-            try t.expect(response.announcements.isEmpty, "no 104", "\(response.announcements.count) of them")
+            try t.expect(response.announcements.isEmpty, "no 104", "104 \(response.announcements.count) times")
             try t.expect(
-                t.profile.isComplete(response) != false, "no Upload-Complete: ?0 in the response", response.summary)
+                t.profile.isComplete(response) != false, "no \(t.profile.completenessLine(false)) in the response",
+                response.summary)
             if response.isSuccessful { try t.expectFile(of: response, to: request, content) }
         },
         Case(
@@ -131,7 +136,7 @@ enum CreationCases {
             connection.endOutput()
             _ = try? connection.awaitEnding()
             let state = try t.state(of: upload)
-            try t.expect(state.isComplete == false, "the upload not complete", state.response.summary)
+            try t.expect(state.isComplete == false, "an incomplete upload", state.response.summary)
             try t.expect(state.offset <= t.partSize, "Upload-Offset: \(t.partSize) at most", "\(state.offset)")
         },
         Case(
@@ -154,7 +159,7 @@ enum CreationCases {
             let (connection, upload, _) = try t.announcedUpload(sending: t.partSize, of: t.partSize * 3)
             connection.reset()
             let state = try t.state(of: upload)
-            try t.expect(state.isComplete == false, "the upload not complete", state.response.summary)
+            try t.expect(state.isComplete == false, "an incomplete upload", state.response.summary)
             try t.expect(state.offset <= t.partSize, "Upload-Offset: \(t.partSize) at most", "\(state.offset)")
         },
         Case(

@@ -45,7 +45,9 @@ enum DigestCases {
                 let append = t.append(upload, at: Int64(t.partSize), complete: true, .bytes(content))
                 let response = try t.exchange(append.with("Content-Digest", digest), with: upload)
                 try t.expectRefusal(response, "to a wrong digest of the content")
-                try t.expect(t.profile.isComplete(response) != true, "not ?1 in the refusal", response.summary)
+                try t.expect(
+                    t.profile.isComplete(response) != true, "no \(t.profile.completenessLine(true)) in the refusal",
+                    response.summary)
                 let head = try t.exchange(t.retrieval(upload), with: upload)
                 guard head.isSuccessful else { continue }
                 try t.expect(

@@ -98,7 +98,9 @@ enum FieldSyntaxCases {
                     .replacing("Upload-Complete", by: value)
                 let response = try t.exchange(request, with: upload)
                 try t.expectSuccess(response, "to Upload-Complete: \(value)")
-                try t.expect(t.profile.isComplete(response) != false, "no ?0 in the response", response.summary)
+                try t.expect(
+                    t.profile.isComplete(response) != false, "no \(t.profile.completenessLine(false)) in the response",
+                    response.summary)
             }
         },
         Case(
@@ -112,7 +114,8 @@ enum FieldSyntaxCases {
                     .replacing("Upload-Complete", by: value)
                 let response = try t.exchange(request, with: upload)
                 try t.expect(
-                    t.profile.isComplete(response) != true, "not ?1 after Upload-Complete: \(value)", response.summary)
+                    t.profile.isComplete(response) != true,
+                    "no Upload-Complete: ?1 in the response to Upload-Complete: \(value)", response.summary)
                 try t.expectState(of: upload, offset: Int64(t.partSize))
             }
         },
@@ -161,9 +164,11 @@ enum FieldSyntaxCases {
             let trailers = "\(name): \(value)\r\nUpload-Offset: 7\r\nUpload-Length: \(t.partSize)\r\n"
             try connection.send(Array("0\r\n\(trailers)\r\n".utf8))
             let response = try connection.readResponse()
-            try t.expect(t.profile.isComplete(response) != true, "not ?1 in the response", response.summary)
+            try t.expect(
+                t.profile.isComplete(response) != true, "no \(t.profile.completenessLine(true)) in the response",
+                response.summary)
             let head = try t.exchange(t.retrieval(upload), with: upload)
-            try t.expect(t.profile.isComplete(head) != true, "the upload not complete", head.summary)
+            try t.expect(t.profile.isComplete(head) != true, "an incomplete upload", head.summary)
             try t.expect(!head.fields.contains("Upload-Length"), "no Upload-Length", head.summary)
             if response.isSuccessful {
                 try t.expect(

@@ -40,7 +40,7 @@ enum InterimCases {
 
     static let versions: [Case] = [
         Case(
-            "B/no-version", .must, "B", "A request without an interop version gets no 104.",
+            "B/no-version", .must, "appendix B", "A request without an interop version gets no 104.",
             covers: "VER-01", needs: ["4.2/complete"], ranks: 3...8
         ) { t in
             let request = t.creation(complete: true, .bytes(t.bytes(t.partSize)))
@@ -48,7 +48,7 @@ enum InterimCases {
             try t.expectUnannounced(request, "without a version")
         },
         Case(
-            "B/unsupported-version", .must, "B",
+            "B/unsupported-version", .must, "appendix B",
             "A request with an unknown interop version gets no 104, and is processed as a plain request.",
             covers: "VER-02", needs: ["4.2/complete"], ranks: 3...8
         ) { t in
@@ -59,7 +59,8 @@ enum InterimCases {
             }
         },
         Case(
-            "B/version-syntax", .must, "B", "An interop version that is not a structured Integer counts as absent.",
+            "B/version-syntax", .must, "appendix B",
+            "An interop version that is not a structured Integer counts as absent.",
             covers: "STF-10", needs: ["4.2/complete"], ranks: 3...8
         ) { t in
             let word = t.profile.word
@@ -72,7 +73,8 @@ enum InterimCases {
             }
         },
         Case(
-            "B/version-parameters", .should, "B", "Leading zeros and parameters of an interop version are ignored.",
+            "B/version-parameters", .should, "appendix B",
+            "Leading zeros and parameters of an interop version are ignored.",
             covers: "STF-10", needs: ["4.2/announcement"], ranks: 3...8
         ) { t in
             try t.requireAnnouncements()
@@ -84,7 +86,8 @@ enum InterimCases {
             }
         },
         Case(
-            "B/without-version", .should, "B", "With the profile rfc a creation without an interop version gets a 104.",
+            "B/without-version", .should, "appendix B",
+            "With the profile rfc a creation without an interop version gets a 104.",
             covers: "VER-04", needs: ["4.2/announcement"], ranks: 9...9
         ) { t in
             let interim = try t.announcement()

@@ -3,16 +3,18 @@ enum LengthCases {
     static let all: [Case] = [
         Case(
             "4.1.3/creation-mismatch", .must, "4.1.3",
-            "A creation with ?1 whose Content-Length differs from Upload-Length is refused.", covers: "LEN-01",
+            "A creation whose Content-Length contradicts its Upload-Length is refused.", covers: "LEN-01",
             needs: ["4.2/complete"], ranks: 6...9
         ) { t in
             for length in [t.partSize + 1, t.partSize - 1] {
                 let response = try t.exchange(t.creation(complete: true, length: length, .bytes(t.bytes(t.partSize))))
-                try t.expectRefusal(response, "to \(t.partSize) bytes with Upload-Length: \(length)")
-                try t.expect(t.profile.isComplete(response) != true, "not ?1 in the refusal", response.summary)
+                try t.expectRefusal(response, "to \(t.partSize) bytes with ?1 and Upload-Length: \(length)")
+                try t.expect(
+                    t.profile.isComplete(response) != true, "no \(t.profile.completenessLine(true)) in the refusal",
+                    response.summary)
             }
             let part = try t.exchange(t.creation(complete: false, length: t.partSize - 1, .bytes(t.bytes(t.partSize))))
-            try t.expectRefusal(part, "to \(t.partSize) bytes of \(t.partSize - 1)")
+            try t.expectRefusal(part, "to \(t.partSize) bytes with ?0 and Upload-Length: \(t.partSize - 1)")
         },
         Case(
             "4.1.3/changed", .must, "4.1.3",
@@ -37,7 +39,9 @@ enum LengthCases {
             for count in [t.partSize * 2 - 1, t.partSize * 2 + 1, t.partSize, 0] {
                 let response = try t.appending(upload, at: Int64(t.partSize), complete: true, .bytes(t.bytes(count)))
                 try t.expectRefusal(response, "to a last part of \(count) bytes")
-                try t.expect(t.profile.isComplete(response) != true, "not ?1 in the refusal", response.summary)
+                try t.expect(
+                    t.profile.isComplete(response) != true, "no \(t.profile.completenessLine(true)) in the refusal",
+                    response.summary)
             }
             try t.expectState(of: upload, offset: Int64(t.partSize))
         },
@@ -99,9 +103,9 @@ enum LengthCases {
         ) { t in
             let upload = try t.newUpload(0, length: t.partSize * 3)
             let response = try t.appending(upload, at: 0, complete: true, .chunks([t.bytes(t.partSize)]))
-            try t.expect(!response.isSuccessful, "no success", response.summary)
+            try t.expect(!response.isSuccessful, "a response other than 2xx", response.summary)
             let head = try t.exchange(t.retrieval(upload), with: upload)
-            try t.expect(t.profile.isComplete(head) != true, "the upload not complete", head.summary)
+            try t.expect(t.profile.isComplete(head) != true, "an incomplete upload", head.summary)
         },
         Case(
             "4.1.3/late-length", .must, "4.1.3", "The length may first be stated by an append.", covers: "LEN-09",
@@ -138,7 +142,9 @@ enum LengthCases {
             let response = try t.exchange(request)
             try t.expectSuccess(response, "from the target")
             try t.expectFile(of: response, to: request, [])
-            try t.expect(t.profile.isComplete(response) != false, "no ?0 in the final response", response.summary)
+            try t.expect(
+                t.profile.isComplete(response) != false,
+                "no \(t.profile.completenessLine(false)) in the final response", response.summary)
         },
         Case(
             "4.1.3/overflow", .must, "4.1.3", "A Content-Length that is larger than any representation is refused.",
@@ -189,6 +195,6 @@ extension CaseContext {
         let head = try exchange(retrieval(upload), with: upload)
         guard head.isSuccessful, let offset = head.integer("Upload-Offset") else { return }
         try expect(offset <= length, "an offset of \(length) at most", "\(offset)")
-        try expect(profile.isComplete(head) != true, "the upload not complete", head.summary)
+        try expect(profile.isComplete(head) != true, "an incomplete upload", head.summary)
     }
 }

@@ -10,7 +10,8 @@ enum LimitCases {
             _ = try t.require(response.limits, "Upload-Limit", response.summary)
         },
         Case(
-            "4.1.4/accept-patch", .should, "4.1.4 of -11", "OPTIONS lists the media type of appends in Accept-Patch.",
+            "4.1.4/accept-patch", .should, "4.1.4 of draft -11",
+            "OPTIONS lists the media type of appends in Accept-Patch.",
             covers: "LIM-18",
             needs: ["4.1.4/options"], ranks: 8...8
         ) { t in
@@ -36,11 +37,15 @@ enum LimitCases {
             let binding = try t.state(of: t.newUpload()).response.limits ?? [:]
             for key in ["max-size", "max-append-size"] {
                 guard let later = binding[key] else { continue }
-                try t.expect(announced[key] ?? .max <= later, "\(key)=\(later) or less", "\(announced[key] ?? -1)")
+                try t.expect(
+                    announced[key] ?? .max <= later, "\(key)=\(later) or less in the response to OPTIONS",
+                    announced[key].map { "\($0)" } ?? "no \(key)")
             }
             for key in ["min-size", "min-append-size"] {
                 guard let later = binding[key], later > 0 else { continue }
-                try t.expect(announced[key] ?? 0 >= later, "\(key)=\(later) or more", "\(announced[key] ?? 0)")
+                try t.expect(
+                    announced[key] ?? 0 >= later, "\(key)=\(later) or more in the response to OPTIONS",
+                    announced[key].map { "\($0)" } ?? "no \(key)")
             }
         },
         Case(
@@ -118,7 +123,7 @@ enum LimitCases {
             needs: ["4.4/append"]
         ) { t in
             let limit = try t.limit("min-append-size")
-            guard limit > 1 else { throw t.skip("no content is below the limit") }
+            guard limit > 1 else { throw t.skip("min-append-size is too small for this case") }
             let upload = try t.newUpload()
             let response = try t.appending(upload, at: 0, complete: false, .bytes(t.bytes(Int(limit) - 1)))
             if response.isSuccessful { throw t.skip("the server does not enforce the limit") }
@@ -155,14 +160,14 @@ enum LimitCases {
                 try t.expectSuccess(empty, "to an empty append")
             }
             let after = try t.state(of: upload).response.limits?["max-age"] ?? 0
-            try t.expect(after < before, "less than \(before) s left", "\(after)")
+            try t.expect(after < before, "a max-age of less than \(before)", "\(after)")
         },
         Case(
             "4.1.4/min-size", .may, "4.1.4", "A representation smaller than min-size is accepted without resumability.",
             covers: "LIM-09", needs: ["4.2/complete"]
         ) { t in
             let limit = try t.limit("min-size")
-            guard limit > 1 else { throw t.skip("no content is below the limit") }
+            guard limit > 1 else { throw t.skip("min-size is too small for this case") }
             let response = try t.exchange(t.creation(complete: true, .bytes(t.bytes(Int(limit) - 1))))
             try t.expectSuccess(response, "from the target for \(limit - 1) bytes")
             t.note(response.announcements.isEmpty ? "no 104 is sent" : "104 is sent")

@@ -60,7 +60,7 @@ enum PrincipalCases {
         },
     ]
 
-    /// Returns the parts of a refusal that do not differ between equal requests.
+    /// Returns the parts of a refusal that must be the same for an upload of another principal and for an unknown upload.
     private static func comparableParts(of response: Response) -> [String] {
         let names = Set(response.fields.map { $0.name.lowercased() }).subtracting(["date"]).sorted()
         let problem = ProblemDocument(response.content)
@@ -69,7 +69,7 @@ enum PrincipalCases {
 }
 
 extension Upload {
-    /// An upload URL of the same form that does not exist.
+    /// Returns an upload whose URL has the same form as that of an existing upload. It does not exist on the server.
     var withOtherName: Upload {
         var target = Array(endpoint.target)
         for index in target.indices.reversed() where target[index].isHexDigit && target[index].isASCII {

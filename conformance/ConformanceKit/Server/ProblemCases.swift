@@ -51,7 +51,7 @@ enum ProblemCases {
             }
         },
         Case(
-            "7/completed-upload", .should, "7 of -11",
+            "7/completed-upload", .should, "7 of draft -11",
             "The problem type completed-upload is sent only in versions that define it.", covers: "PRB-04",
             needs: ["4.1.2/completed-refuses-content"]
         ) { t in

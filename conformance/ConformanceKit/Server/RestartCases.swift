@@ -61,7 +61,7 @@ enum RestartCases {
             if [404, 410].contains(response.status) { return t.note("uploads do not survive a restart") }
             let offset = try t.require(response.integer("Upload-Offset"), "Upload-Offset", response.summary)
             try t.expect(offset <= t.partSize, "an offset of \(t.partSize) at most", "\(offset)")
-            try t.expect(t.profile.isComplete(response) == false, "the upload not complete", response.summary)
+            try t.expect(t.profile.isComplete(response) == false, "an incomplete upload", response.summary)
             let content = Request.Content.bytes(t.bytes(t.partSize, from: Int(offset)))
             try t.expectSuccess(
                 t.appending(upload, at: offset, complete: false, content), "to an append at the offset reported")
@@ -109,7 +109,7 @@ enum RestartCases {
             try t.restart()
             let response = try t.exchange(t.retrieval(upload), with: upload)
             if response.isSuccessful {
-                try t.expect(t.profile.isComplete(response) == true, "the upload complete", response.summary)
+                try t.expect(t.profile.isComplete(response) == true, "a complete upload", response.summary)
             }
             try t.expectFile(of: finished, to: request, t.bytes(t.partSize))
         },
@@ -161,7 +161,7 @@ extension CaseContext {
         try expectSuccess(response, "to HEAD, or 404")
         let reported = try require(response.integer("Upload-Offset"), "Upload-Offset", response.summary)
         try expect((offset...size).contains(reported), "an offset from \(offset) to \(size)", response.summary)
-        try expect(profile.isComplete(response) == false, "the upload not complete", response.summary)
+        try expect(profile.isComplete(response) == false, "an incomplete upload", response.summary)
         return reported
     }
 

@@ -10,7 +10,7 @@ enum RetrievalCases {
             let response = try t.exchange(t.retrieval(upload), with: upload)
             if [404, 410].contains(response.status) { throw t.skip("the server does not keep complete uploads") }
             try t.expectSuccess(response, "to HEAD")
-            try t.expect(t.profile.isComplete(response) == true, "the upload complete", response.summary)
+            try t.expect(t.profile.isComplete(response) == true, "a complete upload", response.summary)
             try t.expect(
                 response.integer("Upload-Offset") == Int64(t.partSize), "Upload-Offset: \(t.partSize)", response.summary
             )
@@ -110,7 +110,7 @@ enum RetrievalCases {
         },
         Case(
             "4.3/lifetime", .should, "4.1.4",
-            "max-age decreases with time, and the end of the lifetime does not move earlier.",
+            "max-age decreases with time, but not faster than the time passes.",
             covers: "OFF-16 LIM-12", needs: ["4.2/create-empty"], ranks: Profile.explicitRanks
         ) { t in
             let upload = try t.newUpload()
@@ -121,11 +121,12 @@ enum RetrievalCases {
             let second = try t.state(of: upload).response
             let after = try t.require(second.limits?["max-age"], "max-age again", second.summary)
             let passed = (second.arrivedAt - first.arrivedAt) / 1_000_000_000
-            try t.expect(after < before, "less than \(before) after \(passed) s", "\(after)")
-            try t.expect(after + passed + 1 >= before, "about \(before - passed)", "\(after)")
+            try t.expect(after < before, "a max-age of less than \(before) after \(passed) s", "\(after)")
+            try t.expect(
+                after + passed + 1 >= before, "a max-age of about \(before - passed) after \(passed) s", "\(after)")
         },
         Case(
-            "4.3/refuses-upload-fields", .must, "4.3.1 of -05",
+            "4.3/refuses-upload-fields", .must, "4.3.1 of draft -05",
             "Up to version 6 a retrieval or cancellation with fields of an append gets 400.",
             covers: "VER-14", needs: ["4.2/create-empty"], ranks: 3...6
         ) { t in

@@ -8,8 +8,8 @@ enum SecurityCases {
             var names: [[UInt8]] = []
             for _ in 0..<32 { names.append(Array(try t.newUpload().endpoint.target.utf8)) }
             try t.expect(Set(names).count == names.count, "32 different URIs", "\(Set(names).count)")
-            // A position at which all URIs have the same character is not random. Random positions count by the size of
-            // their alphabet.
+            // A position at which all URIs have the same character is not random. The number of bits of a random position
+            // depends on the number of different characters in the random positions.
             let bits = Self.bits(of: names)
             try t.expect(bits >= 100, "128 random bits", "\(bits) bits in \(String(decoding: names[0], as: UTF8.self))")
         },
@@ -81,11 +81,12 @@ enum SecurityCases {
             }
             let methods = response.list("Access-Control-Allow-Methods")
             try t.expect(
-                methods.contains("*") || methods.contains("patch"), "PATCH among the methods",
+                methods.contains("*") || methods.contains("patch"), "PATCH in Access-Control-Allow-Methods",
                 methods.joined(separator: ", "))
             let allowed = response.list("Access-Control-Allow-Headers")
             for name in names.split(separator: ", ").map(String.init) where !allowed.contains("*") {
-                try t.expect(allowed.contains(name), "\(name) among the fields", allowed.joined(separator: ", "))
+                try t.expect(
+                    allowed.contains(name), "\(name) in Access-Control-Allow-Headers", allowed.joined(separator: ", "))
             }
         },
         Case(
@@ -98,7 +99,8 @@ enum SecurityCases {
             _ = try? t.upload(from: response, to: request)
             let exposed = response.list("Access-Control-Expose-Headers")
             for name in ["location", "upload-offset", "upload-complete", "upload-limit"] where !exposed.contains("*") {
-                try t.expect(exposed.contains(name), "\(name) exposed", exposed.joined(separator: ", "))
+                try t.expect(
+                    exposed.contains(name), "\(name) in Access-Control-Expose-Headers", exposed.joined(separator: ", "))
             }
         },
     ]

@@ -40,7 +40,7 @@ enum VersionCases {
     private static func own(_ name: String, _ profile: Profile) -> [Case] {
         [
             Case(
-                "\(name)/completeness-field", .must, "-01",
+                "\(name)/completeness-field", .must, "draft -01",
                 "In version 3 responses have Upload-Incomplete, and never Upload-Complete.",
                 covers: "VER-05", needs: ["\(name)/create-part"], ranks: 3...3, profile: profile
             ) { t in
@@ -65,7 +65,7 @@ enum VersionCases {
                 }
             },
             Case(
-                "\(name)/default-completes", .must, "-01",
+                "\(name)/default-completes", .must, "draft -01",
                 "In version 3 an append without Upload-Incomplete completes the upload.",
                 covers: "VER-06", needs: ["\(name)/finish"], ranks: 3...3, profile: profile
             ) { t in
@@ -75,10 +75,10 @@ enum VersionCases {
                 try t.expectSuccess(response, "from the target")
                 let head = try t.exchange(t.retrieval(upload), with: upload)
                 try t.expect(
-                    t.profile.isComplete(head) == true || head.status == 404, "the upload complete", head.summary)
+                    t.profile.isComplete(head) == true || head.status == 404, "a complete upload", head.summary)
             },
             Case(
-                "\(name)/default-continues", .must, "-02 to -05",
+                "\(name)/default-continues", .must, "draft -02 to -05",
                 "In versions 4 to 6 an append without Upload-Complete does not complete the upload.", covers: "VER-07",
                 needs: ["\(name)/append"], ranks: 4...6, profile: profile
             ) { t in
@@ -88,17 +88,17 @@ enum VersionCases {
                 try t.expectState(of: upload, offset: Int64(t.partSize * 2))
             },
             Case(
-                "\(name)/append-created", .must, "-01 to -05",
+                "\(name)/append-created", .must, "draft -01 to -05",
                 "Up to version 6 an append that does not complete the upload gets 201.", covers: "VER-12",
                 needs: ["\(name)/append"], ranks: 3...6, profile: profile
             ) { t in
                 let response = try t.appending(t.newUpload(), at: 0, complete: false, .bytes(t.bytes(t.partSize)))
                 try t.expect(response, isOneOf: [201], "to an append")
                 try t.expect(
-                    t.profile.isComplete(response) == false, "\(t.profile.completeness(false))", response.summary)
+                    t.profile.isComplete(response) == false, t.profile.completenessLine(false), response.summary)
             },
             Case(
-                "\(name)/offset-repeated", .must, "-01 to -05",
+                "\(name)/offset-repeated", .must, "draft -01 to -05",
                 "Up to version 6 the responses to creations and appends report the offset.", covers: "VER-10 VER-23",
                 needs: ["\(name)/append"], ranks: 3...6, profile: profile
             ) { t in
@@ -115,7 +115,7 @@ enum VersionCases {
                     appended.summary)
             },
             Case(
-                "\(name)/location-of-upload", .must, "-01 to -05",
+                "\(name)/location-of-upload", .must, "draft -01 to -05",
                 "Up to version 6 the final response to a creation has the upload's Location, even after completion.",
                 covers: "VER-11 VER-23", needs: ["\(name)/announcement", "\(name)/complete"], ranks: 3...6,
                 profile: profile
@@ -126,7 +126,7 @@ enum VersionCases {
                 try t.expect(response.location == announced, "Location: \(announced)", response.summary)
             },
             Case(
-                "\(name)/retrieval-status", .must, "-01 to -05",
+                "\(name)/retrieval-status", .must, "draft -01 to -05",
                 "A successful retrieval gets 204; in versions 5 and 6 also 200.",
                 covers: "VER-13", needs: ["\(name)/create-empty"], ranks: 3...6, profile: profile
             ) { t in
@@ -134,7 +134,7 @@ enum VersionCases {
                 try t.expect(response, isOneOf: t.profile.rank <= 4 ? [204] : [200, 204], "to HEAD")
             },
             Case(
-                "\(name)/completed-status", .must, "-04, -05",
+                "\(name)/completed-status", .must, "draft -04, -05",
                 "In version 6 an append to a complete upload gets 400.",
                 covers: "VER-17 PRB-04", needs: ["\(name)/completed-refuses-content"], ranks: 6...6, profile: profile
             ) { t in
@@ -145,7 +145,7 @@ enum VersionCases {
                 try t.expect(response, isOneOf: [400], "to an append to a complete upload")
             },
             Case(
-                "\(name)/length-from-content", .must, "-02 and later",
+                "\(name)/length-from-content", .must, "draft -02 and later",
                 "The Content-Length of a creation with ?1 is the length of the upload, and an append that contradicts it is refused.",
                 covers: "VER-25", needs: ["\(name)/interrupted-not-complete"], ranks: 4...6, profile: profile
             ) { t in
@@ -157,7 +157,7 @@ enum VersionCases {
                 try t.expectRefusal(response, "to a remainder that is too short")
             },
             Case(
-                "\(name)/lifetime-key", .should, "-04, -05", "In version 6 the key of the lifetime is expires.",
+                "\(name)/lifetime-key", .should, "draft -04, -05", "In version 6 the key of the lifetime is expires.",
                 covers: "VER-19", needs: ["\(name)/create-empty"], ranks: 6...6, profile: profile
             ) { t in
                 let response = try t.exchange(t.creation(complete: false, .bytes([])))

@@ -6,7 +6,7 @@ import TLS
 package struct Endpoint: Sendable, Hashable {
     var address: SocketAddress
     package var authority: String
-    /// Path and query in origin form.
+    /// The path and the query of the URL, in origin form.
     package var target: String
     /// The certificates to trust; nil without TLS.
     var trust: TLSTrust?

@@ -47,7 +47,7 @@ struct ParsedHead: Sendable {
         let parts = line.split(separator: " ", maxSplits: 2, omittingEmptySubsequences: false)
         guard parts.count >= 2, parts[0].hasPrefix("HTTP/1."), let minor = Int(parts[0].dropFirst(7)),
             parts[1].utf8.count == 3, let status = Int(parts[1]), (100..<600).contains(status)
-        else { throw .malformed("the status line is “\(line.prefix(80))”") }
+        else { throw .malformed("an invalid status line: “\(line.prefix(80))”") }
         if parts.count == 2 { note("no space after the status code") }
         minorVersion = minor
         self.status = status

@@ -3,14 +3,14 @@ import HTTPSemantics
 /// A request as it is sent; it may be invalid.
 package struct Request: Sendable {
     package enum Content: Sendable {
-        /// Neither Content-Length nor Transfer-Encoding.
+        /// The request has no content, and neither Content-Length nor Transfer-Encoding.
         case none
         case bytes([UInt8])
-        /// Content-Length only; the caller sends the content.
+        /// The head has this Content-Length. The caller sends the content.
         case declared(Int64)
-        /// Chunked, one chunk for each array.
+        /// The request has `Transfer-Encoding: chunked`, and one chunk for each array.
         case chunks([[UInt8]])
-        /// `Transfer-Encoding: chunked` only; the caller sends the chunks.
+        /// The head has `Transfer-Encoding: chunked`. The caller sends the chunks.
         case openChunks
     }
 

@@ -19,7 +19,8 @@ package enum WireFailure: Error, Sendable, Hashable {
 extension WireFailure: CustomStringConvertible {
     package var description: String {
         switch self {
-        case .cannotConnect(let address, let error): "no connection: \(address.explanation(of: error))"
+        case .cannotConnect(let address, let error):
+            "the connection could not be opened: \(address.explanation(of: error))"
         case .notSecured(let reason): "no TLS: \(reason)"
         case .timedOut(let what): "timeout while \(what)"
         case .closed(let what): "the connection was closed while \(what)"

@@ -42,8 +42,8 @@ enum ProxyFault: String, CaseIterable, Sendable {
     /// The check that has to detect the fault, its grade, and parts of its answer and of the recommended setting.
     var detectedBy: (id: String, grade: String, answer: String, setting: String) {
         switch self {
-        case .buffersBodies: ("body", "bad", "held back", "disable request buffering")
-        case .buffersChunkedBodies: ("body-chunked", "poor", "held back", "configure clients to send Content-Length")
+        case .buffersBodies: ("body", "bad", "buffered", "disable request buffering")
+        case .buffersChunkedBodies: ("body-chunked", "poor", "buffered", "configure clients to send Content-Length")
         case .holdsBack: ("abort", "poor", "50000 of 100000 bytes are lost", "send them again")
         case .dropsInterim: ("interim", "poor", "dropped", "none is forwarded")
         case .passesFirstInterim: ("interim", "poor", "only the first", "clients get no progress")

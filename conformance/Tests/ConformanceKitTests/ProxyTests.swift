@@ -34,7 +34,7 @@ struct ProxyTests {
     }
 
     @Test(
-        "Each fault that holds a message back is detected", .enabled(if: mayWait, "make test-proxies"),
+        "Each fault that delays or drops a message is detected", .enabled(if: mayWait, "make test-proxies"),
         arguments: ProxyFault.allCases.filter(\.isFoundByWaiting))
     func withholding(_ fault: ProxyFault) async throws {
         try await Self.expect(fault, timeout: .seconds(5))
@@ -116,7 +116,7 @@ struct ProxyTests {
     }
 
     @Test(
-        "A fault that holds a message back in front of a deployed server is detected",
+        "A fault that delays or drops a message in front of a deployed server is detected",
         .enabled(if: mayWait, "make test-proxies"),
         arguments: [
             (ProxyFault.buffersBodies, "body", "bad"), (ProxyFault.buffersChunkedBodies, "body-chunked", "poor"),

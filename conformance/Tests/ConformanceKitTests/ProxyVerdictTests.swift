@@ -27,7 +27,7 @@ struct ProxyVerdictTests {
         #expect(verdict.usability == .usable && verdict.settings == ["interim responses: on"])
     }
 
-    @Test("A proxy that holds bodies back, or that makes interrupted bodies look complete, is unusable")
+    @Test("A proxy that buffers bodies, or that makes interrupted bodies look complete, is unusable")
     func unusable() {
         #expect(behavior { $0.body = .withheld }.usability == .unusable)
         #expect(behavior { $0.abort = .looksComplete }.usability == .unusable)
