@@ -17,7 +17,8 @@ run: build-packages ## build in release mode and serve ./onward-data on 127.0.0.
 	$(SWIFT) build -c release --product onward
 	exec .build/release/onward serve
 
-# In one process, the short tests would take the threads of Swift concurrency that the clients of the other tests need.
+# The tests run in two processes. In one process, the short tests would occupy the threads of Swift concurrency that the
+# clients of EndToEndTests need.
 TESTS = "--skip EndToEndTests[.]" "--filter EndToEndTests[.]"
 
 test: test-packages ## build and run every test
@@ -71,7 +72,7 @@ test-deb: package-packages ## install, upgrade, remove and purge the packages on
 	$(SWIFT) build --static-swift-stdlib --scratch-path .build/static --product FramingDifferential
 	scripts/test-deb 0.1.0 "$$(dpkg-parsechangelog -S Version)"
 
-test-image: image-packages ## build and run the container image, without Docker and without a registry
+test-image: image-packages ## build and run the container image with buildah, without Docker and without a registry
 	scripts/test-image
 
 # The tests run in parts, because a sanitizer makes them several times slower.
@@ -117,11 +118,11 @@ soak: test-packages ## run all operations concurrently with 200 clients for ten 
 	ONWARD_SOAK_SECONDS=$${ONWARD_SOAK_SECONDS:-600} ONWARD_SOAK_CLIENTS=$${ONWARD_SOAK_CLIENTS:-200} \
 	  SWIFT=$(SWIFT) scripts/run-tests --filter SoakTests
 
-test-framing: build-packages ## compare ONWARD_CASES (100000) generated connections with a strict parser, from ONWARD_SEED on
+test-framing: build-packages ## compare the server and a strict parser on ONWARD_CASES (100000) generated connections; ONWARD_SEED is the first seed
 	$(SWIFT) build --product FramingDifferential
 	ONWARD_CASES=$${ONWARD_CASES:-100000} .build/debug/FramingDifferential
 
-test-power-loss: build-packages ## run ONWARD_HISTORIES (5000) histories of a store with power losses, from ONWARD_SEED on
+test-power-loss: build-packages ## run ONWARD_HISTORIES (5000) histories of a store with power losses; ONWARD_SEED is the first seed
 	$(SWIFT) build -c release --product PowerLoss
 	ONWARD_HISTORIES=$${ONWARD_HISTORIES:-5000} .build/release/PowerLoss
 

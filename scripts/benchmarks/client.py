@@ -1,4 +1,4 @@
-"""The client against curl, both with the same server."""
+"""Compares the client with curl. Both use the same server."""
 import contextlib, itertools, os, pathlib, re, subprocess
 
 from .comparison import Row, column, interleave
@@ -22,7 +22,7 @@ def resident(*command):
 
 
 def client(bench):
-    """1 GiB up and down, 1,000 files of 100 kB by one command, and the memory for 5 GiB."""
+    """Measures the upload and the download of 1 GiB, 1,000 files of 100 kB by one command, and the memory for 5 GiB."""
     programs, onward = bench.programs, bench.onward
     os.environ["XDG_STATE_HOME"] = str(programs.fresh("state"))
     source = programs.source(1024)
@@ -55,11 +55,11 @@ def client(bench):
                     "sh", "-c", f"curl -sS --fail -o '{copy}-durable' {server.url}curl-1 && sync '{copy}-durable'"],
                 "curl files": curl_files(server),
                 "onward files": [onward, "put", "--quiet", *files, f"{server.url}onward/"],
-                # The floor of a client that posts files and sends none of them twice after a crash.
+                # The load generator saves each URL: the minimum work of a client that sends no file twice after a crash.
                 "floor files": programs.load_command(
                     server, "create", "/files/floor/", 16, FILES, FILE_SIZE, M="POST", a=programs.fresh("list")),
             }
-            # The one that runs first alternates.
+            # The order of the commands alternates between the runs.
             names, step = list(commands), next(order)
             for name in (name for part in (names[:2], names[2:5], names[5:]) for name in part[::step]):
                 os.sync()

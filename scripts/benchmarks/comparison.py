@@ -6,7 +6,8 @@ import dataclasses, statistics
 class Row:
     benchmark: str
     work: str
-    # The values of each run; the runs of both are interleaved, so values with the same index form a pair.
+    # The values of the runs of Onward. The runs of Onward and of the reference are interleaved, so the values with the same
+    # index in `own` and `others` form a pair.
     own: list
     unit: str
     reference: str = ""
@@ -23,7 +24,7 @@ class Row:
 
     @property
     def compared(self):
-        """The values that the target limits."""
+        """The values to which the target applies."""
         return self.ratios if self.others else self.own
 
     @property
@@ -63,5 +64,5 @@ def column(results, key):
 
 
 def best(*lists, is_rate):
-    """The best value of several servers in each run."""
+    """Returns the best of the values of several servers, for each run."""
     return [(max if is_rate else min)(values) for values in zip(*lists)]

@@ -1,4 +1,4 @@
-"""System calls, synchronizations, context switches and allocations of the server, for one client in sequence."""
+"""Counts system calls, synchronizations, context switches and allocations of the server, for one client in sequence."""
 import mmap, pathlib, re, signal, subprocess
 
 from .comparison import Row
@@ -43,7 +43,7 @@ def exchange(connection, method, target, fields="", content=b""):
 
 
 def counts(bench):
-    """What one small upload, one uploaded MiB and one HEAD cost, durable and relaxed."""
+    """Measures the cost of one small upload, of one uploaded MiB and of one HEAD, durable and relaxed."""
     programs = bench.programs
 
     def upload(connection, name, size):

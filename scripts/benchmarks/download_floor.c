@@ -1,5 +1,5 @@
-// Sends files with libmicrohttpd and a thread for each connection, and does nothing else: the fastest that a server on this
-// library can be.
+// A server that only sends files, with libmicrohttpd and a thread for each connection. No server that uses this library can
+// be faster.
 //
 //   download_floor PORT DIRECTORY
 //

@@ -1,4 +1,4 @@
-"""Downloads of large and of small files, against nginx with sendfile."""
+"""Compares downloads of large and of small files with nginx, which uses sendfile."""
 from .comparison import Row, column, interleave
 from .programs import curl, timed
 
@@ -6,7 +6,7 @@ GIB = 1 << 30
 
 
 def downloads(bench):
-    """1 GiB entirely, by Range and over TLS; files of 1 KiB and 100 KiB with 64 connections."""
+    """Measures downloads of 1 GiB: complete, by Range, and over TLS; and of files of 1 KiB and 100 KiB with 64 connections."""
     programs = bench.programs
     source, tls = programs.source(1024), programs.certificate()
     kinds = {"onward": programs.serve, "nginx": programs.nginx}
@@ -63,6 +63,6 @@ def downloads(bench):
     yield row("downloads of 1 KiB, 64 connections", "1 KiB", "rate", "/s", ">=", 0.4)
     yield row("downloads of 100 KiB, 64 connections", "100 KiB", "rate", "/s", ">=", 0.9)
     yield row("server's CPU time for each download of 1 KiB", "1 KiB", "server_cpu", "µs")
-    # libmicrohttpd with a thread for each connection: what remains is the work of this server.
+    # The floor uses libmicrohttpd with a thread for each connection. The difference is the work of Onward.
     yield row("downloads of 1 KiB, 64 connections", "1 KiB", "rate", "/s", reference="floor")
     yield row("downloads of 100 KiB, 64 connections", "100 KiB", "rate", "/s", reference="floor")

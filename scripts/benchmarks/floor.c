@@ -1,10 +1,10 @@
-// The least work of N durable small uploads with perfect batching: no HTTP, no decisions, no fields.
+// Does only the necessary work for N small uploads in batches: without HTTP, and without decisions of the protocol.
 //
 //   floor DIRECTORY N BYTES BATCH relaxed|fdatasync|syncfs
 //
 // For each batch it creates and writes the files, synchronizes their contents, renames all of them, synchronizes the
 // directory once, and commits one row for each file in one transaction of SQLite. `fdatasync` synchronizes each file, 16 at
-// the same time, `syncfs` the entire file system once for a batch; `relaxed` synchronizes nothing. It writes one line of JSON.
+// the same time, `syncfs` the entire file system once for a batch; `relaxed` synchronizes nothing. The program prints one line of JSON.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

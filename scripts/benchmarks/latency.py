@@ -1,4 +1,4 @@
-"""The time of small requests beside large uploads, and of the take-over of a stuck upload."""
+"""Measures the time of small requests beside large uploads, and of the take-over of a stuck upload."""
 import json, os, subprocess, time
 
 from .comparison import Row, column, interleave
@@ -38,7 +38,7 @@ def beside_streams(programs, server, kind, name, **options):
 
 
 def streaming(bench):
-    """HEAD of an idle upload, and small uploads, beside 16 large uploads."""
+    """Measures HEAD of an idle upload, and small uploads, beside 16 large uploads."""
     programs = bench.programs
 
     def measured(serve, measure):
@@ -52,7 +52,7 @@ def streaming(bench):
 
     def head(server):
         target = begin_upload(server.port, "idle") if server.name == "onward" else "/empty"
-        # A request each 5 ms.
+        # One request every 5 ms.
         return beside_streams(programs, server, "head", target, p=5000)
 
     def small_beside(server):
@@ -107,7 +107,7 @@ def take_over(port, method):
     old, location = stuck(port)
     begun = time.perf_counter()
     if method == "PATCH":
-        # With a wrong offset, then with the one in the response.
+        # The first append has a wrong offset, the second one the offset in the response.
         latency, head = append(port, location, 0, b"x", 409)
     else:
         successor = Connection(port)
@@ -131,7 +131,7 @@ def take_over(port, method):
 
 
 def takeover(bench):
-    """The response to a request that takes over an upload whose client has sent 300 MB and then nothing more."""
+    """Measures the time of a request that takes over an upload whose client has sent 300 MB and then nothing more."""
     with bench.programs.serve() as server:
         take_over(server.port, "HEAD")
         results = {method: [] for method in ("HEAD", "PATCH", "DELETE")}

@@ -9,13 +9,14 @@
 //   -n N  requests (1)                  -m N     numbers repeat after N requests (never)
 //   -s N  bytes of each content (0)     -f FILE  the content of uploads; without it they have arbitrary bytes
 //   -H F  another field, repeatable     -v N     interop version of the draft (8)
-//   -p US one request in US microseconds at most (no limit); SIGTERM ends the run early without an error
+//   -p US start at most one request every US microseconds (no limit); SIGTERM ends the run early without an error
 //   -M M  method of uploads (PUT)       -l N     seconds after which the run has failed (120)
 //   -a F  append the URL of each upload to this file when the 104 announces it, and again when the upload is complete.
-//         The content, and the next request, wait until the line is on stable storage. Lines share synchronizations.
+//         The content is sent, and the next request begins, when the line is on stable storage. One synchronization can
+//         make several lines durable.
 //
-// Any response but a final 2xx, any wrong length and any connection that closes within a response end the program with
-// status 1 and a message. It writes one line of JSON: requests, seconds, rate, latencies in milliseconds, its own CPU time
+// If a final response is not 2xx, a length is wrong, or a connection closes during a response, the program ends with status 1
+// and a message. At the end it prints one line of JSON: requests, seconds, rate, latencies in milliseconds, its own CPU time
 // in seconds, the number of each status, and of interim responses.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -40,13 +41,14 @@ enum { HEAD_SIZE = 8192, INLINE_CONTENT = 256 << 10 };
 struct connection {
     int socket;
     bool is_busy, waits_to_send;
-    bool is_gated, waits_for_list;  // with -a: the content waits for the 104; the last line is not on stable storage
+    // With -a: whether the content waits for the 104, and whether the last line is not yet on stable storage.
+    bool is_gated, waits_for_list;
     double began;
     char request[HEAD_SIZE];
     long head_size, head_sent, content_sent;
-    char head[HEAD_SIZE];  // of the response
+    char head[HEAD_SIZE];  // the head of the response
     long head_received;
-    long content_left;  // of the response; -1 while its head is incomplete
+    long content_left;  // the missing bytes of the response's content; -1 while its head is incomplete
 };
 
 static struct {
@@ -59,7 +61,7 @@ static struct {
 static bool is_upload, is_resumable, is_head;
 static struct sockaddr_in server;
 static int poller, content_file = -1, list = -1;
-static char lines[1 << 16];  // that are not in the list yet
+static char lines[1 << 16];  // the lines that are not in the list yet
 static long lines_size;
 static char *content;
 static long started, finished, interim, statuses[600];
@@ -278,7 +280,7 @@ static void run(struct connection *connections) {
             struct connection *c = events[i].data.ptr;
             if (events[i].events & (EPOLLIN | EPOLLHUP | EPOLLERR)) receive_more(c);
             if (c->is_busy && events[i].events & EPOLLOUT) send_more(c);
-            // The next request begins at once, before the events of other connections.
+            // The next request begins before the events of other connections are handled.
             if (!c->is_busy && !option.pace && !should_stop && started < option.requests) begin_request(c);
         }
         save_lines(connections);
@@ -352,8 +354,8 @@ int main(int count, char **arguments) {
         fail("%s: %s", option.file, strerror(errno));
     if (option.list && (list = open(option.list, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600)) < 0)
         fail("%s: %s", option.list, strerror(errno));
-    if (is_upload && !option.file && option.size > INLINE_CONTENT) fail("contents of this size need -f");
-    content = malloc(1 << 20);  // what is sent, or what is received and not read
+    if (is_upload && !option.file && option.size > INLINE_CONTENT) fail("content of this size requires -f");
+    content = malloc(1 << 20);  // the bytes to send, or a buffer for received bytes
     for (long i = 0; i < 1 << 20; i++) content[i] = i * 2654435761u >> 13;
     latencies = malloc((option.requests + 1) * sizeof *latencies);
     struct connection *connections = calloc(option.connections, sizeof *connections);

@@ -1,4 +1,4 @@
-"""The programs that the benchmarks run: servers in processes of their own, the load generator, and compiled C files."""
+"""Runs the programs of the benchmarks: servers in separate processes, the load generator, and compiled C files."""
 import contextlib, json, os, pathlib, re, shutil, socket, subprocess, threading, time, urllib.parse
 
 SOURCES = pathlib.Path(__file__).parent
@@ -50,7 +50,7 @@ def accepts(port):
 
 
 class Server:
-    """A server and its resources. `port` is that of plain HTTP or, in a server with TLS, of HTTPS."""
+    """A server and its resources. `port` is the port for HTTP or, if the server uses TLS, for HTTPS."""
 
     def __init__(self, name, port, pids, prefix="/files/", interop=8, method="PUT", host="127.0.0.1", scheme="http"):
         self.name, self.port, self.find_pids, self.prefix = name, port, pids, prefix
@@ -59,19 +59,19 @@ class Server:
         self.url = self.origin + prefix
 
     def target(self, name):
-        """The target of an upload or a download; a server that chooses the names has one target for all uploads."""
+        """Returns the target of an upload or a download. A server that chooses the names has one target for all uploads."""
         return self.prefix if self.method == "POST" else self.prefix + name
 
     def url_of(self, name):
         return self.origin + self.target(name)
 
     def cpu(self):
-        """Seconds of CPU that all processes of the server have used."""
+        """Returns the seconds of CPU time that all processes of the server have used."""
         # The clock of a process: see clock_getcpuclockid(3). The numbers in /proc have a resolution of 10 ms.
         return sum(time.clock_gettime(~pid << 3 | 2) for pid in self.find_pids())
 
     def status(self, name):
-        """The sum of a number in /proc/PID/status, such as VmRSS, over all processes."""
+        """Returns the sum of a number in /proc/PID/status, such as VmRSS, over all processes."""
         texts = (pathlib.Path(f"/proc/{pid}/status").read_text() for pid in self.find_pids())
         return sum(int(re.search(rf"{name}:\s+(\d+)", text).group(1)) for text in texts)
 
@@ -217,7 +217,7 @@ class Programs:
         return command + [kind, server.address, target]
 
     def floor(self, requests, size, batch, mode):
-        # Threads that wait do not spin.
+        # With this setting, threads that wait use no CPU time.
         return json.loads(run(self.directory / "floor", self.fresh("floor"), requests, size, batch, mode,
                               env={**os.environ, "OMP_WAIT_POLICY": "passive"}))
 
@@ -240,8 +240,8 @@ class Programs:
         return path
 
     def warm_memory(self, mebibytes):
-        """Uses memory for a file and frees it. A virtual machine may have returned its free memory to the host; to get
-        it back takes longer than a copy of the same size, and would be measured with the program that does it first."""
+        """Uses memory for a file and frees it. A virtual machine may have returned its free memory to the host. To get it
+        back takes longer than a copy of the same size, and would slow down the program that is measured first."""
         path = self.directory / "memory"
         with open(path, "wb", buffering=0) as file:
             for _ in range(mebibytes):
@@ -250,7 +250,7 @@ class Programs:
 
 
 class Peer(Server):
-    """A server that a person has started, named on the command line: NAME[@INTEROP]=URL."""
+    """A server that this program does not start. An option names it: NAME[@INTEROP]=URL."""
 
     def __init__(self, text):
         found = re.fullmatch(r"([\w.-]+?)(?:@(\d))?=(http://([\d.]+):(\d+)(/\S*/))", text)
@@ -262,7 +262,7 @@ class Peer(Server):
         self.root = None
 
     def listeners(self):
-        """The processes that listen on the port. There is none if they belong to another user or machine."""
+        """Returns the processes that listen on the port; none if they belong to another user or run on another machine."""
         sockets = set()
         for table in ("/proc/net/tcp", "/proc/net/tcp6"):
             for line in pathlib.Path(table).read_text().splitlines()[1:]:
@@ -290,12 +290,12 @@ def stop(process):
 
 
 def empty_files(root):
-    """Truncates large files, so that the space of the next run is free. Their inodes stay in use."""
+    """Truncates large files, so that there is space for the next run. Their inodes stay in use."""
     for path in pathlib.Path(root).rglob("*"):
         if path.is_file() and path.stat().st_size > 1 << 20 and "sqlite" not in path.name:
             os.truncate(path, 0)
 
 
 def curl(*arguments):
-    # Without Expect no server is measured with a further round trip.
+    # Without this option curl may send Expect, and wait for a response to it.
     return ["curl", "-H", "Expect:", "-sS", "--fail", "--http1.1", "-o", "/dev/null", *arguments]

@@ -1,18 +1,18 @@
-"""The result as a table, as JSON, as a part of a document, and as a picture."""
+"""Writes the result as a table, as a part of a document, and as a picture."""
 import html, math, re
 
 BEGIN, END = "<!-- The table is written by `make bench`. -->", "<!-- End of the table. -->"
 
 
 def number(value):
-    """Three significant digits."""
+    """Returns a number with three significant digits."""
     if value == 0 or abs(value) >= 100:
         return f"{value:,.0f}"
     return f"{value:.{max(0, 2 - math.floor(math.log10(abs(value))))}f}"
 
 
 def spread(row):
-    """The median, and the minimum and the maximum in brackets."""
+    """Returns the median, with the minimum and the maximum in brackets."""
     text = number(row.median)
     if len(row.compared) > 1:
         text += f" ({number(min(row.compared))}–{number(max(row.compared))})"
@@ -36,7 +36,7 @@ def absolute(values, unit):
 
 
 def table(rows):
-    """Aligned columns for a terminal."""
+    """Returns the result in aligned columns, for a terminal."""
     lines = [("", "onward", "reference", "", "ratio or value", "target", "met")]
     for row in rows:
         lines.append((row.work, absolute(row.own, row.unit), absolute(row.others, row.unit), row.reference, spread(row),
@@ -63,7 +63,8 @@ def update(path, text):
 
 
 def picture(rows):
-    """Bars of the speed relative to the reference, on a logarithmic scale; a mark is the target."""
+    """Returns a picture with a bar for each row: the speed relative to the reference, on a logarithmic scale, with a mark at the
+    target."""
     rows = [row for row in rows if row.others and row.limit is not None]
     low, high, left, width, height = 1 / 8, 4, 530, 380, 22
 
@@ -87,7 +88,7 @@ def picture(rows):
         parts.append(f'<line class="goal" x1="{place(goal):.1f}" x2="{place(goal):.1f}" y1="{top}" y2="{top + 16}"/>')
         parts.append(f'<text x="{left + width + 12}" y="{top + 12}">{number(row.speed)} × {html.escape(row.reference)}</text>')
     title = "Speed of Onward relative to the reference: longer to the right is faster or cheaper; a mark is the target"
-    # The colors are readable on white and on black; the text has that of the color scheme.
+    # The colors of the bars are visible on white and on black. The color of the text depends on the color scheme.
     return f"""<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1110 {bottom + 10}" font-family="sans-serif" font-size="12">
 <title>{title}</title>
 <style>

@@ -1,4 +1,4 @@
-"""The cost of requests beside a thousand and beside a million rows and files."""
+"""Compares the cost of requests if there are a thousand and if there are a million rows and files."""
 import contextlib, os, sqlite3, time
 
 from .comparison import Row, column, interleave
@@ -22,8 +22,8 @@ def get(port, target, fields=""):
 def multiply(root, count):
     """Copies the rows of one finished upload `d/f0`, with new keys and names, and creates the files.
 
-    The schema is read from the catalog: a key that contains the name of the file gets the names of the others, and any other
-    unique value is replaced by a random one.
+    The schema is read from the catalog. In a key that contains the name of the file, this name is replaced by those of the new
+    files. Every other unique value is replaced by a random one.
     """
     catalog = sqlite3.connect(root / "onward.sqlite", isolation_level=None)
     catalog.execute("PRAGMA synchronous = OFF")
@@ -42,7 +42,7 @@ def multiply(root, count):
         names, values = [], []
         for name, (kind, _) in columns.items():
             if name in unique and kind == "INTEGER":
-                # The number of a row: SQLite chooses it.
+                # This is the number of a row, which SQLite chooses.
                 continue
             names.append(f'"{name}"')
             value = f't."{name}"'
@@ -93,7 +93,7 @@ def requests(programs, server):
 
 
 def rows(bench):
-    """HEAD, creation, expiry, a page of a listing, and the start, beside few and many rows and files."""
+    """Measures HEAD, creation, expiry, a page of a listing, and the start, with few and with many rows and files."""
     programs, options = bench.programs, ["--durability", "relaxed"]
     sizes, roots = (FEW, bench.rows), {}
     for count in sizes:

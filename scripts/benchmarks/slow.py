@@ -1,4 +1,4 @@
-"""Thousands of slow uploads: memory and CPU time of the server."""
+"""Measures memory and CPU time of the server for thousands of slow uploads."""
 import threading, time
 
 from .comparison import Row, column, interleave
@@ -28,7 +28,7 @@ def begin_on_used_connection(server, number):
 
 
 def slow(bench):
-    """Uploads that send one byte a second, on the first and on a later request of their connections."""
+    """Measures uploads that send one byte a second, as the first and as a later request of their connections."""
     programs, count = bench.programs, bench.slow_uploads
 
     def measured(start, begin):
@@ -40,7 +40,7 @@ def slow(bench):
                 for second in range(SECONDS):
                     for number, connection in enumerate(connections):
                         connection.socket.sendall(b"x")
-                        # One byte a second: the uploads are spread over the second.
+                        # Each upload sends one byte a second. The uploads send at different times of the second.
                         if number % 100 == 99:
                             pause.wait(max(0, begun + second + number / count - time.monotonic()))
                     pause.wait(max(0, begun + second + 1 - time.monotonic()))

@@ -1,5 +1,6 @@
-// The least work of a small upload by HTTP: libmicrohttpd with a thread for each connection, as in the server, and no
-// decisions. Its difference from floor.c is the cost of HTTP, its difference from the server that of everything else.
+// A server that does only the necessary work for small uploads over HTTP: it uses libmicrohttpd with a thread for each
+// connection, as Onward does, and makes no decisions of the protocol. The difference between this program and floor.c is the
+// cost of HTTP. The difference between Onward and this program is the cost of everything else.
 //
 //   small_upload_floor PORT DIRECTORY relaxed|durable
 //

@@ -1,10 +1,10 @@
-// The least work of a server that receives large uploads, with a thread for each connection: the fastest that such a server
-// can be.
+// A server that does only the necessary work for large uploads, with a thread for each connection. No such server can be
+// faster.
 //
 //   upload_floor PORT DIRECTORY relaxed|durable|digest
 //
 // Content is received into a large buffer and written to a new file in DIRECTORY. `durable` starts the write-back of each
-// 4 MiB at once, and synchronizes the file and DIRECTORY before the response. `digest` also computes the SHA-256 of the
+// 4 MiB immediately, and synchronizes the file and DIRECTORY before the response. `digest` also computes the SHA-256 of the
 // content, on a second thread and without reading the file. HEAD gets 204. Only curl and load.c may connect: nothing is
 // checked.
 #define _GNU_SOURCE

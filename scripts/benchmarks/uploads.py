@@ -1,4 +1,4 @@
-"""Small and large uploads, against nginx, which never synchronizes, against `cp`, and against the floor."""
+"""Compares small and large uploads with nginx, which never synchronizes, with `cp`, and with the floors."""
 import base64, hashlib, os, time
 
 from .comparison import Row, best, column, interleave
@@ -9,7 +9,7 @@ GIB = 1 << 30
 
 
 def small(bench):
-    """4 KiB in one request, a new file each: rates with 64, 16 and 1 connections, and the server's CPU time."""
+    """Measures uploads of 4 KiB, each of which creates a file: rates with 64, 16 and 1 connections, and the server's CPU time."""
     programs, size = bench.programs, 4096
 
     def upload(server, connections, requests):
@@ -79,7 +79,7 @@ def small(bench):
 
 
 def large(bench):
-    """1 GiB in one request, and 64 files of 64 MiB at once."""
+    """Measures an upload of 1 GiB in one request, and 64 concurrent uploads of 64 MiB."""
     programs = bench.programs
     source, part = programs.source(1024), programs.source(64)
     with open(source, "rb") as file:

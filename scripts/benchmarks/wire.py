@@ -1,4 +1,4 @@
-"""HTTP/1.1 on a socket, for clients that stop in the middle of a request."""
+"""A client for HTTP/1.1 that can stop in the middle of a request."""
 import re, socket
 
 from .programs import Failure
