@@ -5,7 +5,7 @@ import ResumableUpload
 @testable import ResumableTransfer
 
 extension FuzzTarget {
-    /// Problem documents: clients parse any input, and parse a document of the server to the values of the server.
+    /// Checks problem documents: clients parse any input, and read the server's values from a document of the server.
     static let problems = FuzzTarget(
         name: "problems",
         dictionary: [
@@ -53,7 +53,7 @@ extension FuzzTarget {
             }
         })
 
-    /// The head of a response, in the lines that libcurl passes on, and the fields that a client parses.
+    /// Checks the parser of response heads, which gets the lines from libcurl, and the parsers of the fields.
     static let responseHeads = FuzzTarget(
         name: "response-heads",
         dictionary: [

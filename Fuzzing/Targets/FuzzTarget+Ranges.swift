@@ -1,8 +1,8 @@
 import HTTPSemantics
 
 extension FuzzTarget {
-    /// Range, Content-Range and the multipart layout. An input is a size in eight bytes, then the field lines
-    /// of Range or the value of Content-Range.
+    /// Checks Range, Content-Range and the layout of multipart/byteranges. An input is a size in eight bytes, then the
+    /// field lines of Range or the value of Content-Range.
     static let ranges = FuzzTarget(
         name: "ranges",
         maximumLength: 1024,

@@ -8,7 +8,7 @@ import TestSupport
 @testable import onward
 
 extension FuzzTarget {
-    /// Resume data: invalid data is rejected; valid data is written back unchanged, and its numbers are in range.
+    /// Checks resume data: invalid data is rejected; valid data is written back unchanged, and its numbers are in range.
     static let resumeData = FuzzTarget(
         name: "resume-data",
         maximumLength: 8192,
@@ -45,7 +45,7 @@ extension FuzzTarget {
         try require(value.request.fields.firstInvalid == nil, "\(value) would send an invalid field")
     }
 
-    /// State files of the command line, and other text that it reads.
+    /// Checks the state files of the command line, and other text that it reads.
     static let savedTransfers = FuzzTarget(
         name: "saved-transfers",
         maximumLength: 8192,

@@ -5,7 +5,7 @@ import ResumableUpload
 @testable import UploadStorage
 
 extension FuzzTarget {
-    /// Rows of the catalog and saved digests: damaged values are rejected, and valid values are written back unchanged.
+    /// Checks rows of the catalog and saved digests: damaged values are rejected, and valid values are written back unchanged.
     static let savedForms = FuzzTarget(
         name: "saved-forms",
         maximumLength: 2048,

@@ -1,7 +1,7 @@
 import StructuredFields
 
 extension FuzzTarget {
-    /// RFC 9651: a valid value equals the value parsed from its canonical form. The error for an invalid value names a
+    /// Checks structured fields (RFC 9651): a valid value equals the value parsed from its canonical form. The error for an invalid value names a
     /// position in the input.
     static let structuredFields = FuzzTarget(
         name: "structured-fields",
@@ -15,7 +15,7 @@ extension FuzzTarget {
             try checkField(Item.self, bytes)
             try checkField(List.self, bytes)
             try checkField(OrderedDictionary.self, bytes)
-            // The same value on several field lines, which a different function parses.
+            // The value is also parsed as several field lines, by a different function.
             let lines = InputReader(input).lines
             _ = try? Item(parsing: lines)
             _ = try? List(parsing: lines)

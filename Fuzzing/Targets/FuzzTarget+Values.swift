@@ -1,7 +1,8 @@
 import HTTPSemantics
 
 extension FuzzTarget {
-    /// Dates, media types, digests, entity tags, authorities: the serialized form of a value parses to the same value.
+    /// Checks dates, media types, digests, entity tags and authorities: the serialized form of a value is parsed to the
+    /// same value.
     static let values = FuzzTarget(
         name: "values",
         maximumLength: 1024,

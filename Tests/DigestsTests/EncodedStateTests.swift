@@ -73,7 +73,7 @@ struct EncodedStateTests {
     }
 
     @Test("After a complete block the encoding has no partial block", arguments: Algorithm.allCases)
-    func wholeBlocks(algorithm: Algorithm) {
+    func completeBlocks(algorithm: Algorithm) {
         var digest = RunningDigest(algorithm)
         digest.update(pattern(algorithm.blockSize * 4))
         #expect(digest.encodedState().count == 2 + algorithm.digestSize + 8)

@@ -3,7 +3,7 @@ import Testing
 
 struct HexadecimalTests {
     @Test(
-        "The hexadecimal digits of a number are those of the standard library",
+        "A number has the same hexadecimal digits as the text that the standard library makes of it",
         arguments: [0, 1, 9, 10, 15, 16, 255, 0x0123_4567_89AB_CDEF, 0xFEDC_BA98_7654_3210, .max] as [UInt64])
     func numbers(number: UInt64) {
         let expected = String(number, radix: 16)

@@ -6,7 +6,7 @@ enum HistoryEntry {
     /// The URL of the upload was reported. An upload that is recorded late may be missing after a crash until more is
     /// reported.
     case created(upload: Int, isRecorded: Bool)
-    /// An offset was reported, or the store was closed properly: from now on the upload exists.
+    /// An offset was reported, or the store was closed properly. After this entry the upload must exist.
     case confirmed(upload: Int)
     case acknowledged(upload: Int, offset: Int64)
     /// A final response, a deactivation or a removal has begun.

@@ -55,7 +55,7 @@ import Testing
         #expect(fixture.requests.count == 2)
     }
 
-    @Test("a handler sees each request and response, and what it adds is sent but neither stored nor observed")
+    @Test("a handler gets each request and response; a field that it adds is sent, but is hidden from observers")
     func exchange() async throws {
         let observed = Monitor<[String?]>([])
         let file = file

@@ -18,7 +18,7 @@ struct StoreTests {
             switch request.method {
             case "PUT":
                 try reply.interim(104, upload.announcement)
-                try upload.take(reply, atMost: 300_000)
+                try upload.receiveContent(reply, atMost: 300_000)
                 reply.stall()
             case "GET" where turns.turn() == 1:
                 try reply.begin(200, file.fields.merging(["Content-Length": "\(file.bytes.count)"]))
@@ -139,7 +139,7 @@ struct StoreTests {
             if request.method == "HEAD", isGone.count > 0 { return try reply.respond(404) }
             if request.method != "PUT" { return try upload.serve(request, reply) }
             try reply.interim(104, upload.announcement)
-            try upload.take(reply, atMost: 300_000)
+            try upload.receiveContent(reply, atMost: 300_000)
             reply.stall()
         }
         let fixture = try UploadFixture()
@@ -164,7 +164,7 @@ struct StoreTests {
         let upload = ScriptedUpload()
         let server = try ScriptedServer { request, reply in
             try reply.interim(104, upload.announcement)
-            try upload.take(reply)
+            try upload.receiveContent(reply)
             try reply.respond(422, ["Upload-Complete": "?1"])
         }
         let fixture = try UploadFixture()

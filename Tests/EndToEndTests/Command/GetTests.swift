@@ -13,7 +13,7 @@ struct GetTests {
     }
 
     @Test("A file is downloaded to the URL's name in a directory, or to the name that -o gives")
-    func whole() throws {
+    func completeTransfer() throws {
         try withServer { server in
             try publish(server)
             let home = try CommandHome()

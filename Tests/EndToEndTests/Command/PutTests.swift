@@ -5,7 +5,7 @@ import Testing
 @Suite("Command: put", .blocking)
 struct PutTests {
     @Test("A file is uploaded completely, and no file is left in the state directory")
-    func whole() throws {
+    func completeTransfer() throws {
         try withServer { server in
             let home = try CommandHome()
             let bytes = Payload.bytes(3_000_000)

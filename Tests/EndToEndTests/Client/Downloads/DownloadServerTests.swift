@@ -26,7 +26,7 @@ struct DownloadServerTests {
     }
 
     @Test("a file and an empty file are downloaded completely, with a digest if the caller requests one")
-    func whole() async throws {
+    func completeTransfer() async throws {
         try await withServer { server in
             let bytes = Payload.bytes(5_000_000)
             try server.publish(bytes, as: "a.bin")
@@ -114,7 +114,7 @@ struct DownloadServerTests {
     }
 
     @Test("RNG-30: a download that has every byte sends one more request, and the server sends no content")
-    func wholeAlready() async throws {
+    func alreadyComplete() async throws {
         try await withServer { server in
             let bytes = Payload.bytes(1_000_000)
             try server.publish(bytes, as: "a.bin")

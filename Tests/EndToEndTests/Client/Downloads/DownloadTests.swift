@@ -10,7 +10,7 @@ struct DownloadTests {
     private let bytes = Payload.bytes(2_000_000)
 
     @Test("RNG-31: a download sends one request without Range and If-Range, and the file appears complete")
-    func whole() async throws {
+    func completeTransfer() async throws {
         let file = ScriptedFile(bytes: bytes)
         let server = try ScriptedServer { try file.serve($0, $1) }
         let fixture = try UploadFixture()

@@ -40,7 +40,7 @@ struct ScriptedFile: Sendable {
 }
 
 extension Fields {
-    /// The fields with those of `others` added; a field of the same name is replaced.
+    /// Returns these fields and those of `others`. A field of `others` replaces fields with the same name.
     func merging(_ others: Fields) -> Fields {
         var result = self
         for field in others { result.set(field.name, field.value) }

@@ -65,7 +65,7 @@ struct EngineConnectionTests {
         var failures = 0
         for round in 0..<40 {
             var request = fixture.request(
-                "PUT", proxy.url, [:], round % 2 == 0 ? MemorySource(bytes).whole : nil)
+                "PUT", proxy.url, [:], round % 2 == 0 ? MemorySource(bytes).completeContent : nil)
             if request.source == nil { request.message.method = .get }
             request.stallTimeout = .milliseconds(250)
             let result = await fixture.run(request)

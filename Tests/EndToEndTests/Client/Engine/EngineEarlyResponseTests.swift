@@ -27,7 +27,7 @@ struct EngineEarlyResponseTests {
             }
         }
         let start = ContinuousClock.now
-        let result = await fixture.run(fixture.request("PUT", server.url, [:], source.whole))
+        let result = await fixture.run(fixture.request("PUT", server.url, [:], source.completeContent))
         #expect(result.head?.status.rawValue == status && result.head?.fields["Upload-Offset"] == "5")
         #expect(result.failure == nil && result.isContentComplete)
         #expect(result.content == (status == 204 ? [] : Array("why".utf8)))
@@ -50,7 +50,7 @@ struct EngineEarlyResponseTests {
             try reply.send(chunk: "")
             if !closes { reply.stall() }
         }
-        let result = await fixture.run(fixture.request("PUT", server.url, [:], source.whole))
+        let result = await fixture.run(fixture.request("PUT", server.url, [:], source.completeContent))
         #expect(result.head?.status.rawValue == status && result.content == Array("because".utf8))
         #expect(result.failure == nil && result.sent < 40_000_000, "\(result)")
     }
@@ -67,7 +67,7 @@ struct EngineEarlyResponseTests {
             reply.stall()
         }
         let start = ContinuousClock.now
-        let result = await fixture.run(fixture.request("PUT", server.url, [:], source.whole))
+        let result = await fixture.run(fixture.request("PUT", server.url, [:], source.completeContent))
         #expect(result.head?.status == 200 && result.content == Array("because".utf8))
         #expect(result.failure == nil && result.sent < 40_000_000, "\(result)")
         #expect(.now - start < EngineFixture.promptLimit)
@@ -76,7 +76,7 @@ struct EngineEarlyResponseTests {
     @Test("CLI-36: a final response while the content is held at the gate is delivered, too", arguments: [200, 409])
     func gated(status: Int) async throws {
         let server = try ScriptedServer { _, reply in try reply.respond(status, [:], "no") }
-        var request = fixture.request("PUT", server.url, [:], source.whole)
+        var request = fixture.request("PUT", server.url, [:], source.completeContent)
         request.gate = .seconds(600)
         let start = ContinuousClock.now
         let result = await fixture.run(request)
@@ -92,7 +92,7 @@ struct EngineEarlyResponseTests {
             try reply.respond(200, [:], "ok")
             if request.method == "PUT" { reply.stall() }
         }
-        _ = await fixture.run(fixture.request("PUT", server.url, [:], source.whole))
+        _ = await fixture.run(fixture.request("PUT", server.url, [:], source.completeContent))
         let next = await fixture.run(fixture.request("GET", server.url))
         #expect(next.failure == nil && next.content == Array("ok".utf8))
         #expect(server.connections == 2)
@@ -107,7 +107,7 @@ struct EngineEarlyResponseTests {
                 try reply.respond(409, [:], "conflict")
                 reply.close()
             }
-            let result = await fixture.run(fixture.request("PUT", server.url, [:], source.whole))
+            let result = await fixture.run(fixture.request("PUT", server.url, [:], source.completeContent))
             if result.head?.status != 409 { lost += 1 }
         }
         #expect(lost == 0)

@@ -20,7 +20,7 @@ struct EngineEndingTests {
         }
         var interim = 0
         let start = ContinuousClock.now
-        let result = await fixture.follow(fixture.request("PUT", server.url, [:], source.whole)) { event, _ in
+        let result = await fixture.follow(fixture.request("PUT", server.url, [:], source.completeContent)) { event, _ in
             if case .interim = event { interim += 1 }
         }
         guard case .connectionLost? = result.failure else {
@@ -72,7 +72,7 @@ struct EngineEndingTests {
             reply.stall()
         }
         for (target, content) in [
-            ("/content", source.whole), ("/response", source.content(count: 100)), ("/within", nil),
+            ("/content", source.completeContent), ("/response", source.content(count: 100)), ("/within", nil),
         ] {
             var request = fixture.request(content == nil ? "GET" : "PUT", server.url + target, [:], content)
             request.stallTimeout = .milliseconds(300)
@@ -122,10 +122,10 @@ struct EngineEndingTests {
             _ = try reply.discardBody(atMost: 1_000_000)
             reply.stall()
         }
-        let before = fixture.engine.start(fixture.request("PUT", server.url, [:], source.whole))
+        let before = fixture.engine.start(fixture.request("PUT", server.url, [:], source.completeContent))
         before.cancel()
         #expect(await before.result().failure == .cancelled)
-        let exchange = fixture.engine.start(fixture.request("PUT", server.url, [:], source.whole))
+        let exchange = fixture.engine.start(fixture.request("PUT", server.url, [:], source.completeContent))
         var events = exchange.events.makeAsyncIterator()
         _ = await events.next()
         let start = ContinuousClock.now
@@ -144,7 +144,7 @@ struct EngineEndingTests {
             try reply.respond(200)
         }
         let fixture = fixture
-        let content = MemorySource(Payload.bytes(10_000)).whole
+        let content = MemorySource(Payload.bytes(10_000)).completeContent
         await withTaskGroup(of: TransportResult.self) { group in
             for number in 0..<200 {
                 let exchange = fixture.engine.start(fixture.request("PUT", server.url, [:], content))
@@ -199,7 +199,7 @@ struct EngineEndingTests {
                 group.addTask {
                     let bytes = Payload.bytes(100_000, seed: UInt64(number + 1))
                     let result = await fixture.run(
-                        fixture.request("PUT", server.url, [:], MemorySource(bytes).whole))
+                        fixture.request("PUT", server.url, [:], MemorySource(bytes).completeContent))
                     return result.content == Array(bytes.sha256.utf8)
                 }
             }

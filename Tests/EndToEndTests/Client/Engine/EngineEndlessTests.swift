@@ -77,7 +77,7 @@ struct EngineEndlessTests {
                 let server = try ScriptedServer { request, reply in
                     guard request.method == "PUT" else { return try upload.serve(request, reply) }
                     try reply.interim(104, upload.announcement)
-                    try upload.take(reply)
+                    try upload.receiveContent(reply)
                     for offset in 1...30 {
                         try reply.interim(104, Fields([ScriptedUpload.version, ("Upload-Offset", "\(offset)")]))
                         pace.step()

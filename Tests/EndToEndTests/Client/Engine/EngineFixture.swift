@@ -12,7 +12,7 @@ final class EngineFixture: Sendable {
     /// and of collected content are longer.
     static let promptLimit = Duration.seconds(300)
 
-    /// Far more bytes than fit in the kernel's buffers.
+    /// Content that is much larger than the kernel's buffers.
     static let muchContent = [UInt8](repeating: 0x61, count: 40_000_000)
 
     deinit { engine.shutDown() }
@@ -93,7 +93,7 @@ final class MemorySource: UploadSource {
     }
 
     /// The complete source as content.
-    var whole: SourceContent { content(count: Int64(bytes.count)) }
+    var completeContent: SourceContent { content(count: Int64(bytes.count)) }
 }
 
 /// Stores the bytes it receives, and fails if they exceed its capacity.

@@ -79,7 +79,7 @@ struct EngineSendingTests {
             try reply.respond(204)
         }
         let unreadable = MemorySource(bytes, failsAt: 1_000_000)
-        let first = await fixture.run(fixture.request("PUT", server.url, [:], unreadable.whole))
+        let first = await fixture.run(fixture.request("PUT", server.url, [:], unreadable.completeContent))
         #expect(first.failure == .sourceFailed(at: 1_000_000, .system(.inputOutput)) && first.head == nil)
         let chunked = await fixture.run(fixture.request("PUT", server.url, [:], unreadable.content()))
         #expect(chunked.failure == .sourceFailed(at: 1_000_000, .system(.inputOutput)))
@@ -88,7 +88,7 @@ struct EngineSendingTests {
             fixture.request("PUT", server.url, [:], shrunk.content(from: 2_000_000, count: 2_000_000)))
         #expect(second.failure == .sourceFailed(at: 3_000_000, .unavailable(at: 3_000_000)) && !second.sourceEnded)
         let gone = MemorySource(bytes, failsAt: 500_000, .unavailable(at: 7))
-        let third = await fixture.run(fixture.request("PUT", server.url, [:], gone.whole))
+        let third = await fixture.run(fixture.request("PUT", server.url, [:], gone.completeContent))
         #expect(third.failure == .sourceFailed(at: 500_000, .unavailable(at: 7)))
         #expect(server.requests.allSatisfy { !$0.hasReadContent })
     }
@@ -107,7 +107,7 @@ struct EngineSendingTests {
                     try reply.respond(200)
                 }
                 let source = MemorySource(bytes)
-                var request = fixture.request("PUT", server.url, [:], source.whole)
+                var request = fixture.request("PUT", server.url, [:], source.completeContent)
                 request.gate = .seconds(600)
                 // The time at the gate does not count as a stall.
                 request.stallTimeout = .milliseconds(1500)
@@ -140,7 +140,7 @@ struct EngineSendingTests {
                     try reply.discardBody()
                     try reply.respond(200)
                 }
-                var request = fixture.request("PUT", server.url, [:], MemorySource(bytes).whole)
+                var request = fixture.request("PUT", server.url, [:], MemorySource(bytes).completeContent)
                 request.gate = .seconds(2)
                 request.stallTimeout = limit
                 return await fixture.run(request)
@@ -161,7 +161,8 @@ struct EngineSendingTests {
         }
         var heads: [ClientResponseHead] = []
         var final: [ClientResponseHead] = []
-        let result = await fixture.follow(fixture.request("PUT", server.url, [:], MemorySource(bytes).whole)) {
+        let result = await fixture.follow(fixture.request("PUT", server.url, [:], MemorySource(bytes).completeContent))
+        {
             event, _ in
             if case .interim(let head) = event { heads.append(head) }
             if case .head(let head) = event { final.append(head) }
@@ -185,7 +186,7 @@ struct EngineSendingTests {
         let source = MemorySource([UInt8](repeating: 1, count: 12_000_000))
         let start = ContinuousClock.now
         var sent: [Int64] = []
-        let result = await fixture.follow(fixture.request("PUT", server.url, [:], source.whole)) { event, _ in
+        let result = await fixture.follow(fixture.request("PUT", server.url, [:], source.completeContent)) { event, _ in
             if case .sent(let count) = event { sent.append(count) }
         }
         let most = Int((.now - start) / .milliseconds(100)) + 2
@@ -204,7 +205,7 @@ struct EngineSendingTests {
                         while try !reply.readBody(atMost: 20_000).isEmpty { pace.step() }
                         try reply.respond(200, [:], [UInt8](repeating: 1, count: method == "GET" ? 400_000 : 0))
                     }
-                    let content = method == "PUT" ? MemorySource(Payload.bytes(400_000)).whole : nil
+                    let content = method == "PUT" ? MemorySource(Payload.bytes(400_000)).completeContent : nil
                     var request = fixture.request(method, server.url, [:], content)
                     request.rateLimit = 400_000
                     request.stallTimeout = limit

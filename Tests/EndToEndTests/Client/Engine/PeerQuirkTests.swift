@@ -45,7 +45,7 @@ struct PeerQuirkTests {
         let inventory = UploadInventory()
         let server = try ScriptedServer { request, reply in
             try reply.interim(104, announcement(dialect))
-            try ScriptedUpload.take(reply, into: inventory)
+            try ScriptedUpload.receiveContent(reply, into: inventory)
             var fields: Fields = ["Upload-Offset": "\(inventory.count)"]
             if let parts = field?.split(separator: ": ") { fields.append(String(parts[0]), String(parts[1])) }
             try reply.respond(201, fields, "done")
@@ -64,7 +64,7 @@ struct PeerQuirkTests {
             switch request.method {
             case "POST":
                 try reply.interim(104, announcement(dialect))
-                try ScriptedUpload.take(reply, into: inventory, atMost: 300_000)
+                try ScriptedUpload.receiveContent(reply, into: inventory, atMost: 300_000)
                 reply.reset()
             case "HEAD":
                 // The first offset is too low: the server has not yet written all bytes of the broken connection.
@@ -75,7 +75,7 @@ struct PeerQuirkTests {
                 guard request.fields["Upload-Offset"] == "\(inventory.count)" else {
                     return try reply.respond(409, ["Content-Type": "text/plain"], "mismatched offset\n")
                 }
-                try ScriptedUpload.take(reply, into: inventory)
+                try ScriptedUpload.receiveContent(reply, into: inventory)
                 try reply.respond(204, ["Upload-Offset": "\(inventory.count)"])
             }
         }
@@ -95,7 +95,7 @@ struct PeerQuirkTests {
             switch request.method {
             case "POST":
                 try reply.interim(104, announcement(dialect))
-                try ScriptedUpload.take(reply, into: inventory, atMost: 300_000)
+                try ScriptedUpload.receiveContent(reply, into: inventory, atMost: 300_000)
                 reply.reset()
             case "HEAD" where turns.turn() == 1:
                 try reply.respond(204, fields(dialect, offset: inventory.count, complete: false))
@@ -120,7 +120,7 @@ struct PeerQuirkTests {
         let server = try ScriptedServer { request, reply in
             guard request.method == "POST" else { return try reply.respond(404) }
             try reply.interim(104, announcement(dialect))
-            try ScriptedUpload.take(reply, into: inventory)
+            try ScriptedUpload.receiveContent(reply, into: inventory)
             reply.reset()
         }
         let outcome = try await run(dialect, server)
@@ -140,7 +140,7 @@ struct PeerQuirkTests {
                 return try reply.respond(204, fields(dialect, offset: inventory.count, complete: true))
             }
             try reply.interim(104, announcement(dialect))
-            try ScriptedUpload.take(reply, into: inventory)
+            try ScriptedUpload.receiveContent(reply, into: inventory)
             reply.reset()
         }
         let result = try await run(dialect, server).get()
@@ -151,7 +151,9 @@ struct PeerQuirkTests {
 
 extension ScriptedUpload {
     /// Receives the content and adds it to `inventory`, up to `maxCount` bytes.
-    fileprivate static func take(_ reply: Reply, into inventory: UploadInventory, atMost maxCount: Int = .max) throws {
+    fileprivate static func receiveContent(_ reply: Reply, into inventory: UploadInventory, atMost maxCount: Int = .max)
+        throws
+    {
         var left = maxCount
         while left > 0 {
             let piece = try reply.readBody(atMost: min(left, 64 << 10))

@@ -24,7 +24,7 @@ struct SessionCookieTests {
                     201, model.state().merging(["Location": model.path, "Set-Cookie": "id=a-secret-value; Path=/"]))
             }
             if request.method == "PATCH", turns.turn() == 1 {
-                try model.take(reply, atMost: 300_000)
+                try model.receiveContent(reply, atMost: 300_000)
                 return reply.stall()
             }
             try model.serve(request, reply)

@@ -121,7 +121,7 @@ struct SessionDownloadTests {
             let path = Monitor("")
             let task = session.downloadTask(with: source) { file, response, error in
                 path.withLock { $0 = file?.path ?? "" }
-                answer.take(file.flatMap { try? Data(contentsOf: $0) }, response, error)
+                answer.receive(file.flatMap { try? Data(contentsOf: $0) }, response, error)
             }
             task.resume()
             let value = try answer.value()
@@ -294,7 +294,7 @@ struct SessionDownloadTests {
             try FileManager.default.removeItem(at: file)
             let answer = SessionAnswer<Data>()
             session.downloadTask(withResumeData: data[1]) { file, response, error in
-                answer.take(file.flatMap { try? Data(contentsOf: $0) }, response, error)
+                answer.receive(file.flatMap { try? Data(contentsOf: $0) }, response, error)
             }.resume()
             expectSame([UInt8](try answer.value().content ?? Data()), bytes)
             let request = try SessionFixture.request(server.url("/files/a.bin"))

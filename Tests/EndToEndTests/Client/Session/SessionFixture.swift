@@ -219,10 +219,10 @@ final class SessionAnswer<Content: Sendable>: Sendable {
     private let values = Monitor<[Value]>([])
 
     var handler: @Sendable (Content?, URLResponse?, (any Error)?) -> Void {
-        { self.take($0, $1, $2) }
+        { self.receive($0, $1, $2) }
     }
 
-    func take(_ content: Content?, _ response: URLResponse?, _ error: (any Error)?) {
+    func receive(_ content: Content?, _ response: URLResponse?, _ error: (any Error)?) {
         values.withLock { $0.append(Value(content: content, response: response, error: error)) }
         values.notifyAll()
     }

@@ -115,7 +115,7 @@ struct SessionUploadListingTests {
             guard isDown.withLock({ $0 }) else { return try upload.serve(request, reply) }
             if request.method == "POST" {
                 try reply.interim(104, upload.announcement)
-                try upload.take(reply, atMost: 100_000)
+                try upload.receiveContent(reply, atMost: 100_000)
             }
             reply.reset()
         }

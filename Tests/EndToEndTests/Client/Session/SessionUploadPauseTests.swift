@@ -22,7 +22,7 @@ struct SessionUploadPauseTests {
         try ScriptedServer { request, reply in
             guard isDown.withLock({ $0 }) else { return try upload.serve(request, reply) }
             try reply.interim(104, upload.announcement)
-            try upload.take(reply, atMost: 10_000)
+            try upload.receiveContent(reply, atMost: 10_000)
             reply.stall()
         }
     }
@@ -60,7 +60,7 @@ struct SessionUploadPauseTests {
         let server = try ScriptedServer { request, reply in
             if request.method == "DELETE" { return try upload.serve(request, reply) }
             try reply.interim(104, upload.announcement)
-            try upload.take(reply, atMost: 10_000)
+            try upload.receiveContent(reply, atMost: 10_000)
             reply.stall()
         }
         let fixture = try SessionFixture()

@@ -116,7 +116,7 @@ struct SessionUploadTests {
             let request = try SessionFixture.request(server.url("/files/a.bin"), "PUT")
             let task = session.uploadTask(with: request, fromFile: try fixture.file(Payload.bytes(100_000))) {
                 calledOn.withLock { $0 = OperationQueue.current }
-                answer.take($0, $1, $2)
+                answer.receive($0, $1, $2)
             }
             task.resume()
             let value = try answer.value()
@@ -206,7 +206,7 @@ struct SessionUploadTests {
                         if request.method == "POST" {
                             try reply.interim(104, upload.announcement)
                             pace.step()
-                            try upload.take(reply, atMost: 10_000)
+                            try upload.receiveContent(reply, atMost: 10_000)
                         }
                         reply.stall()
                     }

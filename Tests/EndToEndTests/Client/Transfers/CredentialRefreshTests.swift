@@ -50,7 +50,7 @@ struct CredentialRefreshTests {
         let turns = UploadInventory()
         let server = try ScriptedServer { request, reply in
             if request.method == "PATCH", turns.turn() == 2 {
-                try model.take(reply, atMost: 100_000)
+                try model.receiveContent(reply, atMost: 100_000)
                 token.rotate()
                 return reply.reset()
             }

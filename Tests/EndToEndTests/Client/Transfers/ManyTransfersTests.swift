@@ -178,7 +178,7 @@ struct ManyTransfersTests {
         let turns = UploadInventory()
         let server = try ScriptedServer { request, reply in
             if request.method == "PATCH", turns.turn() == 1 {
-                try model.take(reply, atMost: 3_000_000)
+                try model.receiveContent(reply, atMost: 3_000_000)
                 return reply.reset()
             }
             try model.serve(request, reply)

@@ -17,7 +17,7 @@ struct ScriptedUpload: Sendable {
     }
 
     /// Receives the content and adds it to the inventory, up to `maxCount` bytes.
-    func take(_ reply: Reply, atMost maxCount: Int = .max) throws {
+    func receiveContent(_ reply: Reply, atMost maxCount: Int = .max) throws {
         var left = maxCount
         while left > 0 {
             let piece = try reply.readBody(atMost: min(left, 64 << 10))
@@ -32,13 +32,13 @@ struct ScriptedUpload: Sendable {
         switch request.method {
         case "POST", "PUT":
             try reply.interim(104, announcement)
-            try take(reply)
+            try receiveContent(reply)
             try answer(reply, isComplete, created: true)
         case "PATCH":
             guard request.fields["Upload-Offset"] == "\(inventory.count)" else {
                 return try reply.respond(409, state())
             }
-            try take(reply)
+            try receiveContent(reply)
             try answer(reply, isComplete, created: false)
         case "HEAD": try reply.respond(204, state())
         case "DELETE": try reply.respond(204)

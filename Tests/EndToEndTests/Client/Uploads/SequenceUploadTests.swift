@@ -33,7 +33,7 @@ struct SequenceUploadTests {
                 return try model.serve(request, reply)
             }
             if request.method == "PUT" { try reply.interim(104, model.announcement) }
-            try model.take(reply, atMost: 77_777)
+            try model.receiveContent(reply, atMost: 77_777)
             reply.reset()
         }
         let fixture = try UploadFixture { $0.maximumRequestContentLength = maximumRequestContentLength }

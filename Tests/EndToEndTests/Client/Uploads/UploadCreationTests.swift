@@ -108,7 +108,7 @@ struct UploadCreationTests {
     func plain() async throws {
         let model = ScriptedUpload()
         let server = try ScriptedServer { request, reply in
-            try model.take(reply)
+            try model.receiveContent(reply)
             try reply.respond(201, ["Location": "/doc"])
         }
         let result = try await upload(to: server) { $0.creation = .plain }
@@ -128,9 +128,9 @@ struct UploadCreationTests {
                 } else {
                     try reply.interim(102)
                 }
-                try model.take(reply, atMost: 1)
+                try model.receiveContent(reply, atMost: 1)
                 waited.withLock { $0 = start.duration(to: .now) }
-                try model.take(reply)
+                try model.receiveContent(reply)
                 try reply.respond(200, ["Upload-Complete": "?1"])
             }
             _ = try await upload(to: server) { $0.interimResponseTimeout = .seconds(announces ? 600 : 1) }
@@ -151,12 +151,12 @@ struct UploadCreationTests {
             for status in [102, 103, 199] { try reply.interim(status, ["X-Hint": "1"]) }
             try reply.interim(104, model.announcement)
             for _ in 0..<50 {
-                try model.take(reply, atMost: 2000)
+                try model.receiveContent(reply, atMost: 2000)
                 try reply.interim(
                     104, Fields([ScriptedUpload.version, ("Upload-Offset", "\(model.inventory.count)")]))
             }
             try reply.interim(100)
-            try model.take(reply)
+            try model.receiveContent(reply)
             try reply.respond(200, ["Upload-Complete": "?1"])
         }
         let fixture = try UploadFixture()
@@ -179,7 +179,7 @@ struct UploadCreationTests {
     func unsupported() async throws {
         let model = ScriptedUpload()
         let server = try ScriptedServer { request, reply in
-            try model.take(reply)
+            try model.receiveContent(reply)
             try reply.respond(200, [:], "ok")
         }
         let result = try await upload(to: server) { $0.interimResponseTimeout = .milliseconds(50) }
@@ -191,7 +191,7 @@ struct UploadCreationTests {
     func unsupportedAndCut() async throws {
         let model = ScriptedUpload()
         let server = try ScriptedServer { request, reply in
-            try model.take(reply, atMost: 1000)
+            try model.receiveContent(reply, atMost: 1000)
             reply.reset()
         }
         let fixture = try UploadFixture { $0.interimResponseTimeout = .milliseconds(50) }
@@ -211,7 +211,7 @@ struct UploadCreationTests {
             fields.remove("Upload-Draft-Interop-Version")
             if !version.isEmpty { fields.append("Upload-Draft-Interop-Version", version) }
             try reply.interim(104, fields)
-            try model.take(reply, atMost: 1000)
+            try model.receiveContent(reply, atMost: 1000)
             reply.reset()
         }
         let fixture = try UploadFixture { $0.interimResponseTimeout = .milliseconds(50) }
@@ -226,7 +226,7 @@ struct UploadCreationTests {
     func largeAnswer() async throws {
         let model = ScriptedUpload()
         let server = try ScriptedServer { request, reply in
-            try model.take(reply)
+            try model.receiveContent(reply)
             try reply.respond(200, ["Upload-Complete": "?1"], String(repeating: "x", count: 1_500_000))
         }
         let result = try await upload(to: server) { $0.interimResponseTimeout = .milliseconds(50) }

@@ -29,7 +29,7 @@ struct UploadInterruptionTests {
             if ["PUT", "PATCH"].contains(request.method), turns.turn() <= 6 {
                 busy.withLock { $0 += 1 }
                 if request.method == "PUT" { try reply.interim(104, model.announcement) }
-                try model.take(reply, atMost: 100_000)
+                try model.receiveContent(reply, atMost: 100_000)
                 busy.withLock { $0 -= 1 }
                 return reply.reset()
             }
@@ -64,7 +64,7 @@ struct UploadInterruptionTests {
             switch turns.turn() {
             case 1:
                 try reply.interim(104, model.announcement)
-                try model.take(reply, atMost: 500_000)
+                try model.receiveContent(reply, atMost: 500_000)
                 try reply.respond(status, ["Upload-Complete": "?0"])
             case 2, 3: try reply.respond(status)
             default: try model.serve(request, reply)
@@ -84,7 +84,7 @@ struct UploadInterruptionTests {
             guard isBroken.withLock({ $0 }) else { return try model.serve(request, reply) }
             if request.method == "PUT" {
                 try reply.interim(104, model.announcement)
-                try model.take(reply, atMost: 300_000)
+                try model.receiveContent(reply, atMost: 300_000)
                 return reply.reset()
             }
             try reply.respond(503)
@@ -112,7 +112,7 @@ struct UploadInterruptionTests {
                     pace.step()
                     guard turns.turn() == 1 else { return try model.serve(request, reply) }
                     try reply.interim(104, model.announcement)
-                    try model.take(reply, atMost: 200_000)
+                    try model.receiveContent(reply, atMost: 200_000)
                     pace.step()
                     // The kernels' buffers become full; then no more bytes are sent.
                     reply.stall()
@@ -145,7 +145,7 @@ struct UploadInterruptionTests {
             }
             if request.method == "PUT" {
                 try reply.interim(104, model.announcement)
-                try model.take(reply, atMost: 400_000)
+                try model.receiveContent(reply, atMost: 400_000)
                 return reply.reset()
             }
             try model.serve(request, reply)
@@ -163,7 +163,7 @@ struct UploadInterruptionTests {
             if request.method == "PATCH" { return try reply.respond(409, ["Upload-Complete": "?0"]) }
             if request.method == "PUT" {
                 try reply.interim(104, model.announcement)
-                try model.take(reply, atMost: 400_000)
+                try model.receiveContent(reply, atMost: 400_000)
                 return reply.reset()
             }
             try model.serve(request, reply)
@@ -180,9 +180,9 @@ struct UploadInterruptionTests {
         let server = try ScriptedServer { request, reply in
             if request.method == "PUT" {
                 try reply.interim(104, model.announcement)
-                try model.take(reply, atMost: 800_000)
+                try model.receiveContent(reply, atMost: 800_000)
                 try reply.interim(104, Fields([ScriptedUpload.version, ("Upload-Offset", "800000")]))
-                try model.take(reply, atMost: 50_000)
+                try model.receiveContent(reply, atMost: 50_000)
                 model.inventory.drop(to: 700_000)
                 return reply.reset()
             }
@@ -203,7 +203,7 @@ struct UploadInterruptionTests {
             switch turns.turn() {
             case 1:
                 try reply.interim(104, model.announcement)
-                try model.take(reply)
+                try model.receiveContent(reply)
                 reply.reset()
             case 2: try reply.respond(204, model.state(complete: true))
             default:
@@ -224,7 +224,7 @@ struct UploadInterruptionTests {
         let server = try ScriptedServer { request, reply in
             if request.method != "PUT" { return try reply.respond(status) }
             try reply.interim(104, model.announcement)
-            try model.take(reply, atMost: 400_000)
+            try model.receiveContent(reply, atMost: 400_000)
             try reply.interim(104, Fields([ScriptedUpload.version, ("Upload-Offset", "400000")]))
             reply.reset()
         }
@@ -241,7 +241,7 @@ struct UploadInterruptionTests {
             if request.target == lost.path { return try reply.respond(404) }
             guard turns.turn() == 1 else { return try model.serve(request, reply) }
             try reply.interim(104, lost.announcement)
-            try lost.take(reply, atMost: 400_000)
+            try lost.receiveContent(reply, atMost: 400_000)
             reply.reset()
         }
         let fixture = try UploadFixture()
@@ -256,7 +256,7 @@ struct UploadInterruptionTests {
         let server = try ScriptedServer { request, reply in
             if request.method != "PUT" { return try reply.respond(503, ["Retry-After": "300"]) }
             try reply.interim(104, model.announcement)
-            try model.take(reply, atMost: 400_000)
+            try model.receiveContent(reply, atMost: 400_000)
             reply.reset()
         }
         let fixture = try UploadFixture { $0.retry.delays = [.zero, .seconds(200)] }

@@ -14,7 +14,7 @@ struct UploadPrivacyTests {
         return try ScriptedServer { request, reply in
             guard request.method == "PUT", turns.turn() == 1 else { return try model.serve(request, reply) }
             try reply.interim(104, model.announcement)
-            try model.take(reply, atMost: 100_000)
+            try model.receiveContent(reply, atMost: 100_000)
             reply.reset()
         }
     }
@@ -161,7 +161,7 @@ struct UploadPrivacyTests {
             var fields = model.announcement
             fields.set("Location", other.url + "/u/1")
             try reply.interim(104, fields)
-            try model.take(reply, atMost: 100_000)
+            try model.receiveContent(reply, atMost: 100_000)
             reply.reset()
         }
         for isAllowed in [false, true] {

@@ -20,7 +20,7 @@ struct UploadRefusalTests {
         let model = ScriptedUpload()
         let server = try ScriptedServer { request, reply in
             try reply.interim(104, model.announcement)
-            try model.take(reply)
+            try model.receiveContent(reply)
             try reply.respond(status, ["Upload-Complete": "?1"], "no good")
         }
         let upload = upload(to: server, try UploadFixture())
@@ -56,7 +56,7 @@ struct UploadRefusalTests {
         let model = ScriptedUpload()
         let server = try ScriptedServer { request, reply in
             try reply.interim(104, model.announcement)
-            try model.take(reply)
+            try model.receiveContent(reply)
             try reply.respond(status, ["Upload-Complete": "?0"], "no good")
         }
         let error = await upload(to: server, try UploadFixture()).failure()
@@ -157,7 +157,7 @@ struct UploadRefusalTests {
         let server = try ScriptedServer { request, reply in
             guard turns.turn() == 1 else { return try model.serve(request, reply) }
             try reply.interim(104, model.announcement)
-            try model.take(reply, atMost: 10_000)
+            try model.receiveContent(reply, atMost: 10_000)
             reply.reset()
         }
         let fixture = try UploadFixture()
@@ -176,7 +176,7 @@ struct UploadRefusalTests {
             if request.target == "/u/1" { return try reply.respond(status, ["Location": "/u/moved"]) }
             if request.method == "PUT", turns.turn() == 1 {
                 try reply.interim(104, model.announcement)
-                try model.take(reply, atMost: 10_000)
+                try model.receiveContent(reply, atMost: 10_000)
                 return reply.reset()
             }
             try model.serve(request, reply)

@@ -23,7 +23,7 @@ struct UploadServerTests {
     @Test(
         "CLI-01 CLI-03: a file and data in memory are uploaded in every dialect and creation style",
         arguments: [Dialect.interop3, .interop5, .interop6, .interop8], [CreationStyle.optimistic, .careful, .plain])
-    func whole(dialect: Dialect, style: CreationStyle) async throws {
+    func completeTransfer(dialect: Dialect, style: CreationStyle) async throws {
         try await withServer { server in
             let fixture = try UploadFixture {
                 $0.dialect = dialect

@@ -50,7 +50,7 @@ struct UploadSourceTests {
         let server = try ScriptedServer { request, reply in
             guard request.method == "PUT", turns.turn() == 1 else { return try model.serve(request, reply) }
             try reply.interim(104, model.announcement)
-            try model.take(reply, atMost: 300_000)
+            try model.receiveContent(reply, atMost: 300_000)
             reply.reset()
         }
         let fixture = try UploadFixture()
@@ -95,7 +95,7 @@ struct UploadSourceTests {
         let server = try ScriptedServer { request, reply in
             if request.method == "PUT" {
                 try reply.interim(104, model.announcement)
-                try model.take(reply, atMost: 400_000)
+                try model.receiveContent(reply, atMost: 400_000)
                 source.release(upTo: 400_000)
                 model.inventory.drop(to: 200_000)
                 return reply.reset()
@@ -122,14 +122,14 @@ struct UploadSourceTests {
         let server = try ScriptedServer { request, reply in
             guard request.method == "PUT" else { return try model.serve(request, reply) }
             try reply.interim(104, model.announcement)
-            try model.take(reply, atMost: 100_000)
+            try model.receiveContent(reply, atMost: 100_000)
             let writer = try FileDescriptor.open(path, [.readWrite])
             if kind == "shrink" {
                 try writer.truncate(to: 50_000)
             } else {
                 try writer.setModified(.init(seconds: 5, nanoseconds: 5))
             }
-            try model.take(reply)
+            try model.receiveContent(reply)
         }
         let error = await fixture.client.upload(
             TransferRequest(server.url + "/x", method: .put), from: source
@@ -144,7 +144,7 @@ struct UploadSourceTests {
         let server = try ScriptedServer { request, reply in
             guard request.method == "PUT" else { return try model.serve(request, reply) }
             try reply.interim(104, model.announcement)
-            try model.take(reply, atMost: 100_000)
+            try model.receiveContent(reply, atMost: 100_000)
             reply.stall()
         }
         let fixture = try UploadFixture()

@@ -45,7 +45,7 @@ struct CrashClient {
 
     private enum Beginning: CaseIterable {
         /// The creation has the complete content.
-        case whole
+        case complete
         case part
         case empty
         /// A plain upload, without an upload resource.
@@ -117,7 +117,7 @@ struct CrashClient {
             name: "", content: start..<start + count, dialect: Interop.allCases.randomElement(using: &random) ?? .v8,
             method: Bool.random(using: &random) ? "PUT" : "POST",
             beginning: random.oneIn(12)
-                ? .plain : [.whole, .whole, .part, .empty].randomElement(using: &random) ?? .part,
+                ? .plain : [.complete, .complete, .part, .empty].randomElement(using: &random) ?? .part,
             sendsLength: Bool.random(using: &random), sendsDigest: random.oneIn(4))
         upload.isReplacement = upload.method == "PUT" && random.oneIn(4)
         rename(&upload)
@@ -166,12 +166,12 @@ struct CrashClient {
         var request: Request
         let part: Int
         switch upload.beginning {
-        case .whole: part = count
+        case .complete: part = count
         case .part: part = Int.random(in: 0...count, using: &random)
         case .empty: part = 0
         case .plain: part = count
         }
-        let completes = upload.beginning == .whole
+        let completes = upload.beginning == .complete
         let reachesLength = upload.lengthCompletes && upload.sendsLength && part == count
         request = .creation(
             upload.beginning == .plain ? nil : upload.dialect, upload.method,

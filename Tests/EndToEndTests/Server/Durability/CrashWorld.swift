@@ -75,7 +75,7 @@ final class CrashWorld: Sendable {
 
     // MARK: Files
 
-    /// Permits a content of a file from now on: a part of the pool. The file may also have its earlier contents.
+    /// Permits that a file has this part of the pool as its content. Contents that were permitted before are still permitted.
     func expect(_ name: String, _ content: Range<Int>) {
         state.withLock { $0.files[name, default: []].append(content) }
     }

@@ -5,7 +5,7 @@ import SystemCalls
 import TransferServer
 import UploadStorage
 
-/// A target resource of a test: it records every upload that it receives, and can be held while it works.
+/// A target resource of a test: it records every upload that it receives. A test can delay the response to an upload.
 final class RecordingTarget: TargetHandler {
     /// A completed upload.
     struct Call: Sendable {
@@ -53,7 +53,7 @@ final class RecordingTarget: TargetHandler {
     /// The number of calls of ``accept(_:)``.
     var proposals: Int { state.withLock { $0.proposals } }
 
-    /// From now on the target works until it is released.
+    /// Delays the return of ``complete(_:)`` until ``release()`` is called, or for at most 30 seconds.
     func hold() { state.withLock { $0.isHeld = true } }
 
     func release() {
