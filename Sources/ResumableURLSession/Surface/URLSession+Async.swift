@@ -80,7 +80,7 @@ extension URLSession {
     // MARK: Choice of the implementation
 
     private func upload(
-        _ request: URLRequest, _ body: UploadTask.Body, _ delegate: (any FoundationNetworking.URLSessionTaskDelegate)?
+        _ request: URLRequest, _ body: UploadTask.Body, _ delegate: (any AnyTaskDelegate)?
     ) async throws -> (Data, URLResponse) {
         guard let session = self as? ResumableURLSession, session.canTransfer(request) else {
             // The optional delegate selects FoundationNetworking's methods.
@@ -95,7 +95,7 @@ extension URLSession {
     }
 
     private func download(
-        _ request: URLRequest, _ delegate: (any FoundationNetworking.URLSessionTaskDelegate)?
+        _ request: URLRequest, _ delegate: (any AnyTaskDelegate)?
     ) async throws -> (URL, URLResponse) {
         guard let session = self as? ResumableURLSession, session.canTransferDownload(request) else {
             return try await download(for: request, delegate: delegate)
