@@ -190,8 +190,8 @@ import Testing
             }
         }
         for outcome in group.store.context.publishTogether(files) {
-            guard case .unsynchronized(.inputOutput)? = outcome else {
-                Issue.record("\(String(describing: outcome))")
+            guard case .unsynchronized(.inputOutput) = outcome else {
+                Issue.record("\(outcome)")
                 continue
             }
         }

@@ -68,11 +68,9 @@ extension StoreContext {
     /// So after a crash at any point, a file with its name is complete; without a row it is only missing in the usage
     /// of its principal. The removal of the old name need not be durable: no row refers to it, so the sweep removes it
     /// if it exists again after a power loss.
-    func publishTogether(_ files: [NewFile]) -> [NewFile.Outcome?] { record(name(files)) }
+    func publishTogether(_ files: [NewFile]) -> [NewFile.Outcome] { record(name(files)) }
 
-    private func publishAlone(_ file: NewFile) -> NewFile.Outcome {
-        publishTogether([file])[0] ?? .failed(.superseded)
-    }
+    private func publishAlone(_ file: NewFile) -> NewFile.Outcome { publishTogether([file])[0] }
 
     /// Files after the attempt to give each its name.
     private struct NamedFiles {
@@ -108,33 +106,33 @@ extension StoreContext {
     }
 
     /// Makes the names durable, and then the ends of the uploads.
-    private func record(_ named: consuming NamedFiles) -> [NewFile.Outcome?] {
+    private func record(_ named: NamedFiles) -> [NewFile.Outcome] {
         let failure = synchronizeNames(named)
         var changes: [CatalogChange] = []
-        for index in named.files.indices where named.outcomes[index] == nil {
+        let outcomes = zip(named.files, named.outcomes).map { file, outcome -> NewFile.Outcome in
+            if let outcome { return outcome }
             do throws(StoreError) {
                 if let failure { throw failure }
-                let ending = try ending(of: named.files[index])
+                let ending = try ending(of: file)
                 changes.append(ending.firstChange)
                 // The result of the commit follows.
-                named.outcomes[index] = .published(ending, .failure(.superseded))
+                return .published(ending, .failure(.superseded))
             } catch {
-                named.outcomes[index] = .failed(error)
+                return .failed(error)
             }
         }
-        if changes.isEmpty { return named.outcomes }
+        if changes.isEmpty { return outcomes }
         var commits = catalog.commit(changes).makeIterator()
-        for index in named.files.indices {
-            guard case .published(let ending, _)? = named.outcomes[index], let commit = commits.next() else { continue }
-            named.outcomes[index] = .published(ending, commit)
+        return outcomes.map { outcome in
+            guard case .published(let ending, _) = outcome, let commit = commits.next() else { return outcome }
+            return .published(ending, commit)
         }
-        return named.outcomes
     }
 
     /// - Returns: the failure; nil if the names are durable, or need not be.
-    private func synchronizeNames(_ named: borrowing NamedFiles) -> StoreError? {
+    private func synchronizeNames(_ named: NamedFiles) -> StoreError? {
         guard shouldSynchronize else { return nil }
-        let names = named.files.indices.filter { named.outcomes[$0] == nil }.map { named.files[$0].name }
+        let names = zip(named.files, named.outcomes).compactMap { $1 == nil ? $0.name : nil }
         if names.isEmpty { return nil }
         do throws(StoreError) {
             try observing(.publication) { () throws(StoreError) in
