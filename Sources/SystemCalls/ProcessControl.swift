@@ -58,26 +58,21 @@ extension ProcessControl {
 }
 
 extension ProcessControl {
-    /// Blocks signals, even if they are ignored; ``awaitSignal(of:)`` receives them. Call this function before any other
-    /// thread is started, so that all threads inherit the blocked signals.
-    package static func blockEvenIfIgnored(_ signals: [Int32]) {
-        var set = set(of: signals)
-        pthread_sigmask(SIG_BLOCK, &set, nil)
-    }
-
-    /// Blocks those of `signals` that are not ignored, on this thread and all threads that are started later;
-    /// ``awaitSignal(of:)`` receives them.
-    /// - Returns: the blocked signals. Signals that the process has ignored since its start, as under nohup(1), are not
-    ///   blocked.
-    package static func blockSignals(_ signals: [Int32]) -> [Int32] {
-        let wanted = signals.filter { signal in
+    /// Blocks signals on this thread and all threads that are started later; ``awaitSignal(of:)`` receives them. Call this
+    /// function before any other thread is started.
+    /// - Parameter evenIfIgnored: whether to block also signals that the process has ignored since its start, as under
+    ///   nohup(1).
+    /// - Returns: the blocked signals.
+    @discardableResult
+    package static func blockSignals(_ signals: [Int32], evenIfIgnored: Bool = false) -> [Int32] {
+        let blocked = signals.filter { signal in
             var action = sigaction()
             sigaction(signal, nil, &action)
-            return !isIgnored(action)
+            return evenIfIgnored || !isIgnored(action)
         }
-        var set = set(of: wanted)
+        var set = set(of: blocked)
         pthread_sigmask(SIG_BLOCK, &set, nil)
-        return wanted
+        return blocked
     }
 
     /// Waits for one of `signals`, which must be blocked, and returns its number.

@@ -6,7 +6,7 @@ import SystemCalls
 @main
 enum Onward {
     static func main() {
-        ProcessControl.blockEvenIfIgnored(ProcessControl.endSignals)
+        ProcessControl.blockSignals(ProcessControl.endSignals, evenIfIgnored: true)
         ProcessControl.occupyStandardDescriptors()
         let arguments = Array(CommandArgument.all.dropFirst())
         let status: ExitStatus

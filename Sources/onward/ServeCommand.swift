@@ -42,7 +42,7 @@ enum ServeCommand {
     ) -> ExitStatus {
         ProcessControl.raiseDescriptorLimit()
         // nohup(1) makes a program ignore the signal. A revoked token must not remain valid for this reason.
-        ProcessControl.blockEvenIfIgnored([ProcessControl.reloadSignal])
+        ProcessControl.blockSignals([ProcessControl.reloadSignal], evenIfIgnored: true)
         let files: CredentialFiles
         do { files = try CredentialFiles(settings) } catch {
             Console.Bounded.error("onward serve: \(error.message)")
