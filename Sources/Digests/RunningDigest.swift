@@ -105,6 +105,10 @@ extension RunningDigest {
 /// The operations and the state of nettle's hash contexts that ``RunningDigest`` uses.
 protocol HashContext: Sendable {
     associatedtype Word: FixedWidthInteger & UnsignedInteger & Sendable
+    /// A tuple of words.
+    associatedtype State
+    /// A tuple of bytes.
+    associatedtype Block
 
     /// The number of bytes in a block.
     static var blockSize: Int { get }
@@ -113,13 +117,16 @@ protocol HashContext: Sendable {
     static func initial() -> Self
 
     /// The eight words of the chaining value, in the machine's byte order.
-    var words: [Word] { get set }
+    var state: State { get set }
 
     /// The number of complete blocks that have been hashed.
     var blockCount: UInt64 { get set }
 
-    /// The last bytes, which do not fill a block yet: always fewer than ``blockSize``.
-    var partialBlock: [UInt8] { get set }
+    /// A block, of which the first ``index`` bytes are used.
+    var block: Block { get set }
+
+    /// The number of last bytes that do not fill a block yet: always less than ``blockSize``.
+    var index: UInt32 { get set }
 
     mutating func absorb(_ bytes: UnsafeRawBufferPointer)
 
@@ -128,7 +135,28 @@ protocol HashContext: Sendable {
 }
 
 extension HashContext {
-    var byteCount: UInt64 { blockCount &* UInt64(Self.blockSize) &+ UInt64(partialBlock.count) }
+    var byteCount: UInt64 { blockCount &* UInt64(Self.blockSize) &+ UInt64(index) }
+
+    /// The elements of ``state``.
+    var words: [Word] {
+        get { withUnsafeBytes(of: state) { Array($0.bindMemory(to: Word.self)) } }
+        set {
+            withUnsafeMutableBytes(of: &state) { target in
+                newValue.withUnsafeBytes {
+                    target.copyMemory(from: UnsafeRawBufferPointer(rebasing: $0.prefix(target.count)))
+                }
+            }
+        }
+    }
+
+    /// The last bytes, which do not fill a block yet.
+    var partialBlock: [UInt8] {
+        get { withUnsafeBytes(of: block) { Array($0.prefix(Int(index))) } }
+        set {
+            withUnsafeMutableBytes(of: &block) { $0.copyBytes(from: newValue.prefix($0.count)) }
+            index = UInt32(newValue.count)
+        }
+    }
 }
 
 extension HashContext {
@@ -175,6 +203,8 @@ extension FixedWidthInteger {
 }
 
 extension sha256_ctx: HashContext {
+    typealias Word = UInt32
+
     static var blockSize: Int { Int(SHA256_BLOCK_SIZE) }
 
     static func initial() -> sha256_ctx {
@@ -183,28 +213,9 @@ extension sha256_ctx: HashContext {
         return context
     }
 
-    var words: [UInt32] {
-        get { withUnsafeBytes(of: state) { Array($0.bindMemory(to: UInt32.self)) } }
-        set {
-            withUnsafeMutableBytes(of: &state) { target in
-                newValue.withUnsafeBytes {
-                    target.copyMemory(from: UnsafeRawBufferPointer(rebasing: $0.prefix(target.count)))
-                }
-            }
-        }
-    }
-
     var blockCount: UInt64 {
         get { count }
         set { count = newValue }
-    }
-
-    var partialBlock: [UInt8] {
-        get { withUnsafeBytes(of: block) { Array($0.prefix(Int(index))) } }
-        set {
-            withUnsafeMutableBytes(of: &block) { $0.copyBytes(from: newValue.prefix($0.count)) }
-            index = UInt32(newValue.count)
-        }
     }
 
     mutating func absorb(_ bytes: UnsafeRawBufferPointer) {
@@ -220,6 +231,8 @@ extension sha256_ctx: HashContext {
 }
 
 extension sha512_ctx: HashContext {
+    typealias Word = UInt64
+
     static var blockSize: Int { Int(SHA512_BLOCK_SIZE) }
 
     static func initial() -> sha512_ctx {
@@ -228,29 +241,10 @@ extension sha512_ctx: HashContext {
         return context
     }
 
-    var words: [UInt64] {
-        get { withUnsafeBytes(of: state) { Array($0.bindMemory(to: UInt64.self)) } }
-        set {
-            withUnsafeMutableBytes(of: &state) { target in
-                newValue.withUnsafeBytes {
-                    target.copyMemory(from: UnsafeRawBufferPointer(rebasing: $0.prefix(target.count)))
-                }
-            }
-        }
-    }
-
     /// The upper half of nettle's count stays zero, because a message has fewer than 2^64 blocks.
     var blockCount: UInt64 {
         get { count_low }
         set { count_low = newValue }
-    }
-
-    var partialBlock: [UInt8] {
-        get { withUnsafeBytes(of: block) { Array($0.prefix(Int(index))) } }
-        set {
-            withUnsafeMutableBytes(of: &block) { $0.copyBytes(from: newValue.prefix($0.count)) }
-            index = UInt32(newValue.count)
-        }
     }
 
     mutating func absorb(_ bytes: UnsafeRawBufferPointer) {
