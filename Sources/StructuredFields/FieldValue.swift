@@ -71,54 +71,7 @@ package enum BareItem: Hashable, Sendable {
 }
 
 /// The parameters of an Item or an Inner List: keys with values, in order (RFC 9651 §3.1.2).
-///
-/// Setting a key that is present replaces its value and keeps its position. Two values are equal if their keys, values
-/// and order are equal.
-package struct Parameters: Hashable, Sendable {
-    private var storage = KeyedEntries<BareItem>()
-
-    package init() {}
-
-    /// The value of `key`; nil if there is none. Setting nil removes the parameter.
-    package subscript(key: String) -> BareItem? {
-        get { storage[key] }
-        set { storage[key] = newValue }
-    }
-
-    package var count: Int { storage.entries.count }
-
-    package var isEmpty: Bool { storage.entries.isEmpty }
-
-    /// The keys, in order.
-    package var keys: [String] { storage.entries.map(\.key) }
-}
-
-extension Parameters: Sequence {
-    package typealias Element = (key: String, value: BareItem)
-
-    package struct Iterator: IteratorProtocol {
-        var entries: IndexingIterator<[KeyedEntries<BareItem>.Entry]>
-
-        package mutating func next() -> Element? {
-            entries.next().map { (key: $0.key, value: $0.value) }
-        }
-    }
-
-    package func makeIterator() -> Iterator {
-        Iterator(entries: storage.entries.makeIterator())
-    }
-
-    package var underestimatedCount: Int { count }
-}
-
-extension Parameters: ExpressibleByDictionaryLiteral {
-    /// If a key is given twice, the last value is kept, at the position of the first.
-    package init(dictionaryLiteral elements: (String, BareItem)...) {
-        for (key, value) in elements {
-            self[key] = value
-        }
-    }
-}
+package typealias Parameters = KeyedEntries<BareItem>
 
 /// Members in order, separated by commas (RFC 9651 §3.1).
 package struct List: Hashable, Sendable {
@@ -163,56 +116,9 @@ package struct InnerList: Hashable, Sendable {
 }
 
 /// A Dictionary: keys with members, in order (RFC 9651 §3.2).
-///
-/// Setting a key that is present replaces its member and keeps its position. Two values are equal if their keys,
-/// members and order are equal.
-package struct OrderedDictionary: Hashable, Sendable {
-    private var storage = KeyedEntries<Member>()
+package typealias OrderedDictionary = KeyedEntries<Member>
 
-    package init() {}
-
-    /// The member of `key`; nil if there is none. Setting nil removes the member.
-    package subscript(key: String) -> Member? {
-        get { storage[key] }
-        set { storage[key] = newValue }
-    }
-
-    package var count: Int { storage.entries.count }
-
-    package var isEmpty: Bool { storage.entries.isEmpty }
-
-    /// The keys, in order.
-    package var keys: [String] { storage.entries.map(\.key) }
-}
-
-extension OrderedDictionary: Sequence {
-    package typealias Element = (key: String, member: Member)
-
-    package struct Iterator: IteratorProtocol {
-        var entries: IndexingIterator<[KeyedEntries<Member>.Entry]>
-
-        package mutating func next() -> Element? {
-            entries.next().map { (key: $0.key, member: $0.value) }
-        }
-    }
-
-    package func makeIterator() -> Iterator {
-        Iterator(entries: storage.entries.makeIterator())
-    }
-
-    package var underestimatedCount: Int { count }
-}
-
-extension OrderedDictionary: ExpressibleByDictionaryLiteral {
-    /// If a key is given twice, the last member is kept, at the position of the first.
-    package init(dictionaryLiteral elements: (String, Member)...) {
-        for (key, member) in elements {
-            self[key] = member
-        }
-    }
-}
-
-extension OrderedDictionary: FieldValue {
+extension KeyedEntries: FieldValue where Value == Member {
     /// Parses a field whose type is Dictionary (RFC 9651 §4.2.2). An empty value is an empty dictionary.
     ///
     /// If a key appears twice, the last member is kept, at the position of the first.
@@ -230,22 +136,34 @@ extension OrderedDictionary: FieldValue {
     }
 }
 
-/// Keys with values in the order in which the keys first appeared: the storage of parameters and dictionaries.
+/// Keys with values, in order: parameters or a dictionary.
 ///
-/// If there are only a few entries, they are searched one by one. More entries have an index, so that parsing a field
-/// with thousands of keys takes linear time.
-struct KeyedEntries<Value: Hashable & Sendable>: Sendable {
-    struct Entry: Hashable, Sendable {
+/// Setting a key that is present replaces its value and keeps its position. Two objects are equal if their keys, values
+/// and order are equal.
+package struct KeyedEntries<Value: Hashable & Sendable>: Sendable {
+    fileprivate struct Entry: Hashable, Sendable {
         var key: String
         var value: Value
     }
 
+    /// If there are only a few entries, they are searched one by one. More entries have an index, so that parsing a
+    /// field with thousands of keys takes linear time.
     private static var indexThreshold: Int { 16 }
 
-    private(set) var entries: [Entry] = []
+    private var entries: [Entry] = []
     private var positions: [String: Int] = [:]
 
-    subscript(key: String) -> Value? {
+    package init() {}
+
+    package var count: Int { entries.count }
+
+    package var isEmpty: Bool { entries.isEmpty }
+
+    /// The keys, in order.
+    package var keys: [String] { entries.map(\.key) }
+
+    /// The value of `key`; nil if there is none. Setting nil removes the entry.
+    package subscript(key: String) -> Value? {
         get { position(of: key).map { entries[$0].value } }
         set {
             guard let newValue else { return remove(key) }
@@ -286,7 +204,32 @@ struct KeyedEntries<Value: Hashable & Sendable>: Sendable {
 }
 
 extension KeyedEntries: Hashable {
-    static func == (left: KeyedEntries, right: KeyedEntries) -> Bool { left.entries == right.entries }
+    package static func == (left: KeyedEntries, right: KeyedEntries) -> Bool { left.entries == right.entries }
 
-    func hash(into hasher: inout Hasher) { hasher.combine(entries) }
+    package func hash(into hasher: inout Hasher) { hasher.combine(entries) }
+}
+
+extension KeyedEntries: Sequence {
+    package typealias Element = (key: String, value: Value)
+
+    package struct Iterator: IteratorProtocol {
+        fileprivate var entries: IndexingIterator<[Entry]>
+
+        package mutating func next() -> Element? {
+            entries.next().map { (key: $0.key, value: $0.value) }
+        }
+    }
+
+    package func makeIterator() -> Iterator { Iterator(entries: entries.makeIterator()) }
+
+    package var underestimatedCount: Int { count }
+}
+
+extension KeyedEntries: ExpressibleByDictionaryLiteral {
+    /// If a key is given twice, the last value is kept, at the position of the first.
+    package init(dictionaryLiteral elements: (String, Value)...) {
+        for (key, value) in elements {
+            self[key] = value
+        }
+    }
 }
