@@ -9,8 +9,6 @@ extension TransferClient {
         /// credentials (`Accept…`, `User-Agent`, `Content-…`, conditions, and a few more).
         public var fields = Fields()
         /// Called before every request, so that it can add new credentials. The fields that it adds are never stored.
-        /// Do not add preconditions (If-Match and others) here: after an interruption a short upload may be sent again,
-        /// and the preconditions are then false if the first attempt has succeeded.
         /// It is not called for requests to another origin than that of the caller's URI. If it throws, the transfer
         /// ends with `authorizationFailed`.
         public var authorize: (@Sendable (inout TransferRequest) async throws -> Void)?

@@ -41,7 +41,8 @@ extension UploadOperation {
     func complete(_ transport: inout TransportRequest, for request: ClientRequest) {
         let configuration = driver.client.configuration
         transport.source = source
-        transport.gate = awaitsInterim(request) ? configuration.interimResponseTimeout : nil
+        awaitsInterim = request.awaitsInterim && !request.isSentAtOnce(with: transport.message.fields)
+        transport.gate = awaitsInterim && mayBeAnnounced ? configuration.interimResponseTimeout : nil
         if isDeleting {
             // The caller waits for the deletion, so the timeout is at most 30 seconds.
             transport.stallTimeout = min(driver.connection.stallTimeout ?? .seconds(30), .seconds(30))
@@ -49,11 +50,9 @@ extension UploadOperation {
         transport.receive = { .answer($0) }
     }
 
-    private func awaitsInterim(_ request: ClientRequest) -> Bool {
-        guard request.awaitsInterim, let target = RequestURI(driver.plan.request.uri) else {
-            return request.awaitsInterim
-        }
-        return driver.client.servers.awaitsInterim(target, length: length)
+    /// Whether the content has to wait for a 104: this server may send one, or the content is large.
+    private var mayBeAnnounced: Bool {
+        RequestURI(driver.plan.request.uri).map { driver.client.servers.awaitsInterim($0, length: length) } ?? true
     }
 
     // MARK: Responses
@@ -124,7 +123,7 @@ extension UploadOperation {
         guard let target = RequestURI(driver.plan.request.uri) else { return }
         let servers = driver.client.servers
         if request.kind == .create, isAnnounced { servers.noteCreation(target, isAnnounced: true) }
-        if request.kind == .create, request.awaitsInterim, !isAnnounced, result.head?.status.isSuccessful == true {
+        if request.kind == .create, awaitsInterim, !isAnnounced, result.head?.status.isSuccessful == true {
             servers.noteCreation(target, isAnnounced: false)
         }
         if let isSupported = machine.supportsResumption { servers.noteSupport(target, isSupported) }

@@ -34,7 +34,9 @@ final class UploadOperation: TransferOperation {
     var position: Int64 = 0
     /// The error of the source that ends the upload.
     var sourceError: SourceError?
-    /// Whether a 104 was received for the request that is being sent.
+    /// Whether the content of the request that is being sent waits for a 104.
+    var awaitsInterim = false
+    /// Whether a 104 was received for this request.
     var isAnnounced = false
 
     var source: any UploadSource { driver.plan.input.source }
@@ -95,9 +97,7 @@ final class UploadOperation: TransferOperation {
             maximumRequestContentLength: [
                 configuration.maximumRequestContentLength, target.flatMap { client.servers.maximumAppend($0) },
             ]
-            .compactMap { $0 }.min(), fields: fields,
-            allowsOtherOrigin: configuration.allowsOtherOrigin,
-            hasOtherPreconditions: UploadIntent.hasPreconditions(configuration.fields))
+            .compactMap { $0 }.min(), fields: fields, allowsOtherOrigin: configuration.allowsOtherOrigin)
         let random: @Sendable () -> Double = { Double.random(in: 0..<1) }
         guard let resumed = plan.resumed else {
             return ClientUpload(intent, retry: configuration.retry, random: random)

@@ -44,7 +44,8 @@ package struct ClientRequest: Sendable, Hashable {
     /// and `If-Range`, or no fields.
     package var fields: Fields
     package var content: Content
-    /// Whether the content is sent only after ``InterimReaction/openGate``, or after a timeout of the sender.
+    /// Whether the content is sent only after ``InterimReaction/openGate``, or after a timeout of the sender. This does
+    /// not apply if the request ``isSentAtOnce(with:)``.
     package var awaitsInterim: Bool
     /// Whether credentials are sent; false for a request to another origin.
     package var carriesCredentials: Bool
@@ -64,6 +65,20 @@ package struct ClientRequest: Sendable, Hashable {
 }
 
 extension ClientRequest {
+    /// The maximum size in bytes of content that is sent without waiting for the upload resource. A server can store
+    /// content of this size at once, if it arrives together with the head.
+    package static let maxSizeAtOnce: Int64 = 256 << 10
+
+    /// Whether the content does not wait until the server has announced the upload resource. If the request is
+    /// interrupted before that, all of the content is sent again, and the target may process it twice. So the content
+    /// has to be short, and a repetition must have the same result: the request is a PUT (RFC 9110 section 9.2.2)
+    /// without a precondition (section 13.1), which would be false after the first success.
+    /// - Parameter fields: all fields that are sent.
+    package func isSentAtOnce(with fields: Fields) -> Bool {
+        method == .put && !content.exceeds(Self.maxSizeAtOnce)
+            && !fields.contains { $0.name.lowercased().hasPrefix("if-") }
+    }
+
     /// Whether the path of the URI is a secret: it is the path of an upload resource, or of a redirection that may lead
     /// to one.
     package var isPathSecret: Bool { kind != .download && resource != .target }

@@ -18,8 +18,7 @@ extension ClientUpload {
             fields.append(UploadFieldName.length, "\(length)")
         }
         return creation(
-            fields, isComplete ? completeContent : .empty,
-            awaitsInterim: isComplete && intent.length != 0 && !intent.isSentAtOnce)
+            fields, isComplete ? completeContent : .empty, awaitsInterim: isComplete && intent.length != 0)
     }
 
     private func creation(

@@ -16,13 +16,10 @@ package struct UploadIntent: Sendable, Hashable {
     /// Whether an upload resource of another origin than that of the request is accepted. Credentials are never sent to
     /// it.
     package var allowsOtherOrigin: Bool
-    /// Whether a field of all requests of the client is a precondition.
-    package var hasOtherPreconditions: Bool
 
     package init(
         dialect: Dialect = .interop8, style: CreationStyle = .optimistic, method: Method = .post, length: Int64? = nil,
-        maximumRequestContentLength: Int64? = nil, fields: Fields = Fields(), allowsOtherOrigin: Bool = false,
-        hasOtherPreconditions: Bool = false
+        maximumRequestContentLength: Int64? = nil, fields: Fields = Fields(), allowsOtherOrigin: Bool = false
     ) {
         self.dialect = dialect
         self.style = style
@@ -31,25 +28,6 @@ package struct UploadIntent: Sendable, Hashable {
         self.maximumRequestContentLength = maximumRequestContentLength
         self.fields = fields
         self.allowsOtherOrigin = allowsOtherOrigin
-        self.hasOtherPreconditions = hasOtherPreconditions
-    }
-
-    /// The maximum size in bytes of content that is sent without waiting for the upload resource. A server can store
-    /// content of this size at once, if it arrives together with the head.
-    package static let maxSizeAtOnce: Int64 = 256 << 10
-
-    /// Whether the content does not wait until the server has announced the upload resource. If the request is
-    /// interrupted before that, all of the content is sent again, and the target may process it twice. So the content
-    /// has to be short, and a repetition must have the same result: the request is a PUT (RFC 9110 section 9.2.2)
-    /// without a precondition, which would be false after the first success.
-    package var isSentAtOnce: Bool {
-        guard method == .put, let length, length <= Self.maxSizeAtOnce else { return false }
-        return !hasOtherPreconditions && !Self.hasPreconditions(fields)
-    }
-
-    /// Whether a section has a field with a precondition (RFC 9110 section 13.1).
-    package static func hasPreconditions(_ fields: Fields) -> Bool {
-        fields.contains { $0.name.lowercased().hasPrefix("if-") }
     }
 }
 

@@ -42,7 +42,7 @@ import Testing
         #expect(request.method == .put)
         #expect(request.resource == .target)
         #expect(request.content == .range(from: 0, count: 100))
-        #expect(!request.awaitsInterim)
+        #expect(request.isSentAtOnce(with: request.fields))
         #expect(request.fields["Upload-Length"] == (dialect >= .interop5 ? "100" : nil))
         #expect(dialect.completeness(of: request.fields) == true)
         #expect(request.fields["Content-Type"] == "text/plain")
@@ -51,15 +51,20 @@ import Testing
 
     @Test("only content that is short and whose request can be repeated does not wait for the upload resource")
     func atOnce() throws {
-        let most = UploadIntent.maxSizeAtOnce
-        func awaits(_ method: Method, _ length: Int64?, _ fields: Fields = Fields()) throws -> Bool {
+        let most = ClientRequest.maxSizeAtOnce
+        func awaits(
+            _ method: Method, _ length: Int64?, _ fields: Fields = Fields(), other: Fields = Fields()
+        ) throws -> Bool {
             var upload = ClientUpload.fresh(method: method, length: length, fields: fields)
-            return try upload.request().awaitsInterim
+            let request = try upload.request()
+            #expect(request.awaitsInterim)
+            var sent = request.fields
+            for field in other { sent.append(field.name, field.value) }
+            return !request.isSentAtOnce(with: sent)
         }
         #expect(try !awaits(.put, 1) && !awaits(.put, most))
         #expect(try awaits(.put, most + 1) && awaits(.put, nil))
-        var conditional = ClientUpload.fresh(method: .put, hasOtherPreconditions: true)
-        #expect(try conditional.request().awaitsInterim)
+        #expect(try awaits(.put, 1, other: ["If-None-Match": "*"]) && !awaits(.put, 1, other: ["X-If": "1"]))
         // A repetition could create a second file.
         #expect(try awaits(.post, 1))
         // A repetition would fail because of the success of the first request.

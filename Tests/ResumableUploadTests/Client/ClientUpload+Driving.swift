@@ -7,15 +7,13 @@ extension ClientUpload {
     static func fresh(
         _ dialect: Dialect = .interop8, style: CreationStyle = .optimistic, method: Method = .post,
         length: Int64? = 100, maximumRequestContentLength: Int64? = nil, fields: Fields = Fields(),
-        allowsOtherOrigin: Bool = false, hasOtherPreconditions: Bool = false,
-        retry: RetryPolicy = RetryPolicy()
+        allowsOtherOrigin: Bool = false, retry: RetryPolicy = RetryPolicy()
     ) -> ClientUpload {
         ClientUpload(
             UploadIntent(
                 dialect: dialect, style: style, method: method, length: length,
                 maximumRequestContentLength: maximumRequestContentLength,
-                fields: fields, allowsOtherOrigin: allowsOtherOrigin,
-                hasOtherPreconditions: hasOtherPreconditions), retry: retry, random: { 1 })
+                fields: fields, allowsOtherOrigin: allowsOtherOrigin), retry: retry, random: { 1 })
     }
 
     /// A resumed upload with the resource `/u/1`.

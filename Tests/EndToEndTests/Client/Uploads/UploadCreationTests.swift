@@ -52,6 +52,25 @@ struct UploadCreationTests {
         #expect(result.requests == 1 && result.sent == 262_144)
     }
 
+    @Test(
+        "The content of a short PUT with a precondition waits for the upload resource",
+        arguments: ["the request", "the configuration", "authorize"])
+    func conditional(source: String) async throws {
+        let condition: Fields = ["If-None-Match": "*"]
+        // The server neither reads the content nor announces an upload resource.
+        let server = try ScriptedServer { _, reply in try reply.respond(412, ["Upload-Complete": "?1"]) }
+        let fixture = try UploadFixture {
+            $0.interimResponseTimeout = .seconds(3600)
+            if source == "the configuration" { $0.fields = condition }
+            if source == "authorize" { $0.authorize = { $0.fields.set("If-None-Match", "*") } }
+        }
+        let request = TransferRequest(
+            server.url + "/target", method: .put, fields: source == "the request" ? condition : [:])
+        let result = try await fixture.client.upload(request, from: DataSource(Data([1, 2, 3]))).response()
+        #expect(result.status == 412 && result.sent == 0)
+        #expect(server.requests.map { $0.fields["If-None-Match"] } == ["*"])
+    }
+
     @Test("A client requests the limits of a target once, and respects the max-append-size of each response")
     func limitsOfResponse() async throws {
         let inventories = Monitor<[ScriptedUpload]>([])
