@@ -63,8 +63,8 @@ package struct ContentCounter: Sendable {
         case exceedsLength(Int64)
         /// The representation exceeds its maximum size.
         case exceedsMaxSize(Int64)
-        /// The content exceeds the maximum of one request.
-        case exceedsMaxContent(Int64)
+        /// The content exceeds the maximum of one request. Only the first `accepted` of the counted bytes are stored.
+        case exceedsMaxContent(Int64, accepted: Int)
     }
 
     /// Counts the next `count` bytes of content.
@@ -73,7 +73,11 @@ package struct ContentCounter: Sendable {
         let (end, wraps) = plan.start.addingReportingOverflow(total)
         if let length = plan.length, overflow || wraps || end > length { return .exceedsLength(length) }
         if overflow || wraps || end > plan.maxSize { return .exceedsMaxSize(plan.maxSize) }
-        if let maxContent = plan.maxContent, total > maxContent { return .exceedsMaxContent(maxContent) }
+        if let maxContent = plan.maxContent, total > maxContent {
+            let accepted = Int(maxContent - received)
+            received = maxContent
+            return .exceedsMaxContent(maxContent, accepted: accepted)
+        }
         received = total
         return .accept
     }

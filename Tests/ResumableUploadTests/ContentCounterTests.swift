@@ -24,7 +24,9 @@ import Testing
         var unknown = ContentCounter(ContentPlan(start: 5, completion: .never, maxSize: 10, maxContent: 5))
         #expect(unknown.receive(6) == .exceedsMaxSize(10))
         var small = ContentCounter(ContentPlan(start: 5, completion: .never, maxSize: 100, maxContent: 5))
-        #expect(small.receive(6) == .exceedsMaxContent(5))
+        #expect(small.receive(2) == .accept)
+        #expect(small.receive(4) == .exceedsMaxContent(5, accepted: 3))
+        #expect(small.received == 5)
     }
 
     @Test("APP-10 CRE-14: a part may be empty")

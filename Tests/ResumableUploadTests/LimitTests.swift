@@ -52,7 +52,8 @@ import Testing
             #expect(dialect.decide(fields, .length(10), on: state).plan != nil)
             var counter = ContentCounter(try #require(dialect.decide(fields, .chunked, on: state).plan))
             #expect(counter.receive(10) == .accept)
-            #expect(counter.receive(1) == .exceedsMaxContent(10))
+            #expect(counter.receive(1) == .exceedsMaxContent(10, accepted: 0))
+            #expect(counter.received == 10)
         }
     }
 

@@ -100,7 +100,8 @@ struct ModelServer {
                 return responses.refused(.lengthExceeded(length: length), offset: state.offset, limits: limits)
             case .exceedsMaxSize(let limit):
                 return responses.refused(.uploadTooLarge(limit: limit), offset: state.offset, limits: limits)
-            case .exceedsMaxContent(let limit):
+            case .exceedsMaxContent(let limit, let accepted):
+                stored += piece.prefix(accepted)
                 return responses.refused(.appendTooLarge(limit: limit), offset: state.offset, limits: limits)
             }
         }

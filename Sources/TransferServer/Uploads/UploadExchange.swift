@@ -92,7 +92,12 @@ final class UploadExchange: Exchange {
         case .accept: break
         case .exceedsLength(let length): return invalidate(.lengthExceeded(length: length))
         case .exceedsMaxSize(let limit): return invalidate(.uploadTooLarge(limit: limit))
-        case .exceedsMaxContent(let limit):
+        case .exceedsMaxContent(let limit, let accepted):
+            do throws(StoreError) {
+                if accepted > 0 { try lease.append(UnsafeRawBufferPointer(rebasing: bytes.prefix(accepted))) }
+            } catch {
+                return step(for: error)
+            }
             acknowledgeForRefusal()
             return .respond(refused(.appendTooLarge(limit: limit)))
         }

@@ -87,8 +87,27 @@ struct LimitTests {
             let response = try connection.readResponse(to: "PATCH")
             #expect(response.status == 413)
             let offset = try #require(try server.retrieve(location).offset)
-            #expect(offset <= 10)
+            #expect(offset == 10)
             #expect(response.offset == offset, "the refusal reports the offset from which the client can continue")
+        }
+    }
+
+    @Test("LIM-04: chunked content beyond --max-append-size is stored up to the limit", arguments: [10, 300_000])
+    func maxAppendPrefix(limit: Int) throws {
+        try withServer("--max-append-size", "\(limit)") { server in
+            let content = Payload.bytes(2 * limit)
+            let location = try server.begin(.v8, "/files/f")
+            let connection = try server.connect()
+            try connection.send(
+                Request.append(.v8, location, at: 0, complete: false, .chunks([content + Payload.bytes(1)])))
+            let response = try connection.readResponse(to: "PATCH")
+            #expect(response.status == 413)
+            #expect(response.offset == Int64(limit))
+            #expect(try server.retrieve(location).offset == Int64(limit))
+            let last = try server.exchange(
+                .append(.v8, location, at: limit, complete: true, .bytes(Array(content[limit...]))))
+            #expect(last.status == 201)
+            expectSame(server.fileContent("f") ?? [], content)
         }
     }
 
