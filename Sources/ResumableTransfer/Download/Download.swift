@@ -9,16 +9,18 @@ import SystemCalls
 /// had the name before.
 public final class Download: DrivenTransfer {
     let client: TransferClient
-    let plan: TransferPlan<DownloadOperation>
+    let plan: TransferPlan<FileDownloadOperation>
     let control: TransferControl<DownloadResult>
     let transferProgress: TransferProgress
 
-    init(client: TransferClient, plan: TransferPlan<DownloadOperation>) {
+    init(client: TransferClient, plan: TransferPlan<FileDownloadOperation>) {
         self.client = client
         self.plan = plan
         let control = TransferControl<DownloadResult>(resumeData: plan.checkpoint)
         self.control = control
-        transferProgress = TransferProgress(total: DownloadOperation.total(of: plan)) { control.requestStop(.pause) }
+        transferProgress = TransferProgress(total: FileDownloadOperation.total(of: plan)) {
+            control.requestStop(.pause)
+        }
     }
 
     /// Starts the download and waits for the complete file. If the task that waits is canceled, the download is paused.

@@ -1,180 +1,106 @@
-import Foundation
 import HTTPSemantics
 import ResumableUpload
-import SystemCalls
 
-/// The operation of a download. It connects the transport with the state machine, which makes all decisions about the
-/// protocol, and with the partial file.
-final class DownloadOperation: DownloadingOperation {
-    typealias Success = DownloadResult
-    typealias Input = DownloadDestination
-
-    unowned let driver: TransferDriver<DownloadOperation>
-    var machine: DownloadMachine
-    /// Receives the bytes; set before the first request.
-    private(set) var files: PartialFiles?
-    private var reportedProgress: (position: Int64, total: Int64?)?
-    /// The synchronization that runs during the exchange.
-    var synchronization: Task<Void, Never>?
-    /// The number of bytes of content that all requests have received.
-    var received: Int64 = 0
-
-    static func total(of plan: TransferPlan<DownloadOperation>) -> Int64? { plan.resumed?.total }
-
-    init(driver: TransferDriver<DownloadOperation>) {
-        self.driver = driver
-        machine = DownloadOperation.machine(driver.client.configuration)
-    }
-
-    private static func machine(
-        _ configuration: TransferClient.Configuration, _ files: PartialFiles? = nil
-    ) -> DownloadMachine {
-        let earlier = files?.earlier.map { file, representation in
-            DownloadMachine.Bytes(representation: representation, position: file.position)
-        }
-        return DownloadMachine(
-            files?.representation, position: files?.current.position ?? 0, earlier: earlier, retry: configuration.retry,
-            random: { Double.random(in: 0..<1) })
-    }
-
-    // MARK: Before the first request
-
-    func prepare() async throws(TransferError) -> DownloadResult? {
-        try checkRequest()
-        let control = driver.control
-        if let stop = control.stop, stop != .cancel(deleting: true) { try handle(stop) }
-        switch try await openPartial() {
-        case .published(let path, let size):
-            if let stop = control.stop, stop != .pause { try handle(stop) }
-            return finish(published: path, size: size)
-        case .files(let files):
-            self.files = files
-            guard files.representation != nil else { return nil }
-            machine = DownloadOperation.machine(driver.client.configuration, files)
-            selectCurrentFile(files)
-            await driver.keepCheckpoint()
-            reportProgress()
-            return nil
-        }
-    }
-
-    private enum Opened: Sendable {
-        case files(PartialFiles)
-        /// The file already has its final name.
-        case published(path: FilePath, size: Int64)
-    }
-
-    /// Opens the partial file of an earlier run, or creates a new one.
-    private func openPartial() async throws(TransferError) -> Opened {
-        let plan = driver.plan
-        let storage = driver.client.storage
-        return try await BlockingWork.run {
-            Result { () throws(TransferError) in
-                try DownloadOperation.openPartial(plan.input, plan.resumed, storage)
-            }
-        }.get()
-    }
-
-    private static func openPartial(
-        _ destination: DownloadDestination, _ resumed: DownloadCheckpoint?, _ storage: TransferStorage
-    ) throws(TransferError) -> Opened {
-        guard let location = try PartialFileLocation.open(destination, storage: storage) else {
-            throw TransferError(.destinationUnusable, "There is no directory for the file.")
-        }
-        let checkpoints = resumed.map { [$0] + ($0.earlier ?? []) } ?? []
-        do throws(Errno) {
-            _ = try location.existing()
-            var found: [(file: PartialFile, representation: DownloadRepresentation)] = []
-            for (index, checkpoint) in checkpoints.enumerated() {
-                switch try PartialFile.open(checkpoint, in: location) {
-                case .usable(let file): found.append((file, DownloadRepresentation(checkpoint)))
-                case .unusable:
-                    guard index == 0, let path = try PartialFile.isPublished(checkpoint, in: location) else { continue }
-                    for old in checkpoints.dropFirst() { _ = try PartialFile.discard(old, in: location) }
-                    return .published(path: path, size: checkpoint.received)
-                case .busy: throw .wouldBlock
-                }
-            }
-            guard let first = found.first else {
-                return .files(PartialFiles(location, try PartialFile.create(in: location)))
-            }
-            let earlier = found.count > 1 ? found[1] : nil
-            return .files(PartialFiles(location, first.file, first.representation, earlier: earlier))
-        } catch {
-            if error == .wouldBlock {
-                throw TransferError(.resumeDataUsed, "Another transfer is writing the partial file.")
-            }
-            throw destinationError(error)
-        }
-    }
-
-    /// Makes the earlier file the current one if the machine has returned to its bytes. Then updates the metadata of
-    /// the current file.
-    func selectCurrentFile(_ files: PartialFiles) {
-        if machine.earlier == nil, !machine.isFinished, files.earlier != nil { files.returnToEarlier() }
-        files.setRepresentation(machine.representation)
-    }
-
-    // MARK: Steps
-
-    func reportProgress() {
-        guard let files else { return }
-        let position = files.current.position
-        let total = files.representation?.total
-        if let reportedProgress, reportedProgress == (position, total) { return }
-        reportedProgress = (position, total)
-        driver.progress.update(completed: position, total: total)
-        driver.control.events.send(.received(position, total: total))
-    }
-
-    var checkpoint: DownloadCheckpoint? {
-        guard let files else { return nil }
-        let earlier = files.earlier.map { self.checkpoint(of: $0.file, $0.representation) }
-        guard let representation = files.representation, representation.validator != nil, !files.current.isCorrupt
-        else { return earlier }
-        var checkpoint = self.checkpoint(of: files.current, representation)
-        checkpoint.earlier = earlier.map { [$0] }
-        return checkpoint
-    }
-
-    private func checkpoint(of partial: PartialFile, _ representation: DownloadRepresentation) -> DownloadCheckpoint {
-        let mark = partial.mark
-        return DownloadCheckpoint(
-            destination: driver.plan.input.path, partialName: partial.name, inode: partial.inode,
-            received: mark.span?.end ?? mark.position, synchronized: mark.position, bootID: BootIdentity.current,
-            tailDigest: mark.tailDigest, spanDigest: mark.span?.digest, entityTag: representation.entityTag?.serialized,
-            lastModified: representation.lastModified, date: representation.date, total: representation.total,
-            mediaType: representation.mediaType, contentCoding: representation.contentCoding,
-            digest: representation.digest)
-    }
-
-    func close() { files?.close() }
-
-    static func destinationError(_ error: Errno) -> TransferError {
-        TransferError(.destinationUnusable, "The file cannot be written.", underlying: error)
-    }
+/// An operation that downloads to a file or to memory. It has the code that both share: it creates the requests and
+/// passes the responses to the state machine.
+protocol DownloadOperation: TransferOperation
+where Outcome == ClientResponseHead, Checkpoint == DownloadCheckpoint {
+    var driver: TransferDriver<Self> { get }
+    var machine: DownloadMachine { get set }
 }
 
-extension TransferPlan<DownloadOperation> {
-    init(_ request: TransferRequest, to destination: DownloadDestination) {
-        var absolute = destination
-        if let path = destination.path, !path.isAbsolute, !path.isEmpty {
-            absolute = .file((try? FilePath(".").resolved())?.appending(path) ?? path)
+extension DownloadOperation {
+    static var noun: String { "download" }
+    var createsTicketFile: Bool { false }
+    var isDeleting: Bool { false }
+    var sentPosition: Int64? { nil }
+
+    /// - Throws: `invalidRequest`.
+    func checkRequest() throws(TransferError) {
+        let request = driver.plan.request
+        guard request.method == .get else {
+            throw TransferError(.invalidRequest, "The method of a download must be GET.")
         }
-        self.init(request, absolute)
+        let fields = driver.client.configuration.fields.merging(request.fields)
+        for name in ["Range", "If-Range"] where fields.contains(name) {
+            throw TransferError(.invalidRequest, "The field \(name) is not allowed: a download sets it itself.")
+        }
     }
 
-    /// Plans the resumption of a download.
-    init(resuming data: ResumeData, request: TransferRequest?) throws(TransferError) {
-        guard case .download(let checkpoint) = data.record.content else {
-            throw TransferError(.resumeDataInvalid, "This is not the resume data of a download.")
-        }
-        self.init(resuming: data.record, checkpoint, request: request, DownloadDestination(checkpoint))
+    func handle(_ stop: StopRequest) throws(TransferError) {
+        // A download that is complete cannot be paused.
+        if !machine.isFinished || stop != .pause { throw stopped(by: stop) }
     }
-}
 
-extension DownloadDestination {
-    init(_ checkpoint: DownloadCheckpoint) {
-        self = checkpoint.destination.map { .file($0) } ?? .temporary
+    func next() -> ClientStep<ClientResponseHead> { machine.next() }
+
+    var attempts: Int { machine.attempts }
+
+    var credentialSource: CredentialRenewal.Source? {
+        get { machine.credentials.source }
+        set { machine.credentials.source = newValue }
+    }
+
+    func follows(_ status: Status, to request: ClientRequest) -> Bool {
+        machine.reception(of: ClientResponseHead(status: status, fields: Fields())) == .redirection
+    }
+
+    func declineRedirection() { machine.declineRedirection() }
+
+    func credentialsRefreshed(isFresh: Bool) { machine.credentialsRefreshed(isFresh: isFresh) }
+
+    /// Returns the head of the final response. If there is none, reports the interruption to the machine and returns
+    /// `nil`.
+    func head(of result: TransportResult, from uri: RequestURI) -> ClientResponseHead? {
+        if let head = result.head { return head }
+        let failure = result.failure ?? .connectionLost(code: 0, message: "no response")
+        driver.lastFailure = TransferError(failure, requestURI: uri)
+        machine.interrupted(failure.interruption)
+        return nil
+    }
+
+    /// Stores the response, so that a later error can contain it.
+    /// - Returns: how its content has ended; `nil` if its content is not a part of the representation.
+    func noteResponse(
+        _ head: ClientResponseHead, of result: TransportResult, from uri: RequestURI
+    ) -> ContentEnding? {
+        driver.lastFailure = nil
+        switch machine.reception(of: head) {
+        case .resume, .replace:
+            driver.response = TransferResponse(head)
+            guard let failure = result.failure else { return .complete }
+            driver.lastFailure = TransferError(failure, requestURI: uri)
+            return .cut(failure.interruption)
+        case .inconsistent, .earlier: driver.isResuming = true
+        case .complete, .doubtful, .redirection, .refusal, .unexpected, .violation:
+            driver.response = TransferResponse(head, content: result.content)
+        }
+        return nil
+    }
+
+    var callerFields: Fields {
+        var fields = Fields(
+            driver.plan.request.fields.filter { !Fields.belongsToTransfer($0.name) }.map { ($0.name, $0.value) })
+        // Without Accept-Encoding a server may choose any coding (RFC 9110 section 12.5.3).
+        if !driver.client.configuration.fields.merging(fields).contains("Accept-Encoding") {
+            fields.append("Accept-Encoding", "identity")
+        }
+        return fields
+    }
+
+    func restore(_ authorized: inout TransferRequest, for request: ClientRequest) {
+        authorized.method = .get
+        for name in ["Range", "If-Range"] { authorized.fields.remove(name) }
+        authorized.fields = authorized.fields.merging(request.fields)
+    }
+
+    func interim(_ head: ClientResponseHead, _ exchange: TransportExchange) -> InterimReaction { .proceed }
+
+    func shownFields(of head: ClientResponseHead, from uri: RequestURI) -> Fields {
+        var fields = head.fields.hidingSecrets()
+        // The query of a redirection is often a signature.
+        let locations = head.fields.values("Location").compactMap { uri.resolving($0) }
+        if let location = locations.first { fields.set("Location", location.description(hidingPath: false)) }
+        return fields
     }
 }

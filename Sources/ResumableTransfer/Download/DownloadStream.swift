@@ -90,12 +90,12 @@ public struct DownloadStream: AsyncSequence, Sendable {
 /// A download to memory.
 final class StreamTransfer: DrivenTransfer {
     let client: TransferClient
-    let plan: TransferPlan<StreamOperation>
+    let plan: TransferPlan<StreamDownloadOperation>
     let control = TransferControl<TransferResponse>()
     let transferProgress: TransferProgress
     private let isIterated = Atomic(false)
 
-    init(client: TransferClient, plan: TransferPlan<StreamOperation>) {
+    init(client: TransferClient, plan: TransferPlan<StreamDownloadOperation>) {
         self.client = client
         self.plan = plan
         let control = control

@@ -63,7 +63,7 @@ extension TransferClient {
         _ data: ResumeData, request: TransferRequest?, store: (any CheckpointStore)?,
         handler: (any ExchangeHandler)? = nil
     ) throws(TransferError) -> Download {
-        var plan = try TransferPlan<DownloadOperation>(resuming: data, request: request)
+        var plan = try TransferPlan<FileDownloadOperation>(resuming: data, request: request)
         plan.store = store
         plan.handler = handler
         try storage.requireUnused(data)

@@ -4,7 +4,7 @@ import HTTPSemantics
 import ResumableUpload
 import SystemCalls
 
-extension DownloadOperation {
+extension FileDownloadOperation {
     /// Checks the digest after all bytes were received, and gives the file its final name.
     func finish(_ head: ClientResponseHead) async throws(TransferError) -> DownloadResult {
         guard let files, let size = machine.representation?.total else {
@@ -21,7 +21,7 @@ extension DownloadOperation {
                     files.removeEarlier()
                     return path
                 } catch {
-                    throw DownloadOperation.destinationError(error)
+                    throw FileDownloadOperation.destinationError(error)
                 }
             }
         }.get()
@@ -36,7 +36,7 @@ extension DownloadOperation {
     /// renamed, so that a later process can recognize it under its final name (``PartialFile/isPublished(_:in:)``).
     private func keepFinalCheckpoint(of partial: PartialFile) async throws(TransferError) {
         if let failure = await BlockingWork.run({ partial.synchronize() }) {
-            throw DownloadOperation.destinationError(failure)
+            throw FileDownloadOperation.destinationError(failure)
         }
         await driver.keepCheckpoint(isDue: true)
     }
@@ -68,7 +68,7 @@ extension DownloadOperation {
         case .success(false?):
             throw TransferError(.digestMismatch, "The received bytes do not match their digest.")
         case .success(nil): throw stopped(by: driver.control.stop ?? .pause)
-        case .failure(let failure): throw DownloadOperation.destinationError(failure)
+        case .failure(let failure): throw FileDownloadOperation.destinationError(failure)
         }
     }
 

@@ -4,18 +4,18 @@ import SystemCalls
 
 /// The operation of a download to memory. Bytes that the caller has cannot be replaced, so the download ends if the
 /// representation changes after bytes were delivered.
-final class StreamOperation: DownloadingOperation {
+final class StreamDownloadOperation: DownloadOperation {
     typealias Success = TransferResponse
     typealias Input = ContentBuffer
 
-    unowned let driver: TransferDriver<StreamOperation>
+    unowned let driver: TransferDriver<StreamDownloadOperation>
     var machine: DownloadMachine
 
     private var buffer: ContentBuffer { driver.plan.input }
 
-    static func total(of plan: TransferPlan<StreamOperation>) -> Int64? { nil }
+    static func total(of plan: TransferPlan<StreamDownloadOperation>) -> Int64? { nil }
 
-    init(driver: TransferDriver<StreamOperation>) {
+    init(driver: TransferDriver<StreamDownloadOperation>) {
         self.driver = driver
         machine = DownloadMachine(
             keepsEarlier: false, retry: driver.client.configuration.retry, random: { Double.random(in: 0..<1) })

@@ -3,7 +3,7 @@ import HTTPSemantics
 import ResumableUpload
 import SystemCalls
 
-extension DownloadOperation {
+extension FileDownloadOperation {
     func canSend(_ request: ClientRequest) async -> Bool { true }
 
     func willSend(_ request: ClientRequest, to uri: RequestURI) {
@@ -93,7 +93,7 @@ extension DownloadOperation {
         if isOverrun { await BlockingWork.run { files.current.drop(from: start) } }
         report(result, files: files, isOverrun: isOverrun, from: uri)
         // A failure of the file ends the download here, because the machine would treat it as a lost connection.
-        if let failure = files.failure { throw DownloadOperation.destinationError(failure) }
+        if let failure = files.failure { throw FileDownloadOperation.destinationError(failure) }
         selectCurrentFile(files)
         reportProgress()
         // A complete file is synchronized next. For any other file the checkpoint is saved, unless that was done.
