@@ -43,7 +43,7 @@ import Testing
         let done = Counter()
         let thread = try WorkerThread(name: "client") {
             found.withLock { $0 = try? fixture.store.statistics() }
-            done.add()
+            done.next()
         }
         try await finished(done)
         fixture.catalog.endCount()
@@ -64,11 +64,11 @@ import Testing
         let (hasBegun, appended, others) = (Counter(), Counter(), Counter())
         let error = Monitor<StoreError?>(nil)
         let writer = try WorkerThread(name: "writer") {
-            hasBegun.add()
+            hasBegun.next()
             do {
                 if isAppend { try lease.append("def") } else { try lease.setLength(11) }
             } catch let failure { error.withLock { $0 = failure as? StoreError } }
-            appended.add()
+            appended.next()
         }
         #expect(try await happens { hasBegun.value == 1 })
         // Appends to an upload of known length do not wait for the count.
@@ -81,7 +81,7 @@ import Testing
                 _ = try? fixture.store.record(fixture.ids[1])
                 SystemClock.pause(nanoseconds: 1_000_000)
             }
-            others.add()
+            others.next()
         }
         try await finished(others)
         #expect(appended.value == 0)
@@ -99,7 +99,7 @@ import Testing
     func repetition() async throws {
         let fixture = try Fixture(quota: 20)
         let reports = Counter()
-        fixture.store.onDamage { _ in reports.add() }
+        fixture.store.onDamage { _ in reports.next() }
         for _ in 0..<2 { fixture.catalog.endCount(.io(.inputOutput, during: "read the catalog")) }
         #expect(try await happens { fixture.catalog.counts == 3 })
         fixture.catalog.endCount()
@@ -117,16 +117,16 @@ import Testing
         let (done, closed) = (Counter(), Counter())
         let writer = try WorkerThread(name: "writer") {
             do { try lease.append("def") } catch let failure { error.withLock { $0 = failure as? StoreError } }
-            done.add()
+            done.next()
         }
         let creator = try WorkerThread(name: "creator") {
             _ = try? fixture.store.create(.testing(length: 3))
-            done.add()
+            done.next()
         }
         #expect(try await happens { fixture.catalog.counts == 1 })
         let closer = try WorkerThread(name: "closer") {
             fixture.store.close()
-            closed.add()
+            closed.next()
         }
         #expect(try await happens { done.value == 2 && closed.value == 1 })
         #expect(error.withLock { $0 } == .superseded)

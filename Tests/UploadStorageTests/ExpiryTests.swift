@@ -108,7 +108,7 @@ import Testing
         let batches = Counter()
         let largest = Monitor(0)
         catalog.afterRemoval = {
-            batches.add()
+            batches.next()
             if batches.value <= 12 { create(rate) }
             largest.withLock { $0 = max($0, backlog()) }
         }
@@ -129,7 +129,7 @@ import Testing
         let leases = try (0..<10).map { _ in try fixture.store.create(.testing(expiresAt: 1_000_010)) }
         let revocations = Counter()
         for lease in leases {
-            lease.onRevocation { revocations.add() }
+            lease.onRevocation { revocations.next() }
             try lease.append("abc")
         }
         try leases[3].beginProcessing(marksDurably: false)

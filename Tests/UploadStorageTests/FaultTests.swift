@@ -1,5 +1,6 @@
 import ResumableUpload
 import SystemCalls
+import TestSupport
 import Testing
 
 @testable import UploadStorage
@@ -11,7 +12,7 @@ import Testing
         let lease = try fixture.store.create(.testing())
         let id = try #require(lease.id)
         let revocations = Counter()
-        lease.onRevocation { revocations.add() }
+        lease.onRevocation { revocations.next() }
         try lease.append("abc")
         #expect(try lease.acknowledge() == 3)
         try lease.append("def")
@@ -39,7 +40,7 @@ import Testing
         let fixture = try StoreFixture(.memory)
         let lease = try fixture.store.create(.testing())
         let revocations = Counter()
-        lease.onRevocation { revocations.add() }
+        lease.onRevocation { revocations.next() }
         try lease.append("abc")
         fixture.plan.fail(.synchronize, with: .inputOutput)
         lease.startAcknowledging()

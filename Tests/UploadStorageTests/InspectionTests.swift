@@ -1,6 +1,7 @@
 import Foundation
 import ResumableUpload
 import SystemCalls
+import TestSupport
 import Testing
 
 @testable import UploadStorage
@@ -30,7 +31,7 @@ import Testing
         try fixture.reopen()
         try fixture.store.area.remove(blob)
         let losses = Counter()
-        fixture.store.onLoss { _ in losses.add() }
+        fixture.store.onLoss { _ in losses.next() }
         if isUsed {
             #expect(throws: StoreError.gone(reason: "acknowledged bytes were lost")) {
                 try fixture.store.takeOver(ids[77], principal: "alice", waitForProcessing: .zero)

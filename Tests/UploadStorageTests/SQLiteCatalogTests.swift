@@ -98,7 +98,7 @@ import Testing
                         try catalog.commit(.insert(row))
                         for offset in 1...25 { try catalog.commit(advance(row, epoch: 1, offset: Int64(offset))) }
                     } catch {
-                        failures.add()
+                        failures.next()
                     }
                 }
             }
@@ -261,7 +261,7 @@ import Testing
         }
         let damaged = try #require(opened)
         let reports = Counter()
-        damaged.onDamage { _ in reports.add() }
+        damaged.onDamage { _ in reports.next() }
         #expect(try await happens { reports.value == 1 })
         #expect(damaged.health() == Health(ready: false, reasons: ["damaged-catalogue"]))
         let error = #expect(throws: StoreError.self) { try damaged.create(.testing()) }
@@ -291,7 +291,7 @@ import Testing
             "SELECT rootpage FROM sqlite_schema WHERE name IN ('marks', 'usage', 'files')")
         try damageLeaves(path, sparing: marks.compactMap { $0[0].integer })
         let reports = Counter()
-        opened.onDamage { _ in reports.add() }
+        opened.onDamage { _ in reports.next() }
         #expect(opened.health().ready)
         let error = #expect(throws: StoreError.self) {
             if isRead {

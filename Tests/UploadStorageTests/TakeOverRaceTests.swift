@@ -110,7 +110,7 @@ import Testing
         // A lease with a revocation handler can be taken over.
         let sending = try #require(try takeOver())
         let revocations = Counter()
-        sending.onRevocation { revocations.add() }
+        sending.onRevocation { revocations.next() }
         let last = try #require(try takeOver())
         #expect(revocations.value == 1 && !sending.isCurrent && last.isCurrent)
     }

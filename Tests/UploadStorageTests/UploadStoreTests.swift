@@ -1,6 +1,7 @@
 import Digests
 import HTTPSemantics
 import ResumableUpload
+import TestSupport
 import Testing
 
 @testable import UploadStorage
@@ -41,7 +42,7 @@ import Testing
         let first = try fixture.store.create(.testing())
         let id = try #require(first.id)
         let revocations = Counter()
-        first.onRevocation { revocations.add() }
+        first.onRevocation { revocations.next() }
         try first.append("abc")
         let second = try fixture.store.lease(id)
         #expect(revocations.value == 1 && !first.isCurrent && second.isCurrent)
@@ -49,7 +50,7 @@ import Testing
         #expect(throws: StoreError.superseded) { try first.append("XXX") }
         #expect(throws: StoreError.superseded) { try first.acknowledge() }
         #expect(throws: StoreError.superseded) { try first.complete(with: Response(status: 201)) }
-        first.onRevocation { revocations.add() }
+        first.onRevocation { revocations.next() }
         #expect(revocations.value == 2)
         first.release()
         #expect(second.isCurrent)
@@ -82,7 +83,7 @@ import Testing
         let lease = try fixture.store.create(.testing(length: 80))
         let id = try #require(lease.id)
         let revocations = Counter()
-        lease.onRevocation { revocations.add() }
+        lease.onRevocation { revocations.next() }
         try lease.append("abc")
         #expect(throws: StoreError.quotaExceeded(limit: 100)) { try fixture.store.create(.testing(length: 21)) }
         try fixture.store.cancel(id, principal: "alice")
@@ -282,7 +283,7 @@ import Testing
         let complete = try fixture.store.create(.testing())
         let staying = try fixture.store.create(.testing())
         let revocations = Counter()
-        expiring.onRevocation { revocations.add() }
+        expiring.onRevocation { revocations.next() }
         try expiring.append("abc")
         try complete.complete(with: Response(status: 200))
         let ids = [try #require(expiring.id), try #require(complete.id), try #require(staying.id)]

@@ -13,14 +13,14 @@ struct StoreTests {
     /// A server that stalls: a PUT after 300,000 received bytes, and the first GET after 900,000 sent bytes.
     private func server(_ upload: ScriptedUpload) throws -> ScriptedServer {
         let file = ScriptedFile(bytes: Self.bytes)
-        let turns = UploadInventory()
+        let counter = Counter()
         return try ScriptedServer { request, reply in
             switch request.method {
             case "PUT":
                 try reply.interim(104, upload.announcement)
                 try upload.receiveContent(reply, atMost: 300_000)
                 reply.stall()
-            case "GET" where turns.turn() == 1:
+            case "GET" where counter.next() == 1:
                 try reply.begin(200, file.fields.merging(["Content-Length": "\(file.bytes.count)"]))
                 try reply.send(raw: [UInt8](file.bytes[..<900_000]))
                 reply.stall()
@@ -133,10 +133,10 @@ struct StoreTests {
 
     @Test("an entry is kept if its transfer cannot start, and removed if the server no longer has the upload")
     func endings() async throws {
-        let isGone = UploadInventory()
+        let isGone = Monitor(false)
         let upload = ScriptedUpload()
         let server = try ScriptedServer { request, reply in
-            if request.method == "HEAD", isGone.count > 0 { return try reply.respond(404) }
+            if request.method == "HEAD", isGone.withLock({ $0 }) { return try reply.respond(404) }
             if request.method != "PUT" { return try upload.serve(request, reply) }
             try reply.interim(104, upload.announcement)
             try upload.receiveContent(reply, atMost: 300_000)
@@ -153,7 +153,7 @@ struct StoreTests {
         try Data([1]).write(to: URL(filePath: fixture.directory.path + "/source.bin"))
         #expect(await code { _ = try await store.resume(kept) } == .sourceChanged)
         #expect(await store.entry("film") != nil)
-        isGone.append([1])
+        isGone.withLock { $0 = true }
         let source = DataSource(Data(Self.bytes))
         #expect(try await store.resume(kept, from: source).failure()?.code == .gone)
         #expect(try names(fixture).isEmpty)

@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import SystemCalls
+import TestSupport
 import Testing
 
 /// File names are bytes: they need not be UTF-8, and two names are the same only if all their bytes are equal.
@@ -193,9 +194,9 @@ struct FileNameTests {
         let other = ScriptedFile(
             bytes: Payload.bytes(700_000, seed: 2),
             fields: ["ETag": "\"two\"", "Content-Type": "a/b", "Content-Encoding": "gzip"])
-        let turns = UploadInventory()
+        let counter = Counter()
         let server = try ScriptedServer { request, reply in
-            switch turns.turn() {
+            switch counter.next() {
             case 1: try file.serve(request, reply, cut: 200_000)
             case 2: try other.serve(request, reply, cut: 300_000)
             case 3: reply.stall()

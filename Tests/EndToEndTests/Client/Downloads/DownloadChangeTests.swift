@@ -3,6 +3,7 @@ import HTTPSemantics
 import ResumableTransfer
 import ResumableUpload
 import SystemCalls
+import TestSupport
 import Testing
 
 @Suite("Client: downloads of files that change, and wrong responses to downloads", .blocking)
@@ -16,10 +17,10 @@ struct DownloadChangeTests {
     private func server(
         cut: Int = 400_000, _ body: @escaping @Sendable (ReceivedRequest, Reply) throws -> Void
     ) throws -> ScriptedServer {
-        let turns = UploadInventory()
+        let counter = Counter()
         let file = file
         return try ScriptedServer { request, reply in
-            switch turns.turn() {
+            switch counter.next() {
             case 1: try file.serve(request, reply, cut: cut)
             case 2: try body(request, reply)
             default: try file.serve(request, reply)

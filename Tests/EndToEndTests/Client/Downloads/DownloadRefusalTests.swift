@@ -3,6 +3,7 @@ import HTTPSemantics
 import ResumableTransfer
 import ResumableUpload
 import SystemCalls
+import TestSupport
 import Testing
 
 @Suite("Client: refused downloads, redirections and credentials", .blocking)
@@ -33,9 +34,9 @@ struct DownloadRefusalTests {
     )
     func refusedLater() async throws {
         let file = file
-        let turns = UploadInventory()
+        let counter = Counter()
         let server = try ScriptedServer { request, reply in
-            switch turns.turn() {
+            switch counter.next() {
             case 1: try file.serve(request, reply, cut: 300_000)
             case 2: try reply.respond(403, [:], "expired")
             default: try file.serve(request, reply)
@@ -55,9 +56,9 @@ struct DownloadRefusalTests {
     @Test("after a temporary failure the client waits for the time in Retry-After, and tries again")
     func retryAfter() async throws {
         let file = file
-        let turns = UploadInventory()
+        let counter = Counter()
         let server = try ScriptedServer { request, reply in
-            if turns.turn() == 1 { return try reply.respond(503, ["Retry-After": "1"], "busy") }
+            if counter.next() == 1 { return try reply.respond(503, ["Retry-After": "1"], "busy") }
             try file.serve(request, reply)
         }
         let fixture = try UploadFixture()
@@ -73,9 +74,9 @@ struct DownloadRefusalTests {
     func exhausted() async throws {
         let file = file
         let isBroken = Monitor(true)
-        let turns = UploadInventory()
+        let counter = Counter()
         let server = try ScriptedServer { request, reply in
-            if turns.turn() > 1, isBroken.withLock({ $0 }) { return try reply.respond(502) }
+            if counter.next() > 1, isBroken.withLock({ $0 }) { return try reply.respond(502) }
             try file.serve(request, reply, cut: 500_000)
         }
         let fixture = try UploadFixture { $0.retry.maximumRetriesWithoutProgress = 2 }
@@ -141,11 +142,11 @@ struct DownloadRefusalTests {
         let other = try ScriptedServer { try file.serve($0, $1) }
         let place = other.url
         let server = try ScriptedServer { _, reply in try reply.respond(302, ["Location": place + "/f?signature=s"]) }
-        let calls = UploadInventory()
+        let calls = Counter()
         let fixture = try UploadFixture {
             $0.fields = ["X-Api-Key": "SECRET", "X-Tenant": "7"]
             $0.authorize = { request in
-                _ = calls.turn()
+                calls.next()
                 request.fields.set("X-Auth-Token", "SECRET")
             }
         }
@@ -158,7 +159,7 @@ struct DownloadRefusalTests {
         for name in ["Authorization", "Cookie", "X-Api-Key", "X-Auth-Token"] { #expect(!second.contains(name)) }
         #expect(second["X-Tenant"] == nil)
         #expect(second["Host"] == "127.0.0.1:\(other.port)")
-        #expect(calls.turn() == 2)
+        #expect(calls.value == 1)
         let shown = fixture.observed.map { "\($0.message) \($0.fields)" }.joined()
         #expect(!shown.contains("SECRET") && !shown.contains("signature"))
         #expect(fixture.observed.count == 4)
@@ -189,8 +190,8 @@ struct DownloadRefusalTests {
         struct Expired: Error {}
         let file = file
         let server = try ScriptedServer { try file.serve($0, $1, cut: 500_000) }
-        let counter = UploadInventory()
-        let fixture = try UploadFixture { $0.authorize = { _ in if counter.turn() == 2 { throw Expired() } } }
+        let counter = Counter()
+        let fixture = try UploadFixture { $0.authorize = { _ in if counter.next() == 2 { throw Expired() } } }
         let error = await (try fixture.download(server.url)).failure()
         #expect(error?.code == .authorizationFailed)
         _ = try await fixture.client.resumeDownload(try #require(error?.resumeData)).value()

@@ -1,6 +1,7 @@
 import Foundation
 import HTTPSemantics
 import SystemCalls
+import TestSupport
 import Testing
 
 @testable import ResumableTransfer
@@ -20,9 +21,9 @@ struct DownloadReplacementTests {
     private func cuttingServer(
         _ next: @escaping @Sendable (_ number: Int, ReceivedRequest, Reply) throws -> Void
     ) throws -> ScriptedServer {
-        let (file, turns) = (file, UploadInventory())
+        let (file, counter) = (file, Counter())
         return try ScriptedServer { request, reply in
-            let number = turns.turn()
+            let number = counter.next()
             if number == 1 { return try file.serve(request, reply, cut: 400_000) }
             try next(number, request, reply)
         }

@@ -4,6 +4,7 @@ import HTTPSemantics
 import ResumableTransfer
 import ResumableUpload
 import SystemCalls
+import TestSupport
 import Testing
 
 @Suite("Client: paused and resumed downloads", .blocking)
@@ -13,9 +14,9 @@ struct DownloadResumptionTests {
     /// A server whose first response stops after `count` bytes, and whose connection stays open.
     private func server(_ count: Int = 900_000, _ fields: Fields = ["ETag": "\"one\""]) throws -> ScriptedServer {
         let file = ScriptedFile(bytes: bytes, fields: fields)
-        let turns = UploadInventory()
+        let counter = Counter()
         return try ScriptedServer { request, reply in
-            guard turns.turn() == 1 else { return try file.serve(request, reply) }
+            guard counter.next() == 1 else { return try file.serve(request, reply) }
             try reply.begin(200, fields.merging(["Content-Length": "\(file.bytes.count)"]))
             try reply.send(raw: [UInt8](file.bytes[..<count]))
             reply.stall()

@@ -119,10 +119,10 @@ struct DownloadServerTests {
             let bytes = Payload.bytes(1_000_000)
             try server.publish(bytes, as: "a.bin")
             let place = Monitor("")
-            let calls = UploadInventory()
+            let calls = Counter()
             let fixture = try UploadFixture {
                 $0.authorize = { _ in
-                    guard calls.turn() == 1 else { return }
+                    guard calls.next() == 1 else { return }
                     // A directory at the destination, created so late that the client notices it at the end only.
                     try FileManager.default.createDirectory(
                         atPath: place.withLock { $0 }, withIntermediateDirectories: false)

@@ -3,6 +3,7 @@ import HTTPSemantics
 import ResumableTransfer
 import ResumableUpload
 import SystemCalls
+import TestSupport
 import Testing
 
 @Suite("Client: downloads", .blocking)
@@ -78,8 +79,8 @@ struct DownloadTests {
         arguments: [[:], ["ETag": "W/\"one\""]] as [Fields])
     func noValidator(fields: Fields) async throws {
         let file = ScriptedFile(bytes: bytes, fields: fields)
-        let turns = UploadInventory()
-        let server = try ScriptedServer { try file.serve($0, $1, cut: turns.turn() <= 2 ? 700_000 : nil) }
+        let counter = Counter()
+        let server = try ScriptedServer { try file.serve($0, $1, cut: counter.next() <= 2 ? 700_000 : nil) }
         let fixture = try UploadFixture()
         let download = try fixture.download(server.url)
         let history = await download.history()
@@ -161,8 +162,8 @@ struct DownloadTests {
         ]
         for fields in [dates, dates.merging(["ETag": "\"coded\""])] {
             let file = ScriptedFile(bytes: bytes, fields: fields)
-            let turns = UploadInventory()
-            let server = try ScriptedServer { try file.serve($0, $1, cut: turns.turn() == 1 ? 700_000 : nil) }
+            let counter = Counter()
+            let server = try ScriptedServer { try file.serve($0, $1, cut: counter.next() == 1 ? 700_000 : nil) }
             let fixture = try UploadFixture()
             _ = try await fixture.download(server.url).value()
             expectSame(fixture.result, bytes)
@@ -190,9 +191,9 @@ struct DownloadTests {
         let history = try await Pace.within(
             limit, until: { $0.resumptions == [500_000] },
             { pace -> [TransferEvent] in
-                let turns = UploadInventory()
+                let counter = Counter()
                 let server = try ScriptedServer { request, reply in
-                    guard turns.turn() == 1 else {
+                    guard counter.next() == 1 else {
                         pace.step()
                         return try file.serve(request, reply)
                     }
@@ -218,9 +219,9 @@ struct DownloadTests {
         for algorithm in ["sha-256", "sha-512"] {
             let value = digested.digestField(algorithm == "sha-256" ? .sha256 : .sha512)
             let file = ScriptedFile(bytes: bytes, fields: ["ETag": "\"one\"", "Repr-Digest": value])
-            let turns = UploadInventory()
+            let counter = Counter()
             let server = try ScriptedServer { request, reply in
-                try file.serve(request, reply, cut: isCut && turns.turn() == 1 ? 900_000 : nil)
+                try file.serve(request, reply, cut: isCut && counter.next() == 1 ? 900_000 : nil)
             }
             let fixture = try UploadFixture()
             let download = try fixture.download(server.url)

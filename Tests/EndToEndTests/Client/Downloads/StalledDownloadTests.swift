@@ -15,9 +15,9 @@ struct StalledDownloadTests {
     /// A server whose first response stops after a million bytes, and whose connection then stays open or is closed.
     private func server(staysOpen: Bool) throws -> ScriptedServer {
         let file = ScriptedFile(bytes: bytes)
-        let turns = UploadInventory()
+        let counter = Counter()
         return try ScriptedServer { request, reply in
-            switch turns.turn() {
+            switch counter.next() {
             case 1:
                 try reply.begin(200, file.fields.merging(["Content-Length": "\(file.bytes.count)"]))
                 try reply.send(raw: [UInt8](file.bytes[..<1_000_000]))

@@ -1,6 +1,7 @@
 import Foundation
 import HTTPSemantics
 import ResumableTransfer
+import TestSupport
 import Testing
 
 @Suite("Client: content codings of downloads", .blocking)
@@ -22,9 +23,9 @@ struct ContentCodingTests {
     @Test("a coding that the client did not request is reported, and its bytes are stored and resumed as received")
     func unasked() async throws {
         let file = file
-        let turns = UploadInventory()
+        let counter = Counter()
         let server = try ScriptedServer { request, reply in
-            try file.serve(request, reply, cut: turns.turn() == 1 ? 100_000 : nil)
+            try file.serve(request, reply, cut: counter.next() == 1 ? 100_000 : nil)
         }
         let fixture = try UploadFixture()
         let result = try await fixture.download(server.url).value()

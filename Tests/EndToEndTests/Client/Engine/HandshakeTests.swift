@@ -10,9 +10,9 @@ import Testing
 struct HandshakeTests {
     /// A server that does not answer the first message of a handshake.
     /// - Parameter isCut: whether the server closes the connection after that message.
-    private func server(isCut: Bool, _ connections: UploadInventory) throws -> LoopbackListener {
+    private func server(isCut: Bool, _ connections: Counter) throws -> LoopbackListener {
         try LoopbackListener("handshake") { connection, _ in
-            _ = connections.turn()
+            connections.next()
             let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 16, alignment: 1)
             defer { buffer.deallocate() }
             // The entire message is read: unread bytes would turn the close into a reset.
@@ -22,9 +22,9 @@ struct HandshakeTests {
     }
 
     /// A server that sends its part of a handshake byte by byte.
-    private func tricklingServer(_ connections: UploadInventory) throws -> LoopbackListener {
+    private func tricklingServer(_ connections: Counter) throws -> LoopbackListener {
         try LoopbackListener("handshake") { connection, _ in
-            _ = connections.turn()
+            connections.next()
             // The first bytes of a record of 16 KiB that a ServerHello fills (RFC 8446 sections 4 and 5.1).
             let start: [UInt8] = [22, 3, 3, 0x40, 0, 2, 0, 0x3F, 0xFC, 3, 3]
             for byte in start + [UInt8](repeating: 7, count: 600) {
@@ -38,7 +38,7 @@ struct HandshakeTests {
         "a handshake whose bytes arrive one by one does not extend the timeout, and the message names the server",
         arguments: [true, false])
     func trickle(isUpload: Bool) async throws {
-        let connections = UploadInventory()
+        let connections = Counter()
         let server = try tricklingServer(connections)
         let fixture = try UploadFixture {
             $0.retry.maximumRetriesWithoutProgress = 0
@@ -53,12 +53,12 @@ struct HandshakeTests {
         #expect(error?.code == .timedOut, "\(String(describing: error))")
         #expect(error?.message.contains("127.0.0.1:\(server.port)") == true, "\(error?.message ?? "")")
         #expect(.now - start >= .seconds(0.9) && .now - start < .seconds(30))
-        #expect(connections.turns == 1)
+        #expect(connections.value == 1)
     }
 
     @Test("a handshake that the server cuts is an interruption, and the client tries again", arguments: [true, false])
     func cut(isUpload: Bool) async throws {
-        let connections = UploadInventory()
+        let connections = Counter()
         let server = try server(isCut: true, connections)
         let fixture = try UploadFixture { $0.retry.maximumRetriesWithoutProgress = 2 }
         let uri = "https://127.0.0.1:\(server.port)/a"
@@ -67,12 +67,12 @@ struct HandshakeTests {
             ? await fixture.client.upload(TransferRequest(uri), from: DataSource(Data([1]))).failure()
             : await (try fixture.download(uri)).failure()
         #expect(error?.code == .cannotConnect, "\(String(describing: error))")
-        #expect(connections.turn() == 4)
+        #expect(connections.value == 3)
     }
 
     @Test("the stall timeout applies to the handshake, too", arguments: [true, false])
     func stall(isUpload: Bool) async throws {
-        let connections = UploadInventory()
+        let connections = Counter()
         let server = try server(isCut: false, connections)
         let fixture = try UploadFixture {
             $0.retry.maximumRetriesWithoutProgress = 1
@@ -85,7 +85,7 @@ struct HandshakeTests {
             : await (try fixture.download(uri)).failure()
         #expect(error?.code == .timedOut, "\(String(describing: error))")
         // The client tried twice; the listener may count the second connection later.
-        let isCounted: Bool? = pollUntil(within: .seconds(60)) { connections.turns == 2 ? true : nil }
+        let isCounted: Bool? = pollUntil(within: .seconds(60)) { connections.value == 2 ? true : nil }
         #expect(isCounted == true)
     }
 }

@@ -1,6 +1,7 @@
 import HTTPSemantics
 import ResumableTransfer
 import ResumableUpload
+import TestSupport
 import Testing
 
 /// Behavior of other servers, as observed on the wire.
@@ -59,7 +60,7 @@ struct PeerQuirkTests {
     @Test("CLI-32: after a 409 without an offset the client retrieves the offset", arguments: dialects)
     func conflictWithoutOffset(dialect: Dialect) async throws {
         let inventory = UploadInventory()
-        let turns = UploadInventory()
+        let counter = Counter()
         let server = try ScriptedServer { request, reply in
             switch request.method {
             case "POST":
@@ -68,7 +69,7 @@ struct PeerQuirkTests {
                 reply.reset()
             case "HEAD":
                 // The first offset is too low: the server has not yet written all bytes of the broken connection.
-                let isFirst = turns.turn() == 1
+                let isFirst = counter.next() == 1
                 try reply.respond(
                     204, fields(dialect, offset: isFirst ? 200_000 : inventory.count, complete: false))
             default:
@@ -90,14 +91,14 @@ struct PeerQuirkTests {
         arguments: dialects)
     func destroyed(dialect: Dialect) async throws {
         let inventory = UploadInventory()
-        let turns = UploadInventory()
+        let counter = Counter()
         let server = try ScriptedServer { request, reply in
             switch request.method {
             case "POST":
                 try reply.interim(104, announcement(dialect))
                 try ScriptedUpload.receiveContent(reply, into: inventory, atMost: 300_000)
                 reply.reset()
-            case "HEAD" where turns.turn() == 1:
+            case "HEAD" where counter.next() == 1:
                 try reply.respond(204, fields(dialect, offset: inventory.count, complete: false))
             case "PATCH":
                 try reply.respond(409, fields(dialect, offset: inventory.count, complete: false))

@@ -4,6 +4,7 @@ import HTTPSemantics
 import ResumableTransfer
 import ResumableURLSession
 import SystemCalls
+import TestSupport
 import Testing
 
 @Suite("Session: cookies", .blocking)
@@ -17,13 +18,13 @@ struct SessionCookieTests {
     @Test("an upload sends the cookies that its first response has set with all later requests, also after a pause")
     func upload() async throws {
         let model = ScriptedUpload()
-        let turns = UploadInventory()
+        let counter = Counter()
         let server = try ScriptedServer { request, reply in
             if request.method == "POST" {
                 return try reply.respond(
                     201, model.state().merging(["Location": model.path, "Set-Cookie": "id=a-secret-value; Path=/"]))
             }
-            if request.method == "PATCH", turns.turn() == 1 {
+            if request.method == "PATCH", counter.next() == 1 {
                 try model.receiveContent(reply, atMost: 300_000)
                 return reply.stall()
             }

@@ -2,6 +2,7 @@ import Foundation
 import HTTPSemantics
 import ResumableTransfer
 import SystemCalls
+import TestSupport
 import Testing
 
 @Suite("Client: refresh of credentials", .blocking)
@@ -29,9 +30,9 @@ struct CredentialRefreshTests {
     func upload(rejected: Int) async throws {
         let model = ScriptedUpload()
         let token = RotatingToken()
-        let turns = UploadInventory()
+        let counter = Counter()
         let server = try ScriptedServer { request, reply in
-            if turns.turn() == rejected { token.rotate() }
+            if counter.next() == rejected { token.rotate() }
             guard token.isAccepted(request) else { return try token.reject(reply) }
             try model.serve(request, reply)
         }
@@ -47,9 +48,9 @@ struct CredentialRefreshTests {
     func retrieval() async throws {
         let model = ScriptedUpload()
         let token = RotatingToken()
-        let turns = UploadInventory()
+        let counter = Counter()
         let server = try ScriptedServer { request, reply in
-            if request.method == "PATCH", turns.turn() == 2 {
+            if request.method == "PATCH", counter.next() == 2 {
                 try model.receiveContent(reply, atMost: 100_000)
                 token.rotate()
                 return reply.reset()
@@ -88,9 +89,9 @@ struct CredentialRefreshTests {
         let model = ScriptedUpload()
         let token = RotatingToken()
         let isOpen = Monitor(false)
-        let turns = UploadInventory()
+        let counter = Counter()
         let server = try ScriptedServer { request, reply in
-            guard isOpen.withLock({ $0 }) || turns.turn() <= 2 else { return try token.reject(reply) }
+            guard isOpen.withLock({ $0 }) || counter.next() <= 2 else { return try token.reject(reply) }
             try model.serve(request, reply)
         }
         let fixture = try fixture(token)
@@ -106,9 +107,9 @@ struct CredentialRefreshTests {
     func failingRefresh() async throws {
         struct Expired: Error {}
         let file = ScriptedFile(bytes: bytes)
-        let turns = UploadInventory()
+        let counter = Counter()
         let server = try ScriptedServer { request, reply in
-            switch turns.turn() {
+            switch counter.next() {
             case 1: try file.serve(request, reply, cut: 300_000)
             case 2: try reply.respond(401)
             default: try file.serve(request, reply)
@@ -126,10 +127,10 @@ struct CredentialRefreshTests {
     func download() async throws {
         let file = ScriptedFile(bytes: bytes)
         let token = RotatingToken()
-        let turns = UploadInventory()
+        let counter = Counter()
         let server = try ScriptedServer { request, reply in
             guard token.isAccepted(request) else { return try token.reject(reply) }
-            let isFirst = turns.turn() == 1
+            let isFirst = counter.next() == 1
             if isFirst { token.rotate() }
             try file.serve(request, reply, cut: isFirst ? 700_000 : nil)
         }

@@ -2,6 +2,7 @@ import Foundation
 import HTTPSemantics
 import ResumableTransfer
 import SystemCalls
+import TestSupport
 import Testing
 
 @Suite("Client: digests that the caller expects", .blocking)
@@ -59,9 +60,9 @@ struct ExpectedDigestTests {
         arguments: [true, false])
     func resumed(isRight: Bool) async throws {
         let file = ScriptedFile(bytes: bytes)
-        let turns = UploadInventory()
+        let counter = Counter()
         let server = try ScriptedServer { request, reply in
-            try file.serve(request, reply, cut: turns.turn() == 1 ? 400_000 : nil)
+            try file.serve(request, reply, cut: counter.next() == 1 ? 400_000 : nil)
         }
         let fixture = try UploadFixture { $0.shouldRetry = { _, _, _ in .stop } }
         let digest = isRight ? bytes.digest() : [UInt8]([1]).digest()

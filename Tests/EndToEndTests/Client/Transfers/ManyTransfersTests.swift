@@ -2,6 +2,7 @@ import Foundation
 import HTTPSemantics
 import ResumableTransfer
 import SystemCalls
+import TestSupport
 import Testing
 
 @Suite("Client: many transfers", .blocking)
@@ -175,9 +176,9 @@ struct ManyTransfersTests {
     func throughput() async throws {
         let bytes = Payload.bytes(4_000_000)
         let model = ScriptedUpload()
-        let turns = UploadInventory()
+        let counter = Counter()
         let server = try ScriptedServer { request, reply in
-            if request.method == "PATCH", turns.turn() == 1 {
+            if request.method == "PATCH", counter.next() == 1 {
                 try model.receiveContent(reply, atMost: 3_000_000)
                 return reply.reset()
             }

@@ -2,6 +2,7 @@ import Foundation
 import HTTPSemantics
 import ResumableTransfer
 import SystemCalls
+import TestSupport
 import Testing
 
 @Suite("Client: log", .blocking)
@@ -25,9 +26,9 @@ struct TransferLogTests {
     func entries() async throws {
         let model = ScriptedUpload()
         let token = RotatingToken()
-        let turns = UploadInventory()
+        let counter = Counter()
         let server = try ScriptedServer { request, reply in
-            switch turns.turn() {
+            switch counter.next() {
             case 2:
                 // Without a response, libcurl itself repeats a request on a connection that was used before.
                 try reply.interim(102, [:])
@@ -75,9 +76,9 @@ struct TransferLogTests {
     func secrets() async throws {
         struct Leak: Error { let text = "secret-of-the-closure" }
         let model = ScriptedUpload(path: "/u/secret-of-the-resource")
-        let turns = UploadInventory()
+        let counter = Counter()
         let server = try ScriptedServer { request, reply in
-            switch turns.turn() {
+            switch counter.next() {
             case 2: return reply.reset()
             case 4: return try reply.respond(401, ["Set-Cookie": "secret-of-the-server"])
             default: try model.serve(request, reply)

@@ -27,9 +27,9 @@ struct SequenceUploadTests {
         arguments: [nil, 100_000] as [Int64?])
     func cuts(maximumRequestContentLength: Int64?) async throws {
         let model = ScriptedUpload()
-        let turns = UploadInventory()
+        let counter = Counter()
         let server = try ScriptedServer { request, reply in
-            guard request.content.isEmpty, ["PUT", "PATCH"].contains(request.method), turns.turn() <= 5 else {
+            guard request.content.isEmpty, ["PUT", "PATCH"].contains(request.method), counter.next() <= 5 else {
                 return try model.serve(request, reply)
             }
             if request.method == "PUT" { try reply.interim(104, model.announcement) }

@@ -63,32 +63,16 @@ extension Transfer {
     }
 }
 
-/// The bytes that a scripted server has received, and a counter of calls.
+/// The bytes that a scripted server has received.
 final class UploadInventory: Sendable {
-    private struct State {
-        var bytes: [UInt8] = []
-        var turn = 0
-    }
+    private let state = Monitor<[UInt8]>([])
 
-    private let state = Monitor(State())
+    var bytes: [UInt8] { state.withLock { $0 } }
+    var count: Int { state.withLock { $0.count } }
 
-    var bytes: [UInt8] { state.withLock { $0.bytes } }
-    var count: Int { state.withLock { $0.bytes.count } }
+    func append(_ bytes: [UInt8]) { state.withLock { $0 += bytes } }
 
-    func append(_ bytes: [UInt8]) { state.withLock { $0.bytes += bytes } }
-
-    func drop(to count: Int) { state.withLock { $0.bytes.removeSubrange(min(count, $0.bytes.count)...) } }
-
-    /// The number of counted calls.
-    var turns: Int { state.withLock { $0.turn } }
-
-    /// Counts a call and returns its number, from 1.
-    func turn() -> Int {
-        state.withLock { state in
-            state.turn += 1
-            return state.turn
-        }
-    }
+    func drop(to count: Int) { state.withLock { $0.removeSubrange(min(count, $0.count)...) } }
 }
 
 /// Expects two large contents to be equal, and prints neither of them.

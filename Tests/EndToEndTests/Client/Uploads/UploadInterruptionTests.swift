@@ -3,6 +3,7 @@ import HTTPSemantics
 import ResumableTransfer
 import ResumableUpload
 import SystemCalls
+import TestSupport
 import Testing
 
 @Suite("Client: interrupted uploads", .blocking)
@@ -21,12 +22,12 @@ struct UploadInterruptionTests {
     )
     func cuts() async throws {
         let model = ScriptedUpload()
-        let turns = UploadInventory()
+        let counter = Counter()
         let busy = Monitor(0)
         let server = try ScriptedServer { request, reply in
             // No other request may arrive while content is received.
             #expect(busy.withLock { $0 } == 0)
-            if ["PUT", "PATCH"].contains(request.method), turns.turn() <= 6 {
+            if ["PUT", "PATCH"].contains(request.method), counter.next() <= 6 {
                 busy.withLock { $0 += 1 }
                 if request.method == "PUT" { try reply.interim(104, model.announcement) }
                 try model.receiveContent(reply, atMost: 100_000)
@@ -59,9 +60,9 @@ struct UploadInterruptionTests {
     @Test("CLI-12: a 5xx without ?1 is an interruption, also in the response to HEAD", arguments: [500, 502, 503, 504])
     func serverError(status: Int) async throws {
         let model = ScriptedUpload()
-        let turns = UploadInventory()
+        let counter = Counter()
         let server = try ScriptedServer { request, reply in
-            switch turns.turn() {
+            switch counter.next() {
             case 1:
                 try reply.interim(104, model.announcement)
                 try model.receiveContent(reply, atMost: 500_000)
@@ -107,10 +108,10 @@ struct UploadInterruptionTests {
             limit, until: { $0 == [.timedOut] },
             { pace -> [TransferError.Code] in
                 let model = ScriptedUpload()
-                let turns = UploadInventory()
+                let counter = Counter()
                 let server = try ScriptedServer { request, reply in
                     pace.step()
-                    guard turns.turn() == 1 else { return try model.serve(request, reply) }
+                    guard counter.next() == 1 else { return try model.serve(request, reply) }
                     try reply.interim(104, model.announcement)
                     try model.receiveContent(reply, atMost: 200_000)
                     pace.step()
@@ -130,9 +131,9 @@ struct UploadInterruptionTests {
         arguments: [false, true])
     func conflict(fromProblem: Bool) async throws {
         let model = ScriptedUpload()
-        let turns = UploadInventory()
+        let counter = Counter()
         let server = try ScriptedServer { request, reply in
-            if request.method == "PATCH", turns.turn() == 1 {
+            if request.method == "PATCH", counter.next() == 1 {
                 // Simulates bytes of the cut connection that arrived after the response to HEAD.
                 model.inventory.append(Array(bytes[model.inventory.count..<700_000]))
                 guard fromProblem else { return try reply.respond(409, model.state()) }
@@ -198,9 +199,9 @@ struct UploadInterruptionTests {
     @Test("CLI-38: an empty completing append retrieves a lost final response")
     func lostResponse() async throws {
         let model = ScriptedUpload()
-        let turns = UploadInventory()
+        let counter = Counter()
         let server = try ScriptedServer { request, reply in
-            switch turns.turn() {
+            switch counter.next() {
             case 1:
                 try reply.interim(104, model.announcement)
                 try model.receiveContent(reply)
@@ -236,10 +237,10 @@ struct UploadInterruptionTests {
     @Test("an upload that a server lost before it reported an offset is created again")
     func lostBeforeOffset() async throws {
         let (lost, model) = (ScriptedUpload(path: "/u/lost"), ScriptedUpload())
-        let turns = UploadInventory()
+        let counter = Counter()
         let server = try ScriptedServer { request, reply in
             if request.target == lost.path { return try reply.respond(404) }
-            guard turns.turn() == 1 else { return try model.serve(request, reply) }
+            guard counter.next() == 1 else { return try model.serve(request, reply) }
             try reply.interim(104, lost.announcement)
             try lost.receiveContent(reply, atMost: 400_000)
             reply.reset()

@@ -3,6 +3,7 @@ import HTTPSemantics
 import ResumableTransfer
 import ResumableUpload
 import SystemCalls
+import TestSupport
 import Testing
 
 @Suite("Client: credentials and secrets of uploads", .blocking)
@@ -10,9 +11,9 @@ struct UploadPrivacyTests {
     private let bytes = Payload.bytes(500_000)
 
     private func cutOnce(_ model: ScriptedUpload) throws -> ScriptedServer {
-        let turns = UploadInventory()
+        let counter = Counter()
         return try ScriptedServer { request, reply in
-            guard request.method == "PUT", turns.turn() == 1 else { return try model.serve(request, reply) }
+            guard request.method == "PUT", counter.next() == 1 else { return try model.serve(request, reply) }
             try reply.interim(104, model.announcement)
             try model.receiveContent(reply, atMost: 100_000)
             reply.reset()
@@ -23,10 +24,10 @@ struct UploadPrivacyTests {
     func authorize() async throws {
         let model = ScriptedUpload()
         let server = try cutOnce(model)
-        let counter = UploadInventory()
+        let counter = Counter()
         let fixture = try UploadFixture {
             $0.authorize = { request in
-                let number = counter.turn()
+                let number = counter.next()
                 await Task.yield()
                 request.fields.set("Authorization", "Bearer SECRET-\(number)")
             }
@@ -47,9 +48,9 @@ struct UploadPrivacyTests {
         struct Expired: Error {}
         let model = ScriptedUpload()
         let server = try cutOnce(model)
-        let counter = UploadInventory()
+        let counter = Counter()
         let fixture = try UploadFixture {
-            $0.authorize = { _ in if counter.turn() == 2 { throw Expired() } }
+            $0.authorize = { _ in if counter.next() == 2 { throw Expired() } }
         }
         let error = await fixture.client.upload(
             TransferRequest(server.url + "/x", method: .put), from: DataSource(Data(bytes))

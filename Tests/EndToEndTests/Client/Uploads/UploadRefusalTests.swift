@@ -3,6 +3,7 @@ import HTTPSemantics
 import ResumableTransfer
 import ResumableUpload
 import SystemCalls
+import TestSupport
 import Testing
 
 @Suite("Client: final responses and refusals", .blocking)
@@ -153,9 +154,9 @@ struct UploadRefusalTests {
     @Test("CLI-24: a relative Location is resolved against the URI of the request")
     func relativeLocation() async throws {
         let model = ScriptedUpload(path: "../u/7?k=1")
-        let turns = UploadInventory()
+        let counter = Counter()
         let server = try ScriptedServer { request, reply in
-            guard turns.turn() == 1 else { return try model.serve(request, reply) }
+            guard counter.next() == 1 else { return try model.serve(request, reply) }
             try reply.interim(104, model.announcement)
             try model.receiveContent(reply, atMost: 10_000)
             reply.reset()
@@ -170,11 +171,11 @@ struct UploadRefusalTests {
     @Test("RED-02: 307 and 308 are followed with the same method and content", arguments: [307, 308])
     func redirections(status: Int) async throws {
         let model = ScriptedUpload()
-        let turns = UploadInventory()
+        let counter = Counter()
         let server = try ScriptedServer { request, reply in
             if request.target == "/target" { return try reply.respond(status, ["Location": "/elsewhere"]) }
             if request.target == "/u/1" { return try reply.respond(status, ["Location": "/u/moved"]) }
-            if request.method == "PUT", turns.turn() == 1 {
+            if request.method == "PUT", counter.next() == 1 {
                 try reply.interim(104, model.announcement)
                 try model.receiveContent(reply, atMost: 10_000)
                 return reply.reset()

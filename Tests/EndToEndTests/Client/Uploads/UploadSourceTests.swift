@@ -3,6 +3,7 @@ import HTTPSemantics
 import ResumableTransfer
 import ResumableUpload
 import SystemCalls
+import TestSupport
 import Testing
 
 /// A source of unknown length that keeps only the bytes that are not yet acknowledged.
@@ -46,9 +47,9 @@ struct UploadSourceTests {
     @Test("CLI-25 CLI-29: a source of unknown length is sent in chunks, and is notified of the acknowledged offset")
     func stream() async throws {
         let model = ScriptedUpload()
-        let turns = UploadInventory()
+        let counter = Counter()
         let server = try ScriptedServer { request, reply in
-            guard request.method == "PUT", turns.turn() == 1 else { return try model.serve(request, reply) }
+            guard request.method == "PUT", counter.next() == 1 else { return try model.serve(request, reply) }
             try reply.interim(104, model.announcement)
             try model.receiveContent(reply, atMost: 300_000)
             reply.reset()
