@@ -16,7 +16,7 @@ public func fuzzerInitialize(
     _ arguments: UnsafeMutablePointer<UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?>?
 ) -> CInt {
     guard let chosen else {
-        for target in FuzzTarget.all { print(target.name, target.maximumLength) }
+        for target in FuzzTarget.all { print(target.name, target.maxLength) }
         exit(0)
     }
     guard let directory = ProcessInfo.processInfo.environment["ONWARD_FUZZ_SEEDS"] else { return 0 }

@@ -45,7 +45,7 @@ extension FuzzTarget {
 
     private static func checkName(_ text: String) throws(Violation) {
         guard let name = SafeFileName(sanitizing: text)?.value else { return }
-        try require((1...SafeFileName.maximumLength).contains(name.utf8.count), "\(name.utf8.count) bytes")
+        try require((1...SafeFileName.maxLength).contains(name.utf8.count), "\(name.utf8.count) bytes")
         try require(
             name.unicodeScalars.allSatisfy { !"/\\<>:\"|?*".unicodeScalars.contains($0) }, "\(name.debugDescription)")
         try require(

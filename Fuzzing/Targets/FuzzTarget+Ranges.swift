@@ -5,7 +5,7 @@ extension FuzzTarget {
     /// field lines of Range or the value of Content-Range.
     static let ranges = FuzzTarget(
         name: "ranges",
-        maximumLength: 1024,
+        maxLength: 1024,
         dictionary: ["bytes=", "bytes ", "-", ",", "*/", "9223372036854775807", "9223372036854775806", "0-0"],
         seeds: { generator in
             (0..<200).map { index in

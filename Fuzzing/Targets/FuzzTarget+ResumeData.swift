@@ -11,7 +11,7 @@ extension FuzzTarget {
     /// Checks resume data: invalid data is rejected; valid data is written back unchanged, and its numbers are in range.
     static let resumeData = FuzzTarget(
         name: "resume-data",
-        maximumLength: 8192,
+        maxLength: 8192,
         dictionary: [
             "RSMD\u{0}\u{1}", "\"acknowledged\":", "\"generation\":", "\"received\":", "\"total\":", "null", "https://",
             "../",
@@ -48,7 +48,7 @@ extension FuzzTarget {
     /// Checks the state files of the command line, and other text that it reads.
     static let savedTransfers = FuzzTarget(
         name: "saved-transfers",
-        maximumLength: 8192,
+        maxLength: 8192,
         dictionary: [
             "{\"version\":1", "{\"version\":2", "\"identity\":", "\"resumeData\":\"", "\"transfer\":{",
             "\"kind\":\"put\"", "\"path\":\"", "http://", "KiB",

@@ -8,7 +8,7 @@ extension FuzzTarget {
     /// Checks rows of the catalog and saved digests: damaged values are rejected, and valid values are written back unchanged.
     static let savedForms = FuzzTarget(
         name: "saved-forms",
-        maximumLength: 2048,
+        maxLength: 2048,
         seeds: { generator in
             (0..<60).flatMap { index -> [[UInt8]] in
                 let response = Response(

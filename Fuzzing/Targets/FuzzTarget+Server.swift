@@ -7,14 +7,14 @@ extension FuzzTarget {
     /// The check: the server responds with HTTP/1.1 and closes the connection, serves later connections, accesses
     /// nothing outside its root, and publishes nothing of an incomplete upload.
     static let server = FuzzTarget(
-        name: "server", maximumLength: 8192, dictionary: RequestText.dictionary,
+        name: "server", maxLength: 8192, dictionary: RequestText.dictionary,
         seeds: { generator in serverSeeds(&generator, tokens: [nil]) },
         check: { input throws(Violation) in try open.process(Array(input)) })
 
     /// An input is the bytes that a client sends to a server with tokens. The seeds contain only one valid token; it
     /// allows reading.
     static let guardedServer = FuzzTarget(
-        name: "guarded-server", maximumLength: 8192, dictionary: RequestText.dictionary + [ServerUnderTest.readerToken],
+        name: "guarded-server", maxLength: 8192, dictionary: RequestText.dictionary + [ServerUnderTest.readerToken],
         seeds: { generator in
             serverSeeds(&generator, tokens: [nil, "no-token-of-this-server", ServerUnderTest.readerToken])
         },

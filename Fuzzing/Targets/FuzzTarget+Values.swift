@@ -5,7 +5,7 @@ extension FuzzTarget {
     /// same value.
     static let values = FuzzTarget(
         name: "values",
-        maximumLength: 1024,
+        maxLength: 1024,
         dictionary: [
             "Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994", "GMT", ":60",
             "sha-256=", "sha-512=", "W/\"", "text/plain", "; charset=", "[::1]", ":80", "*", "\"", "v6.",

@@ -6,7 +6,7 @@ import TestSupport
 struct FuzzTarget: Sendable {
     let name: String
     /// The maximum size of an input in bytes.
-    var maximumLength = 4096
+    var maxLength = 4096
     /// Words of valid input, for the dictionary.
     var dictionary: [String] = []
     /// Returns valid and nearly valid input, the same for the same state of the generator.

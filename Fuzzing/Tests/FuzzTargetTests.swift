@@ -15,7 +15,7 @@ struct FuzzTargetTests {
         for input in seeds.prefix(isServer ? 150 : 1000) { check(target, input, seed) }
         for _ in 0..<(isServer ? 100 : 2000) {
             let input = generator.mutated(generator.pick(seeds), with: seeds, dictionary: target.dictionary)
-            check(target, Array(input.prefix(target.maximumLength)), seed)
+            check(target, Array(input.prefix(target.maxLength)), seed)
         }
         if isServer { try FuzzTarget.endServer(of: target) }
     }

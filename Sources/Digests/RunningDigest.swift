@@ -163,7 +163,7 @@ extension HashContext {
     static var wordCount: Int { 8 }
 
     /// The maximum length of a SHA-256 message in bytes (FIPS 180-4 §1). It is used for SHA-512 as well.
-    static var maximumByteCount: UInt64 { (1 << 61) - 1 }
+    static var maxByteCount: UInt64 { (1 << 61) - 1 }
 
     /// The state words, the count of bytes (8 bytes) and the partial block. Integers are big-endian.
     var encoded: [UInt8] {
@@ -181,7 +181,7 @@ extension HashContext {
         let count = UInt64(bigEndianBytes: encoded.dropFirst(wordsSize).prefix(8))
         let partialBlock = encoded.dropFirst(wordsSize + 8)
         let (blockCount, remainder) = count.quotientAndRemainder(dividingBy: UInt64(Self.blockSize))
-        guard count <= Self.maximumByteCount, partialBlock.count == Int(remainder) else { return nil }
+        guard count <= Self.maxByteCount, partialBlock.count == Int(remainder) else { return nil }
         var context = Self.initial()
         // The words do not change before the first complete block.
         guard blockCount > 0 || words == context.words else { return nil }

@@ -61,10 +61,10 @@ extension ByteRangeSet {
     ///
     /// Unsatisfiable members are dropped. Overlapping members are merged into one range at the position of the first of
     /// them; adjacent members are not merged. So no byte is sent twice. The field is ignored when more than
-    /// `maximumRanges` remain, or when more than that many members overlap in one range: such a set costs much and
+    /// `maxRanges` remain, or when more than that many members overlap in one range: such a set costs much and
     /// saves nothing (RFC 9110 §14.2, §17.15). A suffix selects all of an empty representation, which no Content-Range
     /// can express, so the result is ``Resolution/complete``.
-    package func resolve(size: Int64, maximumRanges: Int = 16) -> Resolution {
+    package func resolve(size: Int64, maxRanges: Int = 16) -> Resolution {
         guard size > 0 else {
             let selectsSuffix = specifications.contains { specification in
                 if case .suffix(let length) = specification { length > 0 } else { false }
@@ -74,7 +74,7 @@ extension ByteRangeSet {
         let ranges = specifications.compactMap { $0.range(inSize: size) }
         guard !ranges.isEmpty else { return .unsatisfiable }
         let clusters = ByteRangeSet.coalesce(ranges)
-        guard clusters.count <= maximumRanges, clusters.allSatisfy({ $0.memberCount <= maximumRanges }) else {
+        guard clusters.count <= maxRanges, clusters.allSatisfy({ $0.memberCount <= maxRanges }) else {
             return .complete
         }
         return .satisfiable(clusters.map(\.range))

@@ -5,13 +5,13 @@ package struct HTTPDate: Hashable, Comparable, Sendable {
 
     /// Values outside the years 0000…9999, which HTTP cannot express, become the nearest value in that range.
     package init(secondsSinceEpoch: Int64) {
-        self.secondsSinceEpoch = min(max(secondsSinceEpoch, HTTPDate.minimumSeconds), HTTPDate.maximumSeconds)
+        self.secondsSinceEpoch = min(max(secondsSinceEpoch, HTTPDate.minSeconds), HTTPDate.maxSeconds)
     }
 
     /// 0000-01-01T00:00:00Z
-    static let minimumSeconds: Int64 = -62_167_219_200
+    static let minSeconds: Int64 = -62_167_219_200
     /// 9999-12-31T23:59:59Z
-    static let maximumSeconds: Int64 = 253_402_300_799
+    static let maxSeconds: Int64 = 253_402_300_799
 
     package static func < (left: HTTPDate, right: HTTPDate) -> Bool {
         left.secondsSinceEpoch < right.secondsSinceEpoch
@@ -161,7 +161,7 @@ extension HTTPDate {
             seconds = isShort && scanner.consume(" ") ? HTTPDate.asctimeForm(&scanner, weekday: weekday) : nil
         }
         // Only a leap second at the end of the year 9999 exceeds the range of years.
-        guard let seconds, scanner.isAtEnd, seconds <= HTTPDate.maximumSeconds else { return nil }
+        guard let seconds, scanner.isAtEnd, seconds <= HTTPDate.maxSeconds else { return nil }
         self.init(secondsSinceEpoch: seconds)
     }
 

@@ -20,8 +20,8 @@ package struct SafeFileName: Hashable, Sendable {
     package let value: String
 
     /// The maximum number of bytes of UTF-8.
-    package static let maximumLength = 255
-    private static let maximumExtensionLength = 32
+    package static let maxLength = 255
+    private static let maxExtensionLength = 32
 
     /// Creates a safe name from an untrusted one; nil if no usable name remains.
     package init?(sanitizing name: String) {
@@ -69,12 +69,12 @@ package struct SafeFileName: Hashable, Sendable {
     }
 
     private static func shorten(_ scalars: inout [Unicode.Scalar]) {
-        guard length(of: scalars) > maximumLength else { return }
+        guard length(of: scalars) > maxLength else { return }
         var fileExtension: ArraySlice<Unicode.Scalar> = []
-        if let dot = scalars.lastIndex(of: "."), dot > 0, length(of: scalars[dot...]) <= maximumExtensionLength {
+        if let dot = scalars.lastIndex(of: "."), dot > 0, length(of: scalars[dot...]) <= maxExtensionLength {
             fileExtension = scalars[dot...]
         }
-        var room = maximumLength - length(of: fileExtension)
+        var room = maxLength - length(of: fileExtension)
         var stem = scalars.dropLast(fileExtension.count).prefix { scalar in
             room -= UTF8.width(scalar)
             return room >= 0

@@ -3,14 +3,14 @@
 /// The value is kept exactly, as a count of thousandths.
 package struct Decimal: Hashable, Sendable {
     /// The largest magnitude, 999999999999.999, in thousandths.
-    static let maximumThousandths = 999_999_999_999_999
+    static let maxThousandths = 999_999_999_999_999
 
     /// The value times 1000, within ±999,999,999,999,999.
     package let thousandths: Int
 
     /// Returns nil if the integer part has more than 12 digits.
     package init?(thousandths: Int) {
-        guard (-Self.maximumThousandths...Self.maximumThousandths).contains(thousandths) else { return nil }
+        guard (-Self.maxThousandths...Self.maxThousandths).contains(thousandths) else { return nil }
         self.thousandths = thousandths
     }
 
@@ -19,7 +19,7 @@ package struct Decimal: Hashable, Sendable {
     /// Returns nil if the value is not finite, or if its integer part has more than 12 digits after rounding.
     package init?(rounding value: Double) {
         let scaled = value * 1000
-        guard scaled.magnitude <= Double(Self.maximumThousandths) + 1 else { return nil }
+        guard scaled.magnitude <= Double(Self.maxThousandths) + 1 else { return nil }
         // `rounded(_:)` would need the C mathematics library, which this module does not link.
         let whole = Int(scaled)
         let remainder = (scaled - Double(whole)).magnitude

@@ -67,7 +67,7 @@ package enum BareItem: Hashable, Sendable {
     case displayString(String)
 
     /// The largest magnitude of an Integer and of a Date (§3.3.1, §3.3.7).
-    static let maximumInteger = 999_999_999_999_999
+    static let maxInteger = 999_999_999_999_999
 }
 
 /// The parameters of an Item or an Inner List: keys with values, in order (RFC 9651 §3.1.2).

@@ -104,7 +104,7 @@ struct Serializer {
     private mutating func append(
         _ integer: Int, else reason: SerializationFailure.Reason
     ) throws(SerializationFailure) {
-        guard (-BareItem.maximumInteger...BareItem.maximumInteger).contains(integer) else {
+        guard (-BareItem.maxInteger...BareItem.maxInteger).contains(integer) else {
             throw SerializationFailure(reason: reason)
         }
         append(String(integer))

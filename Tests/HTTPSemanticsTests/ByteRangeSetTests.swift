@@ -86,8 +86,8 @@ import Testing
         let sixteen = (0..<16).map { (index: Int64) in (index * 2)..<(index * 2 + 1) }
         #expect(resolve(small, size: 32) == .satisfiable(sixteen))
         let set = ByteRangeSet(fieldLines: ["bytes=0-0,2-2"])
-        #expect(set?.resolve(size: 10, maximumRanges: 1) == .complete)
-        #expect(set?.resolve(size: 10, maximumRanges: 2) == .satisfiable([0..<1, 2..<3]))
+        #expect(set?.resolve(size: 10, maxRanges: 1) == .complete)
+        #expect(set?.resolve(size: 10, maxRanges: 2) == .satisfiable([0..<1, 2..<3]))
     }
 
     @Test("RNG-21: numbers beyond 64 bit do not wrap")

@@ -25,13 +25,13 @@ struct ServerTraitsTests {
     func targets() throws {
         let traits = ServerTraits()
         let (here, beside) = (try uri("http://h/a"), try uri("http://h/b"))
-        #expect(traits.supportsResumption(here) == nil && traits.maximumAppend(here) == nil)
+        #expect(traits.supportsResumption(here) == nil && traits.maxAppend(here) == nil)
         traits.noteSupport(here, true)
         traits.noteLimits(here, UploadLimits(maxAppendSize: 5))
-        #expect(traits.supportsResumption(here) == true && traits.maximumAppend(here) == 5)
-        #expect(traits.supportsResumption(beside) == nil && traits.maximumAppend(beside) == nil)
+        #expect(traits.supportsResumption(here) == true && traits.maxAppend(here) == 5)
+        #expect(traits.supportsResumption(beside) == nil && traits.maxAppend(beside) == nil)
         traits.noteLimits(here, UploadLimits())
-        #expect(traits.maximumAppend(here) == nil)
+        #expect(traits.maxAppend(here) == nil)
     }
 
     @Test("The number of stored targets is bounded")

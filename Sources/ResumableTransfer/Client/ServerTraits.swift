@@ -15,11 +15,11 @@ final class ServerTraits: Sendable {
         /// Whether the target supports resumable uploads; `nil` if that is unknown.
         var supportsResumption: Bool?
         /// The maximum length in bytes of the content of a request to an upload resource.
-        var maximumAppend: Int64?
+        var maxAppend: Int64?
     }
 
     private static let lifetime: Int64 = 300_000_000_000
-    private static let maximumCount = 1000
+    private static let maxCount = 1000
 
     private let known = Monitor<[String: Traits]>([:])
 
@@ -34,7 +34,7 @@ final class ServerTraits: Sendable {
 
     func supportsResumption(_ target: RequestURI) -> Bool? { traits(of: target.text)?.supportsResumption }
 
-    func maximumAppend(_ target: RequestURI) -> Int64? { traits(of: target.text)?.maximumAppend }
+    func maxAppend(_ target: RequestURI) -> Int64? { traits(of: target.text)?.maxAppend }
 
     /// Notes the response to a creation with content.
     /// - Parameter isAnnounced: whether a 104 response came before that response.
@@ -47,8 +47,8 @@ final class ServerTraits: Sendable {
     }
 
     func noteLimits(_ target: RequestURI, _ limits: UploadLimits) {
-        guard limits.maxAppendSize != maximumAppend(target) else { return }
-        change(target.text) { $0.maximumAppend = limits.maxAppendSize }
+        guard limits.maxAppendSize != maxAppend(target) else { return }
+        change(target.text) { $0.maxAppend = limits.maxAppendSize }
     }
 
     private func traits(of key: String) -> Traits? {
@@ -60,7 +60,7 @@ final class ServerTraits: Sendable {
         let now = SystemClock.monotonicNanoseconds()
         known.withLock { known in
             let current = known[key].flatMap { now - $0.createdAt < Self.lifetime ? $0 : nil }
-            if current == nil, known.count >= Self.maximumCount { known = [:] }
+            if current == nil, known.count >= Self.maxCount { known = [:] }
             var traits = current ?? Traits(createdAt: now)
             body(&traits)
             known[key] = traits

@@ -7,7 +7,7 @@ final class ContentBuffer: BodySink {
         /// The caller reads bytes while others arrive. If the caller does not read, no more bytes are received.
         case stream
         /// The caller gets all bytes at the end.
-        case entire(maximumSize: Int)
+        case entire(maxSize: Int)
     }
 
     /// The number of waiting bytes at which a stream stops receiving. It can be exceeded by one portion of libcurl.

@@ -53,7 +53,7 @@ extension DownloadRepresentation {
 
     /// Last-Modified must be at least this many seconds before Date; otherwise it is not used as a strong validator
     /// (RFC 9110 section 8.8.2.2).
-    private static let minimumLastModifiedAge: Int64 = 60
+    private static let minLastModifiedAge: Int64 = 60
     /// Determines the century of dates whose year has two digits. Any fixed date can be used, because such dates are
     /// compared only with each other.
     private static let centuryReference = HTTPDate(secondsSinceEpoch: 1_800_000_000)
@@ -66,7 +66,7 @@ extension DownloadRepresentation {
         guard contentCoding == nil, let lastModified, let date,
             let modified = HTTPDate(parsing: lastModified, relativeTo: Self.centuryReference),
             let sent = HTTPDate(parsing: date, relativeTo: Self.centuryReference),
-            modified.secondsSinceEpoch + Self.minimumLastModifiedAge <= sent.secondsSinceEpoch
+            modified.secondsSinceEpoch + Self.minLastModifiedAge <= sent.secondsSinceEpoch
         else { return nil }
         return .lastModified(lastModified)
     }

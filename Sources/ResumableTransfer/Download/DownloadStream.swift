@@ -136,7 +136,7 @@ extension TransferClient {
     public func data(
         for request: TransferRequest, maximumSize: Int
     ) async throws -> (data: Data, response: TransferResponse) {
-        let buffer = ContentBuffer(.entire(maximumSize: maximumSize))
+        let buffer = ContentBuffer(.entire(maxSize: maximumSize))
         let transfer = StreamTransfer(client: self, plan: TransferPlan(request, buffer))
         let response = try await transfer.value()
         return (try await buffer.next() ?? Data(), response)

@@ -149,7 +149,7 @@ struct ResponseHeadReader {
     }
 
     /// The maximum number of bytes in one header section, including the status line.
-    static let maximumSize = 256 << 10
+    static let maxSize = 256 << 10
 
     /// The URI of the request, against which `Location` is resolved.
     private let uri: RequestURI?
@@ -167,7 +167,7 @@ struct ResponseHeadReader {
     mutating func read(_ line: UnsafeRawBufferPointer) -> Outcome {
         if isOver { return .more }
         size += line.count
-        guard size <= Self.maximumSize else { return .refused(.protocolViolation("The header section is too large.")) }
+        guard size <= Self.maxSize else { return .refused(.protocolViolation("The header section is too large.")) }
         var end = line.count
         while end > 0, line[end - 1] == UInt8(ascii: "\n") || line[end - 1] == UInt8(ascii: "\r") { end -= 1 }
         let text = String(decoding: line[..<end], as: UTF8.self)

@@ -40,7 +40,7 @@ public struct ResumeData: Sendable, Hashable {
             return
         }
         let bytes = try ResumeData.encode(record)
-        guard bytes.count <= Self.maximumSize else {
+        guard bytes.count <= Self.maxSize else {
             throw TransferError(.invalidRequest, "The request does not fit into resume data, which has at most 64 KiB.")
         }
         self.bytes = bytes
@@ -142,7 +142,7 @@ package struct EmbeddedResumeData: Codable {
 
 extension ResumeData {
     /// The maximum size of resume data in bytes.
-    static let maximumSize = 64 << 10
+    static let maxSize = 64 << 10
     private static let magic = Array("RSMD".utf8)
     private static let version: UInt16 = 1
     private static let headerSize = 6
@@ -164,7 +164,7 @@ extension ResumeData {
         func refusal(_ reason: String) -> TransferError {
             TransferError(.resumeDataInvalid, "This is not usable resume data: \(reason).")
         }
-        guard data.count <= maximumSize else { throw refusal("it is larger than 64 KiB") }
+        guard data.count <= maxSize else { throw refusal("it is larger than 64 KiB") }
         guard data.count > headerSize, data.starts(with: magic) else { throw refusal("it does not begin with RSMD") }
         let number = UInt16(data[4]) << 8 | UInt16(data[5])
         guard number == version else {
@@ -219,7 +219,7 @@ extension ResumeData {
         let content: [UInt8]
         do throws(Errno) {
             guard !file.containsNUL else { throw .noSuchFile }
-            content = try FileDescriptor.open(file, [.readOnly, .nonBlocking]).content(atMost: Self.maximumSize)
+            content = try FileDescriptor.open(file, [.readOnly, .nonBlocking]).content(atMost: Self.maxSize)
         } catch {
             if error == .fileTooLarge {
                 throw TransferError(.resumeDataInvalid, "\(file) is not resume data: it is larger than 64 KiB.")

@@ -96,7 +96,7 @@ extension StoredTransfer: Codable {
         let decoder = JSONDecoder()
         if let stored = try? decoder.decode(StoredTransfer.self, from: data) {
             // The resume data in a small file is small, too. It is encoded only for a large file.
-            if data.count <= ResumeData.maximumSize || stored.resumeData.data.count <= ResumeData.maximumSize {
+            if data.count <= ResumeData.maxSize || stored.resumeData.data.count <= ResumeData.maxSize {
                 return stored
             }
         }

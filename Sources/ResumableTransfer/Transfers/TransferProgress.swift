@@ -173,7 +173,7 @@ struct ByteCounts: Sendable, Hashable {
 package struct RateMeter: Sendable {
     private static let window: Int64 = 8_000_000_000
     /// The minimum time for a useful rate.
-    private static let minimumTime: Int64 = 300_000_000
+    private static let minTime: Int64 = 300_000_000
     private static let sampleInterval: Int64 = 50_000_000
 
     private struct Sample {
@@ -202,7 +202,7 @@ package struct RateMeter: Sendable {
     /// The rate in bytes per second; `nil` while the time since the first note is too short.
     /// - Parameter time: monotonic nanoseconds.
     package func rate(at time: Int64) -> Double? {
-        guard let first = samples.first, let last = samples.last, time - first.time >= Self.minimumTime
+        guard let first = samples.first, let last = samples.last, time - first.time >= Self.minTime
         else { return nil }
         let start = time - Self.window
         // A sample before the window counts as one at its beginning: the bytes after it were noted later.

@@ -95,7 +95,7 @@ final class UploadOperation: TransferOperation {
         let intent = UploadIntent(
             dialect: configuration.dialect, style: style(for: plan, client), method: method, length: total(of: plan),
             maximumRequestContentLength: [
-                configuration.maximumRequestContentLength, target.flatMap { client.servers.maximumAppend($0) },
+                configuration.maximumRequestContentLength, target.flatMap { client.servers.maxAppend($0) },
             ]
             .compactMap { $0 }.min(), fields: fields, allowsOtherOrigin: configuration.allowsOtherOrigin)
         let random: @Sendable () -> Double = { Double.random(in: 0..<1) }

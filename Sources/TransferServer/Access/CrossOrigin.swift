@@ -51,7 +51,7 @@ struct CrossOrigin: Sendable {
     // MARK: Fields that the page requests
 
     /// The maximum length of `Access-Control-Request-Headers` in bytes; a longer list is ignored.
-    static let maximumRequestedLength = 4096
+    static let maxRequestedLength = 4096
 
     /// The names in ``requestFields``, and the names in the field `Access-Control-Request-Headers` of a preflight.
     ///
@@ -63,7 +63,7 @@ struct CrossOrigin: Sendable {
     }
 
     private static func requestedFields(_ request: Fields) -> [String] {
-        guard let list = request["Access-Control-Request-Headers"], list.utf8.count <= maximumRequestedLength else {
+        guard let list = request["Access-Control-Request-Headers"], list.utf8.count <= maxRequestedLength else {
             return []
         }
         var names: [String] = []

@@ -27,7 +27,7 @@ final class ConnectionRegistry: Sendable {
 
     /// The maximum number of closed connections whose threads have not ended yet. At this number new connections are
     /// rejected, because the threads are stuck and must not accumulate.
-    static func maximumClosing(capacity: Int) -> Int { max(64, capacity) }
+    static func maxClosing(capacity: Int) -> Int { max(64, capacity) }
 
     /// The result of ``admit(_:)``.
     enum Admission {
@@ -43,7 +43,7 @@ final class ConnectionRegistry: Sendable {
         let admission = entries.withLock { entries -> Admission in
             guard entries.table.count >= capacity else { return .served }
             let largest = entries.table.largestClient
-            var isRefused = entries.open.count - entries.table.count >= Self.maximumClosing(capacity: capacity)
+            var isRefused = entries.open.count - entries.table.count >= Self.maxClosing(capacity: capacity)
             let (client, now) = (client(), SystemClock.monotonicNanoseconds())
             // Several listeners may have admitted connections at the same time.
             while !isRefused && entries.table.count >= capacity {

@@ -71,7 +71,7 @@ final class MicroHTTPDaemon: @unchecked Sendable {
             option(
                 .CONNECTION_LIMIT,
                 options.maximumConnections
-                    + ConnectionRegistry.maximumClosing(capacity: options.maximumConnections) + 64),
+                    + ConnectionRegistry.maxClosing(capacity: options.maximumConnections) + 64),
             option(.CONNECTION_TIMEOUT, 0),
             option(.THREAD_STACK_SIZE, options.threadStack),
             option(.URI_LOG_CALLBACK, address(of: beginTarget), context),

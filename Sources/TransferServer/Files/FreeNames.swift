@@ -35,7 +35,7 @@ struct FreeNames: Sendable {
             default: " (\(RequestID()))"
             }
         var base = stem
-        while base.utf8.count + mark.utf8.count + suffix.utf8.count > SafeFileName.maximumLength { base.removeLast() }
+        while base.utf8.count + mark.utf8.count + suffix.utf8.count > SafeFileName.maxLength { base.removeLast() }
         return PublishedName(segments: directory + [base + mark + suffix])
     }
 }

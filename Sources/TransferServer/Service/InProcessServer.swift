@@ -17,7 +17,7 @@ public final class InProcessServer: Sendable {
     /// The server closed the connection without a response.
     public struct ConnectionClosed: Error, Sendable {}
 
-    private static let maximumContent = 1 << 30
+    private static let maxContent = 1 << 30
     private let service: TransferService
 
     /// - Parameters:
@@ -92,6 +92,6 @@ public final class InProcessServer: Sendable {
     private func finished(_ response: Response, to request: RequestContext) throws -> Response {
         var response = request.complete(response)
         if request.method == .head { response.content = .bytes([]) }
-        return try response.loaded(limit: Self.maximumContent)
+        return try response.loaded(limit: Self.maxContent)
     }
 }

@@ -149,7 +149,7 @@ public struct TargetRequest: Sendable {
 /// server needs when the representation is complete. Everything else is discarded after the request.
 struct StoredCreation: Sendable {
     /// The maximum size of names, values and query that are stored with one upload, in bytes.
-    static let maximumSize = 16 << 10
+    static let maxSize = 16 << 10
 
     /// Fields that are never stored, even if a handler declares them, in lower case.
     private static let credentials: Set<String> = [
@@ -189,7 +189,7 @@ struct StoredCreation: Sendable {
         RepresentationDigests.requestFields.contains(where: name.equalsIgnoringASCIICase)
     }
 
-    /// The number of bytes that is compared with ``maximumSize``.
+    /// The number of bytes that is compared with ``maxSize``.
     var size: Int {
         fields.reduce(target.query?.utf8.count ?? 0) { $0 + $1.name.utf8.count + $1.value.utf8.count }
     }
@@ -198,9 +198,9 @@ struct StoredCreation: Sendable {
 extension ProblemDetails {
     static let storedFieldsTooLarge = ProblemDetails(
         status: 431,
-        detail: "The fields that describe the upload have more than \(StoredCreation.maximumSize) bytes together. "
+        detail: "The fields that describe the upload have more than \(StoredCreation.maxSize) bytes together. "
             + "Shorten the longest field, such as Content-Disposition.",
-        code: "stored-fields-too-large", members: [("limit", .integer(Int64(StoredCreation.maximumSize)))])
+        code: "stored-fields-too-large", members: [("limit", .integer(Int64(StoredCreation.maxSize)))])
 }
 
 extension Response {

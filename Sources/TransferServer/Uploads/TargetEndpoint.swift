@@ -122,7 +122,7 @@ struct TargetEndpoint {
                     : responses.refused(error, limits: service.configuration.limits))
         }
         let stored = StoredCreation(fields: request.fields, target: target, handler: handler)
-        if stored.size > StoredCreation.maximumSize {
+        if stored.size > StoredCreation.maxSize {
             let problem = ProblemDetails.storedFieldsTooLarge
             return .respond(isComplete == nil ? Response(problem) : responses.failed(problem, offset: nil))
         }

@@ -7,7 +7,7 @@ import SystemCalls
 /// The bytes are written, the directories of the name exist, and the caller holds the path lock of the name.
 struct NewFile: Sendable {
     /// The maximum size of files, in bytes, that share synchronizations.
-    fileprivate static let maximumSharedSize: Int64 = 1 << 20
+    fileprivate static let maxSharedSize: Int64 = 1 << 20
 
     var blob: any Blob
     /// The name of the bytes.
@@ -50,7 +50,7 @@ extension StoreContext {
     func publish(_ file: NewFile) -> NewFile.Outcome {
         // No file waits for a large one. Without a common synchronization, each thread waits for its own file, at the
         // same time as the others.
-        let isAlone = file.size > NewFile.maximumSharedSize || !area.canSynchronizeTogether
+        let isAlone = file.size > NewFile.maxSharedSize || !area.canSynchronizeTogether
         if shouldSynchronize && isAlone { return publishAlone(file) }
         let outcomes = newFiles.run([file]) { files -> (count: Int, named: NamedFiles?) in
             // A common synchronization may have become slow while these files waited for it.

@@ -3,7 +3,7 @@ import ResumableUpload
 import SystemCalls
 
 extension UploadLease {
-    private static let maximumAttempts = 1000
+    private static let maxAttempts = 1000
 
     /// Makes all received bytes durable and begins the processing by the target. From now on a take-over waits.
     ///
@@ -130,7 +130,7 @@ extension UploadLease {
 
     private func publishUnderSomeName(_ publication: Publication) throws(StoreError) -> Response {
         var name = publication.name
-        for attempt in 1...Self.maximumAttempts {
+        for attempt in 1...Self.maxAttempts {
             let response = try registry.withName(name, for: upload.id) { () throws(StoreError) in
                 do throws(StoreError) { return try publish(publication, under: name) } catch {
                     // The name is still locked: otherwise another upload could use it.
@@ -153,7 +153,7 @@ extension UploadLease {
         let (blob, row) = upload.monitor.withLock { ($0.blob, $0.row) }
         guard let blob, let row else { throw .superseded }
         let identity = try translating("read the identity of the file") { () throws(Errno) in try blob.identity() }
-        for _ in 1...Self.maximumAttempts {
+        for _ in 1...Self.maxAttempts {
             let current: PublishedBlob?
             do throws(StoreError) {
                 current = try context.lookUp(name)

@@ -4,7 +4,7 @@ import Glibc
 /// A snapshot of everything that a server has written: the files of its data directory, their names, and its log.
 struct StoredBytes {
     /// Larger files are content that a test sent; they are skipped.
-    private static let maximumFileSize = 64 << 20
+    private static let maxFileSize = 64 << 20
 
     private var parts: [(place: String, bytes: [UInt8])]
 
@@ -14,7 +14,7 @@ struct StoredBytes {
         parts.append(("the names of files", Array(paths.joined(separator: "\n").utf8)))
         for path in paths {
             let size = (try? FileManager.default.attributesOfItem(atPath: root + "/" + path))?[.size] as? Int ?? 0
-            guard size <= Self.maximumFileSize, let data = FileManager.default.contents(atPath: root + "/" + path)
+            guard size <= Self.maxFileSize, let data = FileManager.default.contents(atPath: root + "/" + path)
             else { continue }
             parts.append((path, Array(data)))
         }
