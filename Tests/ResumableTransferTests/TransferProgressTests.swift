@@ -77,6 +77,16 @@ struct TransferProgressTests {
         #expect(progress.fractionCompleted == 1 && progress.completedUnitCount == 0 && progress.isFinished)
     }
 
+    @Test("the progress of a resumed transfer begins with the position in its resume data")
+    func resumed() throws {
+        let client = TransferClient(transport: MockTransport(responses: []))
+        let upload = try client.resumeUpload(ResumeData(.uploadSample()), from: DataSource(Data(count: 100)))
+        #expect(upload.progress.completedUnitCount == 40 && upload.progress.totalUnitCount == 100)
+        let download = try client.resumeDownload(ResumeData(.downloadSample()))
+        #expect(download.progress.completedUnitCount == 10 && download.progress.totalUnitCount == 20)
+        #expect(download.progress.fractionCompleted == 0.5)
+    }
+
     private static let second: Int64 = 1_000_000_000
 
     @Test("the throughput counts only bytes that this run has transferred, and determines the remaining time")

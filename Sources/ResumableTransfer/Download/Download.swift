@@ -16,9 +16,10 @@ public final class Download: DrivenTransfer {
     init(client: TransferClient, plan: TransferPlan<FileDownloadOperation>) {
         self.client = client
         self.plan = plan
-        let control = TransferControl<DownloadResult>(resumeData: plan.checkpoint)
+        let resumeData = plan.checkpoint
+        let control = TransferControl<DownloadResult>(resumeData: resumeData)
         self.control = control
-        transferProgress = TransferProgress(total: FileDownloadOperation.total(of: plan)) {
+        transferProgress = TransferProgress(resuming: resumeData, total: FileDownloadOperation.total(of: plan)) {
             control.requestStop(.pause)
         }
     }
@@ -31,9 +32,9 @@ public final class Download: DrivenTransfer {
     /// The same as ``value()``, but throws a transfer error also if the waiting task is canceled.
     package func outcome() async throws(TransferError) -> DownloadResult { try await startedOutcome() }
 
-    /// Ends the download and waits until all of its work has ended.
-    /// - Parameter deletingPartialFile: `true` deletes the partial file, as ``Transfer/cancel()`` does. `false` keeps
-    ///   it; the call then has no effect if the download has ended.
+    /// Stops the download permanently, and waits until all of its work has ended. It cannot be resumed afterwards.
+    /// - Parameter deletingPartialFile: whether the partial file is deleted, as by ``Transfer/cancel()``. Otherwise the
+    ///   call has no effect if the download has ended.
     public func cancel(deletingPartialFile: Bool) async { await cancel(deleting: deletingPartialFile) }
 }
 

@@ -11,12 +11,13 @@ public enum TransferEvent: Sendable {
     case waiting
     /// The transfer has begun. The total is in bytes; `nil` while it is unknown.
     case started(total: Int64?)
-    /// The progress of an upload in bytes. `sent` is the end of the bytes that were passed to the kernel, and
-    /// `acknowledged` is the offset that the server has acknowledged. Such events are sent at most about ten times a
-    /// second.
+    /// The progress of an upload, as positions in its source in bytes, which include the bytes of earlier runs. `sent`
+    /// is the end of the bytes that were passed to the kernel, and `acknowledged` is the offset that the server has
+    /// acknowledged. The first event of a resumed upload has the offset that the server reports, or the position in the
+    /// resume data if the server cannot be reached. Such events are sent at most about ten times a second.
     case progress(sent: Int64, acknowledged: Int64, total: Int64?)
-    /// The number of bytes that a download has received, including those of earlier runs. This event is sent as often
-    /// as `progress`.
+    /// The number of bytes that a download has received, including those of earlier runs. It becomes smaller if the
+    /// representation has changed, because everything is received again. This event is sent as often as `progress`.
     case received(Int64, total: Int64?)
     /// An interim response.
     case informational(Status, Fields)
@@ -25,8 +26,8 @@ public enum TransferEvent: Sendable {
     /// The transfer continues at this position, in bytes.
     case resumed(at: Int64)
     /// The data to resume the transfer has changed. This event is sent after
-    /// ``TransferClient/Configuration/onCheckpoint`` has returned. The data has no ticket: the caller ensures
-    /// that at most one transfer at a time resumes it.
+    /// ``TransferClient/Configuration/onCheckpoint`` has returned. The caller ensures that no other transfer uses the
+    /// data while this one runs.
     case checkpoint(ResumeData)
     /// The transfer has succeeded.
     case completed

@@ -32,9 +32,13 @@ public final class TransferProgress: Progress, @unchecked Sendable {
         isPausable = true
     }
 
-    /// - Parameter pause: called when the progress is paused or canceled.
-    convenience init(total: Int64?, pause: @escaping @Sendable () -> Void) {
+    /// - Parameters:
+    ///   - resumeData: the data of the transfer that is resumed; `nil` for a new one.
+    ///   - total: the total in bytes; `nil` while it is unknown.
+    ///   - pause: called when the progress is paused or canceled.
+    convenience init(resuming resumeData: ResumeData? = nil, total: Int64?, pause: @escaping @Sendable () -> Void) {
         self.init(total: total)
+        if let resumeData { update(completed: resumeData.position, total: total) }
         cancellationHandler = pause
         pausingHandler = pause
     }
@@ -116,8 +120,9 @@ public final class TransferProgress: Progress, @unchecked Sendable {
         set { change { $0.update(completed: $0.completed, total: newValue < 0 ? nil : newValue) } }
     }
 
-    /// The completed bytes, including those of earlier runs. For an upload, these are the bytes that were sent, without
-    /// the last 4 MiB if the server has not acknowledged them. Bytes that were not acknowledged may be sent again.
+    /// The completed bytes, including those of earlier runs: a resumed transfer begins with the position in its resume
+    /// data. For an upload, these are the bytes that were sent, without the last 4 MiB if the server has not
+    /// acknowledged them. Bytes that were not acknowledged may be sent again.
     public override var completedUnitCount: Int64 {
         get { state.withLock { $0.counts.completed } }
         set { change { $0.update(completed: newValue, total: $0.total) } }

@@ -10,9 +10,12 @@ public final class Upload: DrivenTransfer {
     init(client: TransferClient, plan: TransferPlan<UploadOperation>) {
         self.client = client
         self.plan = plan
-        let control = TransferControl<UploadResult>(resumeData: plan.checkpoint)
+        let resumeData = plan.checkpoint
+        let control = TransferControl<UploadResult>(resumeData: resumeData)
         self.control = control
-        transferProgress = TransferProgress(total: UploadOperation.total(of: plan)) { control.requestStop(.pause) }
+        transferProgress = TransferProgress(resuming: resumeData, total: UploadOperation.total(of: plan)) {
+            control.requestStop(.pause)
+        }
     }
 
     /// Starts the upload and waits for a successful response of its target. If the task that waits is canceled, the
@@ -33,9 +36,10 @@ public final class Upload: DrivenTransfer {
     /// The same as ``response()``, but throws a transfer error also if the waiting task is canceled.
     package func outcome() async throws(TransferError) -> UploadResult { try await startedOutcome() }
 
-    /// Ends the upload and waits until all of its work has ended.
+    /// Stops the upload permanently, and waits until all of its work has ended. It cannot be resumed afterwards.
     /// - Parameter deletingUpload: whether the upload resource is deleted on the server, as by ``Transfer/cancel()``.
-    ///   Otherwise it remains there until its lifetime has passed, and the call has no effect if the upload has ended.
+    ///   Otherwise no request is sent, the resource remains on the server until its lifetime has passed, and the call
+    ///   has no effect if the upload has ended.
     public func cancel(deletingUpload: Bool) async { await cancel(deleting: deletingUpload) }
 
     /// Deletes only the upload resource. It is no error if the resource no longer exists.
