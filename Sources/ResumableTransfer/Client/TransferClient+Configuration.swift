@@ -61,7 +61,8 @@ extension TransferClient {
         public var clientCertificate: ClientCertificate?
         /// The URI of a proxy; `nil`: the proxy that the environment names (`http_proxy`, `https_proxy`, `no_proxy`).
         public var proxy: String?
-        /// The maximum rate of a transfer in bytes per second; `nil`: no limit.
+        /// The maximum rate of each transfer in bytes per second; `nil`: no limit. To limit the rate of all transfers
+        /// together, set ``maximumTransfers`` too: the product of both is the maximum.
         public var rateLimit: Int64?
         /// Whether uploads use an upload resource whose origin differs from that of the request. It receives no
         /// credentials.
@@ -69,8 +70,10 @@ extension TransferClient {
         /// Whether an upload sends `Repr-Digest` (RFC 9530) with the SHA-256 of the entire source, which is then read
         /// twice. It is not sent for sources of unknown length.
         public var sendsDigest = false
-        /// An absolute path: the directory for tickets and for partial files without a destination, created with mode
-        /// 0700 when it is first needed. It must belong to the user and be writable by no other user.
+        /// An absolute path: the directory for partial files of downloads without a destination, and for tickets,
+        /// created with mode 0700 when it is first needed. A ticket is a small file for a transfer that can be resumed.
+        /// It prevents two transfers from using the same resume data. The directory must belong to the user and be
+        /// writable by no other user. Processes that resume each other's transfers need the same directory.
         public var storageDirectory: String {
             get { storagePath.repairedText }
             set { storagePath = FilePath(newValue) }

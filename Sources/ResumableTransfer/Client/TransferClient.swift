@@ -48,7 +48,7 @@ public final class TransferClient: Sendable {
     }
 
     /// Pauses all transfers at the same time, waits until their work has ended, and closes all connections. Transfers
-    /// that are started later fail.
+    /// that are started later fail with the code `shutDown`. To resume the paused ones, create another client.
     public func shutDown() async {
         let running = state.withLock { state in
             state.isShutDown = true

@@ -4,9 +4,16 @@ import SystemCalls
 extension TransferStore {
     /// Prepares the upload of the entry `name`, or a new upload with that name if there is no such entry.
     ///
-    /// The entry is locked until the upload has ended, or until the returned object is released.
+    /// The entry is locked until the upload has ended, or until the returned object is released. If the server no
+    /// longer has the upload of the entry, ``Upload/value()`` throws `gone` and the entry is removed: the next call
+    /// with this name begins a new upload.
     /// - Parameters:
-    ///   - request: the request that creates the upload. Its fields are also sent by an upload that is resumed.
+    ///   - request: the request that creates the upload. Pass the same one in every launch. An upload that is resumed
+    ///     sends only those of its fields that every request has, such as `Authorization`. Fields that describe the
+    ///     representation (`Content-Type` and others) and conditions (`If-None-Match`, `If-Match`) are sent only when
+    ///     the upload is created. The server evaluates a condition then; Onward evaluates it again when it publishes
+    ///     the file. If a condition is not fulfilled, the upload ends with `preconditionFailed` and the entry is
+    ///     removed.
     ///   - source: the bytes to upload; the same as before if the upload is resumed.
     ///   - name: the name of the entry, at most 240 bytes. Any characters are allowed.
     ///   - userInfo: what is stored with the transfer, without secrets. It replaces what was stored before.

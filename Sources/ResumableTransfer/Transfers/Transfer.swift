@@ -7,28 +7,37 @@ public protocol Transfer<Success>: AnyObject, Sendable {
     /// The result of the transfer.
     associatedtype Success: Sendable
 
-    /// Identifies the transfer through all its resumptions, also in its log entries (`transfer` in
-    /// ``TransferLogEntry/metadata``), its ``RequestMetrics`` and its ``TransferRecord``s.
+    /// Identifies the transfer. A transfer that is resumed keeps it, also in another process. Log entries (`transfer`
+    /// in ``TransferLogEntry/metadata``), ``RequestMetrics`` and ``TransferRecord`` have the same value.
     var id: UUID { get }
 
     /// The request that began the transfer.
     var request: TransferRequest { get }
 
-    /// Starts the transfer. This has no effect if it has started already.
+    /// Starts the transfer, and does not wait for it. This has no effect if it has started already.
+    ///
+    /// A transfer runs once: after it has ended, also by ``pause()``, it cannot be started again. Resume it with a new
+    /// object: ``TransferClient/resumeUpload(_:from:request:)``, ``TransferClient/resumeDownload(_:request:)`` or the
+    /// methods of a ``TransferStore``.
     func start()
 
-    /// Starts the transfer and waits for its result. If the task that waits is canceled, the transfer is paused.
+    /// Starts the transfer and waits for its result. Several tasks can wait for it. If a task that waits is canceled,
+    /// the transfer is paused.
     /// - Throws: ``TransferError``, or `CancellationError` if the cancellation of the waiting task ended the transfer.
     ///   In both cases ``resumeData`` is the data to resume it with.
     func value() async throws -> Success
 
-    /// Stops the transfer so that it can be resumed, and waits until all of its work has ended.
-    /// - Returns: the resume data, which can be used once; `nil` if the transfer cannot be resumed. If the transfer has
-    ///   already failed, this is the resume data of its error.
+    /// Stops the transfer so that it can be resumed later, and waits until all of its work has ended. The bytes on the
+    /// server or in the partial file are kept. ``value()`` throws an error with the code `paused`. To stop a
+    /// transfer that is not resumed later, call ``cancel()``.
+    /// - Returns: the data with which a new transfer continues at the same position; `nil` if the transfer cannot be
+    ///   resumed, or has succeeded. If the transfer has already failed, this is the resume data of its error. If the
+    ///   transfer is in a ``TransferStore``, ignore the result: the store has saved it.
     func pause() async -> ResumeData?
 
-    /// Ends the transfer, deletes the upload resource on the server or the partial file, and waits until all work of
-    /// the transfer has ended. If the transfer has ended with resume data before, this data is discarded.
+    /// Stops the transfer permanently: deletes the upload resource on the server or the partial file, and waits until
+    /// all work of the transfer has ended. ``value()`` throws an error with the code `cancelled`. If the transfer was
+    /// paused or has failed before, its resume data is discarded. A transfer that has succeeded is not changed.
     ///
     /// The deletion is confirmed if ``resumeData`` is `nil` afterwards. Otherwise the error of the transfer
     /// (``TransferError/Code/cancelled``) describes why the deletion is not confirmed, for example because the server
@@ -41,8 +50,9 @@ public protocol Transfer<Success>: AnyObject, Sendable {
     /// resumes it. After it has failed, it is the data of its error.
     var resumeData: ResumeData? { get }
 
-    /// Starts the transfer, and returns a new stream of its events. The stream begins with the current state of the
-    /// transfer and ends with `completed` or `failed`.
+    /// Starts the transfer, and returns a new stream of its events. The stream begins with the last event of each kind
+    /// that describes the current state (`started` or `waiting`, `checkpoint`, `progress` or `received`), and ends with
+    /// `completed` or `failed`. If a stream is not read, the transfer continues.
     ///
     /// At most 1024 events wait for the reader. A `progress`, `received` or `checkpoint` event replaces the previous
     /// one if that one still waits. If 1024 events wait, the next event replaces the oldest one.
@@ -129,8 +139,8 @@ extension DrivenTransfer {
         }
     }
 
-    /// Pauses the transfer and waits until all of its work has ended.
-    /// - Returns: the data to resume the transfer with; `nil` if it cannot be resumed.
+    /// Stops the transfer so that it can be resumed later, and waits until all of its work has ended.
+    /// - Returns: the data to resume the transfer with; `nil` if it cannot be resumed, or has succeeded.
     public func pause() async -> ResumeData? {
         requestPause()
         start()
@@ -140,8 +150,8 @@ extension DrivenTransfer {
 
     func requestPause() { control.requestStop(.pause) }
 
-    /// Ends the transfer, deletes the upload resource on the server or the partial file, and waits until all work of
-    /// the transfer has ended. ``resumeData`` is `nil` afterwards, unless the deletion is not confirmed.
+    /// Stops the transfer permanently: deletes the upload resource on the server or the partial file, and waits until
+    /// all work of the transfer has ended. ``resumeData`` is `nil` afterwards, unless the deletion is not confirmed.
     public func cancel() async { await cancel(deleting: true) }
 
     func cancel(deleting: Bool) async {

@@ -43,7 +43,8 @@ public struct TransferError: Error, Sendable {
         case preconditionFailed = "precondition-failed"
         /// The server or the proxy requires other credentials (401, 403 or 407).
         case unauthorized
-        /// The upload no longer exists on the server, or its lifetime has passed.
+        /// The upload no longer exists on the server, or its lifetime has passed. It cannot be resumed: begin a new
+        /// upload of the same source. A ``TransferStore`` has removed its entry.
         case gone
         /// The upload is larger than the server accepts, or the download larger than its caller accepts.
         case tooLarge = "too-large"
@@ -76,7 +77,7 @@ public struct TransferError: Error, Sendable {
         case sourceChanged = "source-changed"
         /// The destination or its partial file cannot be written.
         case destinationUnusable = "destination-unusable"
-        /// The directory for tickets and partial files, the directory of a store, or a file with resume data cannot be used.
+        /// The storage directory of the client, the directory of a store, or a file with resume data cannot be used.
         case storageUnusable = "storage-unusable"
 
         /// The data is not resume data, or has an unsupported version.

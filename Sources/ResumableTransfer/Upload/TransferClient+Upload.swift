@@ -3,7 +3,11 @@ import HTTPSemantics
 import SystemCalls
 
 extension TransferClient {
-    /// Prepares an upload of all bytes of `source`.
+    /// Prepares an upload of all bytes of `source`. As with every function that prepares a transfer, nothing is sent
+    /// before the transfer is started, its result is awaited, or its events are read.
+    /// - Parameters:
+    ///   - request: the target; POST unless another method than GET is chosen.
+    ///   - source: the representation.
     public func upload(_ request: TransferRequest, from source: any UploadSource) -> Upload {
         upload(request, from: source, store: nil)
     }
