@@ -4,6 +4,7 @@ import Glibc
 public enum SocketAddress: Sendable, Hashable, CustomStringConvertible {
     /// A host name or numeric address, and a port; with port 0 the system chooses the port.
     case tcp(host: String, port: UInt16)
+    /// The path of a Unix socket.
     case unix(path: String)
 
     /// The address as in `--listen`: `HOST:PORT`, with brackets around an IPv6 address, or `unix:PATH`.

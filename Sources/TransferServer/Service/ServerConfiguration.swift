@@ -5,7 +5,7 @@ import TLS
 
 /// The configuration of a server.
 public struct ServerConfiguration: Sendable {
-    /// The addresses on which the server listens.
+    /// The addresses on which the server listens, such as `.tcp(host: "0.0.0.0", port: 8080)`.
     public var listeners: [SocketAddress]
     /// The certificate for TLS on all TCP addresses; `nil`: no TLS. Unix sockets never use TLS.
     public var credentials: ServerCredentials?
