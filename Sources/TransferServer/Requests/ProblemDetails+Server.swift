@@ -38,6 +38,10 @@ extension ProblemDetails {
         detail:
             "The server received the complete upload, but failed to process it. It does not process this upload again.",
         code: "target-failed")
+    static let targetUnavailable = ProblemDetails(
+        status: 503,
+        detail: "The server received the complete upload, but cannot process it now. Repeat the request later.",
+        code: "target-unavailable")
     static let contentFailed = ProblemDetails(
         status: 500, detail: "The server failed to produce the content of the response. Repeat the request later.",
         code: "content-failed")

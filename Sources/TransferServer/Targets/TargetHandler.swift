@@ -53,8 +53,9 @@ public protocol TargetHandler: Sendable {
     /// 1 MiB if it is a stream.
     /// - Parameter upload: the representation, which is valid only during this call.
     /// - Returns: the final response.
-    /// - Throws: any error; the client then gets 500 as the final response. An error that is thrown after the server
-    ///   has canceled the task means that the call was interrupted, see ``completionIsRepeatable``.
+    /// - Throws: ``TargetUnavailable`` if the client should repeat the request later. After any other error the client
+    ///   gets 500 as the final response. An error that is thrown after the server has canceled the task means that the
+    ///   call was interrupted, see ``completionIsRepeatable``.
     func complete(_ upload: ReceivedUpload) async throws -> Response
 
     /// Responds to a request without a representation: `GET`, `HEAD`, `DELETE` and other methods of the handler.
@@ -77,6 +78,35 @@ extension TargetHandler {
     public func storedPart(of fields: Fields) -> Fields { fields }
     /// Returns `false`.
     public var storesQuery: Bool { false }
+}
+
+/// The error of a ``TargetHandler/complete(_:)`` that cannot process an upload now, for example because a database is busy.
+///
+/// The upload remains, with all its bytes. The client gets 503 (Service Unavailable) with `Retry-After` (RFC 9110 §15.6.4
+/// and §10.2.3); when it repeats the completing request, `complete` is called again. The bytes of an upload that does
+/// not use the upload protocol are removed, so its client has to send them again.
+///
+/// This requires that ``TargetHandler/completionIsRepeatable`` is `true`. Otherwise this is an error like any other.
+public struct TargetUnavailable: Error, Sendable, Hashable, CustomStringConvertible {
+    /// The cause, for the server's log. Clients do not get it.
+    public var reason: String
+    /// The time after which the client should repeat the request, at least one second.
+    public var retryAfter: Duration
+
+    /// Creates an error.
+    public init(_ reason: String, retryAfter: Duration = .seconds(1)) {
+        self.reason = reason
+        self.retryAfter = retryAfter
+    }
+
+    /// The line in the server's log.
+    public var description: String { "the target cannot process the upload now: \(reason)" }
+
+    /// The value of `Retry-After`: complete seconds.
+    var retryAfterField: String {
+        let (seconds, fraction) = retryAfter.components
+        return String(max(1, seconds + (fraction > 0 ? 1 : 0)))
+    }
 }
 
 /// A handler that never awaits anything, so that the server needs no task to call it.

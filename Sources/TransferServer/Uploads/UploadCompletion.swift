@@ -16,10 +16,17 @@ struct UploadCompletion {
         self.length = length
     }
 
-    /// - Returns: the response of the target, independent of a dialect.
+    /// How the completion ended. The responses have no fields of the upload protocol.
+    enum Outcome {
+        /// The final response of the target, which is stored.
+        case final(Response)
+        /// The target could not process the upload, and can be called again.
+        case postponed(TargetUnavailable)
+    }
+
     /// - Throws: `StoreError` if the store failed; the upload is then unchanged, and its client can retry. `superseded`
     ///   if the server stopped before the target returned a response.
-    mutating func run() throws(StoreError) -> Response {
+    mutating func run() throws(StoreError) -> Outcome {
         let digests = RepresentationDigests(fields: context.upload.fields)
         for (algorithm, expected) in digests.expected?.values ?? [] {
             guard try lease.representationDigest(algorithm) != expected else { continue }
@@ -46,10 +53,10 @@ struct UploadCompletion {
             }
         upload.end()
         switch (upload.publicationResult, result) {
-        case (.success(let published)?, .success?), (.success(let published)?, nil): return published
+        case (.success(let published)?, .success?), (.success(let published)?, nil): return .final(published)
         case (.success(let published)?, .failure(let error)?):
             log(error)
-            return published
+            return .final(published)
         case (_, nil):
             log(HandlerInterruption())
             throw .superseded
@@ -64,6 +71,9 @@ struct UploadCompletion {
                 throw error
             }
             return try store(Response(ProblemDetails(error)))
+        case (nil, .failure(let error as TargetUnavailable)?) where handler.completionIsRepeatable:
+            context.service.log.warning("\(error)", request: context.request.id)
+            return .postponed(error)
         case (nil, .failure(let error as ContentRejection)?):
             return try store(upload.withDigest(Response(error.problem)))
         case (nil, .failure(let error as StoreError)?) where error.describesPart:
@@ -78,14 +88,14 @@ struct UploadCompletion {
         context.service.log.error("target failed: \(error)", request: context.request.id)
     }
 
-    private func store(_ response: Response) throws(StoreError) -> Response {
+    private func store(_ response: Response) throws(StoreError) -> Outcome {
         let saved: Response
         do { saved = try response.loaded() } catch {
             log(error)
             saved = Response(ProblemDetails.targetFailed)
         }
         try lease.complete(with: saved)
-        return saved
+        return .final(saved)
     }
 }
 

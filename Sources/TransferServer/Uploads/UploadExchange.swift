@@ -158,6 +158,13 @@ final class UploadExchange: Exchange {
         isProcessing = true
     }
 
+    /// Ends the processing without a final response: the upload remains, with all its bytes.
+    private func stopProcessing() throws(StoreError) {
+        if isProcessing { lease.endProcessing() }
+        isProcessing = false
+        _ = try lease.acknowledge()
+    }
+
     // MARK: End of the content
 
     func finish() -> NextStep {
@@ -178,16 +185,19 @@ final class UploadExchange: Exchange {
                 try lease.setLength(length)
                 // The authorization can be revoked while the content is received (draft section 13).
                 if let refusal = context.service.refusal(of: context.identity, .create, on: context.target) {
-                    if isProcessing { lease.endProcessing() }
-                    isProcessing = false
-                    _ = try lease.acknowledge()
-                    return .respond(refused(refusal))
+                    try stopProcessing()
+                    return .respond(failed(refusal.problem, refusal.fields))
                 }
                 try beginProcessing()
                 completion = UploadCompletion(context, lease: lease, length: length)
-                let answer = try completion?.run() ?? Response(status: 500)
-                request.progress.hasCompleted = lease.id != nil
-                return .respond(finished(answer, length: length))
+                switch try completion?.run() ?? .final(Response(status: 500)) {
+                case .final(let answer):
+                    request.progress.hasCompleted = lease.id != nil
+                    return .respond(finished(answer, length: length))
+                case .postponed(let error):
+                    try stopProcessing()
+                    return .respond(failed(.targetUnavailable, ["Retry-After": error.retryAfterField]))
+                }
             }
         } catch {
             // If the target has run and must not run again, `release` stores the response for an interrupted target.
@@ -241,22 +251,18 @@ final class UploadExchange: Exchange {
             error, offset: lease.reportableOffset, limits: remainingLimits)
     }
 
-    private func refused(_ refusal: AuthorizationRefusal) -> Response {
+    private func failed(_ problem: ProblemDetails, _ fields: Fields = Fields()) -> Response {
         var response: Response
         if case .plain = origin {
-            response = Response(refusal.problem)
+            response = Response(problem)
         } else {
-            response = context.responses.failed(refusal.problem, offset: lease.reportableOffset)
+            response = context.responses.failed(problem, offset: lease.reportableOffset)
         }
-        for field in refusal.fields { response.fields.set(field.name, field.value) }
+        for field in fields { response.fields.set(field.name, field.value) }
         return response
     }
 
-    private func failed(_ error: StoreError) -> Response {
-        let problem = ProblemDetails(error)
-        if case .plain = origin { return Response(problem) }
-        return context.responses.failed(problem, offset: lease.reportableOffset)
-    }
+    private func failed(_ error: StoreError) -> Response { failed(ProblemDetails(error)) }
 
     private func invalidate(_ error: UploadError) -> NextStep {
         do {

@@ -1,5 +1,7 @@
 import ConformanceKit
+import Foundation
 import HTTPSemantics
+import ResumableTransfer
 import SystemCalls
 import TestSupport
 import Testing
@@ -212,5 +214,71 @@ struct AsyncTargetTests {
         #expect(last.status == 200)
         let again = try host.exchange(.append(.v8, location, at: 1, complete: true, .bytes([])))
         #expect(again.status == 200 && again.content == [1])
+    }
+
+    /// Cannot process an upload in the first call.
+    private struct Unavailable: TargetHandler {
+        var completionIsRepeatable = true
+        var retryAfter = Duration.milliseconds(4001)
+        let calls = Monitor(0)
+
+        func methods(of target: Target) -> [HTTPSemantics.Method] { [.post] }
+        func accept(_ proposal: UploadProposal) -> Acceptance { .accept }
+        func respond(to request: TargetRequest) -> HTTPSemantics.Response { HTTPSemantics.Response(status: 404) }
+
+        func complete(_ upload: ReceivedUpload) async throws -> HTTPSemantics.Response {
+            let call = calls.withLock {
+                $0 += 1; return $0
+            }
+            if call == 1 { throw TargetUnavailable("busy", retryAfter: retryAfter) }
+            return .text("\(upload.length) bytes in call \(call)")
+        }
+    }
+
+    @Test("The next completing request calls a handler again that was unavailable", arguments: Interop.allCases)
+    func unavailable(version: Interop) throws {
+        let handler = Unavailable()
+        let host = try EmbeddedServer(targets: [("u", handler)])
+        let location = try host.begin(version, "POST", "/u/x", [1, 2])
+        let refused = try host.exchange(.append(version, location, at: 2, complete: true, .bytes([3])))
+        #expect(refused.status == 503 && refused.problem?.code == "target-unavailable")
+        #expect(refused.value("Retry-After") == "5")
+        #expect(refused.complete != true && refused.offset == 3)
+        let final = try host.exchange(.append(version, location, at: 3, complete: true, .bytes([])))
+        #expect(final.status == 200 && final.text == "3 bytes in call 2")
+        #expect(handler.calls.withLock { $0 } == 2)
+    }
+
+    @Test("The bytes of a plain upload to a handler that is unavailable are removed")
+    func unavailableForPlainUpload() throws {
+        let host = try EmbeddedServer(targets: [("u", Unavailable())])
+        let request = Request("POST", "/u/x", [], .bytes([1, 2]))
+        let refused = try host.exchange(request)
+        #expect(refused.status == 503 && refused.value("Retry-After") == "5")
+        #expect(try FileManager.default.contentsOfDirectory(atPath: host.directory.path + "/data/uploads").isEmpty)
+        #expect(try host.exchange(request).text == "2 bytes in call 2")
+    }
+
+    @Test("The client repeats a request that the handler could not process")
+    func unavailableForClient() async throws {
+        let host = try EmbeddedServer(targets: [("u", Unavailable(retryAfter: .zero))])
+        let fixture = try UploadFixture()
+        let source = try fixture.file([1, 2, 3])
+        let result = try await fixture.client.upload(
+            TransferRequest("http://127.0.0.1:\(host.port)/u/x", method: .post), from: source
+        ).value()
+        #expect(String(decoding: result.content, as: UTF8.self) == "3 bytes in call 2")
+    }
+
+    @Test("An upload whose completion must not be repeated fails if its handler is unavailable")
+    func unavailableOnce() throws {
+        let handler = Unavailable(completionIsRepeatable: false)
+        let host = try EmbeddedServer(targets: [("u", handler)])
+        let location = try host.begin(.v8, "POST", "/u/x", [1, 2])
+        for _ in 1...2 {
+            let final = try host.exchange(.append(.v8, location, at: 2, complete: true, .bytes([])))
+            #expect(final.status == 500 && final.problem?.code == "target-failed" && final.complete == true)
+        }
+        #expect(handler.calls.withLock { $0 } == 1)
     }
 }
