@@ -71,8 +71,11 @@ final class EasyHandle {
     /// Sends these header lines in addition to libcurl's own.
     func setFields(_ lines: [String]) {
         for line in lines {
-            // The result is the same list, or nil if there was no memory for the line.
-            if let longer = curl_slist_append(fields, line) { fields = longer }
+            guard let longer = curl_slist_append(fields, line) else {
+                // Without a precondition or an offset the request would do something else.
+                preconditionFailure("There is no memory for a field of a request.")
+            }
+            fields = longer
         }
         onward_easy_set_list(pointer, CURLOPT_HTTPHEADER, fields)
     }
