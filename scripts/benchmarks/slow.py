@@ -9,7 +9,7 @@ SECONDS = 6
 
 def begin(server, number):
     connection = Connection(server.port)
-    draft = "" if server.name == "nginx" else f"{VERSION}Upload-Complete: ?1\r\n"
+    draft = f"{VERSION}Upload-Complete: ?1\r\n" if server.name == "onward" else ""
     connection.send("PUT", f"/files/slow-{number}", f"{draft}Content-Length: 1000000\r\n")
     if draft:
         connection.head(104)
@@ -56,6 +56,7 @@ def slow(bench):
 
     results = interleave(min(bench.runs, 3), {
         "onward": measured(own, begin), "nginx": measured(programs.nginx, begin),
+        "floor": measured(lambda: programs.upload_floor("relaxed"), begin),
         "later": measured(own, begin_on_used_connection)})
     work = f"{count} uploads of one byte a second"
     yield Row("slow", f"{work}, resident memory of the server for each", column(results["onward"], "memory"), "KiB",
@@ -64,3 +65,8 @@ def slow(bench):
               column(results["later"], "memory"), "KiB")
     yield Row("slow", f"{work}, the server's CPU time", column(results["onward"], "cpu"), "s", "nginx",
               column(results["nginx"], "cpu"), "<=", 3)
+    # A thread for each connection, which only receives and writes each byte.
+    yield Row("slow", f"{work}, the CPU time of the floor", column(results["floor"], "cpu"), "s", "nginx",
+              column(results["nginx"], "cpu"))
+    yield Row("slow", f"{work}, the server's CPU time", column(results["onward"], "cpu"), "s", "floor",
+              column(results["floor"], "cpu"))
