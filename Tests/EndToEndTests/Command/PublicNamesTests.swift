@@ -21,8 +21,8 @@ struct PublicNamesTests {
         ReceivedUpload.self, RequestHead.self, RequestTarget.self, ResourcePolicy.self, Response.self,
         RetryPolicy.self, Server.self, ServerConfiguration.self, ServerCredentials.self, SocketAddress.self,
         SpaceShortage.self, Status.self, StoreConfiguration.self, StoreError.self, TLSError.self, TLSTrust.self,
-        Target.self, (any TargetHandler).self, TargetRequest.self, TokenAuthorizer.self, TokenList.self,
-        TokenScope.self, UploadID.self, UploadLimits.self, UploadProposal.self, UploadStore.self,
+        Target.self, (any TargetHandler).self, TargetRequest.self, TargetUnavailable.self, TokenAuthorizer.self,
+        TokenList.self, TokenScope.self, UploadID.self, UploadLimits.self, UploadProposal.self, UploadStore.self,
         // ResumableTransfer
         ClientCertificate.self, DataSource.self, DigestAlgorithm.self, Download.self, DownloadDestination.self,
         DownloadResult.self, DownloadStream.self, FileSource.self, HTTPVersion.self, MockFailure.self,
