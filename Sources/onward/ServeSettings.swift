@@ -110,7 +110,7 @@ struct ServeSettings {
 
         CommandOption(
             flag: "require-length", group: "Protocol",
-            "answer 411 if chunked content would complete an upload whose\nlength is unknown. Use it behind a proxy that ends chunked\ncontent as if it were complete when the connection of the client\nbreaks"
+            "answer 411 if chunked content would complete an upload whose\nlength is unknown. Use it behind a proxy that sends the last chunk\neven if the connection of the client breaks: incomplete content\nthen looks complete"
         ) { $0.server.requiresLength = true },
 
         CommandOption(
@@ -150,7 +150,7 @@ struct ServeSettings {
         },
         CommandOption(
             "min-free", "SIZE", group: limits,
-            "free space below which new uploads are refused\n[default: 1GiB, at most a tenth of the disk]"
+            "free space below which new uploads are refused\n[default: 1GiB, or a tenth of the disk if that is less]"
         ) { settings, value throws(OptionError) in
             settings.store.minFree = try Quantity.bytes(value)
         },
@@ -195,7 +195,7 @@ struct ServeSettings {
         ) { $0.allowsPublicReading = true },
         CommandOption(
             flag: "allow-anonymous", group: "Access",
-            "accept requests of every client that can connect; without this\noption and without tokens, the server accepts only requests that\ncome directly from this machine, not through a proxy, and web\npages of other origins cannot upload or delete files"
+            "accept requests of every client that can connect. Without this\noption and without tokens, the server accepts only requests that\ncome directly from this machine, not through a proxy. Web pages\nof other origins then cannot upload or delete files"
         ) { $0.server.allowsAnonymous = true },
         CommandOption(
             "cors-origin", "ORIGIN", group: "Browsers", repeatable: true,
@@ -215,7 +215,7 @@ struct ServeSettings {
         ) { $0.showsActiveTypes = true },
         CommandOption(
             "cache-control", "VALUE", group: "Browsers",
-            "Cache-Control of files, such as max-age=3600; public and s-maxage\nneed --public-read; private is added if a token is needed\n[default: no-cache]"
+            "Cache-Control of files, such as max-age=3600; the directives public\nand s-maxage need --public-read; private is added if a token is\nneeded [default: no-cache]"
         ) { settings, value throws(OptionError) in
             guard let cacheControl = CacheControl(parsing: value) else {
                 throw OptionError("'\(value)' is not a value of Cache-Control such as no-cache or max-age=3600")
@@ -255,7 +255,7 @@ struct ServeSettings {
         },
         CommandOption(
             flag: "explain", group: "Logging",
-            "for each request with content that gets no 104 or cannot be resumed,\nlog the reason. A client that sends Onward-Explain: ?1 gets the\nreason in the response, also without this option"
+            "log for each request with content why it got no 104, or which 104\nit got. A client that sends Onward-Explain: ?1 gets this in the\nresponse, also without this option"
         ) { $0.server.explains = true },
     ]
 
@@ -275,8 +275,8 @@ struct ServeSettings {
         if let directive = server.cacheControl.sharingDirective, !allowsPublicReading {
             throw OptionError(
                 tokenFile == nil
-                    ? "--cache-control with \(directive) needs --token-file and --public-read; without tokens omit"
-                        + " \(directive): shared caches also use max-age"
+                    ? "--cache-control with \(directive) needs --token-file and --public-read. Without tokens,"
+                        + " \(directive) is not necessary: shared caches use max-age, too"
                     : "--cache-control with \(directive) would let caches give files to clients without a token; omit"
                         + " \(directive), or allow public reading with --public-read")
         }

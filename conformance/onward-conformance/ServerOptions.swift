@@ -24,7 +24,7 @@ struct ServerOptions: Sendable {
             },
             CommandOption(
                 "other-header", "'N: V'", group: "Server", repeatable: true,
-                "field with the credentials of a second principal, instead of the\n--header of the same name; adds cases that test the access to\nuploads of another principal; repeatable"
+                "field with the credentials of a second principal, which replaces\nthe --header of the same name. With it, more cases run: they test\nthe access of one principal to the uploads of another; repeatable"
             ) { options, value throws(OptionError) in
                 options.settings.otherFields.append(try ConnectionValues.field(value))
             },

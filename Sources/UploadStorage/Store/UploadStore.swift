@@ -276,7 +276,8 @@ public struct StoreConfiguration: Sendable {
     public var durability: Durability
     /// The time for which a complete or invalid upload is kept, in whole seconds.
     public var keepCompleted: Duration
-    /// Free bytes of the file system below which new uploads are refused; nil: 1 GiB, at most a tenth of the disk.
+    /// Free bytes of the file system below which new uploads are refused; nil: 1 GiB, or a tenth of the disk if that is
+    /// less.
     public var minFree: Int64?
     /// The maximum number of unfinished uploads of one principal; nil: no limit.
     public var maxUploadsPerPrincipal: Int?
