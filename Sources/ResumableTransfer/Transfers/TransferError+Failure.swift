@@ -146,7 +146,8 @@ extension TransferDriver {
                 .offsetLost,
                 "The server lost bytes: it had acknowledged \(acknowledged) bytes, and now reports \(reported).")
         case .offsetImpossible(let offset):
-            TransferError(.offsetImpossible, "The server reported the offset \(offset), beyond the end.")
+            TransferError(
+                .offsetImpossible, "The server reported the offset \(offset), which is beyond the end of the source.")
         case .offsetUnknown(let status):
             TransferError(
                 .protocolViolation, "The server did not report how much of the upload it has (\(status)).",

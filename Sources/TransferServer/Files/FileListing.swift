@@ -126,9 +126,10 @@ extension ProblemDetails {
         let detail =
             switch refusal {
             case .invalidLimit:
-                "The parameter limit must be a number from 1 to \(ListingQuery.maxLimit) and occur once."
+                "The query parameter 'limit' must be a number from 1 to \(ListingQuery.maxLimit) and occur once."
             case .invalidCursor:
-                "The parameter after must be a percent-encoded name, as in the link to the next page, and occur once."
+                "The query parameter 'after' must be a percent-encoded name, as in the link to the next page, and occur"
+                    + " once."
             }
         self.init(status: 400, detail: detail, code: refusal.rawValue)
     }

@@ -31,7 +31,7 @@ extension ProblemDetails {
     static let tusProtocol = ProblemDetails(
         status: 412,
         detail: "This server supports the IETF draft Resumable Uploads for HTTP, not tus 1.0. "
-            + "In tus-js-client set the option protocol to 'ietf-draft-05'.",
+            + "In tus-js-client set the option 'protocol' to 'ietf-draft-05'.",
         code: "tus-not-supported")
     static let targetFailed = ProblemDetails(
         status: 500,
@@ -71,7 +71,7 @@ extension ProblemDetails {
             case .insufficientSpace: (507, "The server does not have enough free space. Try again later.")
             case .targetIsDirectory: (409, "The target is a directory. Add the name of a file to the path.")
             case .targetIsSpecial: (409, "The name is in use, but not by a file or directory. Choose another name.")
-            case .parentIsFile: (409, "A name in the path before the last name is a file, not a directory.")
+            case .parentIsFile: (409, "A directory in the path cannot be used, because its name belongs to a file.")
             case .preconditionFailed: (412, "The conditions of the request do not match the current file.")
             case .noFreeName: (409, "No free name was found for the file.")
             case .processing: (503, "The server still processes the upload. Repeat the request later.")
