@@ -68,7 +68,7 @@ extension RunningDigest {
     ///
     /// In order: version (1 byte, 1), algorithm (1 byte: 1 for SHA-256, 2 for SHA-512), the eight state words of FIPS
     /// 180-4 §6 (4 or 8 bytes each), the count of bytes in the digest (8 bytes), and the last bytes, which do not fill
-    /// a block yet (the count modulo 64 or 128). Integers are big-endian.
+    /// a block yet (their number is the count modulo 64 or 128). Integers are big-endian.
     package func encodedState() -> [UInt8] {
         switch context {
         case .sha256(let state): [Self.version, Self.code(of: .sha256)] + state.encoded
@@ -79,7 +79,7 @@ extension RunningDigest {
     /// Continues from a state that ``encodedState()`` returned.
     ///
     /// Returns nil for any other bytes: an unknown version or algorithm, a length that contradicts the count, a count
-    /// above 2^61 - 1 bytes, or changed state words without a complete block.
+    /// above 2^61 - 1 bytes, or state words that differ from the initial ones although the count is less than a block.
     package init?(encodedState: [UInt8]) {
         guard encodedState.count > 2, encodedState[0] == Self.version,
             let algorithm = Algorithm.allCases.first(where: { Self.code(of: $0) == encodedState[1] })

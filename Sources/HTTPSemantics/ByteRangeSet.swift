@@ -34,8 +34,8 @@ package struct ByteRangeSet: Sendable, Hashable {
         guard scanner.next?.isDigit == true, let last = scanner.digits() else {
             return .positions(first: clampedNumber(first), last: nil)
         }
-        // `digits()` removes leading zeros, so the texts can be compared in place of the numbers, which may need more
-        // than 64 bits: first by their length, then byte by byte.
+        // The numbers may need more than 64 bits, so their digits are compared: first their count, then byte by byte.
+        // `digits()` has removed leading zeros.
         let isAscending = first.count == last.count ? !last.lexicographicallyPrecedes(first) : first.count < last.count
         return isAscending ? .positions(first: clampedNumber(first), last: clampedNumber(last)) : nil
     }
@@ -59,11 +59,11 @@ extension ByteRangeSet {
 
     /// Applies the set to a representation of `size` bytes (a negative size counts as 0).
     ///
-    /// Unsatisfiable members are dropped. Overlapping members are merged into one range at the position of the first of
-    /// them; adjacent members are not merged. So no byte is sent twice. The field is ignored when more than
-    /// `maxRanges` remain, or when more than that many members overlap in one range: such a set costs much and
-    /// saves nothing (RFC 9110 §14.2, §17.15). A suffix selects all of an empty representation, which no Content-Range
-    /// can express, so the result is ``Resolution/complete``.
+    /// Unsatisfiable members are dropped. Overlapping members are merged into one range, which has the place of the first
+    /// of them in the list; adjacent members are not merged. So no byte is sent twice. The field is ignored when more
+    /// than `maxRanges` ranges remain, or when more than that many members overlap in one range: such a set costs much
+    /// and saves nothing (RFC 9110 §14.2, §17.15). A suffix selects all of an empty representation, which no
+    /// Content-Range can express, so the result is ``Resolution/complete``.
     package func resolve(size: Int64, maxRanges: Int = 16) -> Resolution {
         guard size > 0 else {
             let selectsSuffix = specifications.contains { specification in

@@ -27,8 +27,8 @@ package struct ContentDisposition: Sendable, Hashable {
         self.init(type: type, filename: extended ?? parameters.first { $0.name == "filename" }?.value)
     }
 
-    /// The field value: `filename` if that can express the name, otherwise an ASCII approximation as `filename` for old
-    /// recipients, followed by the name as `filename*`.
+    /// The field value. The name is the value of `filename`. If `filename` cannot express it, its value is an ASCII
+    /// approximation for old recipients, and `filename*` with the exact name follows.
     ///
     /// Any name is allowed. It cannot end the field or add a parameter, because control characters, quotes and
     /// backslashes are replaced or percent-encoded.

@@ -33,8 +33,8 @@ public final class Download: DrivenTransfer {
     package func outcome() async throws(TransferError) -> DownloadResult { try await startedOutcome() }
 
     /// Stops the download permanently, and waits until all of its work has ended. It cannot be resumed afterwards.
-    /// - Parameter deletingPartialFile: whether the partial file is deleted, as by ``Transfer/cancel()``. Otherwise the
-    ///   call has no effect if the download has ended.
+    /// - Parameter deletingPartialFile: whether the partial file is deleted, as by ``Transfer/cancel()``. If
+    ///   `false`, the partial file remains, and the call has no effect on a download that has already ended.
     public func cancel(deletingPartialFile: Bool) async { await cancel(deleting: deletingPartialFile) }
 }
 

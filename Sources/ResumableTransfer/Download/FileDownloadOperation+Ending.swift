@@ -117,8 +117,8 @@ struct ExpectedDigests: Sendable {
     private let expected: [(algorithm: DigestAlgorithm, bytes: [UInt8])]
     private var running: [DigestAlgorithm: RunningDigest]
 
-    /// - Parameter expected: the digests of the complete representation, of which several may have the same algorithm.
-    ///   Those of unknown algorithms are ignored.
+    /// - Parameter expected: the digests of the complete representation. Several digests may have the same algorithm.
+    ///   Digests of unknown algorithms are ignored.
     init(_ expected: [(algorithm: DigestAlgorithm, bytes: [UInt8])]) {
         running = [:]
         for (algorithm, _) in expected {

@@ -10,8 +10,8 @@ extension PartialFile {
         case busy
     }
 
-    /// Opens the partial file of `checkpoint`. A file that is not the one of the checkpoint is not changed. The
-    /// checkpoint's own file is removed if its bytes have been changed.
+    /// Opens the partial file of `checkpoint`, and removes it if its bytes have been changed. Another file that now has
+    /// its name is not changed.
     static func open(_ checkpoint: DownloadCheckpoint, in location: PartialFileLocation) throws(Errno) -> Opened {
         guard let file = try openOwn(checkpoint, as: checkpoint.partialName, .readWrite, in: location) else {
             return .unusable

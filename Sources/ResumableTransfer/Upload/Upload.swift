@@ -38,8 +38,8 @@ public final class Upload: DrivenTransfer {
 
     /// Stops the upload permanently, and waits until all of its work has ended. It cannot be resumed afterwards.
     /// - Parameter deletingUpload: whether the upload resource is deleted on the server, as by ``Transfer/cancel()``.
-    ///   Otherwise no request is sent, the resource remains on the server until its lifetime has passed, and the call
-    ///   has no effect if the upload has ended.
+    ///   If `false`, no request is sent, the resource remains on the server until its lifetime has passed, and the call
+    ///   has no effect on an upload that has already ended.
     public func cancel(deletingUpload: Bool) async { await cancel(deleting: deletingUpload) }
 
     /// Deletes only the upload resource. It is no error if the resource no longer exists.

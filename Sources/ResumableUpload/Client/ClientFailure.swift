@@ -28,7 +28,8 @@ package enum ClientInterruption: Sendable, Hashable {
     /// The response does not continue the bytes that were received before.
     case inconsistent
 
-    /// Whether the server responded, so that a retry is always delayed.
+    /// Whether the server rejected the request: with an error, or with a response that is not the requested resource. The
+    /// delay before the retry then has a minimum (``RetryPolicy/delay(before:random:isRefused:)``).
     package var isRefusal: Bool {
         switch self {
         case .status, .unexpected: true

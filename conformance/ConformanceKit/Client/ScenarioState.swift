@@ -33,10 +33,11 @@ final class ScenarioState: Sendable {
 
     /// The number of consecutive requests without content after which the client is killed.
     static let maxFruitless = 60
-    /// The client is killed when the content that it has transferred exceeds this multiple of the size of the file by
-    /// more than ``minWaste`` bytes.
+    /// The client is killed when it has sent and received more content than this multiple of the size of the file plus
+    /// ``minWaste`` bytes.
     static let maxRepetitions: Int64 = 20
-    /// The number of bytes that the limit adds to the multiple of the size, so that it is not too low for small files.
+    /// The number of bytes that the limit adds to the multiple of the size, so that the limit is not too low for small
+    /// files.
     static let minWaste: Int64 = 4 << 20
 
     let scenario: Scenario

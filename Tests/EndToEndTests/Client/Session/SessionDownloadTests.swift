@@ -68,7 +68,9 @@ struct SessionDownloadTests {
         }
     }
 
-    @Test("resume data of a download to a destination is refused and stays valid: a task would delete the destination")
+    @Test(
+        "a task refuses resume data of a download to a destination, because it would delete that file; the data stays valid"
+    )
     func foreignDestination() async throws {
         try await withServer { server in
             let bytes = Payload.bytes(3_000_000)
@@ -141,7 +143,7 @@ struct SessionDownloadTests {
     }
 
     @Test(
-        "Table 1: an error status is an error of the task, without a file",
+        "an error status is an error of the task, without a file (Table 1 of Apple's page on URLSessionDownloadTask)",
         arguments: [
             (401, URLError.Code.userAuthenticationRequired), (403, .noPermissionsToReadFile),
             (407, .userAuthenticationRequired), (404, .fileDoesNotExist), (410, .fileDoesNotExist),
@@ -163,7 +165,7 @@ struct SessionDownloadTests {
         #expect(fixture.stored.isEmpty)
     }
 
-    @Test("after a short interruption a download continues automatically, and the delegate gets no event")
+    @Test("after a short interruption a download continues automatically, and the delegate gets no resumption event")
     func momentary() async throws {
         try await withServer { server in
             let fixture = try SessionFixture()
@@ -311,7 +313,7 @@ struct SessionDownloadTests {
         }
     }
 
-    @Test("a URL with another scheme is handled by FoundationNetworking")
+    @Test("a URL whose scheme is not http or https is handled by FoundationNetworking")
     func scheme() async throws {
         let fixture = try SessionFixture()
         let answer = SessionAnswer<URL>()
