@@ -36,7 +36,8 @@ public final class Upload: DrivenTransfer {
     /// The same as ``response()``, but throws a transfer error also if the waiting task is canceled.
     package func outcome() async throws(TransferError) -> UploadResult { try await startedOutcome() }
 
-    /// Stops the upload permanently, and waits until all of its work has ended. It cannot be resumed afterwards.
+    /// Stops the upload permanently, and waits until all of its work has ended. It cannot be resumed
+    /// afterwards, unless the server does not confirm the deletion.
     /// - Parameter deletingUpload: whether the upload resource is deleted on the server, as by ``Transfer/cancel()``.
     ///   If `false`, no request is sent, the resource remains on the server until its lifetime has passed, and the call
     ///   has no effect on an upload that has already ended.

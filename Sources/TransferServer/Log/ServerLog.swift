@@ -28,7 +28,7 @@ final class ServerLog: Sendable {
     func warning(_ message: String, request: RequestID? = nil) { log(.warning, message, request: request) }
     func info(_ message: String) { log(.info, message, request: nil) }
 
-    /// Logs why a request with content got no interim response.
+    /// Logs which interim responses a request with content got, or why it got none.
     func explain(_ summary: RequestSummary) {
         guard let explanation = summary.explanation else { return }
         let request = "\(summary.method.printable(32)) \(LoggedTarget(summary.target).text)"

@@ -38,10 +38,13 @@ extension ProblemDetails {
         detail:
             "The server received the complete upload, but failed to process it. It does not process this upload again.",
         code: "target-failed")
-    static let targetUnavailable = ProblemDetails(
-        status: 503,
-        detail: "The server received the complete upload, but cannot process it now. Repeat the request later.",
-        code: "target-unavailable")
+    /// - Parameter status: 503, or 423 in the response to a retrieval.
+    static func targetUnavailable(_ status: Status) -> ProblemDetails {
+        ProblemDetails(
+            status: status,
+            detail: "The server received the complete upload, but cannot process it now. Repeat the request later.",
+            code: "target-unavailable")
+    }
     static let contentFailed = ProblemDetails(
         status: 500, detail: "The server failed to produce the content of the response. Repeat the request later.",
         code: "content-failed")

@@ -83,8 +83,8 @@ extension TargetHandler {
 /// The error of a ``TargetHandler/complete(_:)`` that cannot process an upload now, for example because a database is busy.
 ///
 /// The upload remains, with all its bytes. The client gets 503 (Service Unavailable) with `Retry-After` (RFC 9110 §15.6.4
-/// and §10.2.3); when it repeats the completing request, `complete` is called again. The bytes of an upload that does
-/// not use the upload protocol are removed, so its client has to send them again.
+/// and §10.2.3); when it repeats the completing request, `complete` is called again. If the client does not know the URL
+/// of an upload resource, for example after a plain `POST`, the bytes are removed, and it has to send them again.
 ///
 /// This requires that ``TargetHandler/completionIsRepeatable`` is `true`. Otherwise this is an error like any other.
 public struct TargetUnavailable: Error, Sendable, Hashable, CustomStringConvertible {

@@ -162,11 +162,14 @@ struct TargetEndpoint {
             }
             let connection = request.connection
             lease.onRevocation { connection.close(reason: .takenOver) }
+            var isAnnounced = false
             if let location, responses.allowsInterimResponses {
                 let head = responses.announcement(location: location, limits: limits)
                 // If all content has arrived, the client has nothing to send for which it needs the URL.
                 switch request.interim.send(head, timeout: 1000, isFollowed: arrivesNow) {
-                case .sent: request.explanation?.announcements += 1
+                case .sent:
+                    isAnnounced = true
+                    request.explanation?.announcements += 1
                 case .notWritable: request.explanation?.unwritable += 1
                 case .broken:
                     // The client did not receive the URL of this upload.
@@ -180,7 +183,7 @@ struct TargetEndpoint {
                 handler: handler, target: stored.target)
             return try UploadExchange.begin(
                 context, lease: lease, plan: plan,
-                origin: isComplete == nil ? .plain : .creation(location: location))
+                origin: isComplete == nil ? .plain : .creation(location: location, isAnnounced: isAnnounced))
         } catch .superseded {
             return .drop
         } catch {

@@ -176,7 +176,7 @@ struct UploadEndpoint {
                 let state = state(of: record, offset: record.offset)
                 return responses.finished(response, state: state, uploadLocation: nil)
             case .lease(let lease):
-                // The target was interrupted. A repeated request completes the upload.
+                // The target was interrupted, or is unavailable. A repeated request completes the upload.
                 lease.release()
             case .processing: break
             }

@@ -21,8 +21,10 @@ final class UploadExchange: Exchange {
     enum Origin {
         /// A request that does not use the upload protocol.
         case plain
-        /// `location` is the location of the upload resource; `nil` if there is no upload resource.
-        case creation(location: String?)
+        /// - Parameters:
+        ///   - location: the location of the upload resource; `nil` if there is no upload resource.
+        ///   - isAnnounced: whether a 104 response with the location was sent.
+        case creation(location: String?, isAnnounced: Bool)
         case append
         /// A retrieval that completes an upload whose content is complete.
         case retrieval
@@ -35,6 +37,8 @@ final class UploadExchange: Exchange {
     private var pace: AcknowledgmentPace
     private let contentDigest: DigestField?
     private var isProcessing = false
+    /// Whether the upload was removed, because its client does not know its URL.
+    private var isRemoved = false
 
     private init(_ context: Context, lease: UploadLease, plan: ContentPlan, origin: Origin) {
         self.context = context
@@ -158,12 +162,19 @@ final class UploadExchange: Exchange {
         isProcessing = true
     }
 
-    /// Ends the processing without a final response: the upload remains, with all its bytes.
+    /// Ends the processing without a final response. The upload remains, with all its bytes, if its client knows its URL.
     private func stopProcessing() throws(StoreError) {
+        if lease.id != nil { _ = try lease.acknowledge() }
         if isProcessing { lease.endProcessing() }
         isProcessing = false
-        _ = try lease.acknowledge()
+        guard case .creation(_?, isAnnounced: false) = origin, let id = lease.id else { return }
+        lease.release()
+        _ = try? context.service.store.cancel(id, principal: context.identity.principal)
+        isRemoved = true
     }
+
+    /// The offset for an error response; `nil` if it cannot be reported.
+    private var reportableOffset: Int64? { isRemoved ? nil : lease.reportableOffset }
 
     // MARK: End of the content
 
@@ -196,7 +207,7 @@ final class UploadExchange: Exchange {
                     return .respond(finished(answer, length: length))
                 case .postponed(let error):
                     try stopProcessing()
-                    return .respond(failed(.targetUnavailable, ["Retry-After": error.retryAfterField]))
+                    return .respond(postponed(error))
                 }
             }
         } catch {
@@ -228,7 +239,7 @@ final class UploadExchange: Exchange {
 
     private func partResponse() -> Response {
         switch origin {
-        case .creation(let location?): context.responses.created(location: location, state: state())
+        case .creation(let location?, _): context.responses.created(location: location, state: state())
         default: context.responses.appended(state: state())
         }
     }
@@ -236,7 +247,7 @@ final class UploadExchange: Exchange {
     private func finished(_ answer: Response, length: Int64) -> Response {
         switch origin {
         case .plain: answer
-        case .creation(let location):
+        case .creation(let location, _):
             context.responses.finished(answer, state: state(offset: length), uploadLocation: location)
         case .append:
             context.responses.finished(answer, state: state(offset: length), uploadLocation: nil)
@@ -248,7 +259,13 @@ final class UploadExchange: Exchange {
     private func refused(_ error: UploadError) -> Response {
         if case .plain = origin { return Response(error.problem(in: context.responses.dialect)) }
         return context.responses.refused(
-            error, offset: lease.reportableOffset, limits: remainingLimits)
+            error, offset: reportableOffset, limits: remainingLimits)
+    }
+
+    private func postponed(_ error: TargetUnavailable) -> Response {
+        // After any other error status of a HEAD, tus-js-client creates the upload again.
+        let status: Status = if case .retrieval = origin { .locked } else { 503 }
+        return failed(.targetUnavailable(status), ["Retry-After": error.retryAfterField])
     }
 
     private func failed(_ problem: ProblemDetails, _ fields: Fields = Fields()) -> Response {
@@ -256,7 +273,7 @@ final class UploadExchange: Exchange {
         if case .plain = origin {
             response = Response(problem)
         } else {
-            response = context.responses.failed(problem, offset: lease.reportableOffset)
+            response = context.responses.failed(problem, offset: reportableOffset)
         }
         for field in fields { response.fields.set(field.name, field.value) }
         return response

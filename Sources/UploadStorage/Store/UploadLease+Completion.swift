@@ -27,9 +27,16 @@ extension UploadLease {
         upload.update { $0.machine.mark() }
     }
 
-    /// Ends the processing without having run the target; the upload can receive content again.
+    /// Ends the processing without a final response; the upload can receive content again.
+    ///
+    /// If another request takes the upload over from now on, the closure of ``onRevocation(_:)`` is not called, so that
+    /// the caller can still respond. It has to release the lease then.
     package func endProcessing() {
-        if upload.update({ $0.machine.endProcessing(as: epoch) }) { _ = try? acknowledge() }
+        let mustAcknowledge = upload.update { state in
+            if state.machine.epoch == epoch { state.revocation = nil }
+            return state.machine.endProcessing(as: epoch)
+        }
+        if mustAcknowledge { _ = try? acknowledge() }
     }
 
     /// Stores the final response durably and removes the bytes. Can be called before all bytes have arrived.

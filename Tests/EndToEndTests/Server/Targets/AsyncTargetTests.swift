@@ -249,6 +249,34 @@ struct AsyncTargetTests {
         #expect(handler.calls.withLock { $0 } == 2)
     }
 
+    @Test("A completing retrieval gets 423 while the handler is unavailable", arguments: [Interop.v5, .v6])
+    func unavailableForRetrieval(version: Interop) throws {
+        let handler = Unavailable()
+        let host = try EmbeddedServer(targets: [("u", handler)])
+        let location = try host.begin(version, "POST", "/u/x", [1, 2], [("Upload-Length", "3")])
+        let refused = try host.exchange(.append(version, location, at: 2, complete: false, .bytes([3])))
+        #expect(refused.status == 503)
+        handler.calls.withLock { $0 = 0 }
+        let locked = try host.exchange(.retrieval(version, location))
+        #expect(locked.status == 423 && locked.value("Retry-After") == "5")
+        let final = try host.exchange(.retrieval(version, location))
+        #expect(final.status == 204 && final.offset == 3 && final.complete == true)
+    }
+
+    @Test("An upload whose URL was not announced is removed if its handler is unavailable", arguments: [true, false])
+    func unavailableUnannounced(isAnnounced: Bool) throws {
+        let handler = Unavailable()
+        let host = try EmbeddedServer(targets: [("u", handler)])
+        var creation = Request.creation(.v6, "POST", "/u/x", complete: true, .bytes([1, 2]))
+        if !isAnnounced { creation.fields.append(("Onward-Interim", "off")) }
+        let refused = try host.exchange(creation)
+        #expect(refused.status == 503 && refused.value("Retry-After") == "5")
+        #expect(refused.offset == (isAnnounced ? 2 : nil))
+        let stored = try FileManager.default.contentsOfDirectory(atPath: host.directory.path + "/data/uploads")
+        #expect(stored.count == (isAnnounced ? 1 : 0))
+        #expect(try host.exchange(creation).text == "2 bytes in call 2")
+    }
+
     @Test("The bytes of a plain upload to a handler that is unavailable are removed")
     func unavailableForPlainUpload() throws {
         let host = try EmbeddedServer(targets: [("u", Unavailable())])
