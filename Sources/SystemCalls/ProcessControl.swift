@@ -3,11 +3,15 @@ import Glibc
 /// Operations on the entire process.
 package enum ProcessControl {
     /// Raises the limit of open descriptors to the hard limit.
-    package static func raiseDescriptorLimit() {
+    /// - Returns: the limit afterwards; `nil` if it is unknown.
+    @discardableResult
+    package static func raiseDescriptorLimit() -> UInt64? {
+        let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
         var limit = rlimit()
-        guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return }
+        guard getrlimit(resource, &limit) == 0 else { return nil }
+        let former = limit.rlim_cur
         limit.rlim_cur = limit.rlim_max
-        setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+        return UInt64(setrlimit(resource, &limit) == 0 ? limit.rlim_cur : former)
     }
 
     /// Opens /dev/null for those of the descriptors 0, 1 and 2 that are closed. Otherwise a file or socket could get

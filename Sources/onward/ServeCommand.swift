@@ -40,7 +40,7 @@ enum ServeCommand {
     private static func serve(
         _ settings: ServeSettings, on sockets: [ListeningSocket], for manager: ServiceManager
     ) -> ExitStatus {
-        ProcessControl.raiseDescriptorLimit()
+        let descriptors = ProcessControl.raiseDescriptorLimit()
         // nohup(1) makes a program ignore the signal. A revoked token must not remain valid for this reason.
         ProcessControl.blockSignals([ProcessControl.reloadSignal], evenIfIgnored: true)
         let files: CredentialFiles
@@ -99,6 +99,15 @@ enum ServeCommand {
                     + " wrong, so no upload expires within the first hour")
         }
         if let warning = manager.warning { server.note(.warning, warning) }
+        // A connection needs a socket and usually a file. The server itself opens few files.
+        let needed = UInt64(settings.server.maximumConnections) * 2 + 100
+        if let descriptors, descriptors < needed {
+            server.note(
+                .warning,
+                "the system allows \(descriptors) open files, but --max-connections \(settings.server.maximumConnections) can"
+                    + " need \(needed); without them new connections get no response. Raise the limit ('ulimit -n', or"
+                    + " LimitNOFILE= of the service), or lower --max-connections")
+        }
         let watchdog: Watchdog?
         do throws(Errno) { watchdog = try Self.watchdog(of: server, store, for: manager) } catch {
             server.stopBlocking()

@@ -1,5 +1,6 @@
 import ConformanceKit
 import FoundationEssentials
+import SystemCalls
 import Testing
 
 /// Problems that the server logs at its start, before users notice them.
@@ -28,6 +29,24 @@ struct StartNotesTests {
             "a token of ben ")
         #expect(!text.contains("a token of anna") && !text.contains("a token of carl"))
         for token in ["token-of-anna", "s3cr3t", "exactly16"] { #expect(!text.contains(token)) }
+    }
+
+    @Test(
+        "At its start the server warns if the system allows fewer open files than --max-connections needs",
+        .enabled(if: (ProcessControl.raiseDescriptorLimit() ?? .max) < 2_000_100))
+    func openFiles() throws {
+        try withServer("--max-connections", "1000000") { server in
+            _ = try server.process.awaitErrorOutput { text in
+                let words = ["warning: ", " open files", " 2000100", "LimitNOFILE="]
+                return words.allSatisfy { text.contains($0) } ? true : nil
+            }
+        }
+        try withServer { server in
+            // The access log is written after the notes at the start.
+            #expect(try server.exchange(.get("/healthz")).status == 200)
+            let text = try server.process.awaitErrorOutput { $0.contains("/healthz") ? $0 : nil }
+            #expect(!text.contains("open files"))
+        }
     }
 
     @Test("Too little free space is logged at the start and with each refusal, with directory and numbers")
