@@ -30,6 +30,8 @@ public struct Fields: Sendable, Hashable {
         }
     }
 
+    private static let usualCount = 12
+
     private var lines: [Field] = []
 
     /// An empty section.
@@ -45,6 +47,8 @@ public struct Fields: Sendable, Hashable {
 
     /// Adds a line at the end.
     public mutating func append(_ name: String, _ value: String) {
+        // A response gets a few more fields in each of several steps.
+        if lines.count == lines.capacity { lines.reserveCapacity(Swift.max(Self.usualCount, 2 * lines.count)) }
         lines.append(Field(name: name, value: value))
     }
 
