@@ -51,7 +51,9 @@ extension UploadStore {
         }
     }
 
-    /// Removes a published file if it meets the condition; otherwise throws ``StoreError/preconditionFailed``.
+    /// Removes a published file, durably, if it meets the condition.
+    /// - Throws: ``StoreError/preconditionFailed`` if the file does not meet the condition; ``StoreError/notFound`` if there
+    ///   is no such file; other cases of `StoreError` if it cannot be removed.
     public func remove(
         _ name: PublishedName, if condition: (PublishedFile.Attributes) -> Bool = { _ in true }
     ) throws(StoreError) {

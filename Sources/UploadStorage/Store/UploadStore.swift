@@ -286,7 +286,7 @@ public struct StoreConfiguration: Sendable {
     /// The maximum number of bytes of one upload that are only in the page cache. If there are more, the sender is
     /// slowed down to the speed of the disk.
     public var writeBackWindow: Int64
-    /// The lifetime of an unfinished upload, in whole seconds. After a downtime that seems longer, nothing expires for
+    /// The lifetime of an unfinished upload from its creation, in complete seconds. After a downtime that seems longer, nothing expires for
     /// an hour.
     public var lifetime: Duration
     /// The system's clocks. Ages and expiry are measured with them, see ``UploadStore/time``.
