@@ -23,8 +23,11 @@ extension ClientUpload {
         switch request.kind {
         case .cancel: endCancellation(isConfirmed: head.status.isSuccessful || head.status.isGone)
         case .discover:
-            supportsResumption = announcesSupport(head)
-            endDiscovery(isSupported: announcesSupport(head))
+            let isSupported = announcesSupport(head)
+            // Rejected credentials and temporary errors show nothing about the target.
+            let isUnknown = head.status.isUnauthorized || head.status.isTransient
+            supportsResumption = isUnknown ? nil : isSupported
+            endDiscovery(isSupported: isSupported)
         case .retrieve: handleRetrieval(answer)
         case .create, .append:
             if let completed {

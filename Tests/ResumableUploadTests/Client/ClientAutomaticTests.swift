@@ -62,6 +62,17 @@ import Testing
     }
 
     @Test(
+        "whether the target supports resumption stays unknown after rejected credentials and temporary errors",
+        arguments: [(204, false), (404, false), (405, false), (501, false), (401, nil), (403, nil), (407, nil), (503, nil)]
+            as [(Status, Bool?)])
+    func inconclusive(status: Status, expected: Bool?) throws {
+        var upload = try asked()
+        upload.answer(status, [:])
+        #expect(try upload.request().kind == .create)
+        #expect(upload.supportsResumption == expected)
+    }
+
+    @Test(
         "the content is sent even if the request for discovery gets no response",
         arguments: [ClientInterruption.connection, .stall])
     func unanswered(reason: ClientInterruption) throws {
