@@ -105,7 +105,7 @@ enum ServeCommand {
             server.note(
                 .warning,
                 "the system allows \(descriptors) open files, but --max-connections \(settings.server.maximumConnections) can"
-                    + " need \(needed); without them new connections get no response. Raise the limit ('ulimit -n', or"
+                    + " need \(needed). When all are in use, new connections get no response. Raise the limit ('ulimit -n', or"
                     + " LimitNOFILE= of the service), or lower --max-connections")
         }
         let watchdog: Watchdog?

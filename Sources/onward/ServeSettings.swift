@@ -195,7 +195,7 @@ struct ServeSettings {
         ) { $0.allowsPublicReading = true },
         CommandOption(
             flag: "allow-anonymous", group: "Access",
-            "accept requests of every client that can connect. Without this\noption and without tokens, the server accepts only requests that\ncome directly from this machine, not through a proxy. Web pages\nof other origins then cannot upload or delete files"
+            "accept requests of every client that can connect. Without this\noption and without tokens, the server accepts only requests that\ncome directly from this machine, not through a proxy, and no\nuploads and deletions by web pages of other origins, except\nthose of --cors-origin"
         ) { $0.server.allowsAnonymous = true },
         CommandOption(
             "cors-origin", "ORIGIN", group: "Browsers", repeatable: true,

@@ -11,7 +11,7 @@ struct ServerOptions: Sendable {
         [
             CommandOption(
                 "start", "CMD", group: "Server",
-                "start the server with CMD, and kill and restart it in some cases.\n{port} in CMD is replaced by a free port, {root} by a data\ndirectory; URL may contain {port}\n[default: http://127.0.0.1:{port}/files/]"
+                "start the server with CMD, and kill and restart it in some cases.\n{port} in CMD is replaced by a free port, {root} by a data\ndirectory. URL may contain {port}, and without URL the server is\ntested at http://127.0.0.1:{port}/files/"
             ) { options, value throws(OptionError) in options.settings.startCommand = value },
             CommandOption(
                 "method", "M", group: "Server", values: .words(["POST", "PUT"]),

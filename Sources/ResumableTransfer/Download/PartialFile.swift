@@ -15,7 +15,8 @@ final class PartialFile: BodySink {
         var span: Span?
     }
 
-    /// The bytes after a mark that a digest covers. They are used only until the system restarts.
+    /// Bytes after the mark, and the digest that verifies them. They may not be on stable storage, so a download does
+    /// not use them after a restart of the system.
     struct Span: Sendable, Hashable {
         var end: Int64
         /// SHA-256 of all bytes from the mark to the end, in hexadecimal.
@@ -209,8 +210,7 @@ final class PartialFile: BodySink {
     func synchronize() -> Errno? {
         let (name, position, isLost) = state.withLock { ($0.name, $0.position, $0.hasSynchronizationFailed) }
         do throws(Errno) {
-            // After one failure the kernel has discarded the bytes that it could not write, so another call would
-            // succeed.
+            // The kernel discards bytes that it failed to write. A second call would succeed although they are lost.
             if isLost { throw Errno.inputOutput }
             try descriptor().synchronizeData()
             let mark = Mark(position: position, tailDigest: try tailDigest(upTo: position))

@@ -29,8 +29,8 @@ final class StreamDownloadOperation: DownloadOperation {
     // MARK: One exchange
 
     func canSend(_ request: ClientRequest) async -> Bool {
-        // If the buffer is full, the request is sent later: on an open connection, the server would have to wait until
-        // the caller has read bytes.
+        // The request is sent only when the buffer has room. Otherwise the server would keep the connection open and
+        // wait until the caller reads bytes.
         await driver.control.wait { buffer.isReady(orCall: $0) }
     }
 

@@ -115,7 +115,7 @@ private struct Resumption {
             // A task delivers its file and then removes it, so it must be a file of the session.
             guard kind == .upload || data.path == nil else {
                 throw TransferError(
-                    .resumeDataInvalid, "The resume data belongs to a download with its own destination.")
+                    .resumeDataInvalid, "The resume data belongs to a download to a path, which a task cannot resume.")
             }
             self.data = data
             context = TaskContexts.shared.context(of: data)

@@ -7,7 +7,7 @@ extension UploadStore {
     private static let pageSize = 200
     private static let inspectionInterval: Int64 = 900_000_000_000
 
-    /// Checks one page of the uploads, bytes or records in the store.
+    /// Checks one page of the uploads, the content files or the records of published files.
     ///
     /// - Returns: false if there is nothing to check now.
     func inspect(_ inspection: inout StoreInspection, _ report: inout SweepReport) -> Bool {
@@ -115,7 +115,7 @@ struct StoreInspection {
     enum Stage {
         /// The uploads after this upload are checked next: their acknowledged bytes may be missing.
         case uploads(after: UploadID?)
-        /// These bytes are checked next: they may belong to no upload.
+        /// The content files with these names are checked next: they may belong to no upload.
         case bytes(BlobNames)
         /// The records of published files after this name are checked next: the files may have been removed by hand.
         case files(after: String)

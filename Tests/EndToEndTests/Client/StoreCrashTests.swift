@@ -6,14 +6,16 @@ import SystemCalls
 import TestSupport
 import Testing
 
-/// A program whose store of transfers is killed at every operation on a file: see StoreHistory.swift.
+/// Kills a program that uses a transfer store, at one of its operations on files, and runs it again. The program is in
+/// StoreHistory.swift.
 @Suite(
-    "Client: a store that is killed", .blocking(limit: .seconds(60 * 60)),
+    "Client: a program with a store is killed", .blocking(limit: .seconds(60 * 60)),
     .enabled(if: FileOperations.isPossible, "needs a compiler for C"))
 struct StoreCrashTests {
     private static let bytes = Payload.bytes(100_000)
-    /// The entries of the program. Those that end with a removal leave nothing.
+    /// The entries whose transfers the program completes.
     private static let kept: Set<String> = ["up", "down"]
+    /// The entries that the program removes before it ends.
     private static let removed: Set<String> = ["discarded", "canceled", "old"]
     /// Files that do not belong to the store, or to a transfer of it.
     private static let others = [
@@ -28,7 +30,7 @@ struct StoreCrashTests {
         let url: String
         let operations: FileOperations
 
-        /// - Parameter name: unique among those that use the server.
+        /// - Parameter name: unique for each place, because the names of its uploads on the server begin with it.
         init(_ name: String, _ url: String) throws {
             parent = try TemporaryDirectory()
             directory = parent.path + "/" + name
@@ -150,7 +152,8 @@ struct StoreCrashTests {
         private(set) var acknowledgments = 0
         /// Files with bytes that were not synchronized.
         private var unsynchronized: Set<String> = []
-        /// The changed names of directories that were not synchronized since, and whether a name was removed.
+        /// For each directory: the names that have changed since its last synchronization, and whether each was
+        /// removed.
         private var changes: [String: [String: Bool]] = [:]
         /// States that can be read after a crash of the system.
         private var durable: Set<String> = []
@@ -162,7 +165,8 @@ struct StoreCrashTests {
             switch operation.name {
             case "write" where operation.path == "journal":
                 acknowledgments += 1
-                // While an event is handled, the transfer may save its next checkpoint.
+                // If an earlier state of this name is durable, the new one need not be: the transfer may save its next
+                // checkpoint while the program writes the last one to the journal.
                 problems = (changes["store"] ?? [:]).filter { isState($0.key) }
                     .filter { $0.value || !durable.contains($0.key) }.map { "the change of \($0.key) is not durable" }
             case "write": unsynchronized.insert(operation.path)
@@ -178,7 +182,8 @@ struct StoreCrashTests {
                 }
                 change(name, isRemoved: false)
             case "unlink":
-                // Without its state, neither a file with its final name nor a partial file would be found.
+                // A crash of the system may undo changes of names that are not durable. Without its state, the store
+                // could then not find the file of a download.
                 if isState(operation.path) {
                     problems = (changes["files"] ?? [:]).keys.map { "the change of \($0) is not durable" }
                 }

@@ -63,8 +63,8 @@ import Testing
 
     @Test(
         "whether the target supports resumption stays unknown after rejected credentials and temporary errors",
-        arguments: [(204, false), (404, false), (405, false), (501, false), (401, nil), (403, nil), (407, nil), (503, nil)]
-            as [(Status, Bool?)])
+        arguments: [(204, false), (404, false), (405, false), (501, false)] as [(Status, Bool?)]
+            + [(401, nil), (403, nil), (407, nil), (503, nil)])
     func inconclusive(status: Status, expected: Bool?) throws {
         var upload = try asked()
         upload.answer(status, [:])

@@ -16,10 +16,10 @@ enum PutCommand {
         Uploads files. If URL ends in /, the files are posted to that collection, and the server
         chooses their URLs; otherwise a single file is put at URL. After an interruption run the
         same command again to resume. If the size, modification time or inode of a file has
-        changed in the meantime, --restart is needed; 'touch' changes the modification time.
-        Several small files are sent at the same time if the server supports resumable uploads,
-        except with --limit-rate or --verbose. Sizes have units K M G T (powers of 1000) and
-        KiB MiB GiB TiB (of 1024), durations s m h d.
+        changed in the meantime, for example by 'touch', --restart is needed. Several small files
+        are sent at the same time if the server supports resumable uploads, except with
+        --limit-rate or --verbose. Sizes have units K M G T (powers of 1000) and KiB MiB GiB TiB
+        (of 1024), durations s m h d.
         """,
         options: ClientSettings.putOptions,
         operands: .files,
