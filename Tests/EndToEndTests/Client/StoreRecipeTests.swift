@@ -49,9 +49,9 @@ struct StoreRecipeTests {
     func secondProcess(kind: String) async throws {
         let server = try ServerProcess([])
         defer { server.process.kill(SIGKILL) }
-        if kind == "download" { _ = try server.publish([UInt8](repeating: 7, count: 80_000_000), as: "f.bin") }
-        // The proxy holds the upload back. The program limits the rate of a download.
-        let proxy = try HoldingProxy(upstream: server.port, limit: kind == "upload" ? 300_000 : .max)
+        if kind == "download" { _ = try server.publish([UInt8](repeating: 7, count: 1_000_000), as: "f.bin") }
+        let proxy = try HoldingProxy(
+            upstream: server.port, limit: 300_000, direction: kind == "upload" ? .toServer : .toClient)
         let workspace = try Workspace(
             kind, "http://127.0.0.1:\(proxy.port)/files/" + (kind == "upload" ? "" : "f.bin"))
         let first = try workspace.start()

@@ -15,8 +15,16 @@ final class HoldingProxy: Sendable {
     private let listener: FileDescriptor
     private let state: Monitor<State>
 
-    /// - Parameter limit: the number of bytes that are passed on for each connection until ``release()``.
-    init(upstream: UInt16, limit: Int) throws {
+    /// A direction in which bytes are held back.
+    enum Direction {
+        case toServer
+        case toClient
+    }
+
+    /// - Parameters:
+    ///   - limit: the number of bytes that are passed on for each connection until ``release()``.
+    ///   - direction: the direction that the limit applies to; the proxy passes on all bytes of the other one.
+    init(upstream: UInt16, limit: Int, direction: Direction = .toServer) throws {
         let socket = try ListeningSocket(.tcp(host: "127.0.0.1", port: 0))
         guard case .tcp(_, let port) = socket.address else { throw TestFailure("no port") }
         self.port = port
@@ -30,7 +38,7 @@ final class HoldingProxy: Sendable {
                 if client < 0 && errno == EINTR { continue }
                 guard client >= 0 else { return }
                 state.withLock { _ = $0.connections.insert(client) }
-                Self.serve(client, upstream, state)
+                Self.serve(client, upstream, state, direction)
             }
         }
     }
@@ -52,7 +60,9 @@ final class HoldingProxy: Sendable {
         state.notifyAll()
     }
 
-    private static func serve(_ client: Int32, _ upstream: UInt16, _ state: Monitor<State>) {
+    private static func serve(
+        _ client: Int32, _ upstream: UInt16, _ state: Monitor<State>, _ direction: Direction
+    ) {
         let server = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
@@ -63,9 +73,11 @@ final class HoldingProxy: Sendable {
                 connect(server, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
             }
         }
-        let backward = try? WorkerThread(name: "proxy-backward") { pass(from: server, to: client, nil) }
+        let backward = try? WorkerThread(name: "proxy-backward") {
+            pass(from: server, to: client, direction == .toClient ? state : nil)
+        }
         _ = try? WorkerThread(name: "proxy-forward") {
-            pass(from: client, to: server, state)
+            pass(from: client, to: server, direction == .toServer ? state : nil)
             shutdown(server, Int32(SHUT_RDWR))
             shutdown(client, Int32(SHUT_RDWR))
             backward?.join()
