@@ -10,7 +10,7 @@ let strict: [SwiftSetting] = [.treatAllWarnings(as: .error)]
 #if os(Linux)
     let sessionTarget = Target.target(
         name: "ResumableURLSession",
-        dependencies: ["ResumableTransfer", "ResumableUpload", "HTTPSemantics", "SystemCalls"],
+        dependencies: ["ResumableTransfer", "HTTPTransport", "ResumableUpload", "HTTPSemantics", "SystemCalls"],
         exclude: ["Apple"],
         swiftSettings: strict)
 #else
@@ -24,7 +24,8 @@ let package = Package(
             name: "TransferServer",
             targets: ["TransferServer", "UploadStorage", "ResumableUpload", "HTTPSemantics", "TLS"]),
         .library(
-            name: "ResumableTransfer", targets: ["ResumableTransfer", "ResumableUpload", "HTTPSemantics"]),
+            name: "ResumableTransfer", targets: ["ResumableTransfer", "HTTPTransport", "ResumableUpload", "HTTPSemantics"]),
+        .library(name: "Gateway", targets: ["TransferServer", "HTTPTransport", "HTTPSemantics"]),
         .library(name: "ResumableURLSession", targets: ["ResumableURLSession"]),
         .executable(name: "onward", targets: ["onward"]),
         .executable(name: "onward-conformance", targets: ["onward-conformance"]),
@@ -61,9 +62,12 @@ let package = Package(
                 "TLS", "CMicroHTTPD", "CReceiveFilter",
             ],
             swiftSettings: strict),
+        // Requests to servers, for the client and the gateway.
+        .target(
+            name: "HTTPTransport", dependencies: ["HTTPSemantics", "SystemCalls", "CCurl"], swiftSettings: strict),
         .target(
             name: "ResumableTransfer",
-            dependencies: ["ResumableUpload", "HTTPSemantics", "SystemCalls", "Digests", "CCurl"],
+            dependencies: ["HTTPTransport", "ResumableUpload", "HTTPSemantics", "SystemCalls", "Digests"],
             swiftSettings: strict),
         sessionTarget,
         .executableTarget(
@@ -128,7 +132,8 @@ let package = Package(
             swiftSettings: strict),
         .testTarget(
             name: "ResumableTransferTests",
-            dependencies: ["ResumableTransfer", "SystemCalls", "TransferRecipes", "TestSupport"], swiftSettings: strict),
+            dependencies: ["ResumableTransfer", "HTTPTransport", "SystemCalls", "TransferRecipes", "TestSupport"],
+            swiftSettings: strict),
         .testTarget(
             name: "onwardTests",
             dependencies: [
@@ -154,8 +159,8 @@ let package = Package(
         .testTarget(
             name: "EndToEndTests",
             dependencies: [
-                "onward", "TransferRecipes", "ResumableURLSession", "ResumableTransfer", "TransferServer",
-                "UploadStorage", "ResumableUpload", "HTTPSemantics", "SystemCalls", "Digests", "TLS", "ConformanceKit",
+                "onward", "TransferRecipes", "ResumableURLSession", "ResumableTransfer", "HTTPTransport",
+                "TransferServer", "UploadStorage", "ResumableUpload", "HTTPSemantics", "SystemCalls", "Digests", "TLS", "ConformanceKit",
                 "TestSupport",
             ],
             exclude: [
@@ -169,7 +174,7 @@ let package = Package(
 
 // Fuzz targets use internals of these modules, so they are compiled like tests, with @testable imports.
 let fuzzed: [Target.Dependency] = [
-    "onward", "TransferServer", "ResumableTransfer", "UploadStorage", "ResumableUpload", "HTTPSemantics",
+    "onward", "TransferServer", "ResumableTransfer", "HTTPTransport", "UploadStorage", "ResumableUpload", "HTTPSemantics",
     "StructuredFields", "Digests", "SystemCalls", "TestSupport",
 ]
 if isFuzzing {

@@ -2,6 +2,7 @@ import Foundation
 import HTTPSemantics
 import ResumableUpload
 
+@testable import HTTPTransport
 @testable import ResumableTransfer
 
 extension FuzzTarget {

@@ -51,6 +51,9 @@ public struct Method: RawRepresentable, Hashable, Sendable {
     public var isSafe: Bool {
         self == .get || self == .head || self == .options || self == .trace
     }
+
+    /// Whether several identical requests have the same effect as one (RFC 9110 §9.2.2): safe methods, PUT and DELETE.
+    package var isIdempotent: Bool { isSafe || self == .put || self == .delete }
 }
 
 extension Method: CustomStringConvertible {

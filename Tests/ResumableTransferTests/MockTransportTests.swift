@@ -3,6 +3,7 @@ import HTTPSemantics
 import SystemCalls
 import Testing
 
+@testable import HTTPTransport
 @testable import ResumableTransfer
 
 @Suite("Client: the mock transport") struct MockTransportTests {
@@ -188,7 +189,7 @@ import Testing
         let start = ContinuousClock.now
         let exchange = engine.start(
             TransportRequest(
-                message: TransferRequest("https://files.example/a"), stallTimeout: nil,
+                uri: "https://files.example/a", method: .get, fields: [:], stallTimeout: nil,
                 settings: TransportSettings(TransferClient.Configuration(), proxy: nil, carriesCredentials: false),
                 receive: { _ in .collect(limit: 4 << 20, within: .seconds(600)) }))
         var counts: [Int64] = []

@@ -1,6 +1,7 @@
-import ResumableUpload
+import HTTPSemantics
 import Testing
 
+@testable import HTTPTransport
 @testable import ResumableTransfer
 
 @Suite struct RequestURITests {

@@ -2,6 +2,7 @@ import HTTPSemantics
 import ResumableUpload
 import Testing
 
+@testable import HTTPTransport
 @testable import ResumableTransfer
 
 @Suite struct HeadReaderTests {

@@ -1,6 +1,7 @@
 import ResumableUpload
 import Testing
 
+@testable import HTTPTransport
 @testable import ResumableTransfer
 
 @Suite("Traits of servers that earlier uploads observed")

@@ -1,3 +1,4 @@
+import HTTPTransport
 import ResumableUpload
 import SystemCalls
 

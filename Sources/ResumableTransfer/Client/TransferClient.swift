@@ -1,3 +1,4 @@
+import HTTPTransport
 import Foundation
 import HTTPSemantics
 import ResumableUpload
@@ -169,8 +170,7 @@ extension TransferClient {
         }
         let exchange = engine.start(
             TransportRequest(
-                message: TransferRequest(
-                    uri.text, method: request.method, fields: configuration.fields.merging(request.fields)),
+                uri: uri.text, method: request.method, fields: configuration.fields.merging(request.fields),
                 stallTimeout: configuration.stallTimeout,
                 settings: TransportSettings(configuration, proxy: configuration.proxy, carriesCredentials: true),
                 receive: { _ in .collect(limit: 64 << 10, within: .seconds(30)) }))

@@ -1,3 +1,4 @@
+import HTTPTransport
 import HTTPSemantics
 import ResumableUpload
 import SystemCalls

@@ -1,3 +1,4 @@
+import HTTPTransport
 import Foundation
 import HTTPSemantics
 import ResumableUpload
@@ -107,4 +108,17 @@ public struct TransferRecord: Sendable {
 
     /// The text that replaces a secret.
     static let hidden = "(hidden)"
+}
+
+extension RequestURI {
+    /// Scheme, host and path without query, for messages. With `hidingPath` the result contains only the origin.
+    func description(hidingPath: Bool) -> String {
+        guard var components = URLComponents(string: text) else { return scheme + "://" + host }
+        let hasQuery = components.percentEncodedQuery != nil
+        components.percentEncodedQuery = nil
+        if hidingPath { components.percentEncodedPath = "/" }
+        let shown = components.string ?? scheme + "://" + host
+        if hidingPath { return shown + TransferRecord.hidden }
+        return hasQuery ? shown + "?" + TransferRecord.hidden : shown
+    }
 }

@@ -1,3 +1,4 @@
+import HTTPTransport
 import Foundation
 
 /// An upload or a download.

@@ -1,3 +1,4 @@
+import HTTPTransport
 import SystemCalls
 
 /// A caller's request that a transfer stop.

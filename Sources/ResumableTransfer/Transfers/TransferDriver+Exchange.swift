@@ -1,3 +1,4 @@
+import HTTPTransport
 import HTTPSemantics
 import ResumableUpload
 import SystemCalls
@@ -20,7 +21,8 @@ extension TransferDriver {
         plan.handler?.prepare(&outgoing, for: request)
         observe(outgoing, request, to: uri)
         var transport = TransportRequest(
-            message: outgoing, content: request.content, stallTimeout: connection.stallTimeout,
+            uri: outgoing.uri, method: outgoing.method, fields: outgoing.fields, content: request.content,
+            stallTimeout: connection.stallTimeout,
             rateLimit: client.configuration.rateLimit, settings: settings(of: request, to: uri),
             receive: { _ in .abort })
         operation.complete(&transport, for: request)

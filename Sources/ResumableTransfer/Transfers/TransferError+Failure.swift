@@ -1,3 +1,4 @@
+import HTTPTransport
 import HTTPSemantics
 import ResumableUpload
 
@@ -171,6 +172,30 @@ extension TransferDriver {
                 .digestMismatch, "The bytes on the server do not match the digest of the source.", response: response)
         case .sourceUnavailable(let offset): TransferError(.unavailable(at: offset), at: offset)
         case .sourceChanged: TransferError(.sourceChanged, "The source has changed.")
+        }
+    }
+}
+
+extension TransportFailure {
+    /// The interruption of a transfer that this failure causes.
+    var interruption: ClientInterruption {
+        switch self {
+        case .proxy(let proxy) where proxy.isPermanent: .unusableConnection
+        case .stalled, .proxy(.stalled): .stall
+        case .resolve, .connect, .connectStalled, .proxy: .unreachable
+        case .connectionLost, .cancelled, .sourceFailed, .sinkFailed: .connection
+        case .tls, .invalidRequest, .unsupportedURI, .tooManyRedirects, .protocolViolation: .unusableConnection
+        }
+    }
+}
+
+extension ProxyFailure {
+    /// Whether another attempt would end in the same way.
+    var isPermanent: Bool {
+        switch self {
+        case .unusable: true
+        case .refused(let status): !Status(rawValue: status).isTransient
+        case .failed, .silent, .stalled: false
         }
     }
 }

@@ -1,3 +1,4 @@
+import HTTPTransport
 import SystemCalls
 
 /// The bytes of a sequence between its iteration and their acknowledgment, in a file without a name.

@@ -1,3 +1,4 @@
+import HTTPTransport
 import Foundation
 import SystemCalls
 
@@ -89,22 +90,22 @@ public final class SequenceSource: UploadSource {
 }
 
 extension SequenceSource: GrowingSource {
-    func read(
+    package func read(
         into bytes: UnsafeMutableRawBufferPointer, at offset: Int64, orCall wake: @escaping @Sendable () -> Void
     ) throws(SourceError) -> Int? {
         begin()
         return try buffer.read(into: bytes, at: offset, orCall: wake)
     }
 
-    func isReadable(at offset: Int64, orCall wake: @escaping @Sendable () -> Void) -> Bool {
+    package func isReadable(at offset: Int64, orCall wake: @escaping @Sendable () -> Void) -> Bool {
         begin()
         return buffer.isReadable(at: offset, orCall: wake)
     }
 
-    var failure: (any Error)? { buffer.failure }
+    package var failure: (any Error)? { buffer.failure }
 
     /// Ends the iteration.
-    func close() {
+    package func close() {
         buffer.close()
         reader.withLock { $0?.cancel() }
     }

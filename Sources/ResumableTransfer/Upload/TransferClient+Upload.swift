@@ -1,3 +1,4 @@
+import HTTPTransport
 import Foundation
 import HTTPSemantics
 import SystemCalls

@@ -1,3 +1,4 @@
+import HTTPTransport
 import Foundation
 import HTTPSemantics
 import ResumableUpload
@@ -41,7 +42,7 @@ extension UploadOperation {
     func complete(_ transport: inout TransportRequest, for request: ClientRequest) {
         let configuration = driver.client.configuration
         transport.source = source
-        awaitsInterim = request.awaitsInterim && !request.isSentAtOnce(with: transport.message.fields)
+        awaitsInterim = request.awaitsInterim && !request.isSentAtOnce(with: transport.fields)
         transport.gate = awaitsInterim && mayBeAnnounced ? configuration.interimResponseTimeout : nil
         if isDeleting {
             // The caller waits for the deletion, so the timeout is at most 30 seconds.

@@ -1,3 +1,4 @@
+import HTTPTransport
 import Digests
 import Foundation
 import HTTPSemantics

@@ -194,7 +194,7 @@ extension ClientUpload {
     }
 }
 
-extension ClientRequest.Content {
+extension RequestContent {
     /// The size of content that the server rejected as too large, of which `sent` bytes were sent; `nil` if it was
     /// empty.
     func size(sent: Int64) -> Int64? {

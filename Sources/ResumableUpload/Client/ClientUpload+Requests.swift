@@ -22,7 +22,7 @@ extension ClientUpload {
     }
 
     private func creation(
-        _ fields: Fields, _ content: ClientRequest.Content, awaitsInterim: Bool
+        _ fields: Fields, _ content: RequestContent, awaitsInterim: Bool
     ) -> ClientRequest {
         ClientRequest(
             kind: .create, resource: target, method: intent.method, fields: fields, content: content,
@@ -43,7 +43,7 @@ extension ClientUpload {
     /// The completing append without content, which can be repeated.
     func completion() -> ClientRequest { append(.empty, isLast: true) }
 
-    private func append(_ content: ClientRequest.Content, isLast: Bool) -> ClientRequest {
+    private func append(_ content: RequestContent, isLast: Bool) -> ClientRequest {
         var fields = versionFields
         if intent.dialect.requiresPartialUploadMediaType { fields.append("Content-Type", partialUploadMediaType) }
         fields.append(UploadFieldName.offset, "\(acknowledged)")
@@ -69,7 +69,7 @@ extension ClientUpload {
     }
 
     private func uploadRequest(
-        _ kind: ClientRequest.Kind, _ method: Method, _ fields: Fields, _ content: ClientRequest.Content
+        _ kind: ClientRequest.Kind, _ method: Method, _ fields: Fields, _ content: RequestContent
     ) -> ClientRequest {
         ClientRequest(
             kind: kind, resource: .upload(temporaryURI ?? resumption?.uri ?? ""), method: method, fields: fields,
@@ -78,7 +78,7 @@ extension ClientUpload {
 
     // MARK: Parts of requests
 
-    private var completeContent: ClientRequest.Content {
+    private var completeContent: RequestContent {
         switch intent.length {
         case 0: .empty
         case let length?: .range(from: 0, count: length)

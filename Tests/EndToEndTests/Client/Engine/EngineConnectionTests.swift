@@ -66,7 +66,7 @@ struct EngineConnectionTests {
         for round in 0..<40 {
             var request = fixture.request(
                 "PUT", proxy.url, [:], round % 2 == 0 ? MemorySource(bytes).completeContent : nil)
-            if request.source == nil { request.message.method = .get }
+            if request.source == nil { request.method = .get }
             request.stallTimeout = .milliseconds(250)
             let result = await fixture.run(request)
             guard let failure = result.failure else {

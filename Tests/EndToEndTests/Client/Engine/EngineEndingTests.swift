@@ -4,6 +4,7 @@ import SystemCalls
 import TestSupport
 import Testing
 
+@testable import HTTPTransport
 @testable import ResumableTransfer
 
 @Suite("Client: the end of an exchange", .blocking)

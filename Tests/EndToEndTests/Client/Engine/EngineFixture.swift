@@ -2,6 +2,7 @@ import HTTPSemantics
 import ResumableUpload
 import SystemCalls
 
+@testable import HTTPTransport
 @testable import ResumableTransfer
 
 /// An engine, and requests for it.
@@ -24,8 +25,8 @@ final class EngineFixture: Sendable {
         }
     ) -> TransportRequest {
         TransportRequest(
-            message: TransferRequest(uri, method: Method(rawValue: method), fields: fields),
-            content: content?.content ?? .none, source: content?.source, stallTimeout: .seconds(120),
+            uri: uri, method: Method(rawValue: method), fields: fields, content: content?.content ?? .none,
+            source: content?.source, stallTimeout: .seconds(120),
             settings: TransportSettings(
                 caFile: nil, proxy: "", httpVersion: .automatic, connectTimeout: .seconds(30)), receive: receive)
     }
@@ -46,7 +47,7 @@ final class EngineFixture: Sendable {
 /// A part of a source as the content of a request.
 struct SourceContent: Sendable {
     let source: MemorySource
-    let content: ClientRequest.Content
+    let content: RequestContent
 }
 
 /// Bytes in memory as a source, which can fail at an offset and records what was read.
@@ -85,9 +86,9 @@ final class MemorySource: UploadSource {
     func content(from start: Int64 = 0, count: Int64? = nil, atMost: Int64? = nil) -> SourceContent {
         let content =
             switch count {
-            case 0: ClientRequest.Content.empty
-            case let count?: ClientRequest.Content.range(from: start, count: count)
-            case nil: ClientRequest.Content.remaining(from: start, atMost: atMost)
+            case 0: RequestContent.empty
+            case let count?: RequestContent.range(from: start, count: count)
+            case nil: RequestContent.remaining(from: start, atMost: atMost)
             }
         return SourceContent(source: self, content: content)
     }

@@ -6,6 +6,7 @@ import ResumableUpload
 import SystemCalls
 import Testing
 
+@testable import HTTPTransport
 @testable import ResumableTransfer
 
 /// Generated sequences of responses that follow no rule. Each transfer must end with a success or an error, with

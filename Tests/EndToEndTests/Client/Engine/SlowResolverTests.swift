@@ -5,6 +5,7 @@ import SystemCalls
 import TestSupport
 import Testing
 
+@testable import HTTPTransport
 @testable import ResumableTransfer
 
 /// Replaces the resolver of this process by one that does not answer: libcurl calls the resolver in a separate thread.

@@ -11,7 +11,8 @@ final class EasyHandle {
     protocol Delegate: AnyObject {
         /// The connection is ready, and the request is about to be sent.
         /// - Parameter localPort: the local port of the connection.
-        func willSend(localPort: Int32)
+        /// - Returns: whether the request may be sent.
+        func willSend(localPort: Int32) -> Bool
         /// - Returns: the number of bytes that were written to `buffer`; 0 at the end of the content;
         ///   `CURL_READFUNC_PAUSE` or `CURL_READFUNC_ABORT`.
         func read(into buffer: UnsafeMutableRawBufferPointer) -> Int
@@ -20,15 +21,7 @@ final class EasyHandle {
         func rewind() -> Bool
         /// - Returns: whether to continue.
         func header(_ line: UnsafeRawBufferPointer) -> Bool
-        func write(_ bytes: UnsafeRawBufferPointer) -> Acceptance
-    }
-
-    /// How bytes of the response's content were handled.
-    enum Acceptance {
-        case accepted
-        /// The bytes are not accepted now; libcurl offers them again later.
-        case held
-        case refused
+        func write(_ bytes: UnsafeRawBufferPointer) -> ContentAcceptance
     }
 
     let pointer: ID
@@ -114,7 +107,9 @@ final class EasyHandle {
         }
         onward_easy_set_pointer(pointer, CURLOPT_PREREQDATA, me)
         onward_easy_set_prereq_function(pointer) { me, _, _, _, port in
-            if let me { EasyHandle.at(me).delegate?.willSend(localPort: port) }
+            guard let me, EasyHandle.at(me).delegate?.willSend(localPort: port) != false else {
+                return CURL_PREREQFUNC_ABORT
+            }
             return CURL_PREREQFUNC_OK
         }
     }
@@ -161,8 +156,9 @@ final class EasyHandle {
         return time > 0 ? .microseconds(time) : nil
     }
 
-    /// Adds the addresses of the connection and the sizes of the heads to metrics.
+    /// Adds the times that libcurl has measured, the addresses of the connection and the sizes of the heads to metrics.
     func describeConnection(in metrics: inout RequestMetrics, to uri: String) {
+        metrics.isConnectionReused = isConnectionReused
         metrics.isProxied = proxy(for: uri, isTunnel: connectStatus != 0) != nil
         metrics.remoteAddress = onward_easy_text(pointer, CURLINFO_PRIMARY_IP).map { String(cString: $0) }
         metrics.remotePort = Int(onward_easy_long(pointer, CURLINFO_PRIMARY_PORT))
@@ -206,7 +202,9 @@ final class EasyHandle {
 extension EasyHandle {
     /// Sets the options of libcurl for a request.
     func prepare(_ request: TransportRequest) {
-        set(CURLOPT_URL, request.message.uri)
+        set(CURLOPT_URL, request.uri)
+        if let target = request.target { set(CURLOPT_REQUEST_TARGET, target) }
+        if let path = request.settings.unixSocket { set(CURLOPT_UNIX_SOCKET_PATH, path) }
         set(CURLOPT_PROTOCOLS_STR, "http,https")
         set(CURLOPT_NOSIGNAL, 1)
         // libcurl resolves host names on its own thread. Without this option the end of a transfer would wait for that
@@ -216,12 +214,12 @@ extension EasyHandle {
         set(CURLOPT_FOLLOWLOCATION, 0)
         set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
         set(CURLOPT_CONNECTTIMEOUT_MS, Int(clamping: max(request.connectTimeout.nanoseconds / 1_000_000, 1)))
-        set(request.settings, isSecure: request.message.uri.prefix(6).lowercased() == "https:")
-        if request.message.method == .head {
+        set(request.settings, isSecure: request.uri.prefix(6).lowercased() == "https:")
+        if request.method == .head {
             // With HEAD as a custom method, libcurl would wait for content.
             set(CURLOPT_NOBODY, 1)
         } else {
-            set(CURLOPT_CUSTOMREQUEST, request.message.method.rawValue)
+            set(CURLOPT_CUSTOMREQUEST, request.method.rawValue)
         }
         if request.sentContent != .none {
             set(CURLOPT_UPLOAD, 1)
@@ -231,9 +229,9 @@ extension EasyHandle {
             set(CURLOPT_UPLOAD_BUFFERSIZE, min(max(count, Self.minUploadBufferSize), Self.bufferSize))
         } else if let rate = request.rateLimit {
             // libcurl handles a full buffer in one step, so the buffer has to be small at a low rate.
-            set(CURLOPT_BUFFERSIZE, min(max(Int(clamping: rate / 20), 1 << 10), Self.bufferSize))
+            set(CURLOPT_BUFFERSIZE, min(max(Int(clamping: rate / 20), 1 << 10), request.settings.bufferSize))
         } else {
-            set(CURLOPT_BUFFERSIZE, Self.bufferSize)
+            set(CURLOPT_BUFFERSIZE, request.settings.bufferSize)
         }
         setFields(request.fieldLines)
     }
@@ -282,7 +280,8 @@ extension TransportRequest {
         // This line removes libcurl's own Expect field: libcurl would wait for a second, and before 8.7 a 104 would not
         // end the wait.
         var lines = ["Expect:"]
-        for field in message.fields
+        if hasAllFields { lines += ["Accept", "User-Agent"].filter { !fields.contains($0) }.map { $0 + ":" } }
+        for field in fields
         where !["expect", "content-length", "transfer-encoding"].contains(field.name.lowercased()) {
             let value = field.value.drop { $0 == " " || $0 == "\t" }
             // libcurl reads "Name:" as a request to remove its own line.

@@ -1,3 +1,4 @@
+import HTTPTransport
 import SystemCalls
 
 /// Performs exchanges with a ``MockTransport``.

@@ -21,7 +21,7 @@ public protocol UploadSource: Sendable {
 }
 
 /// A source whose next bytes may not exist yet.
-protocol GrowingSource: UploadSource {
+package protocol GrowingSource: UploadSource {
     /// Reads bytes without waiting.
     /// - Parameter wake: called once, on any thread, after this function has returned `nil`: as soon as the byte exists,
     ///   or the source has ended before it.

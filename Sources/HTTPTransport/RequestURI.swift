@@ -1,5 +1,5 @@
 import Foundation
-import ResumableUpload
+import HTTPSemantics
 
 /// An absolute http or https URI, without userinfo and fragment, against which references are resolved (RFC 3986
 /// section 5).
@@ -12,7 +12,7 @@ package struct RequestURI: Sendable, Hashable {
     package let host: String
     package let port: Int
     /// `user:password` without percent-encoding; `nil` if the text had none.
-    let userinfo: String?
+    package let userinfo: String?
 
     /// `nil` for anything but an absolute http or https URI with a host.
     package init?(_ text: String) {
@@ -40,10 +40,10 @@ package struct RequestURI: Sendable, Hashable {
     }
 
     /// Host and port, for messages.
-    var authority: String { (host.contains(":") && !host.hasPrefix("[") ? "[\(host)]" : host) + ":\(port)" }
+    package var authority: String { (host.contains(":") && !host.hasPrefix("[") ? "[\(host)]" : host) + ":\(port)" }
 
     /// Resolves a reference in a response to a request for this URI; `nil` if the result is not an http or https URI.
-    func resolving(_ reference: String) -> RequestURI? {
+    package func resolving(_ reference: String) -> RequestURI? {
         guard !reference.isEmpty, let base = URL(string: text),
             let url = URL(string: reference, relativeTo: base)?.absoluteURL
         else { return nil }
@@ -51,7 +51,7 @@ package struct RequestURI: Sendable, Hashable {
     }
 
     /// Resolves a reference and compares it with this URI.
-    func location(_ reference: String) -> ResolvedLocation? {
+    package func location(_ reference: String) -> ResolvedLocation? {
         resolving(reference).map { ResolvedLocation(uri: $0.text, relation: relation(of: $0)) }
     }
 
@@ -66,18 +66,7 @@ package struct RequestURI: Sendable, Hashable {
     }
 
     /// The value of `Authorization` for the userinfo (RFC 7617); `nil` without userinfo.
-    var basicCredentials: String? {
+    package var basicCredentials: String? {
         userinfo.map { "Basic " + Data($0.utf8).base64EncodedString() }
-    }
-
-    /// Scheme, host and path without query, for messages. With `hidingPath` the result contains only the origin.
-    func description(hidingPath: Bool) -> String {
-        guard var components = URLComponents(string: text) else { return scheme + "://" + host }
-        let hasQuery = components.percentEncodedQuery != nil
-        components.percentEncodedQuery = nil
-        if hidingPath { components.percentEncodedPath = "/" }
-        let shown = components.string ?? scheme + "://" + host
-        if hidingPath { return shown + TransferRecord.hidden }
-        return hasQuery ? shown + "?" + TransferRecord.hidden : shown
     }
 }

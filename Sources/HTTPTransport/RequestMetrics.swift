@@ -65,5 +65,5 @@ public struct RequestMetrics: Sendable, Hashable {
     }
 
     /// The number of requests whose metrics a transfer keeps.
-    static let keptCount = 50
+    package static let keptCount = 50
 }

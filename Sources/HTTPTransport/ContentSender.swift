@@ -1,13 +1,13 @@
 import CCurl
-import ResumableUpload
+import HTTPSemantics
 import SystemCalls
 
 /// Copies the content of a request from the source into libcurl's buffer.
-struct ContentSender {
-    private let content: ClientRequest.Content
+package struct ContentSender {
+    private let content: RequestContent
     private let source: (any UploadSource)?
     /// The number of bytes that all reads have passed to libcurl, and the number without the last read.
-    private(set) var readCount: Int64 = 0
+    package private(set) var readCount: Int64 = 0
     private var readCountBeforeLastRead: Int64 = 0
     /// Bytes that HTTP/1.1's framing of chunks has added (RFC 9112 §7.1).
     private var framing: Int64 = 0
@@ -18,19 +18,19 @@ struct ContentSender {
     /// Whether the end of the content was reported to libcurl.
     private var isEnded = false
     /// Whether the content was aborted: then libcurl is informed of an end before the actual end.
-    private(set) var isAborted = false
+    package private(set) var isAborted = false
     /// Whether libcurl waits for content.
-    private(set) var isHeld = false
+    package private(set) var isHeld = false
     /// Whether the hold lasts until the source has more bytes.
-    private(set) var isAwaitingSource = false
+    package private(set) var isAwaitingSource = false
     private let wake: @Sendable () -> Void
     /// The time at which the rate allows more content.
-    private(set) var resumesAt: Int64?
-    private(set) var failure: TransportFailure?
+    package private(set) var resumesAt: Int64?
+    package private(set) var failure: TransportFailure?
 
     /// - Parameter wake: called when a source that had no bytes has bytes again, or has ended.
-    init(
-        _ content: ClientRequest.Content, of source: (any UploadSource)?, hasGate: Bool, pacer: RatePacer?,
+    package init(
+        _ content: RequestContent, of source: (any UploadSource)?, hasGate: Bool, pacer: RatePacer?,
         wake: @escaping @Sendable () -> Void
     ) {
         self.wake = wake
@@ -41,21 +41,21 @@ struct ContentSender {
         isGateOpen = !hasGate || content.count == 0
     }
 
-    var isGated: Bool { !isGateOpen }
+    package var isGated: Bool { !isGateOpen }
 
-    mutating func openGate() { isGateOpen = true }
+    package mutating func openGate() { isGateOpen = true }
 
     /// Ends the hold: libcurl requests content again.
-    mutating func release() {
+    package mutating func release() {
         isHeld = false
         isAwaitingSource = false
         resumesAt = nil
     }
 
     /// Ends the content before its actual end: the server does not need more.
-    mutating func abort() { isAborted = true }
+    package mutating func abort() { isAborted = true }
 
-    mutating func hold() -> Int {
+    package mutating func hold() -> Int {
         isHeld = true
         return Int(CURL_READFUNC_PAUSE)
     }
@@ -66,7 +66,7 @@ struct ContentSender {
         return most.map { max($0 - readCount, 0) } ?? .max
     }
 
-    mutating func read(into buffer: UnsafeMutableRawBufferPointer, now: Int64) -> Int {
+    package mutating func read(into buffer: UnsafeMutableRawBufferPointer, now: Int64) -> Int {
         if isAborted { return 0 }
         if !isGateOpen { return hold() }
         var most = min(Int64(buffer.count), room)
@@ -119,18 +119,18 @@ struct ContentSender {
     /// Whether the content can be read again from its beginning: libcurl repeats a request by itself if a connection
     /// that it reuses turns out to be closed. After bytes were passed to libcurl, the state machine decides whether to
     /// repeat the request.
-    func canRewind() -> Bool { readCount == 0 }
+    package func canRewind() -> Bool { readCount == 0 }
 
     /// The number of bytes of content that were passed to the kernel.
     /// - Parameter bytes: the number of bytes that libcurl has counted.
-    func sent(_ bytes: Int64, isHTTP2: Bool) -> Int64 {
+    package func sent(_ bytes: Int64, isHTTP2: Bool) -> Int64 {
         let counted = isHTTP2 ? bytes : bytes - framing
         // libcurl requests more bytes only after it has sent the previous ones.
         return min(max(counted, readCountBeforeLastRead), readCount)
     }
 
     /// Whether all of the content was passed to the kernel.
-    func isSent(_ bytes: Int64, isHTTP2: Bool) -> Bool {
+    package func isSent(_ bytes: Int64, isHTTP2: Bool) -> Bool {
         (isEnded || content.count == readCount) && sent(bytes, isHTTP2: isHTTP2) == readCount
     }
 
@@ -138,7 +138,7 @@ struct ContentSender {
     /// its length is unknown: whether the source ends after the bytes that were sent.
     /// - Parameter sent: the number of bytes that were sent. It can be less than the number of bytes that were passed
     ///   to libcurl; the end of the source is then not the end of the sent bytes.
-    func isAtEnd(sent: Int64) -> Bool {
+    package func isAtEnd(sent: Int64) -> Bool {
         if let count = content.count { return readCount == count }
         guard sent == readCount else { return false }
         if hasSourceEnded { return true }

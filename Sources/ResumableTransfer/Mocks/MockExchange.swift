@@ -1,3 +1,4 @@
+import HTTPTransport
 import HTTPSemantics
 import ResumableUpload
 import SystemCalls
@@ -65,8 +66,7 @@ final class MockExchange: ExchangeCommands {
 
     /// - Returns: the reason why the response is incomplete; `nil` if it is complete.
     private func answer(_ number: Int, _ transport: MockTransport) async -> TransportFailure? {
-        let message = request.message
-        guard Fields.isValidName(message.method.rawValue), message.fields.firstInvalid == nil else {
+        guard Fields.isValidName(request.method.rawValue), request.fields.firstInvalid == nil else {
             return .invalidRequest
         }
         let gate = request.gate.map { gate in
@@ -79,7 +79,7 @@ final class MockExchange: ExchangeCommands {
         do {
             let response = try await transport.answer(
                 MockRequest(
-                    method: message.method, uri: message.uri, fields: message.fields, number: number, exchange: self))
+                    method: request.method, uri: request.uri, fields: request.fields, number: number, exchange: self))
             try await send(response)
             return nil
         } catch let failure as MockFailure {
@@ -119,7 +119,7 @@ final class MockExchange: ExchangeCommands {
         let isOver = receiver.isSatisfied || (isLost && receiver.isComplete)
         let failure = isOver ? nil : receiver.failure ?? state.sender?.failure ?? failure
         var metrics = state.times.metrics(
-            method: request.message.method, easy: nil, head: receiver.head, now: SystemClock.monotonicNanoseconds())
+            method: request.method, head: receiver.head, now: SystemClock.monotonicNanoseconds())
         metrics.sent = state.sender?.readCount ?? 0
         metrics.received = receiver.received
         return TransportResult(
@@ -261,7 +261,7 @@ final class MockExchange: ExchangeCommands {
             fields.append("Content-Length", "\(response.content.count)")
         }
         try send(response.status, fields)
-        if request.message.method == .head { return }
+        if request.method == .head { return }
         var remaining = response.content.prefix(response.cutAt ?? .max)
         while !remaining.isEmpty {
             let piece = remaining.prefix(16 << 10)

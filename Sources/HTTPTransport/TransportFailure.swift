@@ -1,10 +1,9 @@
 import CCurl
 import HTTPSemantics
-import ResumableUpload
 import SystemCalls
 
 /// Why an exchange has no complete response.
-enum TransportFailure: Error, Sendable, Hashable {
+package enum TransportFailure: Error, Sendable, Hashable {
     /// The host's address could not be found.
     case resolve
     /// No connection was made. The peer is a host and a port; nil if libcurl does not name it.
@@ -33,7 +32,7 @@ enum TransportFailure: Error, Sendable, Hashable {
 
 /// The reason why a request through a proxy failed. Except for `stalled`, the server has received nothing of the
 /// request.
-enum ProxyFailure: Sendable, Hashable {
+package enum ProxyFailure: Sendable, Hashable {
     /// The URL of the proxy has a form or a scheme that cannot be used.
     case unusable
     /// The proxy was not found, or it violates the protocol.
@@ -45,30 +44,6 @@ enum ProxyFailure: Sendable, Hashable {
     /// The request was sent to the proxy at this host and port, and no response arrived within
     /// ``TransportRequest/stallTimeout``.
     case stalled(String)
-}
-
-extension ProxyFailure {
-    /// Whether another attempt would end in the same way.
-    var isPermanent: Bool {
-        switch self {
-        case .unusable: true
-        case .refused(let status): !Status(rawValue: status).isTransient
-        case .failed, .silent, .stalled: false
-        }
-    }
-}
-
-extension TransportFailure {
-    /// The interruption of a transfer that this failure causes.
-    var interruption: ClientInterruption {
-        switch self {
-        case .proxy(let proxy) where proxy.isPermanent: .unusableConnection
-        case .stalled, .proxy(.stalled): .stall
-        case .resolve, .connect, .connectStalled, .proxy: .unreachable
-        case .connectionLost, .cancelled, .sourceFailed, .sinkFailed: .connection
-        case .tls, .invalidRequest, .unsupportedURI, .tooManyRedirects, .protocolViolation: .unusableConnection
-        }
-    }
 }
 
 extension TransportFailure {

@@ -3,7 +3,7 @@ import HTTPSemantics
 import SystemCalls
 
 /// Performs the exchanges of a client.
-protocol Transport: Sendable {
+package protocol Transport: Sendable {
     /// Starts a request. No part of it is kept after the exchange has ended.
     func start(_ request: TransportRequest) -> TransportExchange
 
@@ -12,11 +12,11 @@ protocol Transport: Sendable {
 }
 
 /// Sends requests with libcurl, all of them on one thread.
-final class TransportEngine: Transport {
+package final class TransportEngine: Transport {
     private let commands: EngineCommands
     private let thread: WorkerThread?
 
-    init() {
+    package init() {
         let multi = MultiHandle()
         let commands = EngineCommands(multi)
         self.commands = commands
@@ -34,14 +34,17 @@ final class TransportEngine: Transport {
 
     deinit { commands.post(.stop) }
 
-    func start(_ request: TransportRequest) -> TransportExchange {
-        let exchange = TransportExchange(commands)
+    package func start(_ request: TransportRequest) -> TransportExchange { start(request, observer: nil) }
+
+    /// Starts a request whose events and result an observer gets.
+    package func start(_ request: TransportRequest, observer: (any ExchangeObserver)?) -> TransportExchange {
+        let exchange = TransportExchange(commands, observer: observer)
         commands.post(.start(request, exchange))
         return exchange
     }
 
     /// Ends all running exchanges as canceled, closes all connections, and waits until the thread has ended.
-    func shutDown() {
+    package func shutDown() {
         commands.post(.stop)
         thread?.join()
     }
@@ -142,7 +145,7 @@ struct TransportLoop: ~Copyable {
     }
 
     private mutating func start(_ request: TransportRequest, _ exchange: TransportExchange) {
-        guard Fields.isValidName(request.message.method.rawValue), request.message.fields.firstInvalid == nil else {
+        guard Fields.isValidName(request.method.rawValue), request.fields.firstInvalid == nil else {
             return exchange.end(.invalidRequest)
         }
         guard let transfer = ActiveTransfer(request, exchange, multi.sockets), multi.add(transfer.easy) else {

@@ -1,18 +1,17 @@
-import CCurl
 import HTTPSemantics
-import ResumableUpload
+import SystemCalls
 
 /// Detects that no byte has moved for too long.
-struct ActivityWatch {
+package struct ActivityWatch {
     /// The maximum time in nanoseconds in which no byte moves; nil: no limit.
     private let limit: Int64?
     /// The time at which a byte moved last, in monotonic nanoseconds.
-    private(set) var lastActivity: Int64
+    package private(set) var lastActivity: Int64
     private var moved: Int64 = 0
     private var queue: Int32?
     private var queueLookedAt: Int64
 
-    init(limit: Duration?, now: Int64) {
+    package init(limit: Duration?, now: Int64) {
         self.limit = limit?.nanoseconds
         lastActivity = now
         queueLookedAt = now
@@ -20,19 +19,19 @@ struct ActivityWatch {
 
     /// Notes how many bytes have moved so far.
     /// - Parameter isWaiting: whether no byte can move now for a valid reason.
-    mutating func note(moved: Int64, isWaiting: Bool, now: Int64) {
+    package mutating func note(moved: Int64, isWaiting: Bool, now: Int64) {
         guard isWaiting || moved != self.moved else { return }
         self.moved = moved
         lastActivity = now
     }
 
     /// The time at which ``isStalled(now:output:)`` has to be called again; nil: never.
-    var nextTime: Int64? { limit.map { min(lastActivity + $0, queueLookedAt + $0 / 4 + 1) } }
+    package var nextTime: Int64? { limit.map { min(lastActivity + $0, queueLookedAt + $0 / 4 + 1) } }
 
     /// Whether nothing has moved for too long.
     /// - Parameter output: bytes that the peer has not acknowledged. They may be the only bytes that move, because the
     ///   kernel buffers megabytes, and a slow network transfers them for minutes.
-    mutating func isStalled(now: Int64, output: () -> Int32?) -> Bool {
+    package mutating func isStalled(now: Int64, output: () -> Int32?) -> Bool {
         guard let limit else { return false }
         if now - queueLookedAt >= limit / 4 || now - lastActivity >= limit {
             let before = queue
@@ -44,17 +43,9 @@ struct ActivityWatch {
     }
 }
 
-extension Duration {
-    /// The duration in nanoseconds, rounded down; at least 0 and at most a century.
-    var nanoseconds: Int64 {
-        let century = 3_155_760_000.0 * 1e9
-        return Int64(min(max(self / .nanoseconds(1), 0), century))
-    }
-}
-
 /// Reports the progress of an exchange: at most every 100 ms while bytes move, and every 250 ms while the content of a
 /// response has begun but no bytes arrive. So work that depends on the time alone is also done on a stalled connection.
-struct ProgressReports {
+package struct ProgressReports {
     private static let interval: Int64 = 100_000_000
     private static let repetition: Int64 = 250_000_000
 
@@ -63,10 +54,12 @@ struct ProgressReports {
     private var lastReport: Int64 = 0
 
     /// The time of the next report; nil: there is nothing to report yet.
-    private(set) var nextTime: Int64?
+    package private(set) var nextTime: Int64?
+
+    package init() {}
 
     /// Reports the counts, changed or unchanged, if a report is due.
-    mutating func report(sent: Int64?, received: Int64, now: Int64, to exchange: TransportExchange) {
+    package mutating func report(sent: Int64?, received: Int64, now: Int64, to exchange: TransportExchange) {
         let hasChanged = sent ?? 0 != self.sent || received != self.received
         guard hasChanged || received > 0 else {
             nextTime = nil
@@ -87,7 +80,7 @@ struct ProgressReports {
 }
 
 /// Limits a rate in bytes per second with a token bucket.
-struct RatePacer {
+package struct RatePacer {
     private let rate: Double
     /// The bytes that may be moved now; below zero if more were moved than were allowed.
     private var allowance: Double
@@ -96,7 +89,7 @@ struct RatePacer {
     /// - Parameters:
     ///   - rate: bytes per second; at least one.
     ///   - now: monotonic nanoseconds, as for all times of this type.
-    init(rate: Int64, now: Int64) {
+    package init(rate: Int64, now: Int64) {
         self.rate = Double(max(rate, 1))
         allowance = 0
         filledAt = now
@@ -107,38 +100,36 @@ struct RatePacer {
     private var portion: Double { max(rate / 10, 1) }
 
     /// The bytes that may move now; 0 or less: none.
-    mutating func available(at now: Int64) -> Int64 {
+    package mutating func available(at now: Int64) -> Int64 {
         // A transfer that was delayed may catch up by two portions.
         allowance = min(allowance + Double(now - filledAt) / 1e9 * rate, 2 * portion)
         filledAt = now
         return Int64(max(allowance, -1e15))
     }
 
-    mutating func spend(_ count: Int) { allowance -= Double(count) }
+    package mutating func spend(_ count: Int) { allowance -= Double(count) }
 
     /// The time at which a portion is available again.
-    var nextTime: Int64 {
+    package var nextTime: Int64 {
         let seconds = max(portion - allowance, 0) / rate
         return filledAt + Int64(min(seconds * 1e9, 1e17)) + 1
     }
 }
 
 /// The times at which the parts of an exchange began and ended, in monotonic nanoseconds; `nil` before that.
-struct ExchangeTimes {
-    let startedAt: Int64
-    var requestStart: Int64?
-    var requestEnd: Int64?
-    var responseStart: Int64?
+package struct ExchangeTimes {
+    package let startedAt: Int64
+    package var requestStart: Int64?
+    package var requestEnd: Int64?
+    package var responseStart: Int64?
 
-    init(startedAt: Int64) {
+    package init(startedAt: Int64) {
         self.startedAt = startedAt
     }
 
     /// The metrics of an exchange that ends now.
-    /// - Parameters:
-    ///   - easy: the handle of the exchange; `nil` for an exchange with a ``MockTransport``.
-    ///   - head: the head of the final response.
-    func metrics(method: Method, easy: EasyHandle?, head: ClientResponseHead?, now: Int64) -> RequestMetrics {
+    /// - Parameter head: the head of the final response.
+    package func metrics(method: Method, head: ClientResponseHead?, now: Int64) -> RequestMetrics {
         let elapsed: (Int64?) -> Duration? = { time in time.map { .nanoseconds($0 - startedAt) } }
         var metrics = RequestMetrics(method: method, duration: .nanoseconds(now - startedAt))
         metrics.status = head?.status
@@ -146,13 +137,6 @@ struct ExchangeTimes {
         metrics.requestStart = elapsed(requestStart)
         metrics.requestEnd = elapsed(requestEnd)
         metrics.responseStart = elapsed(responseStart)
-        guard let easy else { return metrics }
-        metrics.isConnectionReused = requestStart != nil && easy.isConnectionReused
-        if !metrics.isConnectionReused {
-            metrics.nameLookup = easy.time(CURLINFO_NAMELOOKUP_TIME_T)
-            metrics.connect = easy.time(CURLINFO_CONNECT_TIME_T)
-            metrics.secureConnect = easy.time(CURLINFO_APPCONNECT_TIME_T)
-        }
         return metrics
     }
 }

@@ -22,6 +22,7 @@ final class ActiveTransfer {
     private var watch: ActivityWatch
     private var reports = ProgressReports()
     private let gate: Int64?
+    private let isRepeatable: Bool
     /// Whether the stall timeout limits the time to make a connection.
     private let isStallLimit: Bool
     private let uri: String
@@ -48,8 +49,9 @@ final class ActiveTransfer {
         self.easy = easy
         self.sockets = sockets
         gate = request.gate?.nanoseconds
-        uri = request.message.uri
-        method = request.message.method
+        isRepeatable = request.isRepeatable
+        uri = request.uri
+        method = request.method
         times = ExchangeTimes(startedAt: now)
         isStallLimit = request.connectTimeout == request.stallTimeout
         let wake: @Sendable () -> Void = { [weak exchange] in exchange?.proceed() }
@@ -259,10 +261,15 @@ final class ActiveTransfer {
     private func metrics(sent: Int64) -> RequestMetrics {
         let now = SystemClock.monotonicNanoseconds()
         noteRequestEnd(now)
-        var metrics = times.metrics(method: method, easy: easy, head: receiver.head, now: now)
+        var metrics = times.metrics(method: method, head: receiver.head, now: now)
         metrics.sent = sent
         metrics.received = receiver.received
         if times.requestStart != nil { easy.describeConnection(in: &metrics, to: uri) }
+        if !metrics.isConnectionReused {
+            metrics.nameLookup = easy.time(CURLINFO_NAMELOOKUP_TIME_T)
+            metrics.connect = easy.time(CURLINFO_CONNECT_TIME_T)
+            metrics.secureConnect = easy.time(CURLINFO_APPCONNECT_TIME_T)
+        }
         return metrics
     }
 }
@@ -270,13 +277,15 @@ final class ActiveTransfer {
 // MARK: - libcurl's calls
 
 extension ActiveTransfer: EasyHandle.Delegate {
-    func willSend(localPort: Int32) {
+    func willSend(localPort: Int32) -> Bool {
+        if times.requestStart != nil && !isRepeatable { return false }
         let now = SystemClock.monotonicNanoseconds()
         isConnected = true
         times.requestStart = now
         socket = sockets.watch(localPort: localPort)
         watch.note(moved: 0, isWaiting: true, now: now)
         if let gate, sender?.isGated == true, gateOpensAt == nil { gateOpensAt = now + gate }
+        return true
     }
 
     func read(into buffer: UnsafeMutableRawBufferPointer) -> Int {
@@ -308,7 +317,7 @@ extension ActiveTransfer: EasyHandle.Delegate {
         return receiver.failure == nil
     }
 
-    func write(_ bytes: UnsafeRawBufferPointer) -> EasyHandle.Acceptance {
+    func write(_ bytes: UnsafeRawBufferPointer) -> ContentAcceptance {
         receiver.write(bytes, now: SystemClock.monotonicNanoseconds())
     }
 }

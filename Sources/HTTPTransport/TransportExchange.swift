@@ -1,9 +1,8 @@
 import HTTPSemantics
-import ResumableUpload
 import SystemCalls
 
 /// A command of another thread to the transport that performs an exchange.
-enum ExchangeCommand: Sendable {
+package enum ExchangeCommand: Sendable {
     case openGate
     case noteProgress
     /// A source or a sink for which the exchange waits is ready.
@@ -12,43 +11,47 @@ enum ExchangeCommand: Sendable {
 }
 
 /// Executes the commands to an exchange, in order.
-protocol ExchangeCommands: Sendable {
+package protocol ExchangeCommands: Sendable {
     func post(_ command: ExchangeCommand, to exchange: TransportExchange)
 }
 
 /// One request and its responses. It has exactly one result, whatever happens.
-final class TransportExchange: Sendable {
+package final class TransportExchange: Sendable {
     private struct Outcome {
         var result: TransportResult?
         var waiting: [CheckedContinuation<TransportResult, Never>] = []
     }
 
     /// The events, for one reader. The stream ends with the exchange.
-    let events: AsyncStream<TransportEvent>
+    package let events: AsyncStream<TransportEvent>
     private let continuation: AsyncStream<TransportEvent>.Continuation
     private let outcome = Monitor(Outcome())
     private let commands: any ExchangeCommands
+    private let observer: (any ExchangeObserver)?
 
-    init(_ commands: any ExchangeCommands) {
+    /// - Parameter observer: gets the events and the result, in place of ``events``.
+    package init(_ commands: any ExchangeCommands, observer: (any ExchangeObserver)? = nil) {
         self.commands = commands
+        self.observer = observer
         (events, continuation) = AsyncStream.makeStream(of: TransportEvent.self)
+        if observer != nil { continuation.finish() }
     }
 
     /// Releases the content that ``TransportRequest/gate`` holds back.
-    func openGate() { commands.post(.openGate, to: self) }
+    package func openGate() { commands.post(.openGate, to: self) }
 
     /// Restarts the stall timeout: the server reports progress that the numbers of sent and received bytes do not show.
-    func noteProgress() { commands.post(.noteProgress, to: self) }
+    package func noteProgress() { commands.post(.noteProgress, to: self) }
 
     /// Continues an exchange that waits for its source or its sink.
-    func proceed() { commands.post(.proceed, to: self) }
+    package func proceed() { commands.post(.proceed, to: self) }
 
     /// Ends the exchange as ``TransportFailure/cancelled`` unless it has ended. It can be called on any thread at any
     /// time.
-    func cancel() { commands.post(.cancel, to: self) }
+    package func cancel() { commands.post(.cancel, to: self) }
 
     /// Waits for the end. Canceling the task that waits does not cancel the exchange.
-    func result() async -> TransportResult {
+    package func result() async -> TransportResult {
         await withCheckedContinuation { continuation in
             let result = outcome.withLock { outcome in
                 if outcome.result == nil { outcome.waiting.append(continuation) }
@@ -60,22 +63,26 @@ final class TransportExchange: Sendable {
 
     // MARK: The engine's side
 
-    func report(_ event: TransportEvent) { continuation.yield(event) }
+    package func report(_ event: TransportEvent) {
+        if let observer { observer.received(event) } else { continuation.yield(event) }
+    }
 
     /// Sets the result, unless it was set before.
-    func end(_ result: TransportResult) {
-        let waiting: [CheckedContinuation<TransportResult, Never>] = outcome.withLock { outcome in
-            guard outcome.result == nil else { return [] }
+    package func end(_ result: TransportResult) {
+        let waiting: [CheckedContinuation<TransportResult, Never>]? = outcome.withLock { outcome in
+            guard outcome.result == nil else { return nil }
             outcome.result = result
             defer { outcome.waiting = [] }
             return outcome.waiting
         }
+        guard let waiting else { return }
         continuation.finish()
+        observer?.ended(result)
         for continuation in waiting { continuation.resume(returning: result) }
     }
 
     /// Ends an exchange of which nothing was sent.
-    func end(_ failure: TransportFailure) {
+    package func end(_ failure: TransportFailure) {
         end(
             TransportResult(
                 head: nil, content: [], sent: 0, received: 0, sourceEnded: false, failure: failure,
@@ -83,8 +90,15 @@ final class TransportExchange: Sendable {
     }
 }
 
+/// Gets the events and the result of an exchange, in order. The methods are called on the engine's thread and must not
+/// block.
+package protocol ExchangeObserver: Sendable {
+    func received(_ event: TransportEvent)
+    func ended(_ result: TransportResult)
+}
+
 /// An event of an exchange.
-enum TransportEvent: Sendable {
+package enum TransportEvent: Sendable {
     /// An interim response (1xx); any number of them.
     case interim(ClientResponseHead)
     /// The final response's head.
@@ -97,63 +111,101 @@ enum TransportEvent: Sendable {
 }
 
 /// The result of an exchange.
-struct TransportResult: Sendable {
+package struct TransportResult: Sendable {
     /// The final response's head, also if the connection was lost later.
-    var head: ClientResponseHead?
+    package var head: ClientResponseHead?
     /// The part of the response's content that was kept (``BodyDisposition/collect(limit:within:)``).
-    var content: [UInt8]
+    package var content: [UInt8]
     /// The number of bytes of the request's content passed to the kernel. The peer may have received fewer.
-    var sent: Int64
+    package var sent: Int64
     /// The number of bytes of the response's content that were received.
-    var received: Int64
+    package var received: Int64
     /// Whether the end of the request's content was reached (``ContentSender/isAtEnd(sent:)``).
-    var sourceEnded: Bool
+    package var sourceEnded: Bool
     /// The reason why there is no complete response; nil if there is one. An early response can be complete although
     /// the request is not (RFC 9112 §9.5).
-    var failure: TransportFailure?
+    package var failure: TransportFailure?
     /// Whether the response's content was received to the end according to its framing.
-    var isContentComplete: Bool
+    package var isContentComplete: Bool
     /// The times of the exchange, without the URI of the request; nil if it was not started.
-    var metrics: RequestMetrics?
+    package var metrics: RequestMetrics?
+
+    package init(
+        head: ClientResponseHead?, content: [UInt8], sent: Int64, received: Int64, sourceEnded: Bool,
+        failure: TransportFailure?, isContentComplete: Bool, metrics: RequestMetrics? = nil
+    ) {
+        self.head = head
+        self.content = content
+        self.sent = sent
+        self.received = received
+        self.sourceEnded = sourceEnded
+        self.failure = failure
+        self.isContentComplete = isContentComplete
+        self.metrics = metrics
+    }
 }
 
 /// One request for ``TransportEngine``.
-struct TransportRequest: Sendable {
-    /// The head of the request. Its URI is absolute, with the scheme http or https. The fields are sent unchanged,
-    /// except for `Expect`, `Content-Length` and `Transfer-Encoding`: ``content`` determines the framing, and only
-    /// ``gate`` delays the content.
-    var message: TransferRequest
+package struct TransportRequest: Sendable {
+    /// An absolute URI with the scheme http or https.
+    package var uri: String
+    package var method: Method
+    /// The fields are sent unchanged, except for `Expect`, `Content-Length` and `Transfer-Encoding`: ``content``
+    /// determines the framing, and only ``gate`` delays the content.
+    package var fields: Fields
     /// The range of ``source`` that is sent. Its length is `Content-Length`; content of unknown length is sent in
     /// chunks until the source ends.
-    var content = ClientRequest.Content.none
+    package var content = RequestContent.none
     /// `nil` if there is no content.
-    var source: (any UploadSource)?
+    package var source: (any UploadSource)?
     /// The maximum time for which the content waits for ``TransportExchange/openGate()`` after the head was sent;
     /// `nil`: the content does not wait.
-    var gate: Duration?
+    package var gate: Duration?
     /// The maximum time in which no byte moves in either direction on a connection. After it the exchange ends as
     /// ``TransportFailure/stalled``. The time for which the client waits for the response is included, also if
     /// interim responses arrive. The time for which the content waits for the gate or for the rate limit is not
     /// included. If no connection is made within this time, including its TLS handshake, the exchange ends as
     /// ``TransportFailure/connectStalled``.
-    var stallTimeout: Duration?
+    package var stallTimeout: Duration?
     /// The maximum rate of content in bytes per second, in each direction.
-    var rateLimit: Int64?
-    var settings: TransportSettings
+    package var rateLimit: Int64?
+    package var settings: TransportSettings
+    /// The request target as it is sent; `nil`: path and query of ``uri``.
+    package var target: String?
+    /// Whether libcurl may send the request again if a connection of an earlier request turns out to be closed.
+    package var isRepeatable = true
+    /// Whether libcurl adds no field of its own, such as `Accept`.
+    package var hasAllFields = false
     /// Called once, on the engine's thread, with the complete final head.
-    var receive: @Sendable (ClientResponseHead) -> BodyDisposition
+    package var receive: @Sendable (ClientResponseHead) -> BodyDisposition
+
+    package init(
+        uri: String, method: Method, fields: Fields, content: RequestContent = .none,
+        source: (any UploadSource)? = nil, stallTimeout: Duration?, rateLimit: Int64? = nil,
+        settings: TransportSettings, receive: @escaping @Sendable (ClientResponseHead) -> BodyDisposition
+    ) {
+        self.uri = uri
+        self.method = method
+        self.fields = fields
+        self.content = content
+        self.source = source
+        self.stallTimeout = stallTimeout
+        self.rateLimit = rateLimit
+        self.settings = settings
+        self.receive = receive
+    }
 }
 
 extension TransportRequest {
     /// The maximum time to make a connection.
-    var connectTimeout: Duration { min(settings.connectTimeout, stallTimeout ?? settings.connectTimeout) }
+    package var connectTimeout: Duration { min(settings.connectTimeout, stallTimeout ?? settings.connectTimeout) }
 
     /// The content that is sent: none with HEAD.
-    var sentContent: ClientRequest.Content { message.method == .head ? .none : content }
+    package var sentContent: RequestContent { method == .head ? .none : content }
 }
 
 /// What is done with the content of a response.
-enum BodyDisposition: Sendable {
+package enum BodyDisposition: Sendable {
     /// Up to `limit` bytes are kept for ``TransportResult/content``. The exchange ends, without a failure, if more
     /// follow or when this time has passed since the head.
     case collect(limit: Int, within: Duration)
@@ -163,7 +215,7 @@ enum BodyDisposition: Sendable {
 }
 
 /// Receives the content of a response.
-protocol BodySink: Sendable {
+package protocol BodySink: Sendable {
     /// Receives all of `bytes`, which follow the bytes of the previous call. Called on the engine's thread.
     /// - Throws: an error that ends the exchange as ``TransportFailure/sinkFailed(_:)``.
     func write(_ bytes: UnsafeRawBufferPointer) throws(Errno)
@@ -175,21 +227,36 @@ protocol BodySink: Sendable {
 }
 
 extension BodySink {
-    func isReady(orCall wake: @escaping @Sendable () -> Void) -> Bool { true }
+    package func isReady(orCall wake: @escaping @Sendable () -> Void) -> Bool { true }
 }
 
 /// The settings of connections.
-struct TransportSettings: Sendable {
+package struct TransportSettings: Sendable {
     /// The path of a PEM file with certificates to trust instead of the system's.
-    var caFile: FilePath?
+    package var caFile: FilePath?
     /// The URI of a proxy; nil: the proxy that the environment names (`http_proxy`, `https_proxy`, `no_proxy`); empty:
     /// none.
-    var proxy: String?
-    var httpVersion: HTTPVersion
+    package var proxy: String?
+    package var httpVersion: HTTPVersion
     /// The maximum time from the search for the address to the end of the TLS handshake.
-    var connectTimeout: Duration
+    package var connectTimeout: Duration
     /// The certificate with which the client authenticates itself.
-    var clientCertificate: ClientCertificate?
+    package var clientCertificate: ClientCertificate?
+    /// The path of a Unix socket to which connections are made, in place of the host of the URI.
+    package var unixSocket: FilePath?
+    /// The maximum number of bytes of a response's content that are read at once.
+    package var bufferSize = 512 << 10
+
+    package init(
+        caFile: FilePath? = nil, proxy: String? = nil, httpVersion: HTTPVersion, connectTimeout: Duration,
+        clientCertificate: ClientCertificate? = nil
+    ) {
+        self.caFile = caFile
+        self.proxy = proxy
+        self.httpVersion = httpVersion
+        self.connectTimeout = connectTimeout
+        self.clientCertificate = clientCertificate
+    }
 }
 
 /// The version of HTTP that a client uses.

@@ -1,49 +1,56 @@
 import HTTPSemantics
-import ResumableUpload
 import SystemCalls
 
+/// How bytes of a response's content were handled.
+package enum ContentAcceptance {
+    case accepted
+    /// The bytes are not accepted now; they are offered again later.
+    case held
+    case refused
+}
+
 /// Receives a response: its heads, and its content for the sink.
-struct ResponseReceiver {
+package struct ResponseReceiver {
     private var reader: ResponseHeadReader
     private let isResponseToHead: Bool
     private let receive: @Sendable (ClientResponseHead) -> BodyDisposition
     private var disposition = BodyDisposition.collect(limit: 0, within: .zero)
     private var pacer: RatePacer?
-    private(set) var head: ClientResponseHead?
-    private(set) var content: [UInt8] = []
-    private(set) var received: Int64 = 0
+    package private(set) var head: ClientResponseHead?
+    package private(set) var content: [UInt8] = []
+    package private(set) var received: Int64 = 0
     /// Bytes of the final head, once it is complete, and of the content. Interim responses and parts of a head do not
     /// count: a server can send them for ever.
-    private(set) var moved: Int64 = 0
+    package private(set) var moved: Int64 = 0
     private var headSize: Int64 = 0
     /// Whether anything was received, even an interim response or a part of a head.
-    private(set) var hasBegun = false
+    package private(set) var hasBegun = false
     /// The time until which content is awaited, in monotonic nanoseconds; nil: no limit.
-    private(set) var deadline: Int64?
+    package private(set) var deadline: Int64?
     /// Whether enough content was received.
-    private(set) var isSatisfied = false
+    package private(set) var isSatisfied = false
     /// The size of the content according to the head; nil if the framing marks its end.
     private var length: Int64?
-    private(set) var isHeld = false
+    package private(set) var isHeld = false
     /// Whether the hold lasts until the sink is ready.
-    private(set) var isAwaitingSink = false
+    package private(set) var isAwaitingSink = false
     private let wake: @Sendable () -> Void
-    private(set) var resumesAt: Int64?
-    private(set) var failure: TransportFailure?
+    package private(set) var resumesAt: Int64?
+    package private(set) var failure: TransportFailure?
 
     /// - Parameter wake: called when a sink that was not ready is ready.
-    init(_ request: TransportRequest, pacer: RatePacer?, wake: @escaping @Sendable () -> Void) {
+    package init(_ request: TransportRequest, pacer: RatePacer?, wake: @escaping @Sendable () -> Void) {
         self.wake = wake
-        reader = ResponseHeadReader(uri: request.message.uri)
-        isResponseToHead = request.message.method == .head
+        reader = ResponseHeadReader(uri: request.uri)
+        isResponseToHead = request.method == .head
         receive = request.receive
         self.pacer = pacer
     }
 
     /// Whether all of the content was received. False if its size is not known in advance.
-    var isComplete: Bool { head != nil && length == received }
+    package var isComplete: Bool { head != nil && length == received }
 
-    mutating func release() {
+    package mutating func release() {
         isHeld = false
         isAwaitingSink = false
         resumesAt = nil
@@ -51,7 +58,7 @@ struct ResponseReceiver {
 
     /// Handles a header line.
     /// - Returns: the event to report, if any. If ``failure`` was set, the exchange ends.
-    mutating func header(_ line: UnsafeRawBufferPointer) -> TransportEvent? {
+    package mutating func header(_ line: UnsafeRawBufferPointer) -> TransportEvent? {
         hasBegun = true
         headSize += Int64(line.count)
         switch reader.read(line) {
@@ -76,7 +83,7 @@ struct ResponseReceiver {
     }
 
     /// Handles content, as fast as the rate and the sink allow.
-    mutating func write(_ bytes: UnsafeRawBufferPointer, now: Int64) -> EasyHandle.Acceptance {
+    package mutating func write(_ bytes: UnsafeRawBufferPointer, now: Int64) -> ContentAcceptance {
         if let available = pacer?.available(at: now), available <= 0 {
             isHeld = true
             resumesAt = pacer?.nextTime
@@ -112,7 +119,7 @@ struct ResponseReceiver {
     }
 
     /// Handles input that libcurl has not read, if it is the beginning of a response in HTTP/1.1.
-    mutating func receive(unread bytes: [UInt8]) -> [TransportEvent] {
+    package mutating func receive(unread bytes: [UInt8]) -> [TransportEvent] {
         guard bytes.starts(with: Array("HTTP/1.".utf8)) else { return [] }
         var events: [TransportEvent] = []
         var remaining = bytes[...]
@@ -140,8 +147,8 @@ struct ResponseReceiver {
 }
 
 /// Parses the heads of a response, interim and final, from its header lines.
-struct ResponseHeadReader {
-    enum Outcome {
+package struct ResponseHeadReader {
+    package enum Outcome {
         case more
         case interim(ClientResponseHead)
         case final(ClientResponseHead)
@@ -149,7 +156,7 @@ struct ResponseHeadReader {
     }
 
     /// The maximum number of bytes in one header section, including the status line.
-    static let maxSize = 256 << 10
+    package static let maxSize = 256 << 10
 
     /// The URI of the request, against which `Location` is resolved.
     private let uri: RequestURI?
@@ -159,12 +166,12 @@ struct ResponseHeadReader {
     /// Whether the final head was read. Only trailers follow it, which are not merged into it.
     private var isOver = false
 
-    init(uri: String) {
+    package init(uri: String) {
         self.uri = RequestURI(uri)
     }
 
     /// Reads the next line, including its line ending.
-    mutating func read(_ line: UnsafeRawBufferPointer) -> Outcome {
+    package mutating func read(_ line: UnsafeRawBufferPointer) -> Outcome {
         if isOver { return .more }
         size += line.count
         guard size <= Self.maxSize else { return .refused(.protocolViolation("The header section is too large.")) }

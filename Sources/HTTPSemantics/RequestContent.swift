@@ -1,0 +1,58 @@
+/// The content of a request as a part of a representation.
+package enum RequestContent: Sendable, Hashable {
+    /// Neither content nor `Content-Length`.
+    case none
+    /// `Content-Length: 0`.
+    case empty
+    /// `count` bytes of the representation, at least one.
+    case range(from: Int64, count: Int64)
+    /// All bytes from `from` on, until the source ends or `atMost` bytes are sent. Their number is not known in
+    /// advance.
+    case remaining(from: Int64, atMost: Int64?)
+}
+
+extension RequestContent {
+    /// The offset of the first byte of the content in the representation; 0 if the content is empty.
+    package var start: Int64 {
+        switch self {
+        case .none, .empty: 0
+        case .range(let start, _), .remaining(let start, _): start
+        }
+    }
+
+    /// The size of the content in bytes; `nil` if the content ends with the source.
+    package var count: Int64? {
+        switch self {
+        case .none, .empty: 0
+        case .range(_, let count): count
+        case .remaining: nil
+        }
+    }
+
+    /// Whether the content has bytes of the source.
+    package var hasBytes: Bool {
+        switch self {
+        case .none, .empty: false
+        case .range, .remaining: true
+        }
+    }
+
+    /// The offset at the end of the content, after `sent` bytes were sent and the source ended or the maximum was
+    /// reached.
+    package func end(sent: Int64) -> Int64? {
+        switch self {
+        case .none, .empty: nil
+        case .range(let start, let count): start + count
+        case .remaining(let start, _): start + sent
+        }
+    }
+
+    /// Whether the content has, or may have, more than `count` bytes.
+    package func exceeds(_ count: Int64) -> Bool {
+        switch self {
+        case .none, .empty: false
+        case .range(_, let own): own > count
+        case .remaining(_, let limit): limit.map { $0 > count } ?? true
+        }
+    }
+}
