@@ -217,7 +217,7 @@ final class MicroHTTPDaemon: @unchecked Sendable {
         request.responseFields = service.responseFields(for: head.fields, isSecure: request.isSecure)
         if connection.entry.peerClient.isExempt, let client = service.client(of: head.fields, origin: request.origin) {
             registry.count(connection.entry, for: client)
-            request.isForwarded = true
+            request.isCountedForClient = true
         }
         let waitsFor100 = Expectation(fields: head.fields, version: head.version) == .continue100
         request.receiveShortContent = { connection.receiveShortContent() }
@@ -334,7 +334,7 @@ final class MicroHTTPDaemon: @unchecked Sendable {
         request.exchange?.end(end)
         request.exchange = nil
         service.record(request.summary(end))
-        if request.isForwarded { registry.count(connection.entry, for: connection.entry.peerClient) }
+        if request.isCountedForClient { registry.count(connection.entry, for: connection.entry.peerClient) }
         if request.shouldLinger {
             // Without this the kernel would reset the connection because of unread content, and the client could lose
             // the response.

@@ -32,6 +32,30 @@ struct TrustedProxies: Sendable {
         return origin
     }
 
+    /// The fields with which a request is forwarded: those of a trusted peer, with the part of this server added
+    /// (RFC 7239, RFC 9110 section 7.6.3). Those of any other peer are replaced, except for `Via`.
+    /// - Parameters:
+    ///   - host: the authority that was requested from this server.
+    ///   - scheme: the scheme of the connection.
+    func forwardedFields(of fields: Fields, peer: String?, host: String?, scheme: String) -> Fields {
+        let isTrusted = trusts(peer: peer)
+        func received(_ name: String) -> [String] { isTrusted ? fields.values(name) : [] }
+        let node = peer.map { String($0.prefix { $0 != "%" }) }
+        var element = "for=" + (node.map { $0.contains(":") ? "\"[\($0)]\"" : $0 } ?? "unknown")
+        if let host { element += ";host=" + (Fields.isValidName(host) ? host : "\"\(host)\"") }
+        element += ";proto=" + scheme
+        var result = Fields()
+        result.append("Forwarded", (received("Forwarded") + [element]).joined(separator: ", "))
+        result.append("X-Forwarded-For", (received("X-Forwarded-For") + [node ?? "unknown"]).joined(separator: ", "))
+        result.append("X-Forwarded-Proto", received("X-Forwarded-Proto").first ?? scheme)
+        if let host = received("X-Forwarded-Host").first ?? host { result.append("X-Forwarded-Host", host) }
+        for name in ["X-Forwarded-Prefix", "X-Forwarded-Port", "X-Real-IP"] {
+            for value in received(name) { result.append(name, value) }
+        }
+        result.append("Via", (fields.values("Via") + ["1.1 onward"]).joined(separator: ", "))
+        return result
+    }
+
     /// The client for which a connection from `peer` is counted while it serves no forwarded request.
     func client(ofPeer peer: String?) -> ConnectionClient { ConnectionClient(peer, isExempt: trusts(peer: peer)) }
 

@@ -38,6 +38,8 @@ final class RequestContext {
     /// called while the request begins.
     var receiveShortContent = { false }
     /// Whether the connection is counted for the client that a proxy reported, instead of the proxy.
+    var isCountedForClient = false
+    /// Whether another server responds to this request. Its response is sent without further fields.
     var isForwarded = false
     /// The fields of every response to this request.
     var responseFields = Fields()
@@ -146,6 +148,12 @@ extension RequestContext {
     /// Adds the common fields to the response, and keeps its status for the log.
     func complete(_ response: Response) -> Response {
         var response = response
+        if isForwarded {
+            sent = SentResponse(
+                status: response.status, code: nil, bytes: method == .head ? 0 : response.content.length ?? 0)
+            if !response.fields.contains("Date") { response.fields.append("Date", Self.date) }
+            return response
+        }
         let code = ProblemCode(of: response)?.code
         if response.status.isClientError || response.status.isServerError {
             explanation?.refusal = code ?? "status \(response.status)"
@@ -164,11 +172,13 @@ extension RequestContext {
             response.fields.set("X-Content-Type-Options", "nosniff")
             response.fields.set("Content-Security-Policy", "sandbox; default-src 'none'")
         }
-        // The clock of libmicrohttpd can be late, and Last-Modified must not be later than Date (RFC 9110 section
-        // 8.8.2.1).
-        response.fields.set("Date", HTTPDate(secondsSinceEpoch: SystemClock.realtimeSeconds()).serialized)
+        response.fields.set("Date", Self.date)
         return response
     }
+
+    /// The current time. The clock of libmicrohttpd can be late, and Last-Modified must not be later than Date (RFC 9110
+    /// section 8.8.2.1).
+    private static var date: String { HTTPDate(secondsSinceEpoch: SystemClock.realtimeSeconds()).serialized }
 
     func summary(_ end: RequestEnd) -> RequestSummary {
         RequestSummary(

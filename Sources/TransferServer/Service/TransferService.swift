@@ -101,6 +101,16 @@ final class TransferService: RequestService {
         return result
     }
 
+    /// What a handler that forwards requests reports about a request.
+    func forwardingContext(of request: RequestContext) -> ForwardingContext {
+        let authority = RequestTarget(parsing: request.head.target)?.authority ?? request.fields["Host"]
+        return ForwardingContext(
+            fields: trustedProxies.forwardedFields(
+                of: request.fields, peer: request.connection.peer, host: authority,
+                scheme: request.connection.credentials == nil ? "http" : "https"),
+            host: authority, requestFields: request.fields)
+    }
+
     func begin(_ request: RequestContext, for target: RequestTarget) -> FirstStep {
         let route = routes.route(of: target)
         request.route = route.label
@@ -119,7 +129,7 @@ final class TransferService: RequestService {
         request.principal = identity.principal
         // tus 1.0 has some field names in common with the draft. Without this check the server would read these fields
         // as those of the draft, and the client would report an upload that does not exist.
-        if TusProtocol.isUsed(by: request.fields), route.canReceiveContent {
+        if TusProtocol.isUsed(by: request.fields), route.canReceiveContent, !route.isForwarded {
             return .respond(ProblemDetails.tusProtocol)
         }
         return serve(request, at: route, identity)

@@ -31,9 +31,20 @@ public final class ReceivedUpload: Sendable {
         var result: Result<Response, StoreError>?
     }
 
+    /// The request that completes the upload.
+    package let forwarding: ForwardingContext
+    /// Whether the client still waits for the response.
+    package let isAwaited: @Sendable () -> Bool
+    /// Fields that are added to the response to this request, and not stored with it.
+    package var unstoredFields: Fields {
+        get { unstored.withLock { $0 } }
+        set { unstored.withLock { $0 = newValue } }
+    }
+
     let store: UploadStore
     let executor: ThreadExecutor
     private let lease: UploadLease
+    private let unstored = Monitor(Fields())
     /// The value of `Repr-Digest` in the response.
     private let digestField: String?
     private let publishing = Monitor(Publishing())
@@ -44,7 +55,8 @@ public final class ReceivedUpload: Sendable {
     ///   - digest: the value of `Repr-Digest` in the response.
     init(
         target: Target, upload: NewUpload, fields: Fields, length: Int64, mayReplace: Bool, lease: UploadLease,
-        store: UploadStore, executor: ThreadExecutor, digest: String?
+        store: UploadStore, executor: ThreadExecutor, digest: String?, forwarding: ForwardingContext,
+        isAwaited: @escaping @Sendable () -> Bool
     ) {
         self.target = target
         method = upload.method
@@ -56,7 +68,17 @@ public final class ReceivedUpload: Sendable {
         self.store = store
         self.executor = executor
         digestField = digest
+        self.forwarding = forwarding
+        self.isAwaited = isAwaited
     }
+
+    /// Records durably that the handler may have had an effect from now on. If the process ends before the handler has
+    /// returned, the upload gets ``StoreConfiguration/interruptedResponse``, although
+    /// ``TargetHandler/completionIsRepeatable`` is `true`.
+    package func beginEffect() throws(StoreError) { try lease.markProcessing() }
+
+    /// Whether the effect of the handler is known again: it had none.
+    package func withdrawEffect() throws(StoreError) { try lease.unmarkProcessing() }
 
     /// Reads bytes of the representation from `offset` on.
     /// - Returns: The number of bytes read, which is smaller than the buffer only at the end of the representation.

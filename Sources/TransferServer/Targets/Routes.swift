@@ -87,6 +87,9 @@ enum Route: Sendable {
         }
     }
 
+    /// Whether the handler forwards requests that do not use the upload protocol.
+    var isForwarded: Bool { if case .target(_ as any StreamingHandler, _, _) = self { true } else { false } }
+
     /// The `route` label of the metrics: the prefix of a handler, or one of a few other values.
     var label: String {
         switch self {

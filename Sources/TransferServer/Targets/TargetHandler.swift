@@ -129,7 +129,7 @@ public struct Target: Sendable, Hashable {
     let location: PathSegments
 
     /// The path and query, as they are stored with an upload.
-    var reference: String { path + (query.map { "?" + $0 } ?? "") }
+    package var reference: String { path + (query.map { "?" + $0 } ?? "") }
 
     var withoutQuery: Target {
         Target(path: path, segments: segments, isCollection: isCollection, query: nil, location: location)
@@ -182,7 +182,7 @@ struct StoredCreation: Sendable {
     static let maxSize = 16 << 10
 
     /// Fields that are never stored, even if a handler declares them, in lower case.
-    private static let credentials: Set<String> = [
+    static let credentials: Set<String> = [
         "authorization", "proxy-authorization", "cookie", "cookie2", "set-cookie", "authentication-info",
         "x-api-key", "api-key", "apikey", "x-auth-token", "x-access-token", "x-amz-security-token", "x-csrf-token",
         "x-xsrf-token",
@@ -199,7 +199,7 @@ struct StoredCreation: Sendable {
                 for value in request.values(name) { stored.append(name, value) }
             }
         }
-        add(handler.storedFields.lazy.filter { !Self.isDigestField($0) })
+        add(Self.declaredFields(of: request, by: handler).lazy.filter { !Self.isDigestField($0) })
         stored = handler.storedPart(of: stored)
         add(RepresentationDigests.requestFields)
         fields = stored
@@ -210,9 +210,14 @@ struct StoredCreation: Sendable {
     static func declared(_ stored: Fields, by handler: any TargetHandler) -> Fields {
         var declared = stored
         for name in RepresentationDigests.requestFields where stored.contains(name) {
-            if !handler.storedFields.contains(where: name.equalsIgnoringASCIICase) { declared.remove(name) }
+            let names = declaredFields(of: stored, by: handler)
+            if !names.contains(where: name.equalsIgnoringASCIICase) { declared.remove(name) }
         }
         return declared
+    }
+
+    private static func declaredFields(of request: Fields, by handler: any TargetHandler) -> [String] {
+        (handler as? any StreamingHandler)?.storedFields(of: request) ?? handler.storedFields
     }
 
     private static func isDigestField(_ name: String) -> Bool {

@@ -17,6 +17,9 @@ struct TargetEndpoint {
         let responses = service.responses(for: request, stored: nil)
         let kind = RequestKind(
             method: request.method, addressesUpload: false, fields: request.fields, dialect: responses.dialect)
+        if let handler = handler as? any StreamingHandler {
+            guard case .creation = kind else { return stream(to: handler) }
+        }
         switch kind {
         case .discovery:
             if let refusal = refusal(.discover) { return .respond(refusal) }
@@ -31,6 +34,39 @@ struct TargetEndpoint {
 
     private func refusal(_ operation: AccessOperation) -> AuthorizationRefusal? {
         service.refusal(of: identity, operation, on: target)
+    }
+
+    // MARK: Streams
+
+    private func stream(to handler: any StreamingHandler) -> FirstStep {
+        let operation: AccessOperation = request.method == .post ? .create : AccessOperation(request.method)
+        if let refusal = refusal(operation) { return .respond(refusal) }
+        if request.lacksLength && !request.method.isSafe && request.method != .delete {
+            return .respond(ProblemDetails.missingLength)
+        }
+        request.explanation = nil
+        let connection = request.connection
+        let length: Int64? =
+            switch request.framing {
+            case .none: 0
+            case .length(let length): length
+            case .chunked: nil
+            }
+        let streamed = StreamedRequest(
+            head: request.head, reference: Self.reference(request.head.target), principal: principal, length: length,
+            context: service.forwardingContext(of: request), isAwaited: { connection.isAwaited },
+            interim: request.interim)
+        switch handler.begin(streamed) {
+        case .receive(let stream): return .receive(StreamedExchange(stream, request))
+        case .respond(let response), .forward(let response): return .respond(response)
+        case .drop: return .drop
+        }
+    }
+
+    /// The path and query of a request target in origin form or absolute form.
+    private static func reference(_ target: String) -> String {
+        guard let parsed = RequestTarget(parsing: target), parsed.form == .absolute else { return target }
+        return parsed.path + (parsed.query.map { "?" + $0 } ?? "")
     }
 
     // MARK: Without a representation

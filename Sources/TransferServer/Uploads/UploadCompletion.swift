@@ -42,7 +42,9 @@ struct UploadCompletion {
             target: context.target, upload: context.upload,
             fields: StoredCreation.declared(context.upload.fields, by: context.handler), length: length,
             mayReplace: context.service.refusal(of: context.identity, .write, on: context.target) == nil, lease: lease,
-            store: context.service.store, executor: call.executor, digest: digestValue)
+            store: context.service.store, executor: call.executor, digest: digestValue,
+            forwarding: context.service.forwardingContext(of: context.request),
+            isAwaited: { [connection = context.request.connection] in connection.isAwaited })
         targetHasRun = true
         let handler = context.handler
         let result: Result<Response, any Error>? =
@@ -64,7 +66,7 @@ struct UploadCompletion {
             // The target was interrupted, as if the process had ended.
             log(error)
             throw .superseded
-        case (_, .success(let response)?): return try store(upload.withDigest(response))
+        case (_, .success(let response)?): return try store(upload.withDigest(response), adding: upload.unstoredFields)
         case (.failure(let error)?, .failure(let thrown)?):
             if thrown as? StoreError != error { log(thrown) }
             guard [.targetIsDirectory, .targetIsSpecial, .parentIsFile, .noFreeName].contains(error) else {
@@ -88,13 +90,15 @@ struct UploadCompletion {
         context.service.log.error("target failed: \(error)", request: context.request.id)
     }
 
-    private func store(_ response: Response) throws(StoreError) -> Outcome {
-        let saved: Response
+    /// - Parameter unstored: fields that only this response has.
+    private func store(_ response: Response, adding unstored: Fields = [:]) throws(StoreError) -> Outcome {
+        var saved: Response
         do { saved = try response.loaded() } catch {
             log(error)
             saved = Response(ProblemDetails.targetFailed)
         }
         try lease.complete(with: saved)
+        for field in unstored { saved.fields.append(field.name, field.value) }
         return .final(saved)
     }
 }

@@ -212,7 +212,7 @@ final class UploadExchange: Exchange {
             }
         } catch {
             // If the target has run and must not run again, `release` stores the response for an interrupted target.
-            let isFinal = completion?.targetHasRun == true && !context.handler.completionIsRepeatable
+            let isFinal = completion?.targetHasRun == true && lease.isProcessingRecorded
             if isProcessing && !isFinal { lease.endProcessing() }
             return step(for: error)
         }

@@ -126,6 +126,13 @@ extension OpenUpload {
 
     // MARK: Interrupted publications
 
+    /// The final response if the process ends while the target processes the upload.
+    var interruptedResponse: Response {
+        let target = monitor.withLock { $0.row?.upload.target }
+        return target.flatMap(context.configuration.interruptedResponseOfTarget)
+            ?? context.configuration.interruptedResponse
+    }
+
     /// Completes an interrupted publication or processing of the upload.
     func settle() throws(StoreError) {
         do throws(StoreError) {
@@ -141,7 +148,7 @@ extension OpenUpload {
                 }
             } else {
                 // The target resource was processing the upload, and must not run again.
-                try finish(with: context.configuration.interruptedResponse, publishedAs: nil)
+                try finish(with: interruptedResponse, publishedAs: nil)
             }
         } catch {
             update { $0.machine.leaveActivity() }

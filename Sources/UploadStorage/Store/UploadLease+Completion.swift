@@ -18,13 +18,28 @@ extension UploadLease {
         do throws(StoreError) {
             // A target that can run again needs no row: after a crash, the client uploads the short content again.
             if marksDurably || upload.hasRow { _ = try acknowledge() }
-            guard marksDurably, !upload.isTransient else { return }
-            try context.catalog.commit(.markProcessing(upload.id, epoch: epoch))
+            if marksDurably { try markProcessing() }
         } catch {
             upload.update { $0.machine.processingFailed(as: epoch) }
             throw error
         }
+    }
+
+    /// Records durably that the target must not run again, because it may have an effect from now on. Call it only after
+    /// ``beginProcessing(marksDurably:)``. It does nothing for an upload without a row.
+    package func markProcessing() throws(StoreError) {
+        guard !upload.isTransient else { return }
+        try context.catalog.commit(.markProcessing(upload.id, epoch: epoch))
         upload.update { $0.machine.mark() }
+    }
+
+    /// Whether it is recorded durably that the target must not run again.
+    package var isProcessingRecorded: Bool { upload.monitor.withLock { $0.machine.isProcessingRecorded } }
+
+    /// Revokes ``markProcessing()`` durably: the target can run again.
+    package func unmarkProcessing() throws(StoreError) {
+        guard upload.update({ $0.machine.unmark(as: epoch) }) else { return }
+        _ = try acknowledge()
     }
 
     /// Ends the processing without a final response; the upload can receive content again.

@@ -376,6 +376,15 @@ struct UploadMachine: Hashable, Sendable {
     /// The row now records that the target resource processes the upload.
     mutating func mark() { isProcessingRecorded = true }
 
+    /// The target resource has not run, and can run again.
+    /// - Returns: whether an acknowledgment has to reset the row.
+    mutating func unmark(as lease: Int64) -> Bool {
+        guard lease == epoch, activity == .processing, isProcessingRecorded else { return false }
+        isProcessingRecorded = false
+        isRowCurrent = false
+        return true
+    }
+
     /// The processing could not begin, and the target resource was not called. The row may be marked or not; the next
     /// acknowledgment resets it.
     mutating func processingFailed(as lease: Int64) {

@@ -293,6 +293,8 @@ public struct StoreConfiguration: Sendable {
     package var clock: @Sendable () -> ClockReading = { SystemClock.reading() }
     /// The final response of an upload that its target was processing when the process ended.
     public var interruptedResponse: Response
+    /// Returns the response in place of ``interruptedResponse`` for an upload with this target; `nil`: that response.
+    package var interruptedResponseOfTarget: @Sendable (_ target: String) -> Response? = { _ in nil }
     /// The replacement for ``Publication/validated`` when recovery completes a publication.
     public var validated: @Sendable (Response, PublishedFile.Attributes) -> Response
     /// The time for which the cancellation of an upload waits for a running handler, and for which

@@ -1,0 +1,99 @@
+import HTTPSemantics
+
+/// A handler that gets requests which do not use the upload protocol while they arrive, such as a proxy. Requests that
+/// use the protocol are received and stored as for every ``TargetHandler``.
+package protocol StreamingHandler: TargetHandler {
+    /// Begins to process a request that does not use the upload protocol, of any method. The calling thread, which may
+    /// block, is that of the connection; it makes all calls for this request, one after the other.
+    func begin(_ request: StreamedRequest) -> StreamedStep
+
+    /// The names of the fields of a creating request that are stored until its upload is complete.
+    func storedFields(of request: Fields) -> [String]
+}
+
+/// A request whose content is passed on while it arrives.
+package struct StreamedRequest: Sendable {
+    /// The request as it was received. Its framing was verified.
+    package let head: RequestHead
+    /// The path and query as they were received.
+    package let reference: String
+    package let principal: String
+    /// The length of the content in bytes; `nil` if its end is marked by chunks.
+    package let length: Int64?
+    package let context: ForwardingContext
+    /// Whether the client still waits for the response.
+    package let isAwaited: @Sendable () -> Bool
+    let interim: InterimChannel
+
+    /// Sends an interim response, unless the client does not read or does not support it. Call it on the thread of the
+    /// connection, before the response.
+    package func sendInterim(_ status: Status, _ fields: Fields) {
+        _ = interim.send(ResponseHead(status: status, fields: fields), timeout: 1000)
+    }
+}
+
+/// What a server reports about a request to the server to which it forwards the request.
+package struct ForwardingContext: Sendable {
+    /// `Forwarded`, `Via` and `X-Forwarded-…`.
+    package let fields: Fields
+    /// The value of `Host`: the authority that the client has requested.
+    package let host: String?
+    /// The fields of the request in progress.
+    package let requestFields: Fields
+
+    /// The fields of the request in progress that contain credentials. They are never stored.
+    package var credentials: [Fields.Field] {
+        requestFields.filter { StoredCreation.credentials.contains($0.name.lowercased()) }
+    }
+}
+
+/// The next step of a streamed request.
+package enum StreamedStep {
+    /// Pass the content and its end to this stream.
+    case receive(any RequestStream)
+    /// Send this response of the handler; content is not needed.
+    case respond(Response)
+    /// Send this response of another server without further fields; content is not needed.
+    case forward(Response)
+    /// Close the connection without a response.
+    case drop
+}
+
+/// Receives the content of one request. After a call of `finish`, or a step other than `proceed`, only `end` follows.
+package protocol RequestStream: AnyObject {
+    /// Handles the next bytes of content, which are valid only during the call.
+    /// - Returns: `nil` to continue.
+    func receive(_ bytes: UnsafeRawBufferPointer) -> StreamedStep?
+    /// Handles the end of the content and waits for the response.
+    func finish() -> StreamedStep
+    /// The response was sent, or the request was interrupted.
+    func end()
+}
+
+/// Passes the content of a request to a stream.
+final class StreamedExchange: Exchange {
+    private let stream: any RequestStream
+    private let request: RequestContext
+
+    init(_ stream: any RequestStream, _ request: RequestContext) {
+        self.stream = stream
+        self.request = request
+    }
+
+    func receive(_ bytes: UnsafeRawBufferPointer) -> NextStep { stream.receive(bytes).map(step) ?? .proceed }
+
+    func finish() -> NextStep { step(stream.finish()) }
+
+    private func step(_ step: StreamedStep) -> NextStep {
+        switch step {
+        case .receive: return .proceed
+        case .respond(let response): return .respond(response)
+        case .forward(let response):
+            request.isForwarded = true
+            return .respond(response)
+        case .drop: return .drop
+        }
+    }
+
+    func end(_ end: RequestEnd) { stream.end() }
+}
