@@ -25,7 +25,7 @@ let package = Package(
             targets: ["TransferServer", "UploadStorage", "ResumableUpload", "HTTPSemantics", "TLS"]),
         .library(
             name: "ResumableTransfer", targets: ["ResumableTransfer", "HTTPTransport", "ResumableUpload", "HTTPSemantics"]),
-        .library(name: "Gateway", targets: ["TransferServer", "HTTPTransport", "HTTPSemantics"]),
+        .library(name: "Gateway", targets: ["Gateway", "TransferServer", "HTTPTransport", "HTTPSemantics"]),
         .library(name: "ResumableURLSession", targets: ["ResumableURLSession"]),
         .executable(name: "onward", targets: ["onward"]),
         .executable(name: "onward-conformance", targets: ["onward-conformance"]),
@@ -69,11 +69,15 @@ let package = Package(
             name: "ResumableTransfer",
             dependencies: ["HTTPTransport", "ResumableUpload", "HTTPSemantics", "SystemCalls", "Digests"],
             swiftSettings: strict),
+        .target(
+            name: "Gateway",
+            dependencies: ["TransferServer", "UploadStorage", "HTTPTransport", "HTTPSemantics", "SystemCalls"],
+            swiftSettings: strict),
         sessionTarget,
         .executableTarget(
             name: "onward",
             dependencies: [
-                "TransferServer", "UploadStorage", "ResumableTransfer", "ResumableUpload", "HTTPSemantics", "Digests",
+                "Gateway", "TransferServer", "UploadStorage", "ResumableTransfer", "ResumableUpload", "HTTPSemantics", "Digests",
                 "SystemCalls", "TLS", "CommandLineInterface",
             ],
             swiftSettings: strict),

@@ -1,4 +1,5 @@
 import CommandLineInterface
+import Gateway
 import SystemCalls
 import TLS
 import TransferServer
@@ -34,6 +35,13 @@ struct CredentialFiles {
     func applied(to configuration: ServerConfiguration) -> ServerConfiguration {
         var configuration = configuration
         configuration.authorizer = authorizer
+        if !settings.routes.isEmpty {
+            // Without tokens only requests from this machine are allowed to use files, but a client of a route can be
+            // elsewhere, so nothing but the routes is served then.
+            configuration.authorizer = GatewayAuthorizer(
+                routes: settings.routes,
+                base: authorizer ?? RoutesOnlyAuthorizer(allowsAnonymous: configuration.allowsAnonymous))
+        }
         configuration.credentials = credentials
         return configuration
     }

@@ -1,4 +1,5 @@
 import CommandLineInterface
+import Gateway
 import Glibc
 import HTTPSemantics
 import SystemCalls
@@ -53,6 +54,7 @@ enum ServeCommand {
             ProblemDetails(
                 status: 500, detail: "The server stopped while it processed the complete upload.",
                 code: "target-interrupted"))
+        configuration.setInterruptedResponse(of: settings.routes)
         configuration.validated = FilesHandler.validated
         // If unfinished uploads do not expire, only stored responses do.
         configuration.lifetime = settings.server.limits.maxAge.map { .seconds($0) } ?? configuration.keepCompleted
@@ -72,7 +74,8 @@ enum ServeCommand {
         serverConfiguration.version = Onward.version
         let server = Server(
             configuration: serverConfiguration, store: store,
-            handlers: [("files", settings.filesHandler(of: store))])
+            handlers: [("files", settings.filesHandler(of: store))]
+                + settings.routes.map { ($0.prefix, GatewayHandler($0)) })
         store.onLoss { upload in
             server.note(
                 .error,

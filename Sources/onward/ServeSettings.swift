@@ -1,4 +1,5 @@
 import CommandLineInterface
+import Gateway
 import HTTPSemantics
 import ResumableUpload
 import SystemCalls
@@ -16,6 +17,8 @@ struct ServeSettings {
     }()
     var store = StoreConfiguration()
     var tokenFile: String?
+    /// The paths that belong to applications (`--route`, `--routes-file`).
+    var routes: [Route] = []
     var allowsPublicReading = false
     /// Whether browsers may show files of active types, such as HTML, SVG and PDF (`--inline`).
     var showsActiveTypes = false
@@ -55,6 +58,19 @@ struct ServeSettings {
         CommandOption("max-connections", "N", group: "General", "maximum number of open connections [default: 1000]") {
             settings, value throws(OptionError) in
             settings.server.maximumConnections = try Quantity.count(value, 1...1_000_000)
+        },
+
+        // Applications
+        CommandOption(
+            "route", "PATH=ORIGIN", group: applications, repeatable: true,
+            "forward requests below PATH to an application, such as\n/upload=http://127.0.0.1:3000; repeatable. Resumable uploads are\nforwarded when they are complete. Settings follow after commas,\nsuch as access=open; see the manual"
+        ) { settings, value throws(OptionError) in
+            settings.routes.append(try route(value))
+        },
+        CommandOption(
+            "routes-file", "FILE", group: applications, "file with a route on each line, in the form of --route"
+        ) { settings, value throws(OptionError) in
+            settings.routes += try routes(in: value)
         },
 
         // TLS
@@ -269,6 +285,7 @@ struct ServeSettings {
                 "--token-file requires a token and --allow-anonymous does not; choose one. With --token-file and"
                     + " --public-read downloads need no token")
         }
+        try checkRoutes()
         if allowsPublicReading && tokenFile == nil {
             throw OptionError("--public-read needs --token-file")
         }
@@ -290,6 +307,7 @@ struct ServeSettings {
         try require(limits.minSize, "min-size", atMost: store.quotaPerPrincipal, "quota")
     }
 
+    private static let applications = "Applications"
     private static let proxies = "Behind a proxy"
     private static let limits = "Limits (off unless a default is given)"
 

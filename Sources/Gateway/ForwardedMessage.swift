@@ -1,0 +1,71 @@
+import HTTPSemantics
+
+/// The rules by which fields are forwarded (RFC 9110 section 7.6).
+enum ForwardedMessage {
+    /// Fields that belong to one connection, in lower case (RFC 9110 section 7.6.1, RFC 9112 section 9.6).
+    private static let connectionFields: Set<String> = [
+        "connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",
+        "proxy-authenticate", "proxy-authorization", "proxy-authentication-info",
+    ]
+    /// Fields of requests that the gateway sets itself, in lower case.
+    private static let ownFields: Set<String> = [
+        "host", "content-length", "expect", "forwarded", "via", "x-real-ip", "http2-settings",
+    ]
+    /// Fields of requests that only the upload protocol uses, or that describe a part of the content, in lower case.
+    private static let uploadFields: Set<String> = [
+        "upload-complete", "upload-incomplete", "upload-offset", "upload-length", "upload-limit",
+        "upload-draft-interop-version", "content-digest", "want-repr-digest", "want-content-digest", "idempotency-key",
+    ]
+
+    /// The fields of a request that the origin gets.
+    /// - Parameter isUpload: whether the request used the upload protocol. The origin gets nothing of it.
+    static func requestFields(_ fields: Fields, isUpload: Bool) -> Fields {
+        let options = connectionOptions(fields)
+        var result = Fields()
+        for field in fields {
+            let name = field.name.lowercased()
+            // Some servers map hyphens and underscores of names to the same character.
+            if name.hasPrefix("onward-") || name.hasPrefix("x-forwarded-") || name.contains("_") { continue }
+            if connectionFields.contains(name) || ownFields.contains(name) || options.contains(name) { continue }
+            if isUpload && uploadFields.contains(name) { continue }
+            result.append(field.name, field.value)
+        }
+        return result
+    }
+
+    /// The fields of a response that the client gets. The server adds the framing.
+    static func responseFields(_ fields: Fields) -> Fields {
+        let options = connectionOptions(fields)
+        var result = Fields()
+        for field in fields {
+            let name = field.name.lowercased()
+            if connectionFields.contains(name) || options.contains(name) || name == "content-length" { continue }
+            result.append(field.name, field.value)
+        }
+        return result
+    }
+
+    /// The names in `Connection`, in lower case. The fields with these names are not forwarded.
+    private static func connectionOptions(_ fields: Fields) -> Set<String> {
+        var options: Set<String> = []
+        for value in fields.values("Connection") {
+            for option in value.split(whereSeparator: { $0 == "," || $0 == " " || $0 == "\t" }) {
+                options.insert(option.lowercased())
+            }
+        }
+        return options
+    }
+
+    /// Whether the client wants to use another protocol on this connection (RFC 9110 section 7.8).
+    static func requestsUpgrade(_ fields: Fields) -> Bool {
+        guard connectionOptions(fields).contains("upgrade") else { return false }
+        // A server may ignore an upgrade to HTTP/2, which RFC 9113 has removed.
+        return fields.values("Upgrade").contains { $0.lowercased() != "h2c" }
+    }
+
+    /// The length of the content of a response; `nil` if its framing marks the end.
+    static func contentLength(_ fields: Fields) -> Int64? {
+        guard !fields.contains("Transfer-Encoding") else { return nil }
+        return fields["Content-Length"].flatMap { Int64($0) }
+    }
+}

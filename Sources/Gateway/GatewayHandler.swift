@@ -1,0 +1,92 @@
+import HTTPSemantics
+import HTTPTransport
+import SystemCalls
+import TransferServer
+import UploadStorage
+
+/// Forwards the requests below a route to an application.
+///
+/// A request that uses the upload protocol is received like every resumable upload. When it is complete, the application
+/// gets it as one ordinary request. All other requests are forwarded while they arrive.
+public final class GatewayHandler: StreamingHandler {
+    /// The route.
+    public let route: Route
+    let client: OriginClient
+
+    /// Creates a handler for the prefix ``Route/prefix``.
+    public init(_ route: Route) {
+        self.route = route
+        client = OriginClient(route)
+    }
+
+    // MARK: Requests that do not use the upload protocol
+
+    package func begin(_ request: StreamedRequest) -> StreamedStep {
+        if ForwardedMessage.requestsUpgrade(request.head.fields) || request.head.method == .connect {
+            return .respond(Response(Self.upgradeUnsupported))
+        }
+        if request.head.method == .trace { return .respond(Response(Self.traceUnsupported)) }
+        let fields = outgoing(
+            ForwardedMessage.requestFields(request.head.fields, isUpload: false), request.context,
+            principal: request.principal)
+        return .receive(ProxiedRequest(request, to: client, fields: fields))
+    }
+
+    /// The fields that the origin gets.
+    /// - Parameter fields: the forwarded fields of the client.
+    func outgoing(_ fields: Fields, _ context: ForwardingContext, principal: String) -> Fields {
+        var result = fields
+        if principal != Identity.anonymous.principal {
+            // The credential was meant for this server.
+            result.remove("Authorization")
+            result.append("Onward-Principal", principal)
+        }
+        if let host = context.host { result.append("Host", host) }
+        for field in context.fields { result.append(field.name, field.value) }
+        return result
+    }
+
+    private static let upgradeUnsupported = ProblemDetails(
+        status: .notImplemented, detail: "This server does not forward connections that change their protocol.",
+        code: "upgrade-unsupported")
+    private static let traceUnsupported = ProblemDetails(
+        status: .notImplemented, detail: "This server does not forward TRACE.", code: "trace-unsupported")
+
+    /// Is not called: all requests without the upload protocol are streamed.
+    public func respond(to request: TargetRequest) async -> Response { Response(status: .notFound) }
+
+    // MARK: Uploads
+
+    /// `POST`, `PUT` and `PATCH`.
+    public func methods(of target: Target) -> [Method] { [.post, .put, .patch] }
+
+    /// Accepts every upload.
+    public func accept(_ proposal: UploadProposal) -> Acceptance { .accept }
+
+    /// Returns `true`.
+    public var storesQuery: Bool { true }
+
+    package func storedFields(of request: Fields) -> [String] {
+        ForwardedMessage.requestFields(request, isUpload: true).map(\.name)
+    }
+
+    /// Returns `true`: until the request is about to be sent, it can be sent later. From then on only a route that is
+    /// ``Route/isRepeatable`` sends it again.
+    public var completionIsRepeatable: Bool { true }
+
+    /// Sends the complete upload to the origin and returns its response.
+    /// - Throws: ``TargetUnavailable`` if the origin cannot be reached, or has responded with 503.
+    public func complete(_ upload: ReceivedUpload) async throws -> Response {
+        try Handover(self, upload).run()
+    }
+
+    /// The final response to an upload of a route if this server was stopped after it had sent the request to the
+    /// origin, and before the origin had responded.
+    public static let unknownOutcome = Response(
+        ProblemDetails(
+            status: .badGateway,
+            detail:
+                "The application got the complete upload, but its response is not known. Ask the application for the "
+                + "result before you send the upload again.",
+            code: "origin-outcome-unknown"))
+}

@@ -1,0 +1,67 @@
+import HTTPSemantics
+import HTTPTransport
+import SystemCalls
+
+/// A server to which requests are forwarded.
+public struct Origin: Sendable, Hashable, CustomStringConvertible {
+    /// How the origin is reached.
+    enum Address: Sendable, Hashable {
+        /// A URL with a scheme, a host and possibly a port.
+        case url(String)
+        /// The path of a Unix socket, on which the origin speaks HTTP.
+        case unix(String)
+    }
+
+    let address: Address
+
+    /// Parses `http://HOST[:PORT]`, `https://HOST[:PORT]` or `unix:/PATH`.
+    /// - Throws: ``RouteError`` that describes the mistake.
+    public init(parsing text: String) throws(RouteError) {
+        if text.hasPrefix("unix:") {
+            let path = String(text.dropFirst(5))
+            guard path.hasPrefix("/"), path.utf8.count < 108 else {
+                throw RouteError("'\(text)': give the absolute path of a socket, at most 107 bytes, after unix:")
+            }
+            address = .unix(path)
+            return
+        }
+        guard let target = RequestTarget(parsing: text), target.form == .absolute, let authority = target.authority,
+            let scheme = target.scheme
+        else { throw RouteError("'\(text)' is not an origin: give http://HOST:PORT, https://HOST:PORT or unix:/PATH") }
+        guard target.path == "/", target.query == nil, !text.hasSuffix("?") else {
+            throw RouteError(
+                "'\(text)': an origin has no path, because paths are forwarded unchanged; give \(scheme)://\(authority)"
+            )
+        }
+        address = .url("\(scheme)://\(authority)")
+    }
+
+    /// The origin in the notation of ``init(parsing:)``.
+    public var description: String {
+        switch address {
+        case .url(let url): url
+        case .unix(let path): "unix:" + path
+        }
+    }
+
+    /// The URL to which a request is sent. Its path does not matter, because the target is sent separately.
+    var url: String { if case .url(let url) = address { url + "/" } else { "http://localhost/" } }
+
+    /// The settings of connections to the origin.
+    /// - Parameter connectTimeout: the maximum time to make a connection.
+    func settings(connectTimeout: Duration) -> TransportSettings {
+        // The environment must not redirect these connections to a proxy.
+        var settings = TransportSettings(proxy: "", httpVersion: .http1, connectTimeout: connectTimeout)
+        settings.bufferSize = 64 << 10
+        if case .unix(let path) = address { settings.unixSocket = FilePath(path) }
+        return settings
+    }
+}
+
+/// A mistake in the settings of routes.
+public struct RouteError: Error, Sendable, Hashable, CustomStringConvertible {
+    /// The mistake in a sentence.
+    public let description: String
+
+    init(_ description: String) { self.description = description }
+}

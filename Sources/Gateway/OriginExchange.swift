@@ -1,0 +1,160 @@
+import HTTPSemantics
+import HTTPTransport
+import SystemCalls
+
+/// The connections to the origin of one route.
+final class OriginClient: Sendable {
+    /// Each engine has one thread and its own connections.
+    private let engines: [TransportEngine]
+    private let next = Monitor(0)
+    let route: Route
+
+    init(_ route: Route, threads: Int = 2) {
+        self.route = route
+        engines = (0..<threads).map { _ in TransportEngine() }
+    }
+
+    deinit { for engine in engines { engine.shutDown() } }
+
+    /// Starts a request.
+    /// - Parameters:
+    ///   - target: the path and query.
+    ///   - isRepeatable: whether the request can be sent again on another connection if the first one was closed.
+    func start(
+        _ method: Method, _ target: String, _ fields: Fields, content: RequestContent, source: (any UploadSource)?,
+        isRepeatable: Bool, sink: ContentPipe
+    ) -> OriginExchange {
+        let exchange = OriginExchange(sink)
+        var request = TransportRequest(
+            uri: route.origin.url, method: method, fields: fields, content: content, source: source,
+            stallTimeout: route.timeout,
+            settings: route.origin.settings(connectTimeout: min(route.timeout, .seconds(10))),
+            receive: { [exchange] head in exchange.receive(head) })
+        request.target = target
+        request.isRepeatable = isRepeatable
+        request.hasAllFields = true
+        let index = next.withLock { index in
+            index = (index + 1) % engines.count
+            return index
+        }
+        exchange.begin(engines[index].start(request, observer: exchange))
+        return exchange
+    }
+}
+
+/// One request to an origin and its response. A thread of a connection waits for it; libcurl's thread reports to it.
+final class OriginExchange: ExchangeObserver {
+    private struct State {
+        var interims: [ClientResponseHead] = []
+        var head: ClientResponseHead?
+        var result: TransportResult?
+        var exchange: TransportExchange?
+        var isCanceled = false
+    }
+
+    /// The content of the response.
+    let content: ContentPipe
+    private let state = Monitor(State())
+
+    init(_ content: ContentPipe) { self.content = content }
+
+    func begin(_ exchange: TransportExchange) {
+        let isCanceled = state.withLock { state in
+            state.exchange = exchange
+            return state.isCanceled
+        }
+        if isCanceled { exchange.cancel() }
+    }
+
+    /// Ends the exchange, unless it has ended.
+    func cancel() {
+        content.discard()
+        let exchange = state.withLock { state in
+            state.isCanceled = true
+            return state.result == nil ? state.exchange : nil
+        }
+        exchange?.cancel()
+    }
+
+    // MARK: The thread of a connection
+
+    /// What has happened.
+    enum Progress {
+        case interim(ClientResponseHead)
+        case head(ClientResponseHead)
+        /// The exchange has ended without the head of a final response.
+        case failed(TransportResult)
+    }
+
+    /// Waits for the next interim response, the head of the final response, or the end.
+    /// - Returns: `nil` at the deadline.
+    func progress(until deadline: Int64) -> Progress? {
+        state.wait(until: deadline) { state in
+            if !state.interims.isEmpty { return .interim(state.interims.removeFirst()) }
+            if let head = state.head { return .head(head) }
+            return state.result.map { .failed($0) }
+        }
+    }
+
+    /// Whether the head of the final response has arrived, or the exchange has ended.
+    var hasResponse: Bool { state.withLock { $0.head != nil || $0.result != nil } }
+
+    /// Waits for the end of the exchange.
+    /// - Returns: `nil` at the deadline.
+    func result(until deadline: Int64) -> TransportResult? { state.wait(until: deadline) { $0.result } }
+
+    /// The result; `nil` if the exchange has not ended.
+    var result: TransportResult? { state.withLock { $0.result } }
+
+    // MARK: libcurl's thread
+
+    func receive(_ head: ClientResponseHead) -> BodyDisposition {
+        state.withLock { $0.head = head }
+        state.notifyAll()
+        return .write(content)
+    }
+
+    func received(_ event: TransportEvent) {
+        guard case .interim(let head) = event else { return }
+        state.withLock { $0.interims.append(head) }
+        state.notifyAll()
+    }
+
+    func ended(_ result: TransportResult) {
+        state.withLock { state in
+            state.result = result
+            state.exchange = nil
+        }
+        content.end()
+        state.notifyAll()
+    }
+}
+
+extension TransportResult {
+    /// Whether the request, or a part of it, may have been sent.
+    var mayBeSent: Bool { metrics?.requestStart != nil }
+
+    /// The response to the client if the origin sent none.
+    func problem(of route: Route) -> ProblemDetails {
+        switch failure {
+        case .resolve, .connect, .connectStalled, .tls, .proxy, .unsupportedURI:
+            ProblemDetails(
+                status: .badGateway, detail: "The application behind this server cannot be reached. Try again later.",
+                code: "origin-unreachable")
+        case .stalled:
+            ProblemDetails(
+                status: .gatewayTimeout, detail: "The application behind this server did not respond in time.",
+                code: "origin-timeout")
+        case .protocolViolation, .invalidRequest, .tooManyRedirects:
+            ProblemDetails(
+                status: .badGateway,
+                detail: "The response of the application behind this server is not valid HTTP/1.1.",
+                code: "origin-response-invalid")
+        case .connectionLost, .cancelled, .sourceFailed, .sinkFailed, nil:
+            ProblemDetails(
+                status: .badGateway,
+                detail: "The application behind this server ended the connection without a response.",
+                code: "origin-connection-lost")
+        }
+    }
+}

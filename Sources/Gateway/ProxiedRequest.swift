@@ -1,0 +1,134 @@
+import HTTPSemantics
+import HTTPTransport
+import SystemCalls
+import TransferServer
+
+/// A request that is forwarded while it arrives, and its response. Used on the thread of its connection only.
+final class ProxiedRequest: RequestStream {
+    /// The time in nanoseconds after which a waiting thread checks whether the client is still there.
+    static let checkInterval: Int64 = 200_000_000
+    /// Content of a response up to this number of bytes is sent together with the head.
+    private static let maxShortContent = 16 << 10
+
+    private let request: StreamedRequest
+    private let route: Route
+    private let content: ContentPipe?
+    private let exchange: OriginExchange
+
+    init(_ request: StreamedRequest, to client: OriginClient, fields: Fields) {
+        self.request = request
+        route = client.route
+        let hasContent = request.length != 0
+        content = hasContent ? ContentPipe(length: request.length) : nil
+        let method = request.head.method
+        let framing: RequestContent =
+            if !hasContent { request.head.fields.contains("Content-Length") ? .empty : .none } else {
+                request.length.map { .range(from: 0, count: $0) } ?? .remaining(from: 0, atMost: nil)
+            }
+        exchange = client.start(
+            method, request.reference, fields, content: framing, source: content, isRepeatable: method.isIdempotent,
+            sink: ContentPipe(length: nil))
+    }
+
+    func receive(_ bytes: UnsafeRawBufferPointer) -> StreamedStep? {
+        guard let content else { return nil }
+        while !content.awaitRoom(until: SystemClock.monotonicNanoseconds() + Self.checkInterval) {
+            if exchange.hasResponse { return earlyResponse() }
+            guard request.isAwaited() else { return .drop }
+        }
+        if exchange.hasResponse { return earlyResponse() }
+        content.append(bytes)
+        return nil
+    }
+
+    func finish() -> StreamedStep {
+        content?.end()
+        return response(isEarly: false)
+    }
+
+    func end() { exchange.cancel() }
+
+    /// The response to a request whose content has not ended.
+    private func earlyResponse() -> StreamedStep { response(isEarly: true) }
+
+    private func response(isEarly: Bool) -> StreamedStep {
+        while true {
+            switch exchange.progress(until: SystemClock.monotonicNanoseconds() + Self.checkInterval) {
+            case .interim(let head): request.sendInterim(head.status, ForwardedMessage.responseFields(head.fields))
+            case .head(let head): return respond(head, isEarly: isEarly)
+            case .failed(let result): return .respond(Response(result.problem(of: route)))
+            case nil: if !request.isAwaited() { return .drop }
+            }
+        }
+    }
+
+    private func respond(_ head: ClientResponseHead, isEarly: Bool) -> StreamedStep {
+        var response = Response(status: head.status, fields: ForwardedMessage.responseFields(head.fields))
+        let length = ForwardedMessage.contentLength(head.fields)
+        if request.head.method == .head || head.status.forbidsContent {
+            if request.head.method == .head { response.content = .stream(OriginContent(exchange, request, length)) }
+            return .forward(response)
+        }
+        if isEarly && !head.status.isClientError && !head.status.isServerError {
+            // The origin may need more of the request before it can complete this response. This server cannot send a
+            // response while it receives the request.
+            guard isComplete() else { return .respond(Response(Self.fullDuplex)) }
+        }
+        if let length, length <= Self.maxShortContent, isComplete() {
+            response.content = .bytes(exchange.content.takeAll())
+        } else {
+            response.content = .stream(OriginContent(exchange, request, length))
+        }
+        return .forward(response)
+    }
+
+    /// Waits until the response is complete. Returns false if it will not be, or if more of it arrives than fits into
+    /// memory.
+    private func isComplete() -> Bool {
+        while !exchange.content.isFull {
+            if let result = exchange.result(until: SystemClock.monotonicNanoseconds() + Self.checkInterval) {
+                return result.failure == nil && result.isContentComplete
+            }
+            guard request.isAwaited() else { return false }
+        }
+        return false
+    }
+
+    private static let fullDuplex = ProblemDetails(
+        status: .notImplemented,
+        detail:
+            "The application responds while it receives the request. This server sends a response only after the request.",
+        code: "full-duplex-unsupported")
+}
+
+/// The content of an origin's response.
+final class OriginContent: ContentStream {
+    let length: Int64?
+    private let exchange: OriginExchange
+    private let isAwaited: @Sendable () -> Bool
+
+    init(_ exchange: OriginExchange, _ request: StreamedRequest, _ length: Int64?) {
+        self.exchange = exchange
+        self.length = length
+        isAwaited = request.isAwaited
+    }
+
+    func read(into buffer: UnsafeMutableRawBufferPointer, at position: Int64) throws -> Int {
+        while true {
+            let deadline = SystemClock.monotonicNanoseconds() + ProxiedRequest.checkInterval
+            if let count = exchange.content.read(into: buffer, until: deadline) {
+                if count == 0, let failure = exchange.result?.failure { throw IncompleteResponse(failure: failure) }
+                return count
+            }
+            guard isAwaited() else { throw IncompleteResponse(failure: .cancelled) }
+        }
+    }
+
+    deinit { exchange.cancel() }
+}
+
+/// The origin has not sent all of its response.
+private struct IncompleteResponse: Error, CustomStringConvertible {
+    let failure: TransportFailure
+    var description: String { "the origin did not complete its response: \(failure)" }
+}

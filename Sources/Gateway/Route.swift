@@ -1,0 +1,105 @@
+import HTTPSemantics
+import UploadStorage
+
+/// The paths that belong to an application behind this server, and how requests for them are forwarded.
+public struct Route: Sendable, Hashable {
+    /// Who may use a route.
+    public enum Access: Sendable, Hashable {
+        /// The clients that the authorizer of the server accepts.
+        case authorized
+        /// All clients. The application authorizes them by itself.
+        case open
+    }
+
+    /// The path below which all requests belong to the route, with a slash at the beginning and none at the end; `/` for
+    /// all paths that the server does not use itself.
+    public var path: String
+    /// The application.
+    public var origin: Origin
+    /// Who may use the route.
+    public var access = Access.authorized
+    /// Whether the application can get the request of a complete upload more than once. It recognizes a repetition by
+    /// its `Idempotency-Key`.
+    public var isRepeatable = false
+    /// The maximum time in which the origin receives and sends nothing.
+    public var timeout: Duration = .seconds(60)
+    /// The maximum time for which one request of a client waits for an origin that cannot be reached or responds with
+    /// 503. After it the client gets 503 and can ask again.
+    public var retryTime: Duration = .seconds(10)
+    /// The maximum number of bytes of the origin's response to a complete upload, which is stored.
+    public static let maxStoredContent = 1 << 20
+
+    /// Creates a route with the default settings.
+    /// - Throws: ``RouteError`` if the path is invalid.
+    public init(path: String, origin: Origin) throws(RouteError) {
+        guard path.hasPrefix("/"), let segments = try? PathSegments(decoding: path) else {
+            throw RouteError("'\(path)' is not a path: it begins with a slash and has no '.', '..' or encoded slash")
+        }
+        self.path = "/" + segments.segments.joined(separator: "/")
+        self.origin = origin
+    }
+
+    /// The path without slashes at its ends, as ``Server`` expects prefixes.
+    public var prefix: String { String(path.dropFirst()) }
+}
+
+extension Route {
+    /// Parses a line such as `/upload=http://127.0.0.1:3000,access=open,timeout=30s`. The settings are
+    /// separated by commas or white space.
+    /// - Parameter duration: parses a duration; returns `nil` if it is invalid.
+    /// - Throws: ``RouteError`` that describes all mistakes of the line.
+    public init(parsing line: String, duration: (String) -> Duration?) throws(RouteError) {
+        let words = line.split { $0 == " " || $0 == "\t" || $0 == "," }.map(String.init)
+        guard let first = words.first, let sign = first.firstIndex(of: "=") else {
+            throw RouteError("'\(line)' is not a route: give PATH=ORIGIN, such as /upload=http://127.0.0.1:3000")
+        }
+        var mistakes: [String] = []
+        var result: Route?
+        do throws(RouteError) {
+            result = try Route(
+                path: String(first[..<sign]), origin: try Origin(parsing: String(first[first.index(after: sign)...])))
+        } catch { mistakes.append(error.description) }
+        var names: Set<String> = []
+        for word in words.dropFirst() {
+            let parts = word.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+            let name = parts[0]
+            let value = parts.count > 1 ? parts[1] : ""
+            if !names.insert(name).inserted { mistakes.append("\(name) is given twice") }
+            switch name {
+            case "access":
+                if value == "open" { result?.access = .open } else { mistakes.append("'\(word)': use access=open") }
+            case "repeat":
+                if value == "safe" {
+                    result?.isRepeatable = true
+                } else {
+                    mistakes.append("'\(word)': use repeat=safe")
+                }
+            case "timeout", "retry":
+                guard let time = duration(value), time > .zero || name == "retry" else {
+                    mistakes.append("'\(word)': give a duration, such as \(name)=30s")
+                    continue
+                }
+                if name == "timeout" { result?.timeout = time } else { result?.retryTime = time }
+            default:
+                mistakes.append("'\(word)' is not a setting of a route: use access, repeat, timeout or retry")
+            }
+        }
+        guard let result, mistakes.isEmpty else { throw RouteError(mistakes.joined(separator: "; ")) }
+        self = result
+    }
+}
+
+extension StoreConfiguration {
+    /// Sets the final response of uploads to these routes if the process ends after the request was sent to the origin,
+    /// and before its response was stored: ``GatewayHandler/unknownOutcome``.
+    public mutating func setInterruptedResponse(of routes: [Route]) {
+        let prefixes = routes.map { $0.path.split(separator: "/").map(String.init) }
+        interruptedResponseOfTarget = { target in
+            let path = target.prefix { $0 != "?" }
+            guard let segments = try? PathSegments(decoding: String(path)).segments,
+                prefixes.contains(where: { segments.starts(with: $0) })
+            else { return nil }
+            return GatewayHandler.unknownOutcome
+        }
+    }
+}
