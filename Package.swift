@@ -71,7 +71,10 @@ let package = Package(
             swiftSettings: strict),
         .target(
             name: "Gateway",
-            dependencies: ["TransferServer", "UploadStorage", "HTTPTransport", "HTTPSemantics", "SystemCalls"],
+            dependencies: [
+                "TransferServer", "UploadStorage", "ResumableUpload", "HTTPTransport", "HTTPSemantics", "SystemCalls",
+                "Digests",
+            ],
             swiftSettings: strict),
         sessionTarget,
         .executableTarget(

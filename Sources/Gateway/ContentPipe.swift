@@ -100,10 +100,12 @@ final class ContentPipe: GrowingSource, BodySink {
 
     /// All bytes that have arrived and were not read.
     func takeAll() -> [UInt8] {
-        state.withLock { state in
-            defer { (state.bytes, state.consumed) = ([], 0) }
-            return Array(state.bytes[state.consumed...])
+        let (bytes, wake) = state.withLock { state in
+            defer { (state.bytes, state.consumed, state.wakeWriter) = ([], 0, nil) }
+            return (Array(state.bytes[state.consumed...]), state.wakeWriter)
         }
+        wake?()
+        return bytes
     }
 
     // MARK: The thread of libcurl

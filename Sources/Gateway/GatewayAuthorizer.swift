@@ -3,28 +3,36 @@ import TransferServer
 
 /// Authorizes requests below open routes without credentials of this server, and all others with another authorizer.
 public struct GatewayAuthorizer: Authorizer {
-    private let open: [[String]]
+    /// The routes with the longest paths come first.
+    private let routes: [(path: [String], isOpen: Bool)]
+    private let own: OwnPaths
     private let base: any Authorizer
 
     /// - Parameters:
     ///   - routes: the routes; those that are not open are left to `base`.
+    ///   - ownPrefix: ``ServerConfiguration/ownPrefix``.
     ///   - base: the authorizer of everything else.
-    public init(routes: [Route], base: any Authorizer) {
-        open = routes.filter { $0.access == .open }.map { $0.path.split(separator: "/").map(String.init) }
+    public init(routes: [Route], ownPrefix: String = "", base: any Authorizer) {
+        self.routes = routes.map { ($0.segments, $0.access == .open) }.sorted { $0.0.count > $1.0.count }
+        own = OwnPaths(ownPrefix)
         self.base = base
     }
 
     /// Returns the identity that `base` finds, or the anonymous one for an open route.
     ///
     /// Uploads of open routes belong to the anonymous principal, so their requests need no credentials either. An
-    /// `Authorization` that `base` does not know is meant for the application.
+    /// `Authorization` that is not a token of this server is meant for the application.
     public func identify(_ head: RequestHead, target: RequestTarget) throws(AuthorizationRefusal) -> Identity {
-        do throws(AuthorizationRefusal) {
+        guard hasOpenRoutes, let path = try? PathSegments(decoding: target.path).segments else {
             return try base.identify(head, target: target)
-        } catch {
-            guard let path = try? PathSegments(decoding: target.path).segments,
-                isOpen(path) || path.first == "uploads" && !open.isEmpty
-            else { throw error }
+        }
+        if isOpen(path) {
+            // The application authorizes these requests itself.
+            let tokens = (base as? ApplicationAuthorizer).map { $0.tokens } ?? base
+            return (try? tokens?.identify(head, target: target)) ?? .anonymous
+        }
+        do throws(AuthorizationRefusal) { return try base.identify(head, target: target) } catch {
+            guard own.isUpload(path), error.problem.status.isClientError else { throw error }
             return .anonymous
         }
     }
@@ -33,11 +41,39 @@ public struct GatewayAuthorizer: Authorizer {
     public func refusal(
         of identity: Identity, _ operation: AccessOperation, at path: PathSegments?
     ) -> AuthorizationRefusal? {
-        if path.map({ isOpen($0.segments) }) ?? (identity == .anonymous && !open.isEmpty) { return nil }
+        if path.map({ isOpen($0.segments) }) ?? (identity == .anonymous && hasOpenRoutes) { return nil }
         return base.refusal(of: identity, operation, at: path)
     }
 
-    private func isOpen(_ path: [String]) -> Bool { open.contains { path.starts(with: $0) } }
+    private var hasOpenRoutes: Bool { routes.contains { $0.isOpen } }
+
+    /// Whether the route of a path is open. The paths of the server itself belong to no route, not even to `/`.
+    private func isOpen(_ path: [String]) -> Bool {
+        !own.contains(path) && routes.first { path.starts(with: $0.path) }?.isOpen == true
+    }
+}
+
+/// The paths that the server uses itself. They belong to no route.
+package struct OwnPaths: Sendable {
+    /// The first segments below the prefix.
+    private static let names = ["files", "uploads", "healthz", "readyz", "metrics"]
+
+    private let prefix: [String]
+
+    /// - Parameter prefix: ``ServerConfiguration/ownPrefix``.
+    package init(_ prefix: String) { self.prefix = prefix.split(separator: "/").map(String.init) }
+
+    /// The own path that is equal to this one or above it; `nil` if there is none.
+    package func path(of segments: [String]) -> String? {
+        guard segments.starts(with: prefix), let name = segments.dropFirst(prefix.count).first,
+            Self.names.contains(name)
+        else { return nil }
+        return (prefix + [name]).reduce("") { $0 + "/" + $1 }
+    }
+
+    func contains(_ path: [String]) -> Bool { self.path(of: path) != nil }
+
+    func isUpload(_ path: [String]) -> Bool { path.starts(with: prefix + ["uploads"]) }
 }
 
 /// The authorizer of everything but routes on a server without tokens.
@@ -58,5 +94,5 @@ package struct RoutesOnlyAuthorizer: Authorizer {
 
     private static let refusal = AuthorizationRefusal.forbidden(
         code: "routes-only",
-        detail: "This server serves only its routes. Start it with --token-file to use its files and metrics.")
+        detail: "This server serves only its routes. Start it with --token-file or --auth-url to use its files.")
 }

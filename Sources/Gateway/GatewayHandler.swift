@@ -16,7 +16,7 @@ public final class GatewayHandler: StreamingHandler {
     /// Creates a handler for the prefix ``Route/prefix``.
     public init(_ route: Route) {
         self.route = route
-        client = OriginClient(route)
+        client = OriginClient(route.origin, timeout: route.timeout)
     }
 
     // MARK: Requests that do not use the upload protocol
@@ -36,11 +36,8 @@ public final class GatewayHandler: StreamingHandler {
     /// - Parameter fields: the forwarded fields of the client.
     func outgoing(_ fields: Fields, _ context: ForwardingContext, principal: String) -> Fields {
         var result = fields
-        if principal != Identity.anonymous.principal {
-            // The credential was meant for this server.
-            result.remove("Authorization")
-            result.append("Onward-Principal", principal)
-        }
+        if context.hasOwnCredential { result.remove("Authorization") }
+        if principal != Identity.anonymous.principal { result.append("Onward-Principal", principal) }
         if let host = context.host { result.append("Host", host) }
         for field in context.fields { result.append(field.name, field.value) }
         return result

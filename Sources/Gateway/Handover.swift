@@ -74,7 +74,8 @@ struct Handover {
         let exchange = handler.client.start(
             upload.method, upload.target.reference, fields,
             content: upload.length == 0 ? .empty : .range(from: 0, count: upload.length),
-            source: upload.length == 0 ? nil : UploadContent(upload), isRepeatable: false, sink: sink)
+            source: upload.length == 0 ? nil : UploadContent(upload), isRepeatable: false,
+            needsNewConnection: !route.isRepeatable, sink: sink)
         // The source of a running exchange uses the upload.
         defer {
             exchange.cancel()
@@ -83,9 +84,7 @@ struct Handover {
         var content: [UInt8] = []
         while true {
             content += sink.takeAll()
-            guard content.count <= Route.maxStoredContent else {
-                return .answered(Self.responseTooLarge, setCookie: [])
-            }
+            if content.count > Route.maxStoredContent, let head = exchange.head { return answered(head, content) }
             if let result = exchange.result(until: SystemClock.monotonicNanoseconds() + 50_000_000) {
                 content += sink.takeAll()
                 return outcome(result, content)
@@ -100,12 +99,19 @@ struct Handover {
             let reason = result.failure.map { "\($0)" } ?? "the response is incomplete"
             return result.mayBeSent ? .unknown(reason: reason) : .unavailable(reason: reason, retryAfter: nil)
         }
-        guard content.count <= Route.maxStoredContent else { return .answered(Self.responseTooLarge, setCookie: []) }
+        return answered(head, content)
+    }
+
+    /// The outcome of a response that is complete, or too large.
+    private func answered(_ head: ClientResponseHead, _ content: [UInt8]) -> Outcome {
         if head.status == .serviceUnavailable {
             let seconds = head.fields["Retry-After"].flatMap { Int64($0) }.map { min(max($0, 1), 3600) }
             return .unavailable(reason: "the response has status 503", retryAfter: seconds.map { .seconds($0) })
         }
+        guard content.count <= Route.maxStoredContent else { return .answered(Self.responseTooLarge, setCookie: []) }
         var fields = ForwardedMessage.responseFields(head.fields)
+        // The origin did not use the upload protocol. Its fields describe the upload on this server.
+        for name in fields.map(\.name) where name.lowercased().hasPrefix("upload-") { fields.remove(name) }
         let setCookie = fields.values("Set-Cookie")
         fields.remove("Set-Cookie")
         return .answered(Response(status: head.status, fields: fields, content: content), setCookie: setCookie)
@@ -119,12 +125,16 @@ struct Handover {
     /// The fields of the request: those of the creation, and the credentials of the request that completes the upload.
     private var fields: Fields {
         var fields = upload.fields
-        for field in upload.forwarding.credentials where !fields.contains(field.name) {
+        let forwarded = ForwardedMessage.requestFields(upload.forwarding.requestFields, isUpload: true)
+        for field in upload.forwarding.credentials where forwarded.contains(field.name) {
             fields.append(field.name, field.value)
         }
         fields = handler.outgoing(
             ForwardedMessage.requestFields(fields, isUpload: true), upload.forwarding, principal: upload.principal)
-        if let digest = upload.fields["Repr-Digest"] { fields.append("Onward-Digest", digest) }
+        // Digests of other algorithms were not verified.
+        if let digest = DigestField(fieldLines: upload.fields.values("Repr-Digest")) {
+            fields.append("Onward-Digest", digest.serialized)
+        }
         fields.append("Onward-Upload", upload.idempotencyKey)
         if route.isRepeatable { fields.append("Idempotency-Key", "\"\(upload.idempotencyKey)\"") }
         return fields

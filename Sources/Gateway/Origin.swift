@@ -17,23 +17,29 @@ public struct Origin: Sendable, Hashable, CustomStringConvertible {
     /// Parses `http://HOST[:PORT]`, `https://HOST[:PORT]` or `unix:/PATH`.
     /// - Throws: ``RouteError`` that describes the mistake.
     public init(parsing text: String) throws(RouteError) {
+        let (origin, target) = try Self.parse(text)
+        guard target == "/", !text.hasSuffix("?") else {
+            throw RouteError("'\(text)': an origin has no path, because paths are forwarded unchanged; give \(origin)")
+        }
+        self = origin
+    }
+
+    private init(_ address: Address) { self.address = address }
+
+    /// Parses an origin and the path and query after it. The path after a Unix socket begins with a colon.
+    static func parse(_ text: String) throws(RouteError) -> (Origin, target: String) {
         if text.hasPrefix("unix:") {
-            let path = String(text.dropFirst(5))
-            guard path.hasPrefix("/"), path.utf8.count < 108 else {
+            let parts = text.dropFirst(5).split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
+            let target = parts.count > 1 ? String(parts[1]) : "/"
+            guard let path = parts.first, path.hasPrefix("/"), path.utf8.count < 108, target.hasPrefix("/") else {
                 throw RouteError("'\(text)': give the absolute path of a socket, at most 107 bytes, after unix:")
             }
-            address = .unix(path)
-            return
+            return (Origin(.unix(String(path))), target)
         }
         guard let target = RequestTarget(parsing: text), target.form == .absolute, let authority = target.authority,
             let scheme = target.scheme
         else { throw RouteError("'\(text)' is not an origin: give http://HOST:PORT, https://HOST:PORT or unix:/PATH") }
-        guard target.path == "/", target.query == nil, !text.hasSuffix("?") else {
-            throw RouteError(
-                "'\(text)': an origin has no path, because paths are forwarded unchanged; give \(scheme)://\(authority)"
-            )
-        }
-        address = .url("\(scheme)://\(authority)")
+        return (Origin(.url("\(scheme)://\(authority)")), target.path + (target.query.map { "?" + $0 } ?? ""))
     }
 
     /// The origin in the notation of ``init(parsing:)``.

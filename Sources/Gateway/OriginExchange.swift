@@ -2,15 +2,18 @@ import HTTPSemantics
 import HTTPTransport
 import SystemCalls
 
-/// The connections to the origin of one route.
+/// The connections to one origin.
 final class OriginClient: Sendable {
     /// Each engine has one thread and its own connections.
     private let engines: [TransportEngine]
     private let next = Monitor(0)
-    let route: Route
+    let origin: Origin
+    /// The maximum time in which the origin receives and sends nothing.
+    let timeout: Duration
 
-    init(_ route: Route, threads: Int = 2) {
-        self.route = route
+    init(_ origin: Origin, timeout: Duration, threads: Int = 2) {
+        self.origin = origin
+        self.timeout = timeout
         engines = (0..<threads).map { _ in TransportEngine() }
     }
 
@@ -20,18 +23,20 @@ final class OriginClient: Sendable {
     /// - Parameters:
     ///   - target: the path and query.
     ///   - isRepeatable: whether the request can be sent again on another connection if the first one was closed.
+    ///   - needsNewConnection: whether a connection of an earlier request, which the origin may be about to close, is
+    ///     not used.
     func start(
         _ method: Method, _ target: String, _ fields: Fields, content: RequestContent, source: (any UploadSource)?,
-        isRepeatable: Bool, sink: ContentPipe
+        isRepeatable: Bool, needsNewConnection: Bool = false, sink: ContentPipe
     ) -> OriginExchange {
         let exchange = OriginExchange(sink)
         var request = TransportRequest(
-            uri: route.origin.url, method: method, fields: fields, content: content, source: source,
-            stallTimeout: route.timeout,
-            settings: route.origin.settings(connectTimeout: min(route.timeout, .seconds(10))),
+            uri: origin.url, method: method, fields: fields, content: content, source: source,
+            stallTimeout: timeout, settings: origin.settings(connectTimeout: min(timeout, .seconds(10))),
             receive: { [exchange] head in exchange.receive(head) })
         request.target = target
         request.isRepeatable = isRepeatable
+        request.needsNewConnection = needsNewConnection
         request.hasAllFields = true
         let index = next.withLock { index in
             index = (index + 1) % engines.count
@@ -96,6 +101,9 @@ final class OriginExchange: ExchangeObserver {
         }
     }
 
+    /// The head of the final response; `nil` if it has not arrived.
+    var head: ClientResponseHead? { state.withLock { $0.head } }
+
     /// Whether the head of the final response has arrived, or the exchange has ended.
     var hasResponse: Bool { state.withLock { $0.head != nil || $0.result != nil } }
 
@@ -135,7 +143,7 @@ extension TransportResult {
     var mayBeSent: Bool { metrics?.requestStart != nil }
 
     /// The response to the client if the origin sent none.
-    func problem(of route: Route) -> ProblemDetails {
+    var problem: ProblemDetails {
         switch failure {
         case .resolve, .connect, .connectStalled, .tls, .proxy, .unsupportedURI:
             ProblemDetails(

@@ -11,13 +11,11 @@ final class ProxiedRequest: RequestStream {
     private static let maxShortContent = 16 << 10
 
     private let request: StreamedRequest
-    private let route: Route
     private let content: ContentPipe?
     private let exchange: OriginExchange
 
     init(_ request: StreamedRequest, to client: OriginClient, fields: Fields) {
         self.request = request
-        route = client.route
         let hasContent = request.length != 0
         content = hasContent ? ContentPipe(length: request.length) : nil
         let method = request.head.method
@@ -56,7 +54,7 @@ final class ProxiedRequest: RequestStream {
             switch exchange.progress(until: SystemClock.monotonicNanoseconds() + Self.checkInterval) {
             case .interim(let head): request.sendInterim(head.status, ForwardedMessage.responseFields(head.fields))
             case .head(let head): return respond(head, isEarly: isEarly)
-            case .failed(let result): return .respond(Response(result.problem(of: route)))
+            case .failed(let result): return .respond(Response(result.problem))
             case nil: if !request.isAwaited() { return .drop }
             }
         }

@@ -41,6 +41,9 @@ public struct Route: Sendable, Hashable {
 
     /// The path without slashes at its ends, as ``Server`` expects prefixes.
     public var prefix: String { String(path.dropFirst()) }
+
+    /// The decoded segments of the path.
+    package var segments: [String] { path.split(separator: "/").map(String.init) }
 }
 
 extension Route {
@@ -92,11 +95,13 @@ extension Route {
 extension StoreConfiguration {
     /// Sets the final response of uploads to these routes if the process ends after the request was sent to the origin,
     /// and before its response was stored: ``GatewayHandler/unknownOutcome``.
-    public mutating func setInterruptedResponse(of routes: [Route]) {
-        let prefixes = routes.map { $0.path.split(separator: "/").map(String.init) }
+    /// - Parameter ownPrefix: ``ServerConfiguration/ownPrefix``.
+    public mutating func setInterruptedResponse(of routes: [Route], ownPrefix: String = "") {
+        let prefixes = routes.map(\.segments)
+        let own = OwnPaths(ownPrefix)
         interruptedResponseOfTarget = { target in
             let path = target.prefix { $0 != "?" }
-            guard let segments = try? PathSegments(decoding: String(path)).segments,
+            guard let segments = try? PathSegments(decoding: String(path)).segments, !own.contains(segments),
                 prefixes.contains(where: { segments.starts(with: $0) })
             else { return nil }
             return GatewayHandler.unknownOutcome

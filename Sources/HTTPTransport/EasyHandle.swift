@@ -214,6 +214,7 @@ extension EasyHandle {
         set(CURLOPT_FOLLOWLOCATION, 0)
         set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
         set(CURLOPT_CONNECTTIMEOUT_MS, Int(clamping: max(request.connectTimeout.nanoseconds / 1_000_000, 1)))
+        if request.needsNewConnection { set(CURLOPT_FRESH_CONNECT, 1) }
         set(request.settings, isSecure: request.uri.prefix(6).lowercased() == "https:")
         if request.method == .head {
             // With HEAD as a custom method, libcurl would wait for content.

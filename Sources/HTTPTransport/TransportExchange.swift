@@ -174,6 +174,8 @@ package struct TransportRequest: Sendable {
     package var target: String?
     /// Whether libcurl may send the request again if a connection of an earlier request turns out to be closed.
     package var isRepeatable = true
+    /// Whether the request is sent on a new connection: the server may be about to close one of an earlier request.
+    package var needsNewConnection = false
     /// Whether libcurl adds no field of its own, such as `Accept`.
     package var hasAllFields = false
     /// Called once, on the engine's thread, with the complete final head.

@@ -42,6 +42,20 @@ public struct UploadLimits: Sendable, Hashable, Codable {
         return limits
     }
 
+    /// The limits that satisfy both.
+    package func restricted(by other: UploadLimits?) -> UploadLimits {
+        guard let other else { return self }
+        func least(_ path: KeyPath<UploadLimits, Int64?>) -> Int64? {
+            [self[keyPath: path], other[keyPath: path]].compactMap { $0 }.min()
+        }
+        func most(_ path: KeyPath<UploadLimits, Int64?>) -> Int64? {
+            [self[keyPath: path], other[keyPath: path]].compactMap { $0 }.max()
+        }
+        return UploadLimits(
+            maxSize: least(\.maxSize), minSize: most(\.minSize), maxAppendSize: least(\.maxAppendSize),
+            minAppendSize: most(\.minAppendSize), maxAge: least(\.maxAge))
+    }
+
     /// The value of `Upload-Limit`, a Dictionary of Integers; never empty: without limits it is `min-size=0`.
     package func fieldValue(for dialect: Dialect) -> String {
         var text = ""

@@ -35,12 +35,18 @@ struct CredentialFiles {
     func applied(to configuration: ServerConfiguration) -> ServerConfiguration {
         var configuration = configuration
         configuration.authorizer = authorizer
+        if let url = settings.authorizationURL,
+            let application = try? ApplicationAuthorizer(url: url, tokens: authorizer)
+        {
+            configuration.authorizer = application
+        }
         if !settings.routes.isEmpty {
             // Without tokens only requests from this machine are allowed to use files, but a client of a route can be
             // elsewhere, so nothing but the routes is served then.
+            let base =
+                configuration.authorizer ?? RoutesOnlyAuthorizer(allowsAnonymous: configuration.allowsAnonymous)
             configuration.authorizer = GatewayAuthorizer(
-                routes: settings.routes,
-                base: authorizer ?? RoutesOnlyAuthorizer(allowsAnonymous: configuration.allowsAnonymous))
+                routes: settings.routes, ownPrefix: configuration.ownPrefix, base: base)
         }
         configuration.credentials = credentials
         return configuration

@@ -54,7 +54,7 @@ enum ServeCommand {
             ProblemDetails(
                 status: 500, detail: "The server stopped while it processed the complete upload.",
                 code: "target-interrupted"))
-        configuration.setInterruptedResponse(of: settings.routes)
+        configuration.setInterruptedResponse(of: settings.routes, ownPrefix: settings.server.ownPrefix)
         configuration.validated = FilesHandler.validated
         // If unfinished uploads do not expire, only stored responses do.
         configuration.lifetime = settings.server.limits.maxAge.map { .seconds($0) } ?? configuration.keepCompleted
@@ -74,7 +74,7 @@ enum ServeCommand {
         serverConfiguration.version = Onward.version
         let server = Server(
             configuration: serverConfiguration, store: store,
-            handlers: [("files", settings.filesHandler(of: store))]
+            handlers: [(settings.server.ownPrefix + "/files", settings.filesHandler(of: store))]
                 + settings.routes.map { ($0.prefix, GatewayHandler($0)) })
         store.onLoss { upload in
             server.note(
@@ -170,17 +170,17 @@ enum ServeCommand {
         for case .tcp(let host, let port) in server.addresses.prefix(1) {
             let name = ["0.0.0.0", "::"].contains(host) ? "localhost" : host.contains(":") ? "[\(host)]" : host
             let base = settings.server.publicBase?.description ?? "\(scheme)://\(name):\(port)"
-            let url = base + "/files/big.bin"
+            let url = base + settings.server.ownPrefix + "/files/big.bin"
             text += """
                  at \(base)/
 
                 Upload a file, resumable:
                   curl -v\(token) -T big.bin -H 'Upload-Complete: ?1' -H 'Upload-Draft-Interop-Version: 8' \(url)
                 The first response, 104, has the URL of the upload. After an interruption, request the offset:
-                  curl -I\(token) \(base)/uploads/…
+                  curl -I\(token) \(base)\(settings.server.ownPrefix)/uploads/…
                 and send the remaining bytes from there:
                   tail -c +$((OFFSET + 1)) big.bin | curl\(token) -X PATCH -T - -H "Upload-Offset: $OFFSET" \\
-                    -H 'Upload-Complete: ?1' -H 'Content-Type: application/partial-upload' \(base)/uploads/…
+                    -H 'Upload-Complete: ?1' -H 'Content-Type: application/partial-upload' \(base)\(settings.server.ownPrefix)/uploads/…
                 Download it; the same command resumes after an interruption:
                   curl\(token) -C - -O \(url)
                 """

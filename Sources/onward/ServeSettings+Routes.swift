@@ -30,21 +30,23 @@ extension ServeSettings {
         return routes
     }
 
-    /// The first segments of the paths that the server uses itself.
-    private static let ownSegments: Set<String> = ["files", "uploads", "healthz", "readyz", "metrics"]
-
     func checkRoutes() throws(OptionError) {
         var paths: Set<String> = []
         for route in routes {
-            if let first = route.path.split(separator: "/").first, Self.ownSegments.contains(String(first)) {
-                throw OptionError("the route \(route.path) is below /\(first), which this server uses itself")
+            if let taken = OwnPaths(server.ownPrefix).path(of: route.segments) {
+                throw OptionError(
+                    "the route \(route.path) is \(taken) or below it, which this server uses itself; --own-prefix moves"
+                        + " the server's own paths")
             }
             if !paths.insert(route.path).inserted { throw OptionError("the route \(route.path) is given twice") }
-            if route.access == .authorized && tokenFile == nil {
+            if route.access == .authorized && tokenFile == nil && authorizationURL == nil {
                 throw OptionError(
-                    "the route \(route.path) has no access rule: require tokens with --token-file, or add access=open if the"
-                        + " application authorizes its clients itself")
+                    "the route \(route.path) has no access rule: require tokens with --token-file, let an application decide"
+                        + " with --auth-url, or add access=open if the application authorizes its clients itself")
             }
+        }
+        if authorizationURL != nil && server.allowsAnonymous {
+            throw OptionError("--auth-url authorizes clients and --allow-anonymous does not; choose one")
         }
     }
 }

@@ -19,6 +19,8 @@ struct ServeSettings {
     var tokenFile: String?
     /// The paths that belong to applications (`--route`, `--routes-file`).
     var routes: [Route] = []
+    /// The URL of the application that authorizes requests.
+    var authorizationURL: String?
     var allowsPublicReading = false
     /// Whether browsers may show files of active types, such as HTML, SVG and PDF (`--inline`).
     var showsActiveTypes = false
@@ -71,6 +73,24 @@ struct ServeSettings {
             "routes-file", "FILE", group: applications, "file with a route on each line, in the form of --route"
         ) { settings, value throws(OptionError) in
             settings.routes += try routes(in: value)
+        },
+        CommandOption(
+            "auth-url", "URL", group: applications,
+            "show each request without a token of --token-file to an\napplication, whose response decides about it; not for routes with\naccess=open"
+        ) { settings, value throws(OptionError) in
+            do throws(RouteError) { _ = try ApplicationAuthorizer(url: value) } catch {
+                throw OptionError(error.description)
+            }
+            settings.authorizationURL = value
+        },
+        CommandOption(
+            "own-prefix", "PATH", group: applications,
+            "path of the server's own resources (files, uploads, healthz, readyz,\nmetrics), such as /.onward, for applications that use these names"
+        ) { settings, value throws(OptionError) in
+            guard value.hasPrefix("/"), let path = try? PathSegments(decoding: value), !path.segments.isEmpty else {
+                throw OptionError("'\(value)' is not a path such as /.onward")
+            }
+            settings.server.ownPrefix = "/" + path.segments.joined(separator: "/")
         },
 
         // TLS

@@ -1,4 +1,5 @@
 import HTTPSemantics
+import ResumableUpload
 
 /// Decides which identity may perform which operation.
 ///
@@ -54,11 +55,16 @@ public struct Identity: Sendable, Hashable {
     public let principal: String
     /// The identifier by which the authorizer recognizes the credential of the client; never the credential itself.
     public let credential: String
+    /// Limits for uploads that this request creates, in addition to those of the server; `nil`: none.
+    public let limits: UploadLimits?
+    /// Whether the request has an `Authorization` that only this server understands. It is not forwarded.
+    package var hasOwnCredential = false
 
     /// Creates an identity.
-    public init(principal: String, credential: String = "") {
+    public init(principal: String, credential: String = "", limits: UploadLimits? = nil) {
         self.principal = principal
         self.credential = credential
+        self.limits = limits
     }
 
     /// The identity of all clients without credentials.
@@ -72,6 +78,27 @@ public struct AuthorizationRefusal: Error, Sendable {
     /// The value of `WWW-Authenticate` (RFC 9110 section 11.6.1), which a 401 requires; `nil` for a response without
     /// this field.
     public let challenge: String?
+    /// The complete response of another server that has decided about the request; `nil`: ``problem``.
+    package let response: Response?
+
+    private init(problem: ProblemDetails, challenge: String?, response: Response? = nil) {
+        self.problem = problem
+        self.challenge = challenge
+        self.response = response
+    }
+
+    /// A refusal with the response of another server.
+    package init(_ response: Response) {
+        self.init(
+            problem: ProblemDetails(
+                status: response.status, detail: "The application does not allow this request.", code: "not-allowed"),
+            challenge: response.fields["WWW-Authenticate"], response: response)
+    }
+
+    /// No decision is possible now: 503.
+    package static func undecided(code: String, detail: String) -> AuthorizationRefusal {
+        AuthorizationRefusal(problem: ProblemDetails(status: 503, detail: detail, code: code), challenge: nil)
+    }
 
     /// A refusal of a request without valid credentials: 401.
     public static func unauthenticated(
@@ -93,13 +120,16 @@ public struct AuthorizationRefusal: Error, Sendable {
     var fields: Fields {
         var fields: Fields = ["Cache-Control": "no-store"]
         if let challenge { fields.append("WWW-Authenticate", challenge) }
+        if problem.status == .serviceUnavailable { fields.append("Retry-After", "5") }
         return fields
     }
 }
 
 extension Response {
     /// The response to a request that is not authorized.
-    init(_ refusal: AuthorizationRefusal) { self.init(refusal.problem, fields: refusal.fields) }
+    init(_ refusal: AuthorizationRefusal) {
+        self = refusal.response ?? Response(refusal.problem, fields: refusal.fields)
+    }
 }
 
 /// Authorizes requests to a server without tokens.

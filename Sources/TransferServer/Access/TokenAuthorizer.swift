@@ -35,7 +35,9 @@ public final class TokenAuthorizer: Authorizer {
         guard lines.count == 1, let token = Self.bearerToken(lines[0]) else { throw Self.invalid }
         let digest = TokenList.digest(token)
         guard let known = list.withLock({ $0.token(withDigest: digest) }) else { throw Self.invalid }
-        return Identity(principal: known.name, credential: known.credential)
+        var identity = Identity(principal: known.name, credential: known.credential)
+        identity.hasOwnCredential = true
+        return identity
     }
 
     /// Returns a refusal with 401 if the token does not exist any more, and one with 403 if its scopes or prefixes do

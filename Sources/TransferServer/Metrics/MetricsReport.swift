@@ -233,7 +233,7 @@ struct MetricsEndpoint {
     private static let processStart = ProcessControl.startSeconds()
 
     func response() -> Response {
-        if let refusal = service.refusal(of: identity, .readMetrics, at: PathSegments.metrics) {
+        if let refusal = service.refusal(of: identity, .readMetrics, at: service.routes.metricsPath) {
             return Response(refusal)
         }
         guard request.method == .get || request.method == .head else {
@@ -252,9 +252,4 @@ struct MetricsEndpoint {
             processStart: Self.processStart,
             version: service.configuration.version)
     }
-}
-
-extension PathSegments {
-    /// The path with a slash at its end, so that a token with the prefix `/metrics/` covers it.
-    fileprivate static let metrics = try? PathSegments(decoding: "/metrics/")
 }

@@ -81,7 +81,8 @@ public final class Server: Sendable {
                 minimumRate: configuration.minimumRate),
             capacity: configuration.maximumConnections)
         service = TransferService(
-            configuration: configuration, store: store, routes: Routes(handlers), log: log, connections: registry)
+            configuration: configuration, store: store, routes: Routes(handlers, ownPrefix: configuration.ownPrefix),
+            log: log, connections: registry)
         store.observe(by: service.metrics)
     }
 

@@ -14,6 +14,9 @@ public struct ServerConfiguration: Sendable {
     public var strictTransportSecurity: Int64?
     /// The base of the server's paths for clients; `nil`: the base that a trusted proxy reports with each request.
     public var publicBase: PublicBase?
+    /// The path below which the server has its own resources (`/uploads/`, `/healthz`, `/readyz`, `/metrics`), such as
+    /// `/.onward`; empty: they are at the top.
+    public var ownPrefix = ""
     /// Trusted proxies, in addition to those on this machine. Their forwarding fields determine the client of a
     /// request.
     public var trustedProxies: [AddressBlock]

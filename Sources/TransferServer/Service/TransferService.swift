@@ -102,13 +102,13 @@ final class TransferService: RequestService {
     }
 
     /// What a handler that forwards requests reports about a request.
-    func forwardingContext(of request: RequestContext) -> ForwardingContext {
+    func forwardingContext(of request: RequestContext, _ identity: Identity) -> ForwardingContext {
         let authority = RequestTarget(parsing: request.head.target)?.authority ?? request.fields["Host"]
         return ForwardingContext(
             fields: trustedProxies.forwardedFields(
                 of: request.fields, peer: request.connection.peer, host: authority,
                 scheme: request.connection.credentials == nil ? "http" : "https"),
-            host: authority, requestFields: request.fields)
+            host: authority, requestFields: request.fields, hasOwnCredential: identity.hasOwnCredential)
     }
 
     func begin(_ request: RequestContext, for target: RequestTarget) -> FirstStep {
@@ -154,12 +154,32 @@ final class TransferService: RequestService {
         authorizer.refusal(of: identity, operation, at: path)
     }
 
+    /// Why the identity that has sent a request may not complete an upload now; `nil` if it may. If the request took
+    /// long, its sender is identified again.
+    func refusal(
+        ofCompletionBy request: RequestContext, _ identity: Identity, on target: Target
+    ) -> AuthorizationRefusal? {
+        if SystemClock.monotonicNanoseconds() - request.startedAt > Self.identityLifetime,
+            let requested = RequestTarget(parsing: request.head.target)
+        {
+            do throws(AuthorizationRefusal) {
+                guard try authorizer.identify(request.head, target: requested).principal == identity.principal else {
+                    return .forbidden(code: "not-allowed", detail: "The credentials have another principal now.")
+                }
+            } catch { return error }
+        }
+        return refusal(of: identity, .create, on: target)
+    }
+
+    /// The nanoseconds after which the sender of a request in progress is identified again.
+    private static let identityLifetime: Int64 = 10_000_000_000
+
     private func serve(_ request: RequestContext, at route: Route, _ identity: Identity) -> FirstStep {
         switch route {
         case .health(let path): .respond(health(request, path))
         case .metrics: .respond(MetricsEndpoint(service: self, request: request, identity: identity).response())
         case .server: .respond(server(request, identity))
-        case .upload(let path): UploadEndpoint(service: self, request: request, identity: identity).serve(path)
+        case .upload(let name): UploadEndpoint(service: self, request: request, identity: identity).serve(name)
         case .target(let handler, let target, _):
             TargetEndpoint(service: self, request: request, identity: identity, handler: handler, target: target)
                 .serve()

@@ -10,9 +10,14 @@ struct Routes: Sendable {
     }
 
     private let entries: [Entry]
+    /// The segments before the paths of the server itself, such as `uploads`.
+    private let own: [String]
 
-    /// - Parameter handlers: prefixes without slashes at the ends, such as `files` or `media/incoming`.
-    init(_ handlers: [(prefix: String, handler: any TargetHandler)]) {
+    /// - Parameters:
+    ///   - handlers: prefixes without slashes at the ends, such as `files` or `media/incoming`.
+    ///   - ownPrefix: see ``ServerConfiguration/ownPrefix``.
+    init(_ handlers: [(prefix: String, handler: any TargetHandler)], ownPrefix: String = "") {
+        own = ownPrefix.split(separator: "/").map(String.init)
         entries =
             handlers
             .map { prefix, handler in
@@ -23,21 +28,34 @@ struct Routes: Sendable {
     }
 
     /// Whether a handler has the prefix `files`, as in `onward serve`.
-    var hasFiles: Bool { entries.contains { $0.prefix == ["files"] } }
+    var hasFiles: Bool { entries.contains { $0.prefix == own + ["files"] } }
+
+    /// The path of an upload resource, the value of `Location`.
+    func path(of id: UploadID) -> String { ownPath + "/uploads/" + id.text }
+
+    /// The path of the metrics, with a slash at its end, so that a token with the prefix `/metrics/` covers it.
+    var metricsPath: PathSegments? { try? PathSegments(decoding: ownPath + "/metrics/") }
+
+    private var ownPath: String { own.reduce("") { $0 + "/" + $1 } }
 
     /// Returns the route of a request target.
     func route(of target: RequestTarget) -> Route {
         if case .asterisk = target.form { return .server }
-        switch target.path {
-        case "/healthz", "/readyz": return .health(target.path)
-        case "/metrics": return .metrics
-        default: break
+        if target.path.hasPrefix(ownPath) {
+            switch target.path.dropFirst(ownPath.utf8.count) {
+            case "/healthz": return .health("/healthz")
+            case "/readyz": return .health("/readyz")
+            case "/metrics": return .metrics
+            default: break
+            }
         }
         let path: PathSegments
         do { path = try PathSegments(decoding: target.path) } catch {
-            return .invalid(error, isUpload: target.path.hasPrefix("/uploads/"))
+            return .invalid(error, isUpload: target.path.hasPrefix(ownPath + "/uploads/"))
         }
-        if path.segments.first == "uploads" && path.segments.count <= 2 { return .upload(path) }
+        if path.segments.count <= own.count + 2, path.segments.starts(with: own + ["uploads"]) {
+            return .upload(path.segments.count > own.count + 1 && !path.hasTrailingSlash ? path.segments.last : nil)
+        }
         guard let entry = entry(for: path) else { return .unknown }
         return .target(entry.handler, Self.target(path, below: entry, query: target.query), label: entry.label)
     }
@@ -71,8 +89,8 @@ enum Route: Sendable {
     case metrics
     /// `*`: the server itself.
     case server
-    /// `/uploads` or a path below it.
-    case upload(PathSegments)
+    /// An upload resource, with its identifier as the client sent it; `nil` for `/uploads` itself.
+    case upload(String?)
     /// `label` is the `route` label of the metrics: the prefix of the handler.
     case target(any TargetHandler, Target, label: String)
     /// An invalid path.

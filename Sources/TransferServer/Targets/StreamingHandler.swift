@@ -40,6 +40,8 @@ package struct ForwardingContext: Sendable {
     package let host: String?
     /// The fields of the request in progress.
     package let requestFields: Fields
+    /// Whether `Authorization` of the request in progress was meant for this server only.
+    package let hasOwnCredential: Bool
 
     /// The fields of the request in progress that contain credentials. They are never stored.
     package var credentials: [Fields.Field] {

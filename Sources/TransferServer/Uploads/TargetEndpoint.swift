@@ -12,6 +12,7 @@ struct TargetEndpoint {
     let target: Target
 
     private var principal: String { identity.principal }
+    private var limits: UploadLimits { service.configuration.limits.restricted(by: identity.limits) }
 
     func serve() -> FirstStep {
         let responses = service.responses(for: request, stored: nil)
@@ -54,7 +55,7 @@ struct TargetEndpoint {
             }
         let streamed = StreamedRequest(
             head: request.head, reference: Self.reference(request.head.target), principal: principal, length: length,
-            context: service.forwardingContext(of: request), isAwaited: { connection.isAwaited },
+            context: service.forwardingContext(of: request, identity), isAwaited: { connection.isAwaited },
             interim: request.interim)
         switch handler.begin(streamed) {
         case .receive(let stream): return .receive(StreamedExchange(stream, request))
@@ -131,7 +132,6 @@ struct TargetEndpoint {
         }
         // The creation of an upload that continues later can have no content, so it needs no length.
         if isComplete != false, request.lacksLength { return .respond(ProblemDetails.missingLength) }
-        let limits = service.configuration.limits
         if request.explanation == nil { request.explanation = UploadExplanation() }
         request.explanation?.permission = responses.interim
         let creation = Creation(
@@ -155,7 +155,7 @@ struct TargetEndpoint {
             return .respond(
                 isComplete == nil
                     ? Response(error.problem(in: responses.dialect))
-                    : responses.refused(error, limits: service.configuration.limits))
+                    : responses.refused(error, limits: limits))
         }
         let stored = StoredCreation(fields: request.fields, target: target, handler: handler)
         if stored.size > StoredCreation.maxSize {
@@ -166,13 +166,12 @@ struct TargetEndpoint {
             target: target, method: request.method, principal: principal, fields: request.fields, length: plan.length,
             mayReplace: refusal(.write) == nil)
         if case .refuse(let response) = handler.accept(proposal) {
-            let state = UploadState(offset: 0, limits: service.configuration.limits)
+            let state = UploadState(offset: 0, limits: limits)
             // A 5xx is not final, so the client can retry.
             let isAnswer = isComplete != nil && !response.status.isServerError
             return .respond(
                 isAnswer ? responses.finished(response, state: state, uploadLocation: nil) : response)
         }
-        let limits = service.configuration.limits
         let upload = NewUpload(
             principal: principal, method: request.method, target: stored.target.reference, fields: stored.fields,
             dialect: responses.dialect, limits: limits, length: plan.length,
@@ -190,7 +189,7 @@ struct TargetEndpoint {
                 ? try service.store.create(upload, recordsAtOnce: !arrivesNow)
                 : try service.store.createTransient(
                     principal: upload.principal, length: upload.length, digests: upload.digests)
-            let location = lease.id.map { UploadEndpoint.path(of: $0) }
+            let location = lease.id.map { service.routes.path(of: $0) }
             if let id = lease.id {
                 request.upload = id
                 request.progress.hasCreated = true

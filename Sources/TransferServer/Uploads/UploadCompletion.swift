@@ -43,7 +43,7 @@ struct UploadCompletion {
             fields: StoredCreation.declared(context.upload.fields, by: context.handler), length: length,
             mayReplace: context.service.refusal(of: context.identity, .write, on: context.target) == nil, lease: lease,
             store: context.service.store, executor: call.executor, digest: digestValue,
-            forwarding: context.service.forwardingContext(of: context.request),
+            forwarding: context.service.forwardingContext(of: context.request, context.identity),
             isAwaited: { [connection = context.request.connection] in connection.isAwaited })
         targetHasRun = true
         let handler = context.handler

@@ -15,15 +15,13 @@ struct UploadEndpoint {
     private var principal: String { identity.principal }
     private var operation: AccessOperation { request.method == .options ? .discover : .create }
 
-    /// The path of an upload resource, the value of `Location`.
-    static func path(of id: UploadID) -> String { "/uploads/\(id.text)" }
-
-    func serve(_ path: PathSegments) -> FirstStep {
+    /// - Parameter identifier: the last segment of the path; `nil` if there is none.
+    func serve(_ identifier: String?) -> FirstStep {
         let unknown = service.responses(for: request, stored: nil)
         // This is checked before the look-up, so that a client that may not upload cannot find out whether the upload
         // exists.
         if let refusal = service.refusal(of: identity, operation, on: nil) { return .respond(refusal) }
-        guard path.segments.count == 2, !path.hasTrailingSlash, let id = UploadID(parsing: path.segments[1]) else {
+        guard let id = identifier.flatMap({ UploadID(parsing: $0) }) else {
             return .respond(refused(.notFound, unknown))
         }
         do {

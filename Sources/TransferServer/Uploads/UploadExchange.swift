@@ -195,7 +195,9 @@ final class UploadExchange: Exchange {
             case .complete(let length):
                 try lease.setLength(length)
                 // The authorization can be revoked while the content is received (draft section 13).
-                if let refusal = context.service.refusal(of: context.identity, .create, on: context.target) {
+                if let refusal = context.service.refusal(
+                    ofCompletionBy: context.request, context.identity, on: context.target)
+                {
                     try stopProcessing()
                     return .respond(failed(refusal.problem, refusal.fields))
                 }

@@ -1,0 +1,215 @@
+import Digests
+import HTTPSemantics
+import HTTPTransport
+import ResumableUpload
+import SystemCalls
+import TransferServer
+
+/// Shows each request to an application, whose response decides whether the request is served.
+///
+/// The application gets a GET request with the fields of the client's request, and with `Onward-Method`,
+/// `Onward-Target`, and `Onward-Length` if the length of the representation is known; never the content. A 2xx response
+/// allows the request. It names the principal in `Onward-Principal`, and can restrict uploads with `Upload-Limit`. The
+/// client gets a 4xx response as it is. If there is any other response or none, the client gets 503.
+public final class ApplicationAuthorizer: Authorizer {
+    /// The maximum number of bytes of a refusal's content.
+    private static let maxContent = 64 << 10
+
+    /// The authorizer of tokens of this server, which is asked first; `nil`: there is none.
+    let tokens: (any Authorizer)?
+    private let client: OriginClient
+    private let target: String
+    private let timeout: Duration
+    private let decisions = Monitor(DecisionCache())
+
+    /// - Parameters:
+    ///   - url: `http://HOST[:PORT]/PATH`, `https://HOST[:PORT]/PATH` or `unix:/SOCKET:/PATH`.
+    ///   - timeout: the maximum time for a decision.
+    ///   - tokens: an authorizer that is asked first. Requests that it accepts are not shown to the application.
+    /// - Throws: ``RouteError`` if the URL is invalid.
+    public init(
+        url: String, timeout: Duration = .seconds(10), tokens: (any Authorizer)? = nil
+    ) throws(RouteError) {
+        let (origin, target) = try Origin.parse(url)
+        self.target = target
+        self.timeout = timeout
+        self.tokens = tokens
+        client = OriginClient(origin, timeout: timeout)
+    }
+
+    /// Returns the identity of a token, or the one that the application names.
+    /// - Throws: `AuthorizationRefusal` with the response of the application, or with 503.
+    public func identify(_ head: RequestHead, target: RequestTarget) throws(AuthorizationRefusal) -> Identity {
+        if let tokens, head.fields.contains("Authorization"), let known = try? tokens.identify(head, target: target) {
+            return known
+        }
+        let shown = Shown(head)
+        let now = SystemClock.monotonicNanoseconds()
+        let key = shown.key
+        if let kept = decisions.withLock({ $0.decision(for: key, now: now) }) { return try kept.get() }
+        let (decision, lifetime) = ask(shown)
+        if lifetime > 0 {
+            decisions.withLock { $0.keep(decision, for: key, until: now + lifetime * 1_000_000_000, now: now) }
+        }
+        return try decision.get()
+    }
+
+    /// Leaves identities of tokens to the authorizer of tokens. The application has allowed all others, except that only
+    /// tokens can read the metrics.
+    public func refusal(
+        of identity: Identity, _ operation: AccessOperation, at path: PathSegments?
+    ) -> AuthorizationRefusal? {
+        if identity.credential == Self.credential { return operation == .readMetrics ? Self.metricsRefusal : nil }
+        guard let tokens else { return Self.unauthenticated }
+        return tokens.refusal(of: identity, operation, at: path)
+    }
+
+    /// The credential of identities that the application has named.
+    private static let credential = "application"
+    private static let metricsRefusal = AuthorizationRefusal.forbidden(
+        code: "insufficient-scope", detail: "The metrics require a token of --token-file.")
+    private static let unauthenticated = AuthorizationRefusal.forbidden(
+        code: "not-allowed", detail: "The application has not authorized this client.")
+
+    private func ask(_ shown: Shown) -> (Result<Identity, AuthorizationRefusal>, lifetime: Int64) {
+        let sink = ContentPipe(length: nil)
+        let exchange = client.start(
+            .get, target, shown.fields, content: .none, source: nil, isRepeatable: true, sink: sink)
+        defer { exchange.cancel() }
+        let deadline = SystemClock.deadline(in: timeout)
+        guard let head = finalHead(exchange, until: deadline) else { return (.failure(Self.unreachable), 0) }
+        let lifetime = Self.lifetime(head.fields)
+        switch head.status.rawValue {
+        case 200..<300:
+            guard let principal = head.fields["Onward-Principal"], Self.isPrincipal(principal) else {
+                return (.failure(Self.invalid), 0)
+            }
+            let limits = UploadLimits(parsing: head.fields, dialect: .rfc)
+            if head.fields.contains("Upload-Limit") && limits == nil { return (.failure(Self.invalid), 0) }
+            return (.success(Identity(principal: principal, credential: Self.credential, limits: limits)), lifetime)
+        case 400..<500:
+            guard let content = content(of: exchange, until: deadline) else { return (.failure(Self.invalid), 0) }
+            let fields = ForwardedMessage.responseFields(head.fields)
+            return (
+                .failure(AuthorizationRefusal(Response(status: head.status, fields: fields, content: content))),
+                lifetime
+            )
+        default: return (.failure(Self.unreachable), 0)
+        }
+    }
+
+    private func finalHead(_ exchange: OriginExchange, until deadline: Int64) -> ClientResponseHead? {
+        while true {
+            switch exchange.progress(until: deadline) {
+            case .interim: continue
+            case .head(let head): return head
+            case .failed, nil: return nil
+            }
+        }
+    }
+
+    /// Waits for the content of a refusal; `nil` if it is too large or incomplete.
+    private func content(of exchange: OriginExchange, until deadline: Int64) -> [UInt8]? {
+        var content: [UInt8] = []
+        while content.count <= Self.maxContent {
+            content += exchange.content.takeAll()
+            let now = SystemClock.monotonicNanoseconds()
+            if let result = exchange.result(until: min(deadline, now + 20_000_000)) {
+                content += exchange.content.takeAll()
+                return result.failure == nil && content.count <= Self.maxContent ? content : nil
+            }
+            if now >= deadline { return nil }
+        }
+        return nil
+    }
+
+    /// Whether log lines and the catalog can contain the name, and it is not the name of all unknown clients.
+    private static func isPrincipal(_ name: String) -> Bool {
+        !name.isEmpty && name.utf8.count <= 255 && name.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F }
+            && name != Identity.anonymous.principal
+    }
+
+    /// The seconds for which a decision may be used again; 0 without explicit freshness (RFC 9111 section 4.2.1).
+    private static func lifetime(_ fields: Fields) -> Int64 {
+        var seconds: Int64 = 0
+        for directive in fields.values("Cache-Control").flatMap({ $0.split(separator: ",") }) {
+            let text = directive.lowercased().filter { $0 != " " && $0 != "\t" && $0 != "\"" }
+            if text.hasPrefix("no-store") || text.hasPrefix("no-cache") { return 0 }
+            if text.hasPrefix("max-age="), let value = Int64(text.dropFirst(8)) { seconds = value }
+        }
+        let age = fields["Age"].flatMap { Int64($0) } ?? 0
+        return min(max(seconds - max(age, 0), 0), 86_400)
+    }
+
+    private static let unreachable = AuthorizationRefusal.undecided(
+        code: "authorization-unavailable",
+        detail: "The application that authorizes requests does not respond. Repeat the request later.")
+    private static let invalid = AuthorizationRefusal.undecided(
+        code: "authorization-invalid",
+        detail: "The response of the application that authorizes requests is not valid. The server's operator has to "
+            + "correct it.")
+}
+
+/// What the application is shown of a request.
+private struct Shown {
+    /// Conditions and ranges of the client's request, which do not apply to the request for a decision, and its framing.
+    private static let removed = [
+        "Content-Length", "If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since", "If-Range", "Range",
+    ]
+
+    let fields: Fields
+
+    init(_ head: RequestHead) {
+        var fields = ForwardedMessage.requestFields(head.fields, isUpload: false)
+        for name in Self.removed { fields.remove(name) }
+        fields.append("Onward-Method", head.method.rawValue)
+        fields.append("Onward-Target", head.target)
+        if let host = head.fields["Host"] { fields.append("Onward-Host", host) }
+        if let length = Self.length(head.fields) { fields.append("Onward-Length", "\(length)") }
+        self.fields = fields
+    }
+
+    /// The length of the complete representation in bytes; `nil` if it is not known.
+    private static func length(_ fields: Fields) -> Int64? {
+        if let length = fields["Upload-Length"].flatMap({ Int64($0) }) { return length }
+        let isPart = fields["Upload-Complete"] == "?0" || fields["Upload-Incomplete"] == "?1"
+        if isPart || fields.contains("Upload-Offset") { return nil }
+        return fields["Content-Length"].flatMap { Int64($0) }
+    }
+
+    /// A digest of everything that is shown, credentials included.
+    var key: [UInt8] {
+        var digest = RunningDigest(.sha256)
+        func add(_ text: String) {
+            let bytes = Array(text.utf8)
+            withUnsafeBytes(of: UInt64(bytes.count)) { digest.update($0) }
+            bytes.withUnsafeBytes { digest.update($0) }
+        }
+        for field in fields {
+            add(field.name.lowercased())
+            add(field.value)
+        }
+        return digest.finalized()
+    }
+}
+
+/// Decisions that can be used again.
+private struct DecisionCache {
+    private static let capacity = 10_000
+
+    private var entries: [[UInt8]: (decision: Result<Identity, AuthorizationRefusal>, end: Int64)] = [:]
+
+    func decision(for key: [UInt8], now: Int64) -> Result<Identity, AuthorizationRefusal>? {
+        entries[key].flatMap { $0.end > now ? $0.decision : nil }
+    }
+
+    mutating func keep(
+        _ decision: Result<Identity, AuthorizationRefusal>, for key: [UInt8], until end: Int64, now: Int64
+    ) {
+        if entries.count >= Self.capacity {
+            entries = entries.filter { $0.value.end > now }
+            if entries.count >= Self.capacity { entries = [:] }
+        }
+        entries[key] = (decision, end)
+    }
+}
