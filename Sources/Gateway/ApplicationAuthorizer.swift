@@ -72,9 +72,9 @@ public final class ApplicationAuthorizer: Authorizer {
         code: "not-allowed", detail: "The application has not authorized this client.")
 
     private func ask(_ shown: Shown) -> (Result<Identity, AuthorizationRefusal>, lifetime: Int64) {
-        let sink = ContentPipe(length: nil)
         let exchange = client.start(
-            .get, target, shown.fields, content: .none, source: nil, isRepeatable: true, sink: sink)
+            OriginRequest(method: .get, target: target, fields: shown.fields, isRepeatable: true),
+            sink: ContentPipe(length: nil))
         defer { exchange.cancel() }
         let deadline = SystemClock.deadline(in: timeout)
         guard let head = finalHead(exchange, until: deadline) else { return (.failure(Self.unreachable), 0) }

@@ -76,14 +76,4 @@ public final class GatewayHandler: StreamingHandler {
     public func complete(_ upload: ReceivedUpload) async throws -> Response {
         try Handover(self, upload).run()
     }
-
-    /// The final response to an upload of a route if this server was stopped after it had sent the request to the
-    /// origin, and before the origin had responded.
-    public static let unknownOutcome = Response(
-        ProblemDetails(
-            status: .badGateway,
-            detail:
-                "The application got the complete upload, but its response is not known. Ask the application for the "
-                + "result before you send the upload again.",
-            code: "origin-outcome-unknown"))
 }

@@ -18,14 +18,6 @@ struct Handover {
         self.upload = upload
     }
 
-    private enum Outcome {
-        case answered(Response, setCookie: [String])
-        /// The origin cannot be reached, or has responded with 503: the request had no effect.
-        case unavailable(reason: String, retryAfter: Duration?)
-        /// The request was sent, and there is no response.
-        case unknown(reason: String)
-    }
-
     func run() throws -> Response {
         let end = SystemClock.deadline(in: route.retryTime)
         var pause = Self.firstPause
@@ -35,7 +27,7 @@ struct Handover {
             case .answered(let response, let setCookie):
                 for value in setCookie { upload.unstoredFields.append("Set-Cookie", value) }
                 return response
-            case .unknown where !route.isRepeatable: return GatewayHandler.unknownOutcome
+            case .unknown(let reason) where !route.isRepeatable: throw TargetInterrupted(reason)
             case .unknown(let reason):
                 throw TargetUnavailable("\(route.origin) did not respond: \(reason)", retryAfter: .seconds(1))
             case .unavailable(let reason, let wait):
@@ -69,57 +61,17 @@ struct Handover {
         return true
     }
 
-    private func send() throws -> Outcome {
-        let sink = ContentPipe(length: nil)
-        let exchange = handler.client.start(
-            upload.method, upload.target.reference, fields,
+    private func send() throws -> OriginDelivery.Outcome {
+        let request = OriginRequest(
+            method: upload.method, target: upload.target.reference, fields: fields,
             content: upload.length == 0 ? .empty : .range(from: 0, count: upload.length),
             source: upload.length == 0 ? nil : UploadContent(upload), isRepeatable: false,
-            needsNewConnection: !route.isRepeatable, sink: sink)
-        // The source of a running exchange uses the upload.
-        defer {
-            exchange.cancel()
-            while exchange.result(until: SystemClock.monotonicNanoseconds() + ProxiedRequest.checkInterval) == nil {}
+            needsNewConnection: !route.isRepeatable)
+        // A request that was sent may have an effect, so this is the interruption of a call, not its failure.
+        guard let outcome = OriginDelivery(handler.client, request).run(isCanceled: { Task.isCancelled }) else {
+            throw CancellationError()
         }
-        var content: [UInt8] = []
-        while true {
-            content += sink.takeAll()
-            if content.count > Route.maxStoredContent, let head = exchange.head { return answered(head, content) }
-            if let result = exchange.result(until: SystemClock.monotonicNanoseconds() + 50_000_000) {
-                content += sink.takeAll()
-                return outcome(result, content)
-            }
-            // A request that was sent may have an effect, so this is the interruption of a call, not its failure.
-            if Task.isCancelled { throw CancellationError() }
-        }
-    }
-
-    private func outcome(_ result: TransportResult, _ content: [UInt8]) -> Outcome {
-        guard let head = result.head, result.failure == nil, result.isContentComplete || !isDelimited(head) else {
-            let reason = result.failure.map { "\($0)" } ?? "the response is incomplete"
-            return result.mayBeSent ? .unknown(reason: reason) : .unavailable(reason: reason, retryAfter: nil)
-        }
-        return answered(head, content)
-    }
-
-    /// The outcome of a response that is complete, or too large.
-    private func answered(_ head: ClientResponseHead, _ content: [UInt8]) -> Outcome {
-        if head.status == .serviceUnavailable {
-            let seconds = head.fields["Retry-After"].flatMap { Int64($0) }.map { min(max($0, 1), 3600) }
-            return .unavailable(reason: "the response has status 503", retryAfter: seconds.map { .seconds($0) })
-        }
-        guard content.count <= Route.maxStoredContent else { return .answered(Self.responseTooLarge, setCookie: []) }
-        var fields = ForwardedMessage.responseFields(head.fields)
-        // The origin did not use the upload protocol. Its fields describe the upload on this server.
-        for name in fields.map(\.name) where name.lowercased().hasPrefix("upload-") { fields.remove(name) }
-        let setCookie = fields.values("Set-Cookie")
-        fields.remove("Set-Cookie")
-        return .answered(Response(status: head.status, fields: fields, content: content), setCookie: setCookie)
-    }
-
-    /// Whether the head has the length of the content.
-    private func isDelimited(_ head: ClientResponseHead) -> Bool {
-        ForwardedMessage.contentLength(head.fields) != nil && !head.status.forbidsContent
+        return outcome
     }
 
     /// The fields of the request: those of the creation, and the credentials of the request that completes the upload.
@@ -139,12 +91,6 @@ struct Handover {
         if route.isRepeatable { fields.append("Idempotency-Key", "\"\(upload.idempotencyKey)\"") }
         return fields
     }
-
-    private static let responseTooLarge = Response(
-        ProblemDetails(
-            status: .badGateway,
-            detail: "The application processed the upload, but its response is larger than 1 MiB and cannot be stored.",
-            code: "origin-response-too-large"))
 }
 
 /// The bytes of a complete upload, which libcurl's thread reads.

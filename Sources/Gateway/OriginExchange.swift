@@ -20,31 +20,39 @@ final class OriginClient: Sendable {
     deinit { for engine in engines { engine.shutDown() } }
 
     /// Starts a request.
-    /// - Parameters:
-    ///   - target: the path and query.
-    ///   - isRepeatable: whether the request can be sent again on another connection if the first one was closed.
-    ///   - needsNewConnection: whether a connection of an earlier request, which the origin may be about to close, is
-    ///     not used.
-    func start(
-        _ method: Method, _ target: String, _ fields: Fields, content: RequestContent, source: (any UploadSource)?,
-        isRepeatable: Bool, needsNewConnection: Bool = false, sink: ContentPipe
-    ) -> OriginExchange {
+    /// - Parameter sink: gets the content of the response.
+    func start(_ request: OriginRequest, sink: ContentPipe) -> OriginExchange {
         let exchange = OriginExchange(sink)
-        var request = TransportRequest(
-            uri: origin.url, method: method, fields: fields, content: content, source: source,
-            stallTimeout: timeout, settings: origin.settings(connectTimeout: min(timeout, .seconds(10))),
+        var transport = TransportRequest(
+            uri: origin.url, method: request.method, fields: request.fields, content: request.content,
+            source: request.source, stallTimeout: timeout,
+            settings: origin.settings(connectTimeout: min(timeout, .seconds(10))),
             receive: { [exchange] head in exchange.receive(head) })
-        request.target = target
-        request.isRepeatable = isRepeatable
-        request.needsNewConnection = needsNewConnection
-        request.hasAllFields = true
+        transport.target = request.target
+        transport.isRepeatable = request.isRepeatable
+        transport.needsNewConnection = request.needsNewConnection
+        transport.hasAllFields = true
         let index = next.withLock { index in
             index = (index + 1) % engines.count
             return index
         }
-        exchange.begin(engines[index].start(request, observer: exchange))
+        exchange.begin(engines[index].start(transport, observer: exchange))
         return exchange
     }
+}
+
+/// A request to an origin.
+struct OriginRequest {
+    var method: Method
+    /// The path and query.
+    var target: String
+    var fields: Fields
+    var content = RequestContent.none
+    var source: (any UploadSource)?
+    /// Whether the request can be sent again on another connection if the first one was closed.
+    var isRepeatable: Bool
+    /// Whether a connection of an earlier request, which the origin may be about to close, is not used.
+    var needsNewConnection = false
 }
 
 /// One request to an origin and its response. A thread of a connection waits for it; libcurl's thread reports to it.

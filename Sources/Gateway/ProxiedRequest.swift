@@ -24,7 +24,9 @@ final class ProxiedRequest: RequestStream {
                 request.length.map { .range(from: 0, count: $0) } ?? .remaining(from: 0, atMost: nil)
             }
         exchange = client.start(
-            method, request.reference, fields, content: framing, source: content, isRepeatable: method.isIdempotent,
+            OriginRequest(
+                method: method, target: request.reference, fields: fields, content: framing, source: content,
+                isRepeatable: method.isIdempotent),
             sink: ContentPipe(length: nil))
     }
 

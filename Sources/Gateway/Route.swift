@@ -1,5 +1,4 @@
 import HTTPSemantics
-import UploadStorage
 
 /// The paths that belong to an application behind this server, and how requests for them are forwarded.
 public struct Route: Sendable, Hashable {
@@ -89,22 +88,5 @@ extension Route {
         }
         guard let result, mistakes.isEmpty else { throw RouteError(mistakes.joined(separator: "; ")) }
         self = result
-    }
-}
-
-extension StoreConfiguration {
-    /// Sets the final response of uploads to these routes if the process ends after the request was sent to the origin,
-    /// and before its response was stored: ``GatewayHandler/unknownOutcome``.
-    /// - Parameter ownPrefix: ``ServerConfiguration/ownPrefix``.
-    public mutating func setInterruptedResponse(of routes: [Route], ownPrefix: String = "") {
-        let prefixes = routes.map(\.segments)
-        let own = OwnPaths(ownPrefix)
-        interruptedResponseOfTarget = { target in
-            let path = target.prefix { $0 != "?" }
-            guard let segments = try? PathSegments(decoding: String(path)).segments, !own.contains(segments),
-                prefixes.contains(where: { segments.starts(with: $0) })
-            else { return nil }
-            return GatewayHandler.unknownOutcome
-        }
     }
 }

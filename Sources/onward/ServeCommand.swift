@@ -54,7 +54,7 @@ enum ServeCommand {
             ProblemDetails(
                 status: 500, detail: "The server stopped while it processed the complete upload.",
                 code: "target-interrupted"))
-        configuration.setInterruptedResponse(of: settings.routes, ownPrefix: settings.server.ownPrefix)
+        configuration.retainUnknownOutcomes(of: settings.routes, ownPrefix: settings.server.ownPrefix)
         configuration.validated = FilesHandler.validated
         // If unfinished uploads do not expire, only stored responses do.
         configuration.lifetime = settings.server.limits.maxAge.map { .seconds($0) } ?? configuration.keepCompleted

@@ -4,49 +4,69 @@ import Gateway
 
 /// The options for applications behind the server.
 extension ServeSettings {
-    static func route(_ text: String) throws(OptionError) -> Route {
-        do throws(RouteError) {
-            return try Route(parsing: text) { try? .seconds(Quantity.seconds($0)) }
-        } catch { throw OptionError(error.description) }
+    /// A route, or the mistakes in its settings.
+    struct ConfiguredRoute {
+        /// The option, or the file and the line.
+        let place: String
+        let route: Result<Route, RouteError>
+
+        init(_ text: String, at place: String) {
+            self.place = place
+            do throws(RouteError) {
+                route = .success(try Route(parsing: text) { try? .seconds(Quantity.seconds($0)) })
+            } catch { route = .failure(error) }
+        }
     }
 
-    /// Reads the routes of a file. Reports all mistakes at once, each with its line.
-    static func routes(in path: String) throws(OptionError) -> [Route] {
+    /// The paths that belong to applications.
+    var routes: [Route] { configuredRoutes.compactMap { try? $0.route.get() } }
+
+    /// Reads the routes of a file.
+    static func routes(in path: String) throws(OptionError) -> [ConfiguredRoute] {
         guard let data = FileManager.default.contents(atPath: path) else {
             throw OptionError("\(path) cannot be read")
         }
-        var routes: [Route] = []
-        var mistakes: [String] = []
+        var routes: [ConfiguredRoute] = []
         let lines = String(decoding: data, as: UTF8.self).split(
             omittingEmptySubsequences: false, whereSeparator: \.isNewline)
         for (number, line) in lines.enumerated() {
             let text = line.prefix { $0 != "#" }.trimmingCharacters(in: .whitespaces)
-            if text.isEmpty { continue }
-            do throws(OptionError) { routes.append(try route(text)) } catch {
-                mistakes.append("\(path), line \(number + 1): \(error.message)")
-            }
+            if !text.isEmpty { routes.append(ConfiguredRoute(text, at: "\(path), line \(number + 1)")) }
         }
-        guard mistakes.isEmpty else { throw OptionError(mistakes.joined(separator: "\n")) }
         return routes
     }
 
+    /// Reports the mistakes of all routes at once.
     func checkRoutes() throws(OptionError) {
         var paths: Set<String> = []
-        for route in routes {
-            if let taken = OwnPaths(server.ownPrefix).path(of: route.segments) {
-                throw OptionError(
-                    "the route \(route.path) is \(taken) or below it, which this server uses itself; --own-prefix moves"
-                        + " the server's own paths")
-            }
-            if !paths.insert(route.path).inserted { throw OptionError("the route \(route.path) is given twice") }
-            if route.access == .authorized && tokenFile == nil && authorizationURL == nil {
-                throw OptionError(
-                    "the route \(route.path) has no access rule: require tokens with --token-file, let an application decide"
-                        + " with --auth-url, or add access=open if the application authorizes its clients itself")
-            }
+        var mistakes: [String] = []
+        for configured in configuredRoutes {
+            do throws(RouteError) {
+                for mistake in self.mistakes(in: try configured.route.get(), &paths) {
+                    mistakes.append("\(configured.place): \(mistake)")
+                }
+            } catch { mistakes.append("\(configured.place): \(error)") }
         }
+        guard mistakes.isEmpty else { throw OptionError(mistakes.joined(separator: "\n")) }
         if authorizationURL != nil && server.allowsAnonymous {
             throw OptionError("--auth-url authorizes clients and --allow-anonymous does not; choose one")
         }
+    }
+
+    /// - Parameter paths: the paths of the routes before this one.
+    private func mistakes(in route: Route, _ paths: inout Set<String>) -> [String] {
+        var mistakes: [String] = []
+        if let taken = OwnPaths(server.ownPrefix).path(of: route.segments) {
+            mistakes.append(
+                "the route \(route.path) is \(taken) or below it, which this server uses itself; --own-prefix moves the"
+                    + " server's own paths")
+        }
+        if !paths.insert(route.path).inserted { mistakes.append("the route \(route.path) is given twice") }
+        if route.access == .authorized && tokenFile == nil && authorizationURL == nil {
+            mistakes.append(
+                "the route \(route.path) has no access rule: require tokens with --token-file, let an application decide"
+                    + " with --auth-url, or add access=open if the application authorizes its clients itself")
+        }
+        return mistakes
     }
 }

@@ -18,7 +18,7 @@ struct ServeSettings {
     var store = StoreConfiguration()
     var tokenFile: String?
     /// The paths that belong to applications (`--route`, `--routes-file`).
-    var routes: [Route] = []
+    var configuredRoutes: [ConfiguredRoute] = []
     /// The URL of the application that authorizes requests.
     var authorizationURL: String?
     var allowsPublicReading = false
@@ -67,12 +67,12 @@ struct ServeSettings {
             "route", "PATH=ORIGIN", group: applications, repeatable: true,
             "forward requests below PATH to an application, such as\n/upload=http://127.0.0.1:3000; repeatable. Resumable uploads are\nforwarded when they are complete. Settings follow after commas,\nsuch as access=open; see the manual"
         ) { settings, value throws(OptionError) in
-            settings.routes.append(try route(value))
+            settings.configuredRoutes.append(ConfiguredRoute(value, at: "--route"))
         },
         CommandOption(
             "routes-file", "FILE", group: applications, "file with a route on each line, in the form of --route"
         ) { settings, value throws(OptionError) in
-            settings.routes += try routes(in: value)
+            settings.configuredRoutes += try routes(in: value)
         },
         CommandOption(
             "auth-url", "URL", group: applications,

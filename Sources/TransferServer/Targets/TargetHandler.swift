@@ -109,6 +109,14 @@ public struct TargetUnavailable: Error, Sendable, Hashable, CustomStringConverti
     }
 }
 
+/// The error of a ``TargetHandler/complete(_:)`` whose effect is not known: the upload ends as if the process had ended
+/// during the call.
+package struct TargetInterrupted: Error, CustomStringConvertible {
+    package let description: String
+
+    package init(_ reason: String) { description = "the outcome of the call is unknown: \(reason)" }
+}
+
 /// A handler that never awaits anything, so that the server needs no task to call it.
 protocol SynchronousHandler: TargetHandler {
     func complete(_ upload: ReceivedUpload) throws -> Response

@@ -76,6 +76,9 @@ struct UploadCompletion {
         case (nil, .failure(let error as TargetUnavailable)?) where handler.completionIsRepeatable:
             context.service.log.warning("\(error)", request: context.request.id)
             return .postponed(error)
+        case (nil, .failure(let error as TargetInterrupted)?):
+            log(error)
+            return .final(try lease.completeAsInterrupted())
         case (nil, .failure(let error as ContentRejection)?):
             return try store(upload.withDigest(Response(error.problem)))
         case (nil, .failure(let error as StoreError)?) where error.describesPart:

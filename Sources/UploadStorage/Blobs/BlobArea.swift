@@ -9,6 +9,12 @@ package protocol BlobArea: Sendable {
     func open(_ name: String) throws(Errno) -> any Blob
     /// Removes the blob with this name; does nothing if there is none.
     func remove(_ name: String) throws(Errno)
+    /// Keeps the bytes with this name under a second name, outside of the names of uploads, together with a description
+    /// of them. Both are durable on return. A repeated call has the same result.
+    /// - Parameter key: letters and digits.
+    func retain(_ name: String, as key: String, description: [UInt8]) throws(Errno)
+    /// The number of retained blobs.
+    func retainedCount() throws(Errno) -> Int
     /// Returns an iterator over the names of the blobs of unfinished uploads, in no particular order. It may return
     /// names that are created or removed during the iteration.
     func names() throws(Errno) -> BlobNames

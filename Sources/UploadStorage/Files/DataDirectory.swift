@@ -4,6 +4,8 @@ import SystemCalls
 /// ``unlock()``.
 final class DataDirectory: Sendable {
     static let catalogName = "onward.sqlite"
+    /// The directory of requests whose outcome is unknown.
+    static let retainedName = "retained"
 
     let root: FileDescriptor
     let files: FileDescriptor
@@ -76,6 +78,15 @@ final class DataDirectory: Sendable {
         }
     }
 
+    /// Opens the directory of retained bytes, which is created if it is missing.
+    func retained() throws(Errno) -> FileDescriptor {
+        do throws(Errno) {
+            try root.makeDirectory(at: Self.retainedName)
+            try root.synchronize()
+        } catch { if error != .fileExists { throw error } }
+        return try root.open(at: Self.retainedName, [.readOnly, .directory, .noFollow])
+    }
+
     /// Releases the directory for other processes.
     func unlock() { lock.withLock { $0 = nil } }
 
@@ -116,7 +127,9 @@ final class DataDirectory: Sendable {
             throw .unusableRoot("its owner is user \(owner), but the server runs as user \(user)")
         }
         if names.contains(catalogName) { return false }
-        if let other = names.sorted().first(where: { !["files", "uploads", "lock", "lost+found"].contains($0) }) {
+        if let other = names.sorted().first(where: {
+            !["files", "uploads", retainedName, "lock", "lost+found"].contains($0)
+        }) {
             throw .unusableRoot(
                 "it is not a data directory of onward: it contains \(other). Use an empty or a new directory"
             )

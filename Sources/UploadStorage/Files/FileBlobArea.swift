@@ -50,6 +50,28 @@ final class FileBlobArea: BlobArea {
         }
     }
 
+    func retain(_ name: String, as key: String, description: [UInt8]) throws(Errno) {
+        let retained = try directory.retained()
+        let file = try retained.open(
+            at: key + RetainedRequests.descriptionSuffix, [.readWrite, .create, .truncate, .noFollow])
+        try file.write(description, at: 0)
+        try file.synchronizeData()
+        do throws(Errno) { try directory.uploads.link(from: name, to: retained, as: key) } catch {
+            if error != .fileExists { throw error }
+        }
+        try retained.synchronize()
+    }
+
+    func retainedCount() throws(Errno) -> Int {
+        do throws(Errno) {
+            return try directory.root.open(at: DataDirectory.retainedName, [.readOnly, .directory, .noFollow])
+                .entryNames().count { !$0.hasSuffix(RetainedRequests.descriptionSuffix) }
+        } catch {
+            if error == .noSuchFile { return 0 }
+            throw error
+        }
+    }
+
     /// Runs `body`, which removes the last name of a file. A large file is kept open until `body` has returned, and is
     /// then closed by another thread, so that no request waits until the file system has freed its blocks.
     func freeingInBackground(_ name: String, from parent: FileDescriptor, _ body: () throws(Errno) -> Void)

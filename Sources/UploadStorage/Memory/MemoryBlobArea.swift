@@ -9,6 +9,8 @@ package final class MemoryBlobArea: BlobArea {
         var nextInode = 1
         var capacity: Int64
         var canSynchronizeTogether = true
+        /// The bytes and the description of each retained blob.
+        var retained: [String: (bytes: [UInt8], description: [UInt8])] = [:]
     }
 
     let state: Monitor<State>
@@ -64,6 +66,21 @@ package final class MemoryBlobArea: BlobArea {
             state.withLock { $0.namespace.synchronize(directory) }
         }
     }
+
+    package func retain(_ name: String, as key: String, description: [UInt8]) throws(Errno) {
+        let size = try size(of: name)
+        guard let size else { throw .noSuchFile }
+        let blob = try open(name)
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: Int(size), alignment: 1)
+        defer { buffer.deallocate() }
+        let bytes = Array(buffer.prefix(try blob.read(into: buffer, at: 0)))
+        state.withLock { $0.retained[key] = (bytes, description) }
+    }
+
+    package func retainedCount() throws(Errno) -> Int { state.withLock { $0.retained.count } }
+
+    /// The retained bytes with this key.
+    package func retainedBytes(_ key: String) -> [UInt8]? { state.withLock { $0.retained[key]?.bytes } }
 
     package func setCapacity(_ capacity: Int64) { state.withLock { $0.capacity = capacity } }
 

@@ -126,11 +126,17 @@ extension OpenUpload {
 
     // MARK: Interrupted publications
 
-    /// The final response if the process ends while the target processes the upload.
-    var interruptedResponse: Response {
-        let target = monitor.withLock { $0.row?.upload.target }
-        return target.flatMap(context.configuration.interruptedResponseOfTarget)
-            ?? context.configuration.interruptedResponse
+    /// Returns the final response of an upload whose processing was interrupted, after its bytes were retained if the
+    /// configuration requires this.
+    func interruptedResponse() throws(StoreError) -> Response {
+        let (known, row) = monitor.withLock { (self.record($0), $0.row) }
+        guard let known, let row, let interruption = context.configuration.interruption(known) else {
+            return context.configuration.interruptedResponse
+        }
+        try translating("retain the upload") { () throws(Errno) in
+            try context.area.retain(row.blob, as: id.fingerprint, description: interruption.description)
+        }
+        return interruption.response
     }
 
     /// Completes an interrupted publication or processing of the upload.
@@ -148,7 +154,7 @@ extension OpenUpload {
                 }
             } else {
                 // The target resource was processing the upload, and must not run again.
-                try finish(with: interruptedResponse, publishedAs: nil)
+                try finish(with: try interruptedResponse(), publishedAs: nil)
             }
         } catch {
             update { $0.machine.leaveActivity() }

@@ -29,7 +29,10 @@ extension UploadLease {
     /// ``beginProcessing(marksDurably:)``. It does nothing for an upload without a row.
     package func markProcessing() throws(StoreError) {
         guard !upload.isTransient else { return }
-        try context.catalog.commit(.markProcessing(upload.id, epoch: epoch))
+        do throws(StoreError) { try context.catalog.commit(.markProcessing(upload.id, epoch: epoch)) } catch {
+            upload.update { $0.machine.markFailed() }
+            throw error
+        }
         upload.update { $0.machine.mark() }
     }
 
@@ -65,6 +68,14 @@ extension UploadLease {
             upload.update { $0.machine.leaveActivity(for: last == .processing ? .processing : .idle) }
             throw error
         }
+    }
+
+    /// Stores the final response of an upload whose processing may have had an effect that is not known.
+    /// - Returns: the response.
+    package func completeAsInterrupted() throws(StoreError) -> Response {
+        let response = try upload.interruptedResponse()
+        try complete(with: response)
+        return response
     }
 
     /// Makes the upload permanently unusable, durably, and removes its bytes.

@@ -98,7 +98,7 @@ package final class UploadLease: Sendable {
         }
         if isCurrent && machine.activity == .processing {
             if machine.isProcessingRecorded {
-                _ = try? complete(with: upload.interruptedResponse)
+                _ = try? completeAsInterrupted()
                 // If that failed, the next request for the upload completes it with this response.
                 upload.update { if $0.machine.activity == .processing { $0.machine.leaveActivity() } }
             } else {

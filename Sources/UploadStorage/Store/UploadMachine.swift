@@ -376,6 +376,10 @@ struct UploadMachine: Hashable, Sendable {
     /// The row now records that the target resource processes the upload.
     mutating func mark() { isProcessingRecorded = true }
 
+    /// The row may record that the target resource processes the upload, although the target was not called. The next
+    /// acknowledgment resets it.
+    mutating func markFailed() { if isRecorded && isUnfinished { isRowCurrent = false } }
+
     /// The target resource has not run, and can run again.
     /// - Returns: whether an acknowledgment has to reset the row.
     mutating func unmark(as lease: Int64) -> Bool {

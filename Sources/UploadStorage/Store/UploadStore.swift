@@ -293,8 +293,21 @@ public struct StoreConfiguration: Sendable {
     package var clock: @Sendable () -> ClockReading = { SystemClock.reading() }
     /// The final response of an upload that its target was processing when the process ended.
     public var interruptedResponse: Response
-    /// Returns the response in place of ``interruptedResponse`` for an upload with this target; `nil`: that response.
-    package var interruptedResponseOfTarget: @Sendable (_ target: String) -> Response? = { _ in nil }
+    /// Returns what happens to an upload if its processing was interrupted; `nil`: it gets ``interruptedResponse``.
+    package var interruption: @Sendable (UploadRecord) -> Interruption? = { _ in nil }
+
+    /// The end of an upload whose processing was interrupted after it may have had an effect.
+    package struct Interruption: Sendable {
+        /// The final response.
+        package var response: Response
+        /// A description with which the bytes of the upload are retained.
+        package var description: [UInt8]
+
+        package init(response: Response, description: [UInt8]) {
+            self.response = response
+            self.description = description
+        }
+    }
     /// The replacement for ``Publication/validated`` when recovery completes a publication.
     public var validated: @Sendable (Response, PublishedFile.Attributes) -> Response
     /// The time for which the cancellation of an upload waits for a running handler, and for which

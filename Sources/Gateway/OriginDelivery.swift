@@ -1,0 +1,87 @@
+import HTTPSemantics
+import HTTPTransport
+import SystemCalls
+
+/// Sends one complete request to an origin and waits for the response, which has to fit into memory. Blocks its thread.
+struct OriginDelivery {
+    enum Outcome {
+        case answered(Response, setCookie: [String])
+        /// The origin cannot be reached, or has responded with 503: the request had no effect.
+        case unavailable(reason: String, retryAfter: Duration?)
+        /// The request was sent, and there is no response.
+        case unknown(reason: String)
+    }
+
+    private let client: OriginClient
+    private let request: OriginRequest
+
+    init(_ client: OriginClient, _ request: OriginRequest) {
+        self.client = client
+        self.request = request
+    }
+
+    /// - Returns: `nil` if the delivery was canceled. The request may have been sent.
+    func run(isCanceled: () -> Bool) -> Outcome? {
+        let exchange = client.start(request, sink: ContentPipe(length: nil))
+        // The source of a running exchange uses the content of the request.
+        defer {
+            exchange.cancel()
+            while exchange.result(until: SystemClock.monotonicNanoseconds() + ProxiedRequest.checkInterval) == nil {}
+        }
+        var content: [UInt8] = []
+        while true {
+            content += exchange.content.takeAll()
+            if content.count > Route.maxStoredContent, let head = exchange.head { return answered(head, content) }
+            if let result = exchange.result(until: SystemClock.monotonicNanoseconds() + 50_000_000) {
+                content += exchange.content.takeAll()
+                return outcome(result, content)
+            }
+            if isCanceled() { return nil }
+        }
+    }
+
+    private func outcome(_ result: TransportResult, _ content: [UInt8]) -> Outcome {
+        guard let head = result.head, result.failure == nil, result.isContentComplete || !isDelimited(head) else {
+            let reason = result.failure.map { "\($0)" } ?? "the response is incomplete"
+            return result.mayBeSent ? .unknown(reason: reason) : .unavailable(reason: reason, retryAfter: nil)
+        }
+        return answered(head, content)
+    }
+
+    /// The outcome of a response that is complete, or too large.
+    private func answered(_ head: ClientResponseHead, _ content: [UInt8]) -> Outcome {
+        if head.status == .serviceUnavailable {
+            let seconds = head.fields["Retry-After"].flatMap { Int64($0) }.map { min(max($0, 1), 3600) }
+            return .unavailable(reason: "the response has status 503", retryAfter: seconds.map { .seconds($0) })
+        }
+        guard content.count <= Route.maxStoredContent else { return .answered(Self.responseTooLarge, setCookie: []) }
+        var fields = ForwardedMessage.responseFields(head.fields)
+        // The origin did not use the upload protocol. Its fields describe the upload on this server.
+        for name in fields.map(\.name) where name.lowercased().hasPrefix("upload-") { fields.remove(name) }
+        let setCookie = fields.values("Set-Cookie")
+        fields.remove("Set-Cookie")
+        return .answered(Response(status: head.status, fields: fields, content: content), setCookie: setCookie)
+    }
+
+    /// Whether the head has the length of the content.
+    private func isDelimited(_ head: ClientResponseHead) -> Bool {
+        ForwardedMessage.contentLength(head.fields) != nil && !head.status.forbidsContent
+    }
+
+    private static let responseTooLarge = Response(
+        ProblemDetails(
+            status: .badGateway,
+            detail: "The application processed the upload, but its response is larger than 1 MiB and cannot be stored.",
+            code: "origin-response-too-large"))
+}
+
+extension OriginDelivery.Outcome {
+    /// The outcome for the operator in a sentence.
+    var summary: String {
+        switch self {
+        case .answered(let response, _): "the application responded with status \(response.status)"
+        case .unavailable(let reason, _): "the application cannot be reached: \(reason)"
+        case .unknown(let reason): "the outcome is still unknown: \(reason)"
+        }
+    }
+}

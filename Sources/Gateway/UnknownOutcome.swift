@@ -1,0 +1,111 @@
+import Foundation
+import HTTPSemantics
+import HTTPTransport
+import SystemCalls
+import TransferServer
+import UploadStorage
+
+/// A request for a complete upload that was sent to an application without a known response. The data directory retains
+/// it, so that an operator can send it again.
+package struct UnknownOutcome: Codable, Sendable {
+    package struct Field: Codable, Sendable {
+        package var name: String
+        package var value: String
+    }
+
+    /// The value of `Onward-Upload`.
+    package var upload: String
+    /// The path of the route.
+    package var route: String
+    /// The application, in the notation of ``Origin/init(parsing:)``.
+    package var origin: String
+    package var method: String
+    package var target: String
+    /// Without credentials.
+    package var fields: [Field]
+    package var principal: String
+    /// In bytes.
+    package var length: Int64
+    /// The time at which the outcome became unknown, in seconds since 1970.
+    package var time: Int64
+
+    init(_ record: UploadRecord, _ route: Route) {
+        upload = record.id.fingerprint
+        self.route = route.path
+        origin = route.origin.description
+        method = record.upload.method.rawValue
+        target = record.upload.target
+        fields = record.upload.fields.map { Field(name: $0.name, value: $0.value) }
+        principal = record.upload.principal
+        length = record.length ?? record.offset
+        time = SystemClock.realtimeSeconds()
+    }
+
+    package init(json: [UInt8]) throws { self = try JSONDecoder().decode(Self.self, from: Data(json)) }
+
+    /// The final response to the client.
+    public static let response = Response(
+        ProblemDetails(
+            status: .badGateway,
+            detail:
+                "The application got the complete upload, but its response is not known. Ask the application for the "
+                + "result before you send the upload again.",
+            code: "origin-outcome-unknown"))
+}
+
+extension StoreConfiguration {
+    /// Sets what happens to an upload of these routes if its request was sent to the application and no complete
+    /// response was received: the client gets 502 with the code `origin-outcome-unknown`, and the bytes are retained in
+    /// the data directory.
+    /// - Parameter ownPrefix: ``ServerConfiguration/ownPrefix``.
+    public mutating func retainUnknownOutcomes(of routes: [Route], ownPrefix: String = "") {
+        let routes = routes.sorted { $0.segments.count > $1.segments.count }
+        let own = OwnPaths(ownPrefix)
+        interruption = { record in
+            let path = record.upload.target.prefix { $0 != "?" }
+            guard let segments = try? PathSegments(decoding: String(path)).segments, !own.contains(segments),
+                let route = routes.first(where: { segments.starts(with: $0.segments) }),
+                let description = try? JSONEncoder().encode(UnknownOutcome(record, route))
+            else { return nil }
+            return Interruption(response: UnknownOutcome.response, description: Array(description))
+        }
+    }
+}
+
+extension UnknownOutcome {
+    /// Sends the request to the application again, with the principal and without other credentials.
+    /// - Parameters:
+    ///   - content: the content of the request.
+    ///   - timeout: the maximum time in which the application receives and sends nothing.
+    /// - Returns: whether the application has responded, other than with 503, and the outcome in a sentence.
+    /// - Throws: an error if the content cannot be read or the description is not valid.
+    package func send(
+        _ content: FileDescriptor, timeout: Duration
+    ) throws -> (response: Response?, summary: String) {
+        let client = OriginClient(try Origin(parsing: origin), timeout: timeout, threads: 1)
+        var outgoing = ForwardedMessage.requestFields(Fields(fields.map { ($0.name, $0.value) }), isUpload: true)
+        if principal != Identity.anonymous.principal { outgoing.append("Onward-Principal", principal) }
+        outgoing.append("Onward-Upload", upload)
+        let size = try content.status().size
+        let request = OriginRequest(
+            method: Method(rawValue: method), target: target, fields: outgoing,
+            content: size == 0 ? .empty : .range(from: 0, count: size),
+            source: size == 0 ? nil : RetainedContent(file: content, length: size), isRepeatable: false,
+            needsNewConnection: true)
+        guard let outcome = OriginDelivery(client, request).run(isCanceled: { false }) else { return (nil, "") }
+        guard case .answered(let response, _) = outcome else { return (nil, outcome.summary) }
+        return (response, outcome.summary)
+    }
+}
+
+/// The content of a retained request.
+private struct RetainedContent: UploadSource {
+    let file: FileDescriptor
+    let length: Int64?
+
+    func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(SourceError) -> Int {
+        do { return try file.read(into: buffer, at: offset) } catch { throw .system(error) }
+    }
+
+    func acknowledged(upTo offset: Int64) {}
+}

@@ -1,0 +1,158 @@
+import CommandLineInterface
+import Foundation
+import Gateway
+import HTTPSemantics
+import SystemCalls
+import UploadStorage
+
+/// `onward outcomes`: the requests to applications whose outcome is unknown.
+struct OutcomesCommand {
+    static let page = ManualPage(
+        "outcomes", "list, send again or drop requests whose outcome is unknown",
+        usage: ["outcomes list [OPTIONS]", "outcomes resend UPLOAD [OPTIONS]", "outcomes drop UPLOAD [OPTIONS]"],
+        """
+        If 'onward serve --route' has sent a complete upload to an application and got no
+        complete response, it does not send the request again, and keeps it in retained/ of the
+        data directory. UPLOAD is the value that the application got in Onward-Upload, or its
+        first digits. First ask the application whether it has processed the upload. The server
+        can be running.
+
+        list prints the upload, the time, the method and target, the length, the principal and
+        the application of each request. resend sends a request again, with the principal and
+        without other credentials of the client, and drops it when the application has
+        responded. drop removes a request and its content. Exit status: 0 done, 66 no such
+        request, 69 the application did not respond, 74 unusable directory, 75 the request is
+        being sent.
+        """,
+        options: OutcomesSettings.options.map(\.manual))
+
+    private let settings: OutcomesSettings
+
+    static func run(_ arguments: [CommandArgument]) -> ExitStatus {
+        if arguments.contains("--help") || arguments.contains("-h") {
+            Console.output(HelpText(page, of: "onward").text)
+            return .done
+        }
+        var settings = OutcomesSettings()
+        do throws(OptionError) {
+            let operands = try OptionParser(options: OutcomesSettings.options).operands(of: arguments, into: &settings)
+            let words = operands.map(\.description)
+            let command = OutcomesCommand(settings: settings)
+            switch (words.first, words.count) {
+            case ("list", 1): return command.list()
+            case ("resend", 2): return command.withEntry(words[1], command.resend)
+            case ("drop", 2): return command.withEntry(words[1], command.drop)
+            default: throw OptionError("give 'list', 'resend UPLOAD' or 'drop UPLOAD'")
+            }
+        } catch {
+            Console.error("onward outcomes: \(error.message)\nSee 'onward outcomes --help'.")
+            return .usage
+        }
+    }
+
+    private func list() -> ExitStatus {
+        do {
+            let requests = try RetainedRequests(root: settings.root)
+            for key in try requests.keys() {
+                guard let entry = try? requests.entry(key), let outcome = try? UnknownOutcome(json: entry.description)
+                else {
+                    Console.output("\(key) is in use or cannot be read")
+                    continue
+                }
+                print(outcome)
+            }
+            return .done
+        } catch { return refuse(error) }
+    }
+
+    private func print(_ outcome: UnknownOutcome) {
+        if settings.isJSON {
+            Console.output(
+                JSONLine([
+                    ("upload", .text(outcome.upload)), ("time", .number(outcome.time)),
+                    ("method", .text(outcome.method)), ("target", .text(outcome.target)),
+                    ("length", .number(outcome.length)), ("principal", .text(outcome.principal)),
+                    ("route", .text(outcome.route)), ("origin", .text(outcome.origin)),
+                ]).text)
+        } else {
+            let time = Date(timeIntervalSince1970: TimeInterval(outcome.time)).ISO8601Format()
+            Console.output(
+                "\(outcome.upload) \(time) \(outcome.method) \(DisplayText.printable(outcome.target))"
+                    + " length=\(outcome.length) principal=\(DisplayText.printable(outcome.principal))"
+                    + " origin=\(DisplayText.printable(outcome.origin))")
+        }
+    }
+
+    private typealias Action = (RetainedRequests, String, RetainedRequests.Entry) throws -> ExitStatus
+
+    private func withEntry(_ name: String, _ action: Action) -> ExitStatus {
+        do {
+            let requests = try RetainedRequests(root: settings.root)
+            let keys = try requests.keys().filter { $0.hasPrefix(name) }
+            guard keys.count == 1, let key = keys.first, let entry = try requests.entry(key) else {
+                Console.error(
+                    "onward outcomes: "
+                        + (keys.count > 1
+                            ? "several uploads begin with '\(DisplayText.printable(name))'; give more digits"
+                            : "there is no request of the upload '\(DisplayText.printable(name))'"))
+                return .noSource
+            }
+            return try action(requests, key, entry)
+        } catch { return refuse(error) }
+    }
+
+    private func resend(
+        _ requests: RetainedRequests, _ key: String, _ entry: RetainedRequests.Entry
+    ) throws -> ExitStatus {
+        let outcome = try UnknownOutcome(json: entry.description)
+        let (response, summary) = try outcome.send(entry.content, timeout: settings.timeout)
+        guard let response else {
+            Console.error("onward outcomes: \(summary). The request is kept.")
+            return .unavailable
+        }
+        try requests.remove(key)
+        Console.output("\(summary); the request is dropped")
+        if let content = response.content.bytes, !content.isEmpty {
+            Console.output(DisplayText.printable(String(decoding: content, as: UTF8.self)))
+        }
+        return .done
+    }
+
+    private func drop(
+        _ requests: RetainedRequests, _ key: String, _ entry: RetainedRequests.Entry
+    ) throws -> ExitStatus {
+        try requests.remove(key)
+        Console.output("the request of the upload \(key) is dropped")
+        return .done
+    }
+
+    private func refuse(_ error: any Error) -> ExitStatus {
+        if let error = error as? Errno, error == .wouldBlock {
+            Console.error("onward outcomes: another process is sending this request; try again later")
+            return .tryAgain
+        }
+        let reason = if case .unusableRoot(let reason)? = error as? StoreError { reason } else { "\(error)" }
+        Console.error("onward outcomes: \(DisplayText.printable(settings.root)): \(reason)")
+        return .inputOutput
+    }
+}
+
+/// The settings of `onward outcomes`, and its options.
+struct OutcomesSettings {
+    var root = "./onward-data"
+    var timeout = Duration.seconds(60)
+    var isJSON = false
+
+    static let options: [CommandOption<OutcomesSettings>] = [
+        CommandOption("root", "DIR", group: "Options", "data directory [default: ./onward-data]") {
+            settings, value throws(OptionError) in
+            guard !value.isEmpty else { throw OptionError("the directory's name is empty") }
+            settings.root = value
+        },
+        CommandOption(
+            "timeout", "DURATION", group: "Options",
+            "maximum time in which the application receives and sends nothing\n[default: 60s]"
+        ) { settings, value throws(OptionError) in settings.timeout = .seconds(try Quantity.seconds(value)) },
+        CommandOption(flag: "json", group: "Options", "print one JSON object on each line") { $0.isJSON = true },
+    ]
+}
