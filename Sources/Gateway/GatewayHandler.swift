@@ -74,6 +74,7 @@ public final class GatewayHandler: StreamingHandler {
     /// Sends the complete upload to the origin and returns its response.
     /// - Throws: ``TargetUnavailable`` if the origin cannot be reached, or has responded with 503.
     public func complete(_ upload: ReceivedUpload) async throws -> Response {
-        try Handover(self, upload).run()
+        guard let forwarding = upload.forwarding else { throw TargetUnavailable("the request is not forwarded") }
+        return try Handover(self, upload, forwarding).run()
     }
 }

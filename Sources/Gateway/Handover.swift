@@ -11,11 +11,13 @@ struct Handover {
 
     private let handler: GatewayHandler
     private let upload: ReceivedUpload
+    private let forwarding: ForwardingContext
     private var route: Route { handler.route }
 
-    init(_ handler: GatewayHandler, _ upload: ReceivedUpload) {
+    init(_ handler: GatewayHandler, _ upload: ReceivedUpload, _ forwarding: ForwardingContext) {
         self.handler = handler
         self.upload = upload
+        self.forwarding = forwarding
     }
 
     func run() throws -> Response {
@@ -25,7 +27,7 @@ struct Handover {
             try markEffect(true)
             switch try send() {
             case .answered(let response, let setCookie):
-                for value in setCookie { upload.unstoredFields.append("Set-Cookie", value) }
+                for value in setCookie { forwarding.unstoredFields.append("Set-Cookie", value) }
                 return response
             case .unknown(let reason) where !route.isRepeatable: throw TargetInterrupted(reason)
             case .unknown(let reason):
@@ -55,7 +57,7 @@ struct Handover {
     /// Waits, unless the client has gone or the server stops. Returns whether the time has passed.
     private func pause(until time: Int64) -> Bool {
         while SystemClock.monotonicNanoseconds() < time {
-            guard upload.isAwaited(), !Task.isCancelled else { return false }
+            guard forwarding.isAwaited(), !Task.isCancelled else { return false }
             SystemClock.pause(nanoseconds: min(50_000_000, max(time - SystemClock.monotonicNanoseconds(), 0)))
         }
         return true
@@ -68,7 +70,8 @@ struct Handover {
             source: upload.length == 0 ? nil : UploadContent(upload), isRepeatable: false,
             needsNewConnection: !route.isRepeatable)
         // A request that was sent may have an effect, so this is the interruption of a call, not its failure.
-        guard let outcome = OriginDelivery(handler.client, request).run(isCanceled: { Task.isCancelled }) else {
+        let delivery = OriginDelivery(handler.client, request)
+        guard let outcome = delivery.run(isCanceled: { Task.isCancelled }, report: { forwarding.report = $0 }) else {
             throw CancellationError()
         }
         return outcome
@@ -77,12 +80,12 @@ struct Handover {
     /// The fields of the request: those of the creation, and the credentials of the request that completes the upload.
     private var fields: Fields {
         var fields = upload.fields
-        let forwarded = ForwardedMessage.requestFields(upload.forwarding.requestFields, isUpload: true)
-        for field in upload.forwarding.credentials where forwarded.contains(field.name) {
+        let forwarded = ForwardedMessage.requestFields(forwarding.requestFields, isUpload: true)
+        for field in forwarding.credentials where forwarded.contains(field.name) {
             fields.append(field.name, field.value)
         }
         fields = handler.outgoing(
-            ForwardedMessage.requestFields(fields, isUpload: true), upload.forwarding, principal: upload.principal)
+            ForwardedMessage.requestFields(fields, isUpload: true), forwarding, principal: upload.principal)
         // Digests of other algorithms were not verified.
         if let digest = DigestField(fieldLines: upload.fields.values("Repr-Digest")) {
             fields.append("Onward-Digest", digest.serialized)

@@ -1,6 +1,7 @@
 import HTTPSemantics
 import HTTPTransport
 import SystemCalls
+import TransferServer
 
 /// Sends one complete request to an origin and waits for the response, which has to fit into memory. Blocks its thread.
 struct OriginDelivery {
@@ -21,12 +22,14 @@ struct OriginDelivery {
     }
 
     /// - Returns: `nil` if the delivery was canceled. The request may have been sent.
-    func run(isCanceled: () -> Bool) -> Outcome? {
+    /// - Parameter report: called with the exchange at its end.
+    func run(isCanceled: () -> Bool, report: (ForwardingReport) -> Void = { _ in }) -> Outcome? {
         let exchange = client.start(request, sink: ContentPipe(length: nil))
         // The source of a running exchange uses the content of the request.
         defer {
             exchange.cancel()
             while exchange.result(until: SystemClock.monotonicNanoseconds() + ProxiedRequest.checkInterval) == nil {}
+            report(exchange.report)
         }
         var content: [UInt8] = []
         while true {

@@ -1,6 +1,7 @@
 import HTTPSemantics
 import HTTPTransport
 import SystemCalls
+import TransferServer
 
 /// The connections to one origin.
 final class OriginClient: Sendable {
@@ -63,7 +64,11 @@ final class OriginExchange: ExchangeObserver {
         var result: TransportResult?
         var exchange: TransportExchange?
         var isCanceled = false
+        /// The time of the final head or of the end, in monotonic nanoseconds.
+        var respondedAt: Int64?
     }
+
+    private let startedAt = SystemClock.monotonicNanoseconds()
 
     /// The content of the response.
     let content: ContentPipe
@@ -122,10 +127,24 @@ final class OriginExchange: ExchangeObserver {
     /// The result; `nil` if the exchange has not ended.
     var result: TransportResult? { state.withLock { $0.result } }
 
+    /// The exchange so far, for log and metrics.
+    var report: ForwardingReport {
+        let state = state.withLock { $0 }
+        let end = state.respondedAt ?? SystemClock.monotonicNanoseconds()
+        let outcome: ForwardingReport.Outcome =
+            if state.head != nil { state.result?.failure?.outcome ?? .answered } else {
+                state.result?.failure?.outcome ?? .canceled
+            }
+        return ForwardingReport(outcome, nanoseconds: end - startedAt)
+    }
+
     // MARK: libcurl's thread
 
     func receive(_ head: ClientResponseHead) -> BodyDisposition {
-        state.withLock { $0.head = head }
+        state.withLock { state in
+            state.head = head
+            state.respondedAt = SystemClock.monotonicNanoseconds()
+        }
         state.notifyAll()
         return .write(content)
     }
@@ -140,6 +159,7 @@ final class OriginExchange: ExchangeObserver {
         state.withLock { state in
             state.result = result
             state.exchange = nil
+            state.respondedAt = state.respondedAt ?? SystemClock.monotonicNanoseconds()
         }
         content.end()
         state.notifyAll()
@@ -152,25 +172,38 @@ extension TransportResult {
 
     /// The response to the client if the origin sent none.
     var problem: ProblemDetails {
-        switch failure {
-        case .resolve, .connect, .connectStalled, .tls, .proxy, .unsupportedURI:
+        switch failure?.outcome ?? .lost {
+        case .unreachable:
             ProblemDetails(
                 status: .badGateway, detail: "The application behind this server cannot be reached. Try again later.",
                 code: "origin-unreachable")
-        case .stalled:
+        case .timeout:
             ProblemDetails(
                 status: .gatewayTimeout, detail: "The application behind this server did not respond in time.",
                 code: "origin-timeout")
-        case .protocolViolation, .invalidRequest, .tooManyRedirects:
+        case .invalid:
             ProblemDetails(
                 status: .badGateway,
                 detail: "The response of the application behind this server is not valid HTTP/1.1.",
                 code: "origin-response-invalid")
-        case .connectionLost, .cancelled, .sourceFailed, .sinkFailed, nil:
+        case .lost, .canceled, .answered:
             ProblemDetails(
                 status: .badGateway,
                 detail: "The application behind this server ended the connection without a response.",
                 code: "origin-connection-lost")
+        }
+    }
+}
+
+extension TransportFailure {
+    /// The outcome for log and metrics.
+    var outcome: ForwardingReport.Outcome {
+        switch self {
+        case .resolve, .connect, .connectStalled, .tls, .proxy, .unsupportedURI: .unreachable
+        case .stalled: .timeout
+        case .protocolViolation, .invalidRequest, .tooManyRedirects: .invalid
+        case .cancelled: .canceled
+        case .connectionLost, .sourceFailed, .sinkFailed: .lost
         }
     }
 }

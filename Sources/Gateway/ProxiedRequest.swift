@@ -34,7 +34,7 @@ final class ProxiedRequest: RequestStream {
         guard let content else { return nil }
         while !content.awaitRoom(until: SystemClock.monotonicNanoseconds() + Self.checkInterval) {
             if exchange.hasResponse { return earlyResponse() }
-            guard request.isAwaited() else { return .drop }
+            guard request.context.isAwaited() else { return .drop }
         }
         if exchange.hasResponse { return earlyResponse() }
         content.append(bytes)
@@ -46,7 +46,10 @@ final class ProxiedRequest: RequestStream {
         return response(isEarly: false)
     }
 
-    func end() { exchange.cancel() }
+    func end() {
+        request.context.report = exchange.report
+        exchange.cancel()
+    }
 
     /// The response to a request whose content has not ended.
     private func earlyResponse() -> StreamedStep { response(isEarly: true) }
@@ -57,7 +60,7 @@ final class ProxiedRequest: RequestStream {
             case .interim(let head): request.sendInterim(head.status, ForwardedMessage.responseFields(head.fields))
             case .head(let head): return respond(head, isEarly: isEarly)
             case .failed(let result): return .respond(Response(result.problem))
-            case nil: if !request.isAwaited() { return .drop }
+            case nil: if !request.context.isAwaited() { return .drop }
             }
         }
     }
@@ -74,7 +77,7 @@ final class ProxiedRequest: RequestStream {
             // response while it receives the request.
             guard isComplete() else { return .respond(Response(Self.fullDuplex)) }
         }
-        if let length, length <= Self.maxShortContent, isComplete() {
+        if let length, length <= Self.maxShortContent, isComplete(within: .milliseconds(2)) {
             response.content = .bytes(exchange.content.takeAll())
         } else {
             response.content = .stream(OriginContent(exchange, request, length))
@@ -82,14 +85,16 @@ final class ProxiedRequest: RequestStream {
         return .forward(response)
     }
 
-    /// Waits until the response is complete. Returns false if it will not be, or if more of it arrives than fits into
-    /// memory.
-    private func isComplete() -> Bool {
+    /// Waits until the response is complete. Returns false if it will not be, if more of it arrives than fits into memory,
+    /// or if it is not complete in time.
+    private func isComplete(within limit: Duration = .seconds(3600)) -> Bool {
+        let end = SystemClock.deadline(in: limit)
         while !exchange.content.isFull {
-            if let result = exchange.result(until: SystemClock.monotonicNanoseconds() + Self.checkInterval) {
+            let now = SystemClock.monotonicNanoseconds()
+            if let result = exchange.result(until: min(end, now + Self.checkInterval)) {
                 return result.failure == nil && result.isContentComplete
             }
-            guard request.isAwaited() else { return false }
+            guard now < end, request.context.isAwaited() else { return false }
         }
         return false
     }
@@ -110,7 +115,7 @@ final class OriginContent: ContentStream {
     init(_ exchange: OriginExchange, _ request: StreamedRequest, _ length: Int64?) {
         self.exchange = exchange
         self.length = length
-        isAwaited = request.isAwaited
+        isAwaited = request.context.isAwaited
     }
 
     func read(into buffer: UnsafeMutableRawBufferPointer, at position: Int64) throws -> Int {

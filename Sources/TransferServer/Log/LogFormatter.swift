@@ -50,7 +50,9 @@ struct LogFormatter {
             host: summary.origin.host?.serialized.printable(300), principal: summary.principal,
             upload: summary.upload?.description, offset: summary.offset,
             interim: summary.explanation.map { $0.announcements + $0.offsets },
-            interimOmitted: summary.explanation?.omission?.word)
+            interimOmitted: summary.explanation?.omission?.word,
+            route: summary.forwarding == nil ? nil : summary.route, origin: summary.forwarding?.outcome.rawValue,
+            originMilliseconds: summary.forwarding.map { Double($0.nanoseconds / 1000) / 1000 })
         switch format {
         case .json: return json(line)
         case .text: return line.text
@@ -105,11 +107,16 @@ private struct RequestLine: Encodable {
     /// The number of interim responses that were sent, and the reason if none was sent.
     let interim: Int?
     let interimOmitted: String?
+    /// The route, how the exchange with its application ended, and the milliseconds until its response.
+    let route, origin: String?
+    let originMilliseconds: Double?
 
     enum CodingKeys: String, CodingKey {
         case time, level, request, method, target, status, code, received, sent, milliseconds, end, reason, peer, proxy
         case scheme, host, principal, upload, offset, interim
         case interimOmitted = "interim_omitted"
+        case route, origin
+        case originMilliseconds = "origin_milliseconds"
     }
 
     /// The line in the format `text`. Every request has a line, so it is built without intermediate strings.
@@ -136,6 +143,9 @@ private struct RequestLine: Encodable {
         append(" offset=", offset.map { String($0) })
         append(" interim_omitted=", interimOmitted)
         if interimOmitted == nil { append(" 104=", interim.map { String($0) }) }
+        append(" route=", route)
+        append(" origin=", origin)
+        append(" origin_ms=", originMilliseconds.map { "\($0)" })
         append(" peer=", peer)
         append(" proxy=", proxy)
         append(" principal=", principal == Identity.anonymous.principal ? nil : principal)

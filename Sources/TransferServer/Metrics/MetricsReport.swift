@@ -20,6 +20,7 @@ struct MetricsReport: Sendable {
         addRequests(to: &exposition)
         addUploads(to: &exposition)
         addInterimResponses(to: &exposition)
+        addForwardedRequests(to: &exposition)
         addStorage(to: &exposition)
         addServer(to: &exposition)
         return exposition.text
@@ -84,6 +85,24 @@ struct MetricsReport: Sendable {
             "onward_interim_responses_omitted_total", .counter,
             "Requests with content that got no interim response, by the reason.",
             counts.omissions.sorted.map { .init([("reason", $0.key)], $0.count) })
+    }
+
+    private func addForwardedRequests(to exposition: inout Exposition) {
+        if let retained = store?.retained {
+            exposition.add(
+                "onward_outcomes_unknown", .gauge,
+                "Requests that an application got without a known response; see 'onward outcomes'.", retained)
+        }
+        guard !counts.forwardedSeconds.isEmpty else { return }
+        exposition.add(
+            "onward_origin_requests_total", .counter,
+            "Requests to applications, by route and by how the exchange ended.",
+            counts.forwarded.sorted.map { series, count in
+                .init([("route", series.route), ("outcome", series.outcome.rawValue)], count)
+            })
+        exposition.add(
+            histogram: "onward_origin_duration_seconds", "Time until the response of an application.",
+            counts.forwardedSeconds.sorted { $0.key < $1.key }.map { ([("route", $0.key)], $0.value) })
     }
 
     private func addStorage(to exposition: inout Exposition) {

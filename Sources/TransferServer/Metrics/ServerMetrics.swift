@@ -48,6 +48,16 @@ struct ServerCounts: Sendable {
         static let others = RequestSeries(route: "other", method: "other", status: "other")
     }
 
+    /// One time series of forwarded requests.
+    struct ForwardedSeries: Sendable, Hashable, Comparable {
+        var route: String
+        var outcome: ForwardingReport.Outcome
+
+        static func < (left: ForwardedSeries, right: ForwardedSeries) -> Bool {
+            (left.route, left.outcome.rawValue) < (right.route, right.outcome.rawValue)
+        }
+    }
+
     /// Durations and failures of one kind of synchronization.
     struct Steps: Sendable {
         var seconds = Histogram(bounds: Histogram.storageSeconds)
@@ -60,6 +70,9 @@ struct ServerCounts: Sendable {
         capacity: 20, others: "other",
         known: ["client"] + ConnectionEntry.CloseReason.allCases.map(\.rawValue))
     private(set) var omissions = BoundedCounts<String>(capacity: 50, others: "other", known: InterimOmission.words)
+    private(set) var forwarded = BoundedCounts<ForwardedSeries>(
+        capacity: 600, others: ForwardedSeries(route: "other", outcome: .answered))
+    private(set) var forwardedSeconds: [String: Histogram] = [:]
     private(set) var announcements = 0
     private(set) var offsets = 0
     private(set) var created = 0
@@ -90,6 +103,11 @@ struct ServerCounts: Sendable {
         completed += request.progress.hasCompleted ? 1 : 0
         received += request.received - request.countedReceived
         sent += request.sent
+        if let report = request.forwarding {
+            forwarded.add(to: ForwardedSeries(route: request.route, outcome: report.outcome))
+            forwardedSeconds[request.route, default: Histogram(bounds: Histogram.responseSeconds)]
+                .observe(Double(report.nanoseconds) / 1e9)
+        }
         guard let explanation = request.explanation else { return }
         announcements += explanation.announcements
         offsets += explanation.offsets
@@ -134,6 +152,9 @@ struct Histogram: Sendable, Hashable {
     static let storageSeconds = [
         0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
     ]
+
+    /// Bounds in seconds for the time until an application responds.
+    static let responseSeconds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60]
 
     mutating func observe(_ value: Double) {
         count += 1

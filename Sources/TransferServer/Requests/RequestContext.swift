@@ -39,6 +39,8 @@ final class RequestContext {
     var receiveShortContent = { false }
     /// Whether the connection is counted for the client that a proxy reported, instead of the proxy.
     var isCountedForClient = false
+    /// The data about the server to which the request is forwarded; `nil` if it is not forwarded.
+    var forwarding: ForwardingContext?
     /// Whether another server responds to this request. Its response is sent without further fields.
     var isForwarded = false
     /// The fields of every response to this request.
@@ -187,7 +189,8 @@ extension RequestContext {
             nanoseconds: SystemClock.monotonicNanoseconds() - startedAt,
             interruption: end == .interrupted ? connection.closeReason?.rawValue ?? "client" : nil,
             origin: origin, principal: principal, route: route, upload: upload, offset: offset,
-            progress: progress, explanation: explanation, countedReceived: countedReceived)
+            progress: progress, explanation: explanation, forwarding: forwarding?.report,
+            countedReceived: countedReceived)
     }
 
     /// The bytes of content that were sent. For an interrupted response, the bytes that the client's system
@@ -225,6 +228,8 @@ struct RequestSummary: Sendable {
     let offset: Int64?
     let progress: UploadProgress
     let explanation: UploadExplanation?
+    /// The exchange with the server to which the request was forwarded; `nil` if there was none.
+    let forwarding: ForwardingReport?
     /// The part of `received` that the metrics have already counted.
     let countedReceived: Int64
 }

@@ -104,11 +104,14 @@ final class TransferService: RequestService {
     /// What a handler that forwards requests reports about a request.
     func forwardingContext(of request: RequestContext, _ identity: Identity) -> ForwardingContext {
         let authority = RequestTarget(parsing: request.head.target)?.authority ?? request.fields["Host"]
-        return ForwardingContext(
+        let context = ForwardingContext(
             fields: trustedProxies.forwardedFields(
                 of: request.fields, peer: request.connection.peer, host: authority,
                 scheme: request.connection.credentials == nil ? "http" : "https"),
-            host: authority, requestFields: request.fields, hasOwnCredential: identity.hasOwnCredential)
+            host: authority, requestFields: request.fields, hasOwnCredential: identity.hasOwnCredential,
+            isAwaited: { [connection = request.connection] in connection.isAwaited })
+        request.forwarding = context
+        return context
     }
 
     func begin(_ request: RequestContext, for target: RequestTarget) -> FirstStep {

@@ -31,20 +31,12 @@ public final class ReceivedUpload: Sendable {
         var result: Result<Response, StoreError>?
     }
 
-    /// The request that completes the upload.
-    package let forwarding: ForwardingContext
-    /// Whether the client still waits for the response.
-    package let isAwaited: @Sendable () -> Bool
-    /// Fields that are added to the response to this request, and not stored with it.
-    package var unstoredFields: Fields {
-        get { unstored.withLock { $0 } }
-        set { unstored.withLock { $0 = newValue } }
-    }
+    /// The request that completes the upload; `nil` if the handler does not forward requests.
+    package let forwarding: ForwardingContext?
 
     let store: UploadStore
     let executor: ThreadExecutor
     private let lease: UploadLease
-    private let unstored = Monitor(Fields())
     /// The value of `Repr-Digest` in the response.
     private let digestField: String?
     private let publishing = Monitor(Publishing())
@@ -55,8 +47,7 @@ public final class ReceivedUpload: Sendable {
     ///   - digest: the value of `Repr-Digest` in the response.
     init(
         target: Target, upload: NewUpload, fields: Fields, length: Int64, mayReplace: Bool, lease: UploadLease,
-        store: UploadStore, executor: ThreadExecutor, digest: String?, forwarding: ForwardingContext,
-        isAwaited: @escaping @Sendable () -> Bool
+        store: UploadStore, executor: ThreadExecutor, digest: String?, forwarding: ForwardingContext?
     ) {
         self.target = target
         method = upload.method
@@ -69,7 +60,6 @@ public final class ReceivedUpload: Sendable {
         self.executor = executor
         digestField = digest
         self.forwarding = forwarding
-        self.isAwaited = isAwaited
     }
 
     /// Records durably that the handler may have had an effect from now on. If the process ends before the handler has

@@ -1,4 +1,5 @@
 import HTTPSemantics
+import SystemCalls
 
 /// A handler that gets requests which do not use the upload protocol while they arrive, such as a proxy. Requests that
 /// use the protocol are received and stored as for every ``TargetHandler``.
@@ -21,8 +22,6 @@ package struct StreamedRequest: Sendable {
     /// The length of the content in bytes; `nil` if its end is marked by chunks.
     package let length: Int64?
     package let context: ForwardingContext
-    /// Whether the client still waits for the response.
-    package let isAwaited: @Sendable () -> Bool
     let interim: InterimChannel
 
     /// Sends an interim response, unless the client does not read or does not support it. Call it on the thread of the
@@ -32,8 +31,8 @@ package struct StreamedRequest: Sendable {
     }
 }
 
-/// What a server reports about a request to the server to which it forwards the request.
-package struct ForwardingContext: Sendable {
+/// What a handler needs to forward a request to another server, and reports about it.
+package final class ForwardingContext: Sendable {
     /// `Forwarded`, `Via` and `X-Forwarded-…`.
     package let fields: Fields
     /// The value of `Host`: the authority that the client has requested.
@@ -42,10 +41,63 @@ package struct ForwardingContext: Sendable {
     package let requestFields: Fields
     /// Whether `Authorization` of the request in progress was meant for this server only.
     package let hasOwnCredential: Bool
+    /// Whether the client still waits for the response.
+    package let isAwaited: @Sendable () -> Bool
+    private let state = Monitor((unstored: Fields(), report: ForwardingReport?.none))
+
+    init(
+        fields: Fields, host: String?, requestFields: Fields, hasOwnCredential: Bool,
+        isAwaited: @escaping @Sendable () -> Bool
+    ) {
+        self.fields = fields
+        self.host = host
+        self.requestFields = requestFields
+        self.hasOwnCredential = hasOwnCredential
+        self.isAwaited = isAwaited
+    }
 
     /// The fields of the request in progress that contain credentials. They are never stored.
     package var credentials: [Fields.Field] {
         requestFields.filter { StoredCreation.credentials.contains($0.name.lowercased()) }
+    }
+
+    /// Fields that are added to the response to the request in progress, and not stored with it.
+    package var unstoredFields: Fields {
+        get { state.withLock { $0.unstored } }
+        set { state.withLock { $0.unstored = newValue } }
+    }
+
+    /// The last exchange with the other server, for log and metrics; `nil` if there was none.
+    package var report: ForwardingReport? {
+        get { state.withLock { $0.report } }
+        set { state.withLock { $0.report = newValue } }
+    }
+}
+
+/// One exchange with the server to which a request was forwarded.
+package struct ForwardingReport: Sendable, Hashable {
+    /// How an exchange ended.
+    package enum Outcome: String, Sendable, CaseIterable {
+        case answered
+        /// No connection was made.
+        case unreachable
+        /// Nothing arrived in time.
+        case timeout
+        /// The response is not valid HTTP.
+        case invalid
+        /// The connection ended before the response.
+        case lost
+        /// The client or this server ended the exchange.
+        case canceled
+    }
+
+    package var outcome: Outcome
+    /// The nanoseconds until the head of the final response, or until the end.
+    package var nanoseconds: Int64
+
+    package init(_ outcome: Outcome, nanoseconds: Int64) {
+        self.outcome = outcome
+        self.nanoseconds = nanoseconds
     }
 }
 

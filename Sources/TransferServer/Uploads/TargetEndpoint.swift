@@ -46,7 +46,6 @@ struct TargetEndpoint {
             return .respond(ProblemDetails.missingLength)
         }
         request.explanation = nil
-        let connection = request.connection
         let length: Int64? =
             switch request.framing {
             case .none: 0
@@ -55,8 +54,7 @@ struct TargetEndpoint {
             }
         let streamed = StreamedRequest(
             head: request.head, reference: Self.reference(request.head.target), principal: principal, length: length,
-            context: service.forwardingContext(of: request, identity), isAwaited: { connection.isAwaited },
-            interim: request.interim)
+            context: service.forwardingContext(of: request, identity), interim: request.interim)
         switch handler.begin(streamed) {
         case .receive(let stream): return .receive(StreamedExchange(stream, request))
         case .respond(let response), .forward(let response): return .respond(response)

@@ -43,8 +43,8 @@ struct UploadCompletion {
             fields: StoredCreation.declared(context.upload.fields, by: context.handler), length: length,
             mayReplace: context.service.refusal(of: context.identity, .write, on: context.target) == nil, lease: lease,
             store: context.service.store, executor: call.executor, digest: digestValue,
-            forwarding: context.service.forwardingContext(of: context.request, context.identity),
-            isAwaited: { [connection = context.request.connection] in connection.isAwaited })
+            forwarding: context.handler is any StreamingHandler
+                ? context.service.forwardingContext(of: context.request, context.identity) : nil)
         targetHasRun = true
         let handler = context.handler
         let result: Result<Response, any Error>? =
@@ -66,7 +66,8 @@ struct UploadCompletion {
             // The target was interrupted, as if the process had ended.
             log(error)
             throw .superseded
-        case (_, .success(let response)?): return try store(upload.withDigest(response), adding: upload.unstoredFields)
+        case (_, .success(let response)?):
+            return try store(upload.withDigest(response), adding: upload.forwarding?.unstoredFields ?? [:])
         case (.failure(let error)?, .failure(let thrown)?):
             if thrown as? StoreError != error { log(thrown) }
             guard [.targetIsDirectory, .targetIsSpecial, .parentIsFile, .noFreeName].contains(error) else {

@@ -12,6 +12,7 @@ extension UploadStore {
         var statistics = StoreStatistics()
         let total = ledger.total
         statistics.processing = try catalog.processingCount()
+        statistics.retained = try? context.area.retainedCount()
         if let total {
             statistics.receiving = max(0, total.uploads - statistics.processing)
             statistics.complete = finished.complete
@@ -64,6 +65,8 @@ package struct StoreStatistics: Sendable, Hashable {
     package var receiving: Int?
     /// Uploads whose processing or publication has begun and is not complete.
     package var processing = 0
+    /// Retained requests whose outcome is unknown; nil if they cannot be counted.
+    package var retained: Int?
     /// Finished uploads whose final response is kept; `nil` until everything is counted.
     package var complete: Int?
     /// Permanently unusable uploads that are kept; `nil` until everything is counted.
