@@ -9,8 +9,8 @@ extension PartialFile {
     /// The maximum number of bytes of the destination's name in the name of its partial file.
     private static let maxStemLength = maxNameLength - identifierLength - suffix.bytes.count - 2
 
-    /// A new name: `.<name>.<UUID>.part` beside a file, `<UUID>.part` in the storage directory. Only the beginning of a
-    /// name that is too long is used.
+    /// A new name: `.<name>.<UUID>.part` in the directory of the destination, or `<UUID>.part` in the storage directory if
+    /// there is no destination name. Only the beginning of a name that is too long is used.
     static func name(for destinationName: FilePath?) -> FilePath {
         let identifier = FilePath(UUID().uuidString)
         guard let destinationName else { return identifier + suffix }

@@ -4,8 +4,9 @@ import SystemCalls
 
 /// The file that receives the bytes of a download until it is complete. It is locked until it is closed.
 ///
-/// Its name identifies one state of the representation: bytes of another state get another name. So resume data with an
-/// older name never continues bytes of another state.
+/// Each name is used for the bytes of only one version of the representation: before bytes are received from the beginning
+/// again, the file gets a new name (``begin()``). So resume data with an older name never continues bytes of another
+/// version.
 final class PartialFile: BodySink {
     /// The end of the bytes that are on stable storage.
     struct Mark: Sendable, Hashable {
@@ -50,7 +51,8 @@ final class PartialFile: BodySink {
         var failure: Errno?
         /// Whether bytes that were written may be lost although they can be read.
         var hasSynchronizationFailed = false
-        /// Whether the bytes are not those of the representation that is about to be received.
+        /// Whether ``begin()`` failed: the file may still contain the bytes of the previous representation, and none of its
+        /// bytes can be used.
         var isCorrupt = false
     }
 

@@ -105,7 +105,9 @@ extension TransferDriver {
         case .inconsistent:
             TransferError(.protocolViolation, "The responses of the server contradict each other.", response: response)
         case .offsetConflict:
-            TransferError(.offsetConflict, "The server refused the offset that it had reported.", response: response)
+            TransferError(
+                .offsetConflict, "The server refused the offset that it had reported, or did not advance it.",
+                response: response)
         case .expiry: TransferError(.gone, "The lifetime of the upload passed before it was complete.")
         }
     }

@@ -1,6 +1,6 @@
 import HTTPSemantics
 
-/// The reason why an attempt of a transfer ended, if another attempt may follow.
+/// The reason why an attempt of a transfer ended without success. Usually another attempt follows.
 package enum ClientInterruption: Sendable, Hashable {
     /// The server could not be reached, so nothing of the request has arrived.
     case unreachable
@@ -47,14 +47,15 @@ package enum ClientFailure: Error, Sendable, Hashable {
     /// 401, 403 or 407
     case unauthorized(Status)
     case tooManyRedirects
-    /// The retries without progress reached the limit of the policy.
+    /// The retries without progress reached the limit of the policy, or `lastReason` is `unusableConnection`, after which
+    /// the request is not sent again.
     case exhausted(lastReason: ClientInterruption)
     case cancelled
 
     // Uploads
     /// The upload resource does not exist any more.
     case gone(Status)
-    /// The upload's lifetime had passed before anything was sent.
+    /// The upload resource does not exist any more, and its lifetime has passed by the local clock.
     case expired
     /// The upload has more bytes than the server accepts; `limit` is the maximum size of a representation, if the
     /// server reported it.

@@ -1,6 +1,7 @@
 /// Escapes text for XML and HTML.
 enum Markup {
-    /// Escapes the characters that are markup, and replaces those that XML 1.0 does not allow.
+    /// Escapes the characters that are markup. Replaces all control characters except tab and line feed, and the code
+    /// points that end in FFFE or FFFF; XML 1.0 does not allow many of them.
     static func escaped(_ text: String) -> String {
         var result = ""
         for scalar in text.unicodeScalars {

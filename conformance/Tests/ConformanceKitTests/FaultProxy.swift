@@ -136,7 +136,8 @@ private final class Relay: Sendable {
             }
             pass(held[...])
             if isChunked { send(Request.lastChunk, to: upstream) }
-            // The connection stays open: a proxy watches the client while it waits for the response.
+            // The connection to the upstream stays open for the response. Only an interruption of the request is passed
+            // on (below).
         } catch {
             if fault == .endsChunksCleanly, isChunked { send(Request.lastChunk, to: upstream) }
             if fault == .hidesAbort {

@@ -20,7 +20,7 @@ enum CancelCommand {
     private static func check(_ settings: ClientSettings, _ operands: [CommandArgument]) throws(OptionError) -> FilePath
     {
         guard let first = operands.first else {
-            throw OptionError("STATE is missing; 'onward status' lists all states")
+            throw OptionError("STATE is missing; 'onward status' lists all states except those of --state")
         }
         guard operands.count == 1 else { throw OptionError("unexpected '\(operands[1])': cancel accepts one STATE") }
         return FilePath(first.bytes)

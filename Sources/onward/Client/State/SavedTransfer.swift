@@ -15,7 +15,8 @@ struct SavedTransfer: Sendable, Hashable {
 
         /// A description of the credentials of the transfer, for messages.
         var credentials: String {
-            tokenFile.map { "--token-file \(ProgressMessages.shellWord($0))" } ?? "those of --header, or none"
+            tokenFile.map { "--token-file \(ProgressMessages.shellWord($0))" }
+                ?? "those of an earlier --header or URL, which are not saved, or none"
         }
     }
 

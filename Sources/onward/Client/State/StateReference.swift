@@ -14,7 +14,8 @@ struct StateReference: Sendable {
     /// - Throws: a failure with status 66 if there is no such state.
     static func find(_ path: FilePath) throws(CommandFailure) -> StateReference {
         let missing = CommandFailure(
-            .noSource, "no-such-state", "there is no state '\(path)'; 'onward status' lists all states"
+            .noSource, "no-such-state",
+            "there is no state '\(path)'; 'onward status' lists all states except those of --state"
         )
         let states = PrivateDirectory.existingStates()
         if path.lastComponent == path, let states, let found = try among(states, path) { return found }
