@@ -23,6 +23,7 @@ final class ActiveTransfer {
     private var reports = ProgressReports()
     private let gate: Int64?
     private let isRepeatable: Bool
+    private let isForwarded: Bool
     /// Whether the stall timeout limits the time to make a connection.
     private let isStallLimit: Bool
     private let uri: String
@@ -50,6 +51,7 @@ final class ActiveTransfer {
         self.sockets = sockets
         gate = request.gate?.nanoseconds
         isRepeatable = request.isRepeatable
+        isForwarded = request.isForwarded
         uri = request.uri
         method = request.method
         times = ExchangeTimes(startedAt: now)
@@ -230,6 +232,10 @@ final class ActiveTransfer {
         if receiver.isComplete { return result(nil) }
         // Newer versions of libcurl report an error if the content ends before its stated length.
         if code == CURLE_READ_ERROR, sender?.isAborted == true { return result(nil, isContentComplete: false) }
+        // libcurl has no code of its own for a line of a head that is too long or begins with white space.
+        if isForwarded, isConnected, code == CURLE_OUT_OF_MEMORY || code == CURLE_BAD_FUNCTION_ARGUMENT {
+            return result(.protocolViolation(easy.text(of: code)), isContentComplete: false)
+        }
         let failure = TransportFailure(
             code, of: easy, requestURI: uri, isConnected: isConnected, isStallLimit: isStallLimit)
         return result(failure, isContentComplete: false)
@@ -281,8 +287,10 @@ extension ActiveTransfer: EasyHandle.Delegate {
         if times.requestStart != nil && !isRepeatable { return false }
         let now = SystemClock.monotonicNanoseconds()
         isConnected = true
+        let found = sockets.watch(localPort: localPort)
+        socket = found?.socket
+        if isForwarded, found?.hasUnrequestedInput == true { return false }
         times.requestStart = now
-        socket = sockets.watch(localPort: localPort)
         watch.note(moved: 0, isWaiting: true, now: now)
         if let gate, sender?.isGated == true, gateOpensAt == nil { gateOpensAt = now + gate }
         return true

@@ -215,6 +215,12 @@ extension EasyHandle {
         set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
         set(CURLOPT_CONNECTTIMEOUT_MS, Int(clamping: max(request.connectTimeout.nanoseconds / 1_000_000, 1)))
         if request.needsNewConnection { set(CURLOPT_FRESH_CONNECT, 1) }
+        if request.isForwarded, request.settings.unixSocket != nil {
+            // ``ConnectionSockets`` finds sockets by their ports, so it could not detect that bytes have arrived on an
+            // idle connection. New connections cost little here.
+            set(CURLOPT_FRESH_CONNECT, 1)
+            set(CURLOPT_FORBID_REUSE, 1)
+        }
         set(request.settings, isSecure: request.uri.prefix(6).lowercased() == "https:")
         if request.method == .head {
             // With HEAD as a custom method, libcurl would wait for content.

@@ -63,6 +63,10 @@ final class ConnectionSockets {
     /// The sockets whose unread input is kept when they are closed.
     private var watched: Set<Int32> = []
     private var unread: [Int32: [UInt8]] = [:]
+    /// The sockets that were found by their local ports. A socket can be closed, or have another port now.
+    private var ports: [UInt16: Int32] = [:]
+    /// The open sockets whose last request has ended.
+    private var idle: Set<Int32> = []
 
     /// The maximum number of bytes of unread input that are kept: enough for the head of a response and short content.
     private static let maxKeptInput = 320 << 10
@@ -72,6 +76,7 @@ final class ConnectionSockets {
     /// Closes a socket.
     func close(_ socket: Int32) {
         open.remove(socket)
+        idle.remove(socket)
         if watched.remove(socket) != nil {
             unread[socket] = SocketState(descriptor: socket).availableInput(atMost: Self.maxKeptInput)
         }
@@ -79,17 +84,37 @@ final class ConnectionSockets {
     }
 
     /// Finds the socket with this local port. The input that is unread when it is closed is kept until ``release(_:)``.
-    func watch(localPort: Int32) -> Int32? {
-        guard let socket = open.first(where: { SocketState(descriptor: $0).localPort == UInt16(exactly: localPort) })
-        else { return nil }
+    /// - Returns: the socket, and whether input has arrived on it that belongs to no request.
+    func watch(localPort: Int32) -> (socket: Int32, hasUnrequestedInput: Bool)? {
+        guard let port = UInt16(exactly: localPort), let socket = socket(withPort: port) else { return nil }
         watched.insert(socket)
         unread[socket] = nil
-        return socket
+        let wasIdle = idle.remove(socket) != nil
+        return (socket, wasIdle && SocketState(descriptor: socket).hasBytes)
+    }
+
+    private func socket(withPort port: UInt16) -> Int32? {
+        func hasPort(_ socket: Int32) -> Bool { SocketState(descriptor: socket).localPort == port }
+        // A connection is often used again, and asking every socket for its port takes a system call for each.
+        if let known = ports[port], open.contains(known), hasPort(known) { return known }
+        let found = open.first(where: hasPort)
+        ports[port] = found
+        return found
+    }
+
+    /// Ends the idle connections on which input has arrived that belongs to no request: libcurl would read it as the
+    /// response to the next one. libcurl does not use a connection that has ended.
+    func endConnectionsWithUnrequestedInput() {
+        for socket in idle where SocketState(descriptor: socket).hasBytes {
+            _ = SocketState(descriptor: socket).availableInput(atMost: Self.maxKeptInput)
+            shutdown(socket, Int32(SHUT_RDWR))
+        }
     }
 
     /// Returns the input that was unread when the socket was closed; nil if it is open, or if there was none.
     func release(_ socket: Int32) -> [UInt8]? {
         watched.remove(socket)
+        if open.contains(socket) { idle.insert(socket) }
         return unread.removeValue(forKey: socket)
     }
 

@@ -41,7 +41,7 @@ package struct ResponseReceiver {
     /// - Parameter wake: called when a sink that was not ready is ready.
     package init(_ request: TransportRequest, pacer: RatePacer?, wake: @escaping @Sendable () -> Void) {
         self.wake = wake
-        reader = ResponseHeadReader(uri: request.uri)
+        reader = ResponseHeadReader(uri: request.uri, isStrict: request.isForwarded)
         isResponseToHead = request.method == .head
         receive = request.receive
         self.pacer = pacer
@@ -147,6 +147,9 @@ package struct ResponseReceiver {
 }
 
 /// Parses the heads of a response, interim and final, from its header lines.
+///
+/// A strict reader is for responses that are forwarded. It refuses every head that the next recipient could interpret
+/// differently, and heads of an unusual size.
 package struct ResponseHeadReader {
     package enum Outcome {
         case more
@@ -157,27 +160,35 @@ package struct ResponseHeadReader {
 
     /// The maximum number of bytes in one header section, including the status line.
     package static let maxSize = 256 << 10
+    /// The maximum number of bytes for a strict reader, and its maximum number of interim responses.
+    package static let (maxStrictSize, maxStrictInterims) = (32 << 10, 100)
 
     /// The URI of the request, against which `Location` is resolved.
     private let uri: RequestURI?
     private var statusLine: (status: Status, version: String)?
     private var lines: [(name: String, value: String)] = []
     private var size = 0
+    private let isStrict: Bool
+    private var interims = 0
     /// Whether the final head was read. Only trailers follow it, which are not merged into it.
     private var isOver = false
 
-    package init(uri: String) {
+    package init(uri: String, isStrict: Bool = false) {
         self.uri = RequestURI(uri)
+        self.isStrict = isStrict
     }
 
     /// Reads the next line, including its line ending.
     package mutating func read(_ line: UnsafeRawBufferPointer) -> Outcome {
         if isOver { return .more }
         size += line.count
-        guard size <= Self.maxSize else { return .refused(.protocolViolation("The header section is too large.")) }
+        guard size <= (isStrict ? Self.maxStrictSize : Self.maxSize) else {
+            return .refused(.protocolViolation("The header section is too large."))
+        }
         var end = line.count
         while end > 0, line[end - 1] == UInt8(ascii: "\n") || line[end - 1] == UInt8(ascii: "\r") { end -= 1 }
         let text = String(decoding: line[..<end], as: UTF8.self)
+        if isStrict, let mistake = strictMistake(in: text) { return .refused(.protocolViolation(mistake)) }
         guard statusLine != nil else { return begin(text) }
         if text.isEmpty { return finish() }
         if text.utf8.first == UInt8(ascii: " ") || text.utf8.first == UInt8(ascii: "\t") {
@@ -211,7 +222,14 @@ package struct ResponseHeadReader {
         if status == .switchingProtocols {
             return .refused(.protocolViolation("The server switched to a protocol that was not requested."))
         }
-        if status.isInformational { return .interim(head) }
+        if isStrict, let mistake = strictMistake(in: head) { return .refused(.protocolViolation(mistake)) }
+        if status.isInformational {
+            interims += 1
+            guard !isStrict || interims <= Self.maxStrictInterims else {
+                return .refused(.protocolViolation("There are too many interim responses."))
+            }
+            return .interim(head)
+        }
         isOver = true
         // Two recipients could choose different lengths and disagree about the end (RFC 9110 section 8.6).
         let lengths = head.fields.values("Content-Length").flatMap { $0.split(separator: ",") }.map { trimmed($0) }
@@ -219,6 +237,43 @@ package struct ResponseHeadReader {
             return .refused(.protocolViolation("The response has different values of Content-Length."))
         }
         return .final(head)
+    }
+
+    // MARK: Strictness
+
+    /// What a strict reader refuses in a line.
+    private func strictMistake(in line: String) -> String? {
+        guard Fields.isValidValue(line) else { return "A line of the head contains a control character." }
+        guard statusLine != nil else {
+            let code = line.utf8.dropFirst(9).prefix(3)
+            let isValid =
+                line.hasPrefix("HTTP/1.") && code.first.map { UInt8(ascii: "1")...UInt8(ascii: "5") ~= $0 } ?? false
+            return isValid ? nil : "The status line is invalid."
+        }
+        if line.isEmpty { return nil }
+        // This includes folded lines, and white space before a colon.
+        guard let colon = line.utf8.firstIndex(of: UInt8(ascii: ":")), Fields.isValidName(String(line[..<colon]))
+        else { return "A line of the head is not a field." }
+        return nil
+    }
+
+    /// What a strict reader refuses in the framing of the content (RFC 9112 section 6).
+    private func strictMistake(in head: ClientResponseHead) -> String? {
+        let codings = head.fields.values("Transfer-Encoding")
+        let lengths = head.fields.values("Content-Length")
+        if !codings.isEmpty {
+            guard codings.count == 1, codings[0].lowercased() == "chunked", head.version != "HTTP/1.0" else {
+                return "The transfer coding is not supported."
+            }
+            guard lengths.isEmpty else { return "The response has both a length and a transfer coding." }
+        }
+        for length in lengths.flatMap({ $0.split(separator: ",", omittingEmptySubsequences: false) }) {
+            let digits = trimmed(length)
+            guard !digits.isEmpty, digits.utf8.allSatisfy({ UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 }),
+                Int64(digits) != nil
+            else { return "The value of Content-Length is invalid." }
+        }
+        return nil
     }
 
     private func trimmed(_ text: Substring) -> String {

@@ -148,6 +148,7 @@ struct TransportLoop: ~Copyable {
         guard Fields.isValidName(request.method.rawValue), request.fields.firstInvalid == nil else {
             return exchange.end(.invalidRequest)
         }
+        if request.isForwarded { multi.sockets.endConnectionsWithUnrequestedInput() }
         guard let transfer = ActiveTransfer(request, exchange, multi.sockets), multi.add(transfer.easy) else {
             return exchange.end(.connectionLost(code: Int32(CURLE_OUT_OF_MEMORY.rawValue), message: "out of memory"))
         }

@@ -178,6 +178,9 @@ package struct TransportRequest: Sendable {
     package var needsNewConnection = false
     /// Whether libcurl adds no field of its own, such as `Accept`.
     package var hasAllFields = false
+    /// Whether a response whose head two recipients could interpret differently is refused, as a server must that
+    /// forwards it; see ``ResponseHeadReader``.
+    package var isForwarded = false
     /// Called once, on the engine's thread, with the complete final head.
     package var receive: @Sendable (ClientResponseHead) -> BodyDisposition
 

@@ -183,6 +183,12 @@ package struct SocketState: Sendable {
         return poll(&entry, 1, 0) > 0
     }
 
+    /// Whether a read would return bytes. The end of the input does not count.
+    package var hasBytes: Bool {
+        var byte: UInt8 = 0
+        return recv(descriptor, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT)) > 0
+    }
+
     /// Bytes written that the peer has not acknowledged yet (SIOCOUTQ, tcp(7)); nil if that is unknown.
     package var unacknowledgedOutput: Int32? {
         var count: Int32 = 0
