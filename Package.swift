@@ -24,7 +24,8 @@ let package = Package(
             name: "TransferServer",
             targets: ["TransferServer", "UploadStorage", "ResumableUpload", "HTTPSemantics", "TLS"]),
         .library(
-            name: "ResumableTransfer", targets: ["ResumableTransfer", "HTTPTransport", "ResumableUpload", "HTTPSemantics"]),
+            name: "ResumableTransfer",
+            targets: ["ResumableTransfer", "HTTPTransport", "ResumableUpload", "HTTPSemantics"]),
         .library(name: "Gateway", targets: ["Gateway", "TransferServer", "HTTPTransport", "HTTPSemantics"]),
         .library(name: "ResumableURLSession", targets: ["ResumableURLSession"]),
         .executable(name: "onward", targets: ["onward"]),
@@ -80,7 +81,8 @@ let package = Package(
         .executableTarget(
             name: "onward",
             dependencies: [
-                "Gateway", "TransferServer", "UploadStorage", "ResumableTransfer", "ResumableUpload", "HTTPSemantics", "Digests",
+                "Gateway", "TransferServer", "UploadStorage", "ResumableTransfer", "ResumableUpload", "HTTPSemantics",
+                "Digests",
                 "SystemCalls", "TLS", "CommandLineInterface",
             ],
             swiftSettings: strict),
@@ -138,6 +140,10 @@ let package = Package(
             ],
             swiftSettings: strict),
         .testTarget(
+            name: "GatewayTests",
+            dependencies: ["Gateway", "TransferServer", "ResumableUpload", "HTTPSemantics", "TestSupport"],
+            swiftSettings: strict),
+        .testTarget(
             name: "ResumableTransferTests",
             dependencies: ["ResumableTransfer", "HTTPTransport", "SystemCalls", "TransferRecipes", "TestSupport"],
             swiftSettings: strict),
@@ -166,9 +172,9 @@ let package = Package(
         .testTarget(
             name: "EndToEndTests",
             dependencies: [
-                "onward", "TransferRecipes", "ResumableURLSession", "ResumableTransfer", "HTTPTransport",
-                "TransferServer", "UploadStorage", "ResumableUpload", "HTTPSemantics", "SystemCalls", "Digests", "TLS", "ConformanceKit",
-                "TestSupport",
+                "onward", "TransferRecipes", "ResumableURLSession", "ResumableTransfer", "Gateway", "HTTPTransport",
+                "TransferServer", "UploadStorage", "ResumableUpload", "HTTPSemantics", "SystemCalls", "Digests", "TLS",
+                "ConformanceKit", "TestSupport",
             ],
             exclude: [
                 "Deployment/Browser/journey.html", "Deployment/Browser/stranger.html",
@@ -181,7 +187,8 @@ let package = Package(
 
 // Fuzz targets use internals of these modules, so they are compiled like tests, with @testable imports.
 let fuzzed: [Target.Dependency] = [
-    "onward", "TransferServer", "ResumableTransfer", "HTTPTransport", "UploadStorage", "ResumableUpload", "HTTPSemantics",
+    "onward", "TransferServer", "ResumableTransfer", "HTTPTransport", "UploadStorage", "ResumableUpload",
+    "HTTPSemantics",
     "StructuredFields", "Digests", "SystemCalls", "TestSupport",
 ]
 if isFuzzing {

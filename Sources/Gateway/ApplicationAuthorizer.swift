@@ -14,6 +14,8 @@ import TransferServer
 public final class ApplicationAuthorizer: Authorizer {
     /// The maximum number of bytes of a refusal's content.
     private static let maxContent = 64 << 10
+    /// The maximum time to wait for the end of a response whose content is not needed.
+    private static let endOfContent: Duration = .milliseconds(100)
 
     /// The authorizer of tokens of this server, which is asked first; `nil`: there is none.
     let tokens: (any Authorizer)?
@@ -43,7 +45,7 @@ public final class ApplicationAuthorizer: Authorizer {
         if let tokens, head.fields.contains("Authorization"), let known = try? tokens.identify(head, target: target) {
             return known
         }
-        let shown = Shown(head)
+        let shown = Shown(head, target)
         let now = SystemClock.monotonicNanoseconds()
         let key = shown.key
         if let kept = decisions.withLock({ $0.decision(for: key, now: now) }) { return try kept.get() }
@@ -86,9 +88,12 @@ public final class ApplicationAuthorizer: Authorizer {
             }
             let limits = UploadLimits(parsing: head.fields, dialect: .rfc)
             if head.fields.contains("Upload-Limit") && limits == nil { return (.failure(Self.invalid), 0) }
+            // At the end of the response its connection can be used again.
+            _ = exchange.result(until: min(deadline, SystemClock.deadline(in: Self.endOfContent)))
             return (.success(Identity(principal: principal, credential: Self.credential, limits: limits)), lifetime)
         case 400..<500:
-            guard let content = content(of: exchange, until: deadline) else { return (.failure(Self.invalid), 0) }
+            guard let content = content(of: exchange, until: deadline) else { return (.failure(Self.unreachable), 0) }
+            guard content.count <= Self.maxContent else { return (.failure(Self.invalid), 0) }
             let fields = ForwardedMessage.responseFields(head.fields)
             return (
                 .failure(AuthorizationRefusal(Response(status: head.status, fields: fields, content: content))),
@@ -100,15 +105,18 @@ public final class ApplicationAuthorizer: Authorizer {
 
     private func finalHead(_ exchange: OriginExchange, until deadline: Int64) -> ClientResponseHead? {
         while true {
-            switch exchange.progress(until: deadline) {
+            // The head of a short response does not wake this thread before the content is complete.
+            let now = SystemClock.monotonicNanoseconds()
+            switch exchange.progress(until: min(deadline, now + ProxiedRequest.checkInterval)) {
             case .interim: continue
             case .head(let head): return head
-            case .failed, nil: return nil
+            case .failed: return nil
+            case nil: if now >= deadline { return nil }
             }
         }
     }
 
-    /// Waits for the content of a refusal; `nil` if it is too large or incomplete.
+    /// Waits for the content of a refusal, or for more than the maximum of it; `nil` if it is incomplete.
     private func content(of exchange: OriginExchange, until deadline: Int64) -> [UInt8]? {
         var content: [UInt8] = []
         while content.count <= Self.maxContent {
@@ -116,11 +124,11 @@ public final class ApplicationAuthorizer: Authorizer {
             let now = SystemClock.monotonicNanoseconds()
             if let result = exchange.result(until: min(deadline, now + 20_000_000)) {
                 content += exchange.content.takeAll()
-                return result.failure == nil && content.count <= Self.maxContent ? content : nil
+                return result.failure == nil ? content : nil
             }
             if now >= deadline { return nil }
         }
-        return nil
+        return content
     }
 
     /// Whether log lines and the catalog can contain the name, and it is not the name of all unknown clients.
@@ -159,22 +167,30 @@ private struct Shown {
 
     let fields: Fields
 
-    init(_ head: RequestHead) {
+    init(_ head: RequestHead, _ target: RequestTarget) {
         var fields = ForwardedMessage.requestFields(head.fields, isUpload: false)
         for name in Self.removed { fields.remove(name) }
         fields.append("Onward-Method", head.method.rawValue)
-        fields.append("Onward-Target", head.target)
-        if let host = head.fields["Host"] { fields.append("Onward-Host", host) }
-        if let length = Self.length(head.fields) { fields.append("Onward-Length", "\(length)") }
+        // The application compares paths, so it is shown the path of an absolute URL, too.
+        fields.append("Onward-Target", target.path + (target.query.map { "?" + $0 } ?? ""))
+        if let host = target.authority ?? head.fields["Host"] { fields.append("Onward-Host", host) }
+        if let length = Self.length(head) { fields.append("Onward-Length", "\(length)") }
         self.fields = fields
     }
 
-    /// The length of the complete representation in bytes; `nil` if it is not known.
-    private static func length(_ fields: Fields) -> Int64? {
-        if let length = fields["Upload-Length"].flatMap({ Int64($0) }) { return length }
-        let isPart = fields["Upload-Complete"] == "?0" || fields["Upload-Incomplete"] == "?1"
-        if isPart || fields.contains("Upload-Offset") { return nil }
-        return fields["Content-Length"].flatMap { Int64($0) }
+    /// The length of the complete representation in bytes; `nil` if it is not known. `Upload-Length` of a request in which
+    /// the server does not read it could have any value.
+    private static func length(_ head: RequestHead) -> Int64? {
+        let fields = head.fields
+        let dialect = Dialect(announcedBy: fields) ?? .rfc
+        let declared = dialect.readsUploadLength ? fields.uploadInteger(UploadFieldName.length) : nil
+        if fields.contains(UploadFieldName.offset) { return declared }
+        let length = fields["Content-Length"].flatMap { Int64($0) }
+        guard
+            case .creation(let isComplete) = RequestKind(
+                method: head.method, addressesUpload: false, fields: fields, dialect: dialect)
+        else { return length }
+        return isComplete ? length ?? declared : declared
     }
 
     /// A digest of everything that is shown, credentials included.

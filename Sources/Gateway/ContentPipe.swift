@@ -4,7 +4,7 @@ import SystemCalls
 /// Bytes on their way between the thread of a connection, which may block, and the thread of libcurl, which may not.
 final class ContentPipe: GrowingSource, BodySink {
     /// The number of bytes from which on the writer waits.
-    private static let capacity = 256 << 10
+    fileprivate static let capacity = 256 << 10
 
     private struct State {
         var bytes: [UInt8] = []
@@ -18,6 +18,15 @@ final class ContentPipe: GrowingSource, BodySink {
         var wakeWriter: (@Sendable () -> Void)?
 
         var count: Int { bytes.count - consumed }
+
+        mutating func add(_ new: UnsafeRawBufferPointer) {
+            // A reader that never reaches the end must not make the array longer and longer.
+            if consumed >= ContentPipe.capacity {
+                bytes.removeFirst(consumed)
+                consumed = 0
+            }
+            bytes += new
+        }
 
         mutating func take(into buffer: UnsafeMutableRawBufferPointer) -> Int {
             let part = min(buffer.count, count)
@@ -70,7 +79,7 @@ final class ContentPipe: GrowingSource, BodySink {
     /// Appends bytes without waiting.
     func append(_ bytes: UnsafeRawBufferPointer) {
         let wake = state.withLock { state in
-            if !state.isClosed { state.bytes += bytes }
+            if !state.isClosed { state.add(bytes) }
             defer { state.wakeReader = nil }
             return state.wakeReader
         }

@@ -11,11 +11,11 @@ public struct GatewayAuthorizer: Authorizer {
     /// - Parameters:
     ///   - routes: the routes; those that are not open are left to `base`.
     ///   - ownPrefix: ``ServerConfiguration/ownPrefix``.
-    ///   - base: the authorizer of everything else.
-    public init(routes: [Route], ownPrefix: String = "", base: any Authorizer) {
+    ///   - base: the authorizer of everything else; `nil`: nothing else is allowed.
+    public init(routes: [Route], ownPrefix: String = "", base: (any Authorizer)? = nil) {
         self.routes = routes.map { ($0.segments, $0.access == .open) }.sorted { $0.0.count > $1.0.count }
         own = OwnPaths(ownPrefix)
-        self.base = base
+        self.base = base ?? RoutesOnlyAuthorizer(allowsAnonymous: false)
     }
 
     /// Returns the identity that `base` finds, or the anonymous one for an open route.
@@ -31,7 +31,12 @@ public struct GatewayAuthorizer: Authorizer {
             let tokens = (base as? ApplicationAuthorizer).map { $0.tokens } ?? base
             return (try? tokens?.identify(head, target: target)) ?? .anonymous
         }
-        do throws(AuthorizationRefusal) { return try base.identify(head, target: target) } catch {
+        do throws(AuthorizationRefusal) {
+            var identity = try base.identify(head, target: target)
+            // The application is not asked about creations on open routes, so their uploads do not have its principal.
+            identity.ownsAnonymousUploads = base is ApplicationAuthorizer && !identity.hasOwnCredential
+            return identity
+        } catch {
             guard own.isUpload(path), error.problem.status.isClientError else { throw error }
             return .anonymous
         }
@@ -51,29 +56,6 @@ public struct GatewayAuthorizer: Authorizer {
     private func isOpen(_ path: [String]) -> Bool {
         !own.contains(path) && routes.first { path.starts(with: $0.path) }?.isOpen == true
     }
-}
-
-/// The paths that the server uses itself. They belong to no route.
-package struct OwnPaths: Sendable {
-    /// The first segments below the prefix.
-    private static let names = ["files", "uploads", "healthz", "readyz", "metrics"]
-
-    private let prefix: [String]
-
-    /// - Parameter prefix: ``ServerConfiguration/ownPrefix``.
-    package init(_ prefix: String) { self.prefix = prefix.split(separator: "/").map(String.init) }
-
-    /// The own path that is equal to this one or above it; `nil` if there is none.
-    package func path(of segments: [String]) -> String? {
-        guard segments.starts(with: prefix), let name = segments.dropFirst(prefix.count).first,
-            Self.names.contains(name)
-        else { return nil }
-        return (prefix + [name]).reduce("") { $0 + "/" + $1 }
-    }
-
-    func contains(_ path: [String]) -> Bool { self.path(of: path) != nil }
-
-    func isUpload(_ path: [String]) -> Bool { path.starts(with: prefix + ["uploads"]) }
 }
 
 /// The authorizer of everything but routes on a server without tokens.

@@ -26,9 +26,14 @@ public final class GatewayHandler: StreamingHandler {
             return .respond(Response(Self.upgradeUnsupported))
         }
         if request.head.method == .trace { return .respond(Response(Self.traceUnsupported)) }
-        let fields = outgoing(
+        var fields = outgoing(
             ForwardedMessage.requestFields(request.head.fields, isUpload: false), request.context,
             principal: request.principal)
+        // RFC 9110 section 7.6.2
+        if request.head.method == .options, let hops = fields["Max-Forwards"].flatMap({ UInt32($0) }) {
+            guard hops > 0 else { return .respond(Response(status: .noContent)) }
+            fields.set("Max-Forwards", String(hops - 1))
+        }
         return .receive(ProxiedRequest(request, to: client, fields: fields))
     }
 

@@ -29,7 +29,8 @@ struct Handover {
             case .answered(let response, let setCookie):
                 for value in setCookie { forwarding.unstoredFields.append("Set-Cookie", value) }
                 return response
-            case .unknown(let reason) where !route.isRepeatable: throw TargetInterrupted(reason)
+            case .unknown(let reason) where !route.isRepeatable:
+                throw TargetInterrupted(reason, response: UnknownOutcome.response)
             case .unknown(let reason):
                 throw TargetUnavailable("\(route.origin) did not respond: \(reason)", retryAfter: .seconds(1))
             case .unavailable(let reason, let wait):
@@ -86,13 +87,17 @@ struct Handover {
         }
         fields = handler.outgoing(
             ForwardedMessage.requestFields(fields, isUpload: true), forwarding, principal: upload.principal)
-        // Digests of other algorithms were not verified.
-        if let digest = DigestField(fieldLines: upload.fields.values("Repr-Digest")) {
-            fields.append("Onward-Digest", digest.serialized)
-        }
+        if let digest = Self.verifiedDigest(in: upload.fields) { fields.append("Onward-Digest", digest) }
         fields.append("Onward-Upload", upload.idempotencyKey)
         if route.isRepeatable { fields.append("Idempotency-Key", "\"\(upload.idempotencyKey)\"") }
         return fields
+    }
+
+    /// The value of `Onward-Digest`: the digests of `Repr-Digest` whose algorithms this server supports. It has compared
+    /// them with the content.
+    /// - Parameter fields: the stored fields of the creation.
+    static func verifiedDigest(in fields: Fields) -> String? {
+        DigestField(fieldLines: fields.values("Repr-Digest"))?.serialized
     }
 }
 

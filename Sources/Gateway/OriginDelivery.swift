@@ -44,7 +44,7 @@ struct OriginDelivery {
     }
 
     private func outcome(_ result: TransportResult, _ content: [UInt8]) -> Outcome {
-        guard let head = result.head, result.failure == nil, result.isContentComplete || !isDelimited(head) else {
+        guard let head = result.head, result.failure == nil, result.isContentComplete else {
             let reason = result.failure.map { "\($0)" } ?? "the response is incomplete"
             return result.mayBeSent ? .unknown(reason: reason) : .unavailable(reason: reason, retryAfter: nil)
         }
@@ -64,11 +64,6 @@ struct OriginDelivery {
         let setCookie = fields.values("Set-Cookie")
         fields.remove("Set-Cookie")
         return .answered(Response(status: head.status, fields: fields, content: content), setCookie: setCookie)
-    }
-
-    /// Whether the head has the length of the content.
-    private func isDelimited(_ head: ClientResponseHead) -> Bool {
-        ForwardedMessage.contentLength(head.fields) != nil && !head.status.forbidsContent
     }
 
     private static let responseTooLarge = Response(

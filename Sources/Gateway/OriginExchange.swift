@@ -33,6 +33,7 @@ final class OriginClient: Sendable {
         transport.isRepeatable = request.isRepeatable
         transport.needsNewConnection = request.needsNewConnection
         transport.hasAllFields = true
+        transport.isForwarded = true
         let index = next.withLock { index in
             index = (index + 1) % engines.count
             return index
@@ -145,7 +146,10 @@ final class OriginExchange: ExchangeObserver {
             state.head = head
             state.respondedAt = SystemClock.monotonicNanoseconds()
         }
-        state.notifyAll()
+        // Short content usually follows at once, and its end wakes the waiting thread. Otherwise the thread finds the head
+        // at its next check.
+        let length = ForwardedMessage.contentLength(head.fields) ?? .max
+        if length > ProxiedRequest.maxShortContent { state.notifyAll() }
         return .write(content)
     }
 

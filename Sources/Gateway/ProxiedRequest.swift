@@ -8,11 +8,13 @@ final class ProxiedRequest: RequestStream {
     /// The time in nanoseconds after which a waiting thread checks whether the client is still there.
     static let checkInterval: Int64 = 200_000_000
     /// Content of a response up to this number of bytes is sent together with the head.
-    private static let maxShortContent = 16 << 10
+    static let maxShortContent: Int64 = 16 << 10
 
     private let request: StreamedRequest
     private let content: ContentPipe?
     private let exchange: OriginExchange
+    /// Whether the rest of the content is not needed, because the origin has responded.
+    private var isDiscarding = false
 
     init(_ request: StreamedRequest, to client: OriginClient, fields: Fields) {
         self.request = request
@@ -31,7 +33,7 @@ final class ProxiedRequest: RequestStream {
     }
 
     func receive(_ bytes: UnsafeRawBufferPointer) -> StreamedStep? {
-        guard let content else { return nil }
+        guard let content, !isDiscarding else { return nil }
         while !content.awaitRoom(until: SystemClock.monotonicNanoseconds() + Self.checkInterval) {
             if exchange.hasResponse { return earlyResponse() }
             guard request.context.isAwaited() else { return .drop }
@@ -52,7 +54,14 @@ final class ProxiedRequest: RequestStream {
     }
 
     /// The response to a request whose content has not ended.
-    private func earlyResponse() -> StreamedStep { response(isEarly: true) }
+    private func earlyResponse() -> StreamedStep? {
+        // A refusal that does not fit into memory is sent after the rest of the content.
+        if let status = exchange.head?.status, status.isClientError || status.isServerError, !isComplete() {
+            isDiscarding = true
+            return request.context.isAwaited() ? nil : .drop
+        }
+        return response(isEarly: true)
+    }
 
     private func response(isEarly: Bool) -> StreamedStep {
         while true {

@@ -31,11 +31,19 @@ public struct Route: Sendable, Hashable {
     /// Creates a route with the default settings.
     /// - Throws: ``RouteError`` if the path is invalid.
     public init(path: String, origin: Origin) throws(RouteError) {
+        self.init(decodedPath: try Self.decoded(path), origin: origin)
+    }
+
+    private init(decodedPath: String, origin: Origin) {
+        path = decodedPath
+        self.origin = origin
+    }
+
+    private static func decoded(_ path: String) throws(RouteError) -> String {
         guard path.hasPrefix("/"), let segments = try? PathSegments(decoding: path) else {
             throw RouteError("'\(path)' is not a path: it begins with a slash and has no '.', '..' or encoded slash")
         }
-        self.path = "/" + segments.segments.joined(separator: "/")
-        self.origin = origin
+        return "/" + segments.segments.joined(separator: "/")
     }
 
     /// The path without slashes at its ends, as ``Server`` expects prefixes.
@@ -57,10 +65,14 @@ extension Route {
         }
         var mistakes: [String] = []
         var result: Route?
+        var origin: Origin?
+        do throws(RouteError) { origin = try Origin(parsing: String(first[first.index(after: sign)...])) } catch {
+            mistakes.append(error.description)
+        }
         do throws(RouteError) {
-            result = try Route(
-                path: String(first[..<sign]), origin: try Origin(parsing: String(first[first.index(after: sign)...])))
-        } catch { mistakes.append(error.description) }
+            let path = try Self.decoded(String(first[..<sign]))
+            if let origin { result = Route(decodedPath: path, origin: origin) }
+        } catch { mistakes.insert(error.description, at: 0) }
         var names: Set<String> = []
         for word in words.dropFirst() {
             let parts = word.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)

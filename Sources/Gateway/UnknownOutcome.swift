@@ -83,8 +83,10 @@ extension UnknownOutcome {
         _ content: FileDescriptor, timeout: Duration
     ) throws -> (response: Response?, summary: String) {
         let client = OriginClient(try Origin(parsing: origin), timeout: timeout, threads: 1)
-        var outgoing = ForwardedMessage.requestFields(Fields(fields.map { ($0.name, $0.value) }), isUpload: true)
+        let stored = Fields(fields.map { ($0.name, $0.value) })
+        var outgoing = ForwardedMessage.requestFields(stored, isUpload: true)
         if principal != Identity.anonymous.principal { outgoing.append("Onward-Principal", principal) }
+        if let digest = Handover.verifiedDigest(in: stored) { outgoing.append("Onward-Digest", digest) }
         outgoing.append("Onward-Upload", upload)
         let size = try content.status().size
         let request = OriginRequest(

@@ -170,6 +170,16 @@ enum ServeCommand {
         for case .tcp(let host, let port) in server.addresses.prefix(1) {
             let name = ["0.0.0.0", "::"].contains(host) ? "localhost" : host.contains(":") ? "[\(host)]" : host
             let base = settings.server.publicBase?.description ?? "\(scheme)://\(name):\(port)"
+            if let route = settings.routes.first {
+                let forwarded = settings.routes.map { "  \($0.path) to \($0.origin)" }.joined(separator: "\n")
+                return text + """
+                     at \(base)/ and forwards requests below these paths:
+                    \(forwarded)
+
+                    Upload a file for an application, resumable:
+                      curl -v\(token) -T big.bin -X POST -H 'Upload-Complete: ?1' -H 'Upload-Draft-Interop-Version: 8' \(base)\(route.path)
+                    """
+            }
             let url = base + settings.server.ownPrefix + "/files/big.bin"
             text += """
                  at \(base)/
@@ -283,6 +293,41 @@ extension ServeCommand {
                         ("uploads/", "the bytes of unfinished uploads"),
                         ("onward.sqlite", "the catalog: the state of uploads and files"),
                     ])
+                ]),
+            ManualSection(
+                "Routes",
+                [
+                    .paragraph(
+                        """
+                        --route PATH=ORIGIN,SETTING,... forwards all requests to PATH and below to an application. Resumable
+                        uploads are forwarded when they are complete, as one ordinary request. ORIGIN is http://HOST:PORT,
+                        https://HOST:PORT or unix:/PATH. In the file of --routes-file each line is a route, spaces may replace
+                        the commas, and # begins a comment. The settings are:
+                        """),
+                    .terms([
+                        (
+                            "access=open",
+                            "all clients may use the route; without this setting they need a token of --token-file"
+                        ),
+                        (
+                            "repeat=safe",
+                            """
+                            a complete upload may be sent more than once, with the same Idempotency-Key; without this setting
+                            it is sent at most once
+                            """
+                        ),
+                        (
+                            "timeout=DURATION",
+                            "maximum time in which the application sends and receives nothing [default: 60s]"
+                        ),
+                        (
+                            "retry=DURATION",
+                            """
+                            maximum time for which a request waits if the application cannot be reached or answers 503
+                            [default: 10s]
+                            """
+                        ),
+                    ]),
                 ]),
             ManualSection(
                 "Signals",

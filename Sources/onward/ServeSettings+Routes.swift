@@ -1,6 +1,7 @@
 import CommandLineInterface
 import Foundation
 import Gateway
+import TransferServer
 
 /// The options for applications behind the server.
 extension ServeSettings {

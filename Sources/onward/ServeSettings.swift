@@ -161,7 +161,10 @@ struct ServeSettings {
         size(
             "min-append-size", "minimum content of a request that does not\ncomplete its upload",
             \.server.limits.minAppendSize),
-        CommandOption("max-age", "DURATION", group: limits, "lifetime of an unfinished upload [default: 7d]") {
+        CommandOption(
+            "max-age", "DURATION", group: limits,
+            "time after its creation at which an unfinished upload expires;\nappends do not extend it [default: 7d]"
+        ) {
             settings, value throws(OptionError) in
             settings.server.limits.maxAge = try positive(Quantity.seconds(value))
         },
@@ -231,7 +234,7 @@ struct ServeSettings {
         ) { $0.allowsPublicReading = true },
         CommandOption(
             flag: "allow-anonymous", group: "Access",
-            "accept requests of every client that can connect. Without this\noption and without tokens, the server accepts only requests that\ncome directly from this machine, not through a proxy, and no\nuploads and deletions by web pages of other origins, except\nthose of --cors-origin"
+            "accept requests of every client that can connect. Without this\noption and without tokens, the server accepts only requests that\ncome directly from this machine, not through a proxy. It then also\nrejects uploads and deletions by web pages of other origins,\nunless --cors-origin allows the origin"
         ) { $0.server.allowsAnonymous = true },
         CommandOption(
             "cors-origin", "ORIGIN", group: "Browsers", repeatable: true,

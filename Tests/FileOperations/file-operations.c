@@ -3,6 +3,7 @@
 //
 //     FILE_OPERATIONS_BELOW=DIR    only operations on this directory, an absolute path, and on files below it count
 //     FILE_OPERATIONS_LOG=FILE     each operation is appended to FILE before it is performed, as one line
+//     FILE_OPERATIONS_AFTER=FILE   only operations while FILE exists count
 //     FILE_OPERATIONS_KILL_AT=N    SIGKILL before the operation with the number N; the first one has the number 1
 //
 // A write of two or more bytes has two numbers: with the second one, half of the bytes have been written.
@@ -22,13 +23,14 @@
 #include <unistd.h>
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static const char *below;
+static const char *below, *after;
 static int logNumber = -1;
 static long killAt, count;
 
 __attribute__((constructor)) static void begin(void) {
     const char *path = getenv("FILE_OPERATIONS_LOG"), *number = getenv("FILE_OPERATIONS_KILL_AT");
     below = getenv("FILE_OPERATIONS_BELOW");
+    after = getenv("FILE_OPERATIONS_AFTER");
     killAt = number ? atol(number) : 0;
     // The system call itself: `openat` of this library is not meant. A high number disturbs no program.
     int opened = path ? syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600) : -1;
@@ -84,6 +86,8 @@ struct half {
 // Counts one operation.
 static void operation(const char *name, const char *path, const char *other, const struct half *half) {
     if (!counts(path) && !(other && counts(other))) return;
+    struct stat status;
+    if (after && syscall(SYS_newfstatat, AT_FDCWD, after, &status, 0) != 0) return;
     pthread_mutex_lock(&mutex);
     count++;
     if (logNumber >= 0) {

@@ -176,4 +176,19 @@ import Testing
             }
         }
     }
+
+    @Test("two sets of limits are combined to limits that satisfy both")
+    func restriction() {
+        let server = UploadLimits(maxSize: 100, minSize: 5, maxAppendSize: 50, minAppendSize: 2, maxAge: 60)
+        #expect(server.restricted(by: nil) == server)
+        #expect(server.restricted(by: UploadLimits()) == server)
+        #expect(UploadLimits().restricted(by: server) == server)
+        #expect(server.restricted(by: server) == server)
+        let lower = UploadLimits(maxSize: 99, minSize: 4, maxAppendSize: 49, minAppendSize: 1, maxAge: 59)
+        let restricted = UploadLimits(maxSize: 99, minSize: 5, maxAppendSize: 49, minAppendSize: 2, maxAge: 59)
+        #expect(server.restricted(by: lower) == restricted)
+        #expect(lower.restricted(by: server) == restricted)
+        #expect(server.restricted(by: UploadLimits(maxAge: 1)).fieldValue(for: .rfc).hasSuffix("max-age=1"))
+        #expect(server.restricted(by: UploadLimits(maxSize: 0)).effectiveMaxSize == 0)
+    }
 }

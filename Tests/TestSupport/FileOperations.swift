@@ -34,12 +34,16 @@ package struct FileOperations: Sendable {
     package static var isPossible: Bool { library != nil }
 
     /// The environment of a program that is observed.
-    /// - Parameter number: the program is killed before the operation with this number, which are counted from 1.
-    package func environment(killAt number: Int? = nil) -> [String: String] {
-        [
+    /// - Parameters:
+    ///   - number: the program is killed before the operation with this number, which are counted from 1.
+    ///   - file: the path of a file; operations count only while it exists.
+    package func environment(killAt number: Int? = nil, after file: String? = nil) -> [String: String] {
+        var environment = [
             "LD_PRELOAD": library, "FILE_OPERATIONS_BELOW": directory, "FILE_OPERATIONS_LOG": log,
             "FILE_OPERATIONS_KILL_AT": "\(number ?? 0)",
         ]
+        environment["FILE_OPERATIONS_AFTER"] = file
+        return environment
     }
 
     /// All operations so far, in order. After a kill, the last one was not performed.

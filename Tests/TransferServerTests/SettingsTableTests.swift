@@ -11,11 +11,11 @@ struct SettingsTableTests {
         let configuration = ServerConfiguration()
         let table = try SettingsTable(of: "ServerConfiguration")
         let differences = table.differences(
-            from: configuration, inWords: ["listeners", "limits", "cacheControl", "logSink"])
+            from: configuration, inWords: ["listeners", "ownPrefix", "limits", "cacheControl", "logSink"])
         #expect(differences == [])
         #expect(configuration.listeners.map(\.description) == [table.defaults["listeners"]])
         #expect(configuration.limits == UploadLimits(maxAge: 7 * 86_400))
-        #expect(configuration.cacheControl == .noCache)
+        #expect(configuration.ownPrefix.isEmpty && configuration.cacheControl == .noCache)
         #expect("\(configuration.logSink)" == "\(LogSink.none)")
     }
 
@@ -23,7 +23,8 @@ struct SettingsTableTests {
     func store() throws {
         let configuration = StoreConfiguration()
         let differences = try SettingsTable(of: "StoreConfiguration").differences(
-            from: configuration, names: ["clock": nil], inWords: ["interruptedResponse", "validated"])
+            from: configuration, names: ["clock": nil, "interruption": nil],
+            inWords: ["interruptedResponse", "validated"])
         #expect(differences == [])
         #expect(configuration.interruptedResponse.status == 500)
     }

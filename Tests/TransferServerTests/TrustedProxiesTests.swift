@@ -115,4 +115,43 @@ struct TrustedProxiesTests {
                 "seed \(seed): \(value)")
         }
     }
+
+    // MARK: Fields of forwarded requests
+
+    @Test("The forwarding fields of an untrusted peer are replaced, except for Via", arguments: ["203.0.113.9", "x"])
+    func replacedFields(peer: String) {
+        var fields = Self.claims
+        fields.append("Via", "1.0 other")
+        fields.append("X-Real-IP", "198.51.100.1")
+        fields.append("X-Forwarded-Port", "1")
+        let result = proxies.forwardedFields(of: fields, peer: peer, host: "a.example:80", scheme: "http")
+        #expect(
+            result == [
+                "Forwarded": "for=\(peer);host=\"a.example:80\";proto=http", "X-Forwarded-For": peer,
+                "X-Forwarded-Proto": "http", "X-Forwarded-Host": "a.example:80", "Via": "1.0 other, 1.1 onward",
+            ])
+    }
+
+    @Test("The forwarding fields of a trusted peer are continued")
+    func continuedFields() {
+        var fields = Self.claims
+        fields.append("X-Forwarded-For", "198.51.100.2")
+        let result = proxies.forwardedFields(of: fields, peer: "10.1.2.3", host: "a.example", scheme: "https")
+        #expect(
+            result == [
+                "Forwarded":
+                    "for=198.51.100.1;host=evil.example;proto=https, for=10.1.2.3;host=a.example;proto=https",
+                "X-Forwarded-For": "198.51.100.1, 198.51.100.2, 10.1.2.3", "X-Forwarded-Proto": "https",
+                "X-Forwarded-Host": "evil.example", "X-Forwarded-Prefix": "/evil", "Via": "1.1 onward",
+            ])
+    }
+
+    @Test("An IPv6 address is in brackets and without its zone; a Unix socket has no address")
+    func forwardedNodes() {
+        let link = proxies.forwardedFields(of: [:], peer: "fe80::1%eth0", host: nil, scheme: "http")
+        #expect(link["Forwarded"] == "for=\"[fe80::1]\";proto=http" && link["X-Forwarded-For"] == "fe80::1")
+        #expect(!link.contains("X-Forwarded-Host"))
+        let local = proxies.forwardedFields(of: [:], peer: nil, host: nil, scheme: "http")
+        #expect(local["Forwarded"] == "for=unknown;proto=http" && local["X-Forwarded-For"] == "unknown")
+    }
 }

@@ -13,7 +13,8 @@ struct OptionTableTests {
     @Test(
         "A document contains every option of a command",
         arguments: [
-            ("operating.md", ["serve", "check", "health"]), ("command-line.md", ["put", "get", "resume", "cancel"]),
+            ("operating.md", ["serve", "check", "health"]), ("gateway.md", ["outcomes"]),
+            ("command-line.md", ["put", "get", "resume", "cancel"]),
         ])
     func options(document: String, commands: [String]) throws {
         let file = Self.documents.appending(path: document)

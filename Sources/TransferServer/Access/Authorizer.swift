@@ -59,6 +59,8 @@ public struct Identity: Sendable, Hashable {
     public let limits: UploadLimits?
     /// Whether the request has an `Authorization` that only this server understands. It is not forwarded.
     package var hasOwnCredential = false
+    /// Whether requests of this client to open routes are anonymous, so that it can use the uploads that they create.
+    package var ownsAnonymousUploads = false
 
     /// Creates an identity.
     public init(principal: String, credential: String = "", limits: UploadLimits? = nil) {

@@ -93,7 +93,6 @@ struct MetricsReport: Sendable {
                 "onward_outcomes_unknown", .gauge,
                 "Requests that an application got without a known response; see 'onward outcomes'.", retained)
         }
-        guard !counts.forwardedSeconds.isEmpty else { return }
         exposition.add(
             "onward_origin_requests_total", .counter,
             "Requests to applications, by route and by how the exchange ended.",

@@ -139,9 +139,12 @@ final class TransferService: RequestService {
     }
 
     /// Responds to a request without valid credentials. Browsers send preflights without credentials; the response to a
-    /// preflight has the CORS fields, and no information about resources.
+    /// preflight has the CORS fields, and no information about resources. An application can refuse a request without
+    /// credentials with other statuses than 401.
     private func unauthenticated(_ request: RequestContext, refusal: AuthorizationRefusal) -> Response {
-        guard refusal.isUnauthenticated, request.method == .options, !request.fields.contains("Authorization"),
+        let lacksCredentials =
+            refusal.isUnauthenticated || refusal.response != nil && !configuration.corsOrigins.isEmpty
+        guard lacksCredentials, request.method == .options, !request.fields.contains("Authorization"),
             CrossOrigin.isPreflight(request.fields)
         else { return Response(refusal) }
         return Response(status: 204, fields: crossOrigin.optionsFields(for: request.fields, methods: Self.methods))
@@ -166,7 +169,8 @@ final class TransferService: RequestService {
             let requested = RequestTarget(parsing: request.head.target)
         {
             do throws(AuthorizationRefusal) {
-                guard try authorizer.identify(request.head, target: requested).principal == identity.principal else {
+                let now = try authorizer.identify(request.head, target: requested)
+                guard now.principal == identity.principal || now.ownsAnonymousUploads && identity == .anonymous else {
                     return .forbidden(code: "not-allowed", detail: "The credentials have another principal now.")
                 }
             } catch { return error }

@@ -12,12 +12,14 @@ struct Routes: Sendable {
     private let entries: [Entry]
     /// The segments before the paths of the server itself, such as `uploads`.
     private let own: [String]
+    private let ownPaths: OwnPaths
 
     /// - Parameters:
     ///   - handlers: prefixes without slashes at the ends, such as `files` or `media/incoming`.
     ///   - ownPrefix: see ``ServerConfiguration/ownPrefix``.
     init(_ handlers: [(prefix: String, handler: any TargetHandler)], ownPrefix: String = "") {
         own = ownPrefix.split(separator: "/").map(String.init)
+        ownPaths = OwnPaths(ownPrefix)
         entries =
             handlers
             .map { prefix, handler in
@@ -72,7 +74,12 @@ struct Routes: Sendable {
         entry(for: path).map { ($0.handler, Self.target(path, below: $0, query: query)) }
     }
 
-    private func entry(for path: PathSegments) -> Entry? { entries.first { path.segments.starts(with: $0.prefix) } }
+    /// The handler with the longest prefix. A handler for all paths, or for a part of the own prefix, does not get the
+    /// server's own paths, in whatever spelling.
+    private func entry(for path: PathSegments) -> Entry? {
+        let isOwn = ownPaths.containsServerResource(path.segments)
+        return entries.first { path.segments.starts(with: $0.prefix) && (!isOwn || $0.prefix.count > own.count) }
+    }
 
     private static func target(_ path: PathSegments, below entry: Entry, query: String?) -> Target {
         let remaining = Array(path.segments.dropFirst(entry.prefix.count))

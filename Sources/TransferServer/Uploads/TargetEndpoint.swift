@@ -24,7 +24,7 @@ struct TargetEndpoint {
         switch kind {
         case .discovery:
             if let refusal = refusal(.discover) { return .respond(refusal) }
-            return .respond(service.discovery(request, methods: handler.methods(of: target)))
+            return .respond(service.discovery(request, methods: handler.methods(of: target), limits: limits))
         case .creation(let isComplete):
             return serveContent(isComplete: isComplete, responses: responses)
         default:

@@ -199,7 +199,7 @@ final class UploadExchange: Exchange {
                     ofCompletionBy: context.request, context.identity, on: context.target)
                 {
                     try stopProcessing()
-                    return .respond(failed(refusal.problem, refusal.fields))
+                    return .respond(failed(refusal))
                 }
                 try beginProcessing()
                 completion = UploadCompletion(context, lease: lease, length: length)
@@ -279,6 +279,15 @@ final class UploadExchange: Exchange {
         }
         for field in fields { response.fields.set(field.name, field.value) }
         return response
+    }
+
+    private func failed(_ refusal: AuthorizationRefusal) -> Response {
+        let response = failed(refusal.problem, refusal.fields)
+        guard var decision = refusal.response else { return response }
+        for field in response.fields where field.name.lowercased().hasPrefix("upload-") {
+            decision.fields.set(field.name, field.value)
+        }
+        return decision
     }
 
     private func failed(_ error: StoreError) -> Response { failed(ProblemDetails(error)) }

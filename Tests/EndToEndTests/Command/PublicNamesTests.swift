@@ -1,4 +1,5 @@
 import Foundation
+import Gateway
 import ResumableTransfer
 import ResumableURLSession
 import Testing
@@ -23,6 +24,9 @@ struct PublicNamesTests {
         SpaceShortage.self, Status.self, StoreConfiguration.self, StoreError.self, TLSError.self, TLSTrust.self,
         Target.self, (any TargetHandler).self, TargetRequest.self, TargetUnavailable.self, TokenAuthorizer.self,
         TokenList.self, TokenScope.self, UploadID.self, UploadLimits.self, UploadProposal.self, UploadStore.self,
+        // Gateway
+        ApplicationAuthorizer.self, GatewayAuthorizer.self, GatewayHandler.self, Origin.self, Route.self,
+        RouteError.self,
         // ResumableTransfer
         ClientCertificate.self, DataSource.self, DigestAlgorithm.self, Download.self, DownloadDestination.self,
         DownloadResult.self, DownloadStream.self, FileSource.self, HTTPVersion.self, MockFailure.self,
@@ -42,7 +46,7 @@ struct PublicNamesTests {
         let sources = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../../Sources")
         let targets = [
             "TransferServer", "UploadStorage", "ResumableUpload", "HTTPSemantics", "SystemCalls", "TLS",
-            "ResumableTransfer", "ResumableURLSession",
+            "HTTPTransport", "Gateway", "ResumableTransfer", "ResumableURLSession",
         ]
         let declaration = /^public (?:final |indirect )?(?:struct|class|enum|protocol|actor) (\w+)/
             .anchorsMatchLineEndings()

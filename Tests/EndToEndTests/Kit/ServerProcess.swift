@@ -129,6 +129,14 @@ func withServer(
     _ options: String..., environment: [String: String] = [:], sourceLocation: SourceLocation = #_sourceLocation,
     _ body: (ServerProcess) throws -> Void
 ) throws {
+    try withServer(options: options, environment: environment, sourceLocation: sourceLocation, body)
+}
+
+/// Runs `body` like the function above.
+func withServer(
+    options: [String], environment: [String: String] = [:], sourceLocation: SourceLocation = #_sourceLocation,
+    _ body: (ServerProcess) throws -> Void
+) throws {
     let server = try ServerProcess(options, environment: environment)
     defer { withExtendedLifetime(server) { server.process.kill(SIGKILL) } }
     do {

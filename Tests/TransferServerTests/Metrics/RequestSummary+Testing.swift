@@ -14,6 +14,6 @@ extension RequestSummary {
             sent: sent, nanoseconds: 1_000_000, interruption: interruption, origin: RequestOrigin(client: "127.0.0.1"),
             principal: "anonymous",
             route: route, upload: nil, offset: nil, progress: progress, explanation: explanation,
-            countedReceived: countedReceived)
+            forwarding: nil, countedReceived: countedReceived)
     }
 }

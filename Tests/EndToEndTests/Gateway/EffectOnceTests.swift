@@ -1,0 +1,589 @@
+import ConformanceKit
+import Foundation
+import Glibc
+import HTTPSemantics
+import SystemCalls
+import TestSupport
+import Testing
+
+/// How often the origin is called for an upload, and what the client sees meanwhile.
+@Suite("Gateway: the effect of an upload", .blocking)
+struct GatewayEffectOnceTests {
+    private typealias Fixture = HandoverFixture
+    private static let content = HandoverFixture.content
+    private static let secret = "Bearer forwarded-credential-0123456789"
+
+    /// Responds with these statuses, in order, and then accepts everything.
+    private static func origin(_ first: [(status: String, fields: [(String, String)])]) throws -> ScriptedOrigin {
+        let left = Monitor(first)
+        return try ScriptedOrigin { request, connection in
+            if let next = left.withLock({ $0.isEmpty ? nil : $0.removeFirst() }) {
+                return try connection.respond(next.status, next.fields, "later")
+            }
+            try Fixture.accept(request, connection)
+        }
+    }
+
+    // MARK: An origin that has not worked on the upload
+
+    @Test(
+        "an origin that is down: the upload waits, and is sent once when the client asks again",
+        arguments: HandoverFixture.versions)
+    func down(version: Interop?) throws {
+        let origin = try ScriptedOrigin(Fixture.accept)
+        origin.stop()
+        try withGateway(to: origin, "retry=0s") { server in
+            let location = try Fixture.begin(server, version, Array(Self.content[..<50_000]))
+            let refused = try server.exchange(
+                .append(version, location, at: 50_000, complete: true, .bytes(Array(Self.content[50_000...]))))
+            Fixture.expectUnavailable(refused, version)
+            // A restart of the server changes nothing.
+            try server.restart()
+            for _ in 0..<2 {
+                if version == .v5 || version == .v6 {
+                    // In these versions a retrieval completes an upload whose length is reached (VER-24).
+                    let state = try server.retrieve(location, version)
+                    #expect(state.status == 423 && state.complete == false, "\(state)")
+                    #expect(state.offset == Int64(Self.content.count) && state.value("Retry-After") == "1", "\(state)")
+                } else {
+                    try Fixture.expectWaiting(server, location, version)
+                }
+                Fixture.expectUnavailable(try Fixture.complete(server, location, version), version)
+            }
+            #expect(origin.requests.isEmpty)
+            try origin.restart()
+            Fixture.expectAnswer(
+                try Fixture.complete(server, location, version, [("Authorization", Self.secret)]), version)
+            try Fixture.expectRequest(origin.requests.first, credentials: [("Authorization", Self.secret)])
+            let state = try server.retrieve(location, version)
+            #expect(state.states(complete: true, in: version))
+            #expect(origin.requests.count == 1)
+        }
+    }
+
+    @Test("an origin that is down during a creation in one request: the announced upload keeps its bytes")
+    func downAtCreation() throws {
+        let origin = try ScriptedOrigin(Fixture.accept)
+        origin.stop()
+        try withGateway(to: origin, "retry=0s") { server in
+            var request = Request.creation(.v8, "POST", Fixture.target, complete: true, .bytes(Self.content))
+            request.fields += Fixture.fields
+            let refused = try server.exchange(request)
+            Fixture.expectUnavailable(refused)
+            let location = try #require(refused.interim.first { $0.status == 104 }?.location)
+            try Fixture.expectWaiting(server, location)
+            try origin.restart()
+            Fixture.expectAnswer(try Fixture.complete(server, location), .v8)
+            try Fixture.expectRequest(origin.requests.first)
+            #expect(origin.requests.count == 1)
+
+            // Without a version nothing announces the upload before the response, so the client sends it again.
+            origin.stop()
+            let unannounced = try server.exchange(
+                .creation(nil, "POST", "/app/x", complete: true, .bytes(Self.content)))
+            #expect(unannounced.status == 503 && unannounced.complete == false, "\(unannounced)")
+            #expect(unannounced.value("Retry-After") == "1" && unannounced.location == nil, "\(unannounced)")
+            #expect(origin.requests.count == 1)
+        }
+    }
+
+    @Test("an origin that starts while the client waits: the same request gets its response")
+    func startsMeanwhile() throws {
+        let origin = try ScriptedOrigin(Fixture.accept)
+        origin.stop()
+        try withGateway(to: origin, "retry=60s") { server in
+            let location = try Fixture.begin(server)
+            let waiting = try server.connect()
+            try waiting.send(.append(.v8, location, at: Self.content.count, complete: true, .bytes([])))
+            try Fixture.expectWaiting(server, location)
+            #expect(waiting.staysSilent(for: .milliseconds(300)))
+            try origin.restart()
+            Fixture.expectAnswer(try waiting.readResponse(), .v8)
+            #expect(origin.requests.count == 1)
+        }
+    }
+
+    @Test("503 is retried within the time of the route, and the client gets the first other response")
+    func unavailableFirst() throws {
+        let origin = try Self.origin([("503 Wait", []), ("503 Wait", [("Retry-After", "soon")]), ("503 Wait", [])])
+        try withGateway(to: origin, "retry=60s") { server in
+            let location = try Fixture.begin(server)
+            Fixture.expectAnswer(try Fixture.complete(server, location), .v8)
+            #expect(origin.requests.count == 4)
+            for request in origin.requests { try Fixture.expectRequest(request) }
+            #expect(Set(origin.requests.map { $0.fields["Onward-Upload"] }).count == 1)
+        }
+    }
+
+    @Test(
+        "503 beyond the time of the route: the client gets it with Retry-After, and the upload waits",
+        arguments: [(nil, "1"), ("7", "7"), ("0", "1"), ("86400", "3600"), ("soon", "1")] as [(String?, String)])
+    func unavailable(sent: String?, received: String) throws {
+        let origin = try Self.origin([("503 Wait", sent.map { [("Retry-After", $0), ("Set-Cookie", "a=b")] } ?? [])])
+        try withGateway(to: origin, "retry=0s") { server in
+            let location = try Fixture.begin(server)
+            let refused = try Fixture.complete(server, location)
+            Fixture.expectUnavailable(refused, retryAfter: received)
+            #expect(!refused.fields.contains("Set-Cookie"))
+            try Fixture.expectWaiting(server, location)
+            #expect(origin.requests.count == 1)
+            Fixture.expectAnswer(try Fixture.complete(server, location), .v8)
+            #expect(origin.requests.count == 2)
+        }
+    }
+
+    @Test("a Retry-After beyond the time of the route ends the wait at once")
+    func longRetryAfter() throws {
+        let origin = try Self.origin([("503 Wait", [("Retry-After", "600")])])
+        try withGateway(to: origin, "retry=60s") { server in
+            let location = try Fixture.begin(server)
+            let start = ContinuousClock.now
+            Fixture.expectUnavailable(try Fixture.complete(server, location), retryAfter: "600")
+            #expect(ContinuousClock.now - start < .seconds(50))
+            #expect(origin.requests.count == 1)
+        }
+    }
+
+    @Test("a 503 whose content is larger than any stored response is retried, too")
+    func largeUnavailable() throws {
+        let left = Monitor(1)
+        let origin = try ScriptedOrigin { request, connection in
+            guard
+                left.withLock({ left in
+                    left -= 1
+                    return left >= 0
+                })
+            else { return try Fixture.accept(request, connection) }
+            try connection.respond("503 Wait", [], String(repeating: "x", count: 2 << 20))
+        }
+        try withGateway(to: origin, "retry=0s") { server in
+            let location = try Fixture.begin(server)
+            Fixture.expectUnavailable(try Fixture.complete(server, location))
+            Fixture.expectAnswer(try Fixture.complete(server, location), .v8)
+            #expect(origin.requests.count == 2)
+        }
+    }
+
+    @Test("a canceled upload that waits for its origin never reaches it")
+    func canceled() throws {
+        let origin = try ScriptedOrigin(Fixture.accept)
+        origin.stop()
+        try withGateway(to: origin, "retry=0s") { server in
+            let location = try Fixture.begin(server)
+            Fixture.expectUnavailable(try Fixture.complete(server, location))
+            #expect(try server.exchange(.cancellation(.v8, location)).status == 204)
+            try origin.restart()
+            #expect(try server.retrieve(location).status == 404)
+            #expect(try Fixture.complete(server, location).status == 404)
+            #expect(origin.requests.isEmpty)
+        }
+    }
+
+    @Test("a client that leaves while the origin is down ends the attempts; the upload waits")
+    func clientLeaves() throws {
+        let origin = try ScriptedOrigin(Fixture.accept)
+        origin.stop()
+        try withGateway(to: origin, "retry=1h") { server in
+            let location = try Fixture.begin(server)
+            let leaving = try server.connect()
+            try leaving.send(.append(.v8, location, at: Self.content.count, complete: true, .bytes([])))
+            try Fixture.expectWaiting(server, location)
+            leaving.reset()
+            try server.awaitInterruption("PATCH")
+            try Fixture.expectWaiting(server, location)
+            try origin.restart()
+            Fixture.expectAnswer(try Fixture.complete(server, location), .v8)
+            #expect(origin.requests.count == 1)
+        }
+    }
+
+    // MARK: An origin that may have worked on the upload
+
+    /// How an origin fails after it has got a request.
+    enum Failure: String, CaseIterable, Sendable {
+        case closes, resets, resetsEarly, cutsHead, cutsLength, cutsChunks, stalls, stallsInContent, sendsNoHTTP,
+            switches
+
+        func perform(_ connection: ScriptedOrigin.Connection) throws {
+            try connection.discardContent(atMost: self == .resetsEarly ? 1000 : .max)
+            switch self {
+            case .closes: connection.close()
+            case .resets, .resetsEarly: connection.reset()
+            case .cutsHead:
+                try connection.send("HTTP/1.1 200 OK\r\nContent-Le")
+                connection.close()
+            case .cutsLength:
+                try connection.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf")
+                connection.close()
+            case .cutsChunks:
+                try connection.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n")
+                connection.close()
+            case .stalls: _ = connection.awaitClosing(within: .seconds(60))
+            case .stallsInContent:
+                try connection.send("HTTP/1.1 503 Wait\r\nContent-Length: 10\r\n\r\nhalf")
+                _ = connection.awaitClosing(within: .seconds(60))
+            case .sendsNoHTTP:
+                try connection.send("220 mail.example ready\r\n")
+                connection.close()
+            case .switches: try connection.send("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n")
+            }
+        }
+    }
+
+    @Test("a request without a complete response is never sent again: a final 502", arguments: Failure.allCases)
+    func unknownOutcome(failure: Failure) throws {
+        let origin = try ScriptedOrigin { _, connection in try failure.perform(connection) }
+        try withGateway(to: origin, "timeout=1s", "retry=60s") { server in
+            // More than the buffers of the connection, so that the origin can fail before it has read everything.
+            let content = failure == .resetsEarly ? Payload.bytes(16 << 20) : Self.content
+            let location = try Fixture.begin(server, .v8, content)
+            Fixture.expectUnknown(try Fixture.complete(server, location, at: content.count))
+            #expect(origin.requests.count == 1)
+            try Fixture.expectFinal(server, origin, location, length: content.count) { Fixture.expectUnknown($0) }
+            #expect(try server.exchange(.cancellation(.v8, location)).status < 500)
+            #expect(origin.requests.count == 1)
+        }
+    }
+
+    @Test("a request without a complete response, in the other versions", arguments: HandoverFixture.versions)
+    func unknownOutcomeInVersion(version: Interop?) throws {
+        let origin = try ScriptedOrigin { _, connection in try Failure.resets.perform(connection) }
+        try withGateway(to: origin) { server in
+            let location = try Fixture.begin(server, version)
+            Fixture.expectUnknown(try Fixture.complete(server, location, version), version)
+            let created = try server.exchange(
+                .creation(version, "POST", "/app/x", complete: true, .bytes(Self.content)))
+            Fixture.expectUnknown(created, version)
+            #expect(origin.requests.count == 2)
+        }
+    }
+
+    @Test("on a repeatable route such a request is sent again, with the same key", arguments: Failure.allCases)
+    func repeated(failure: Failure) throws {
+        let left = Monitor(2)
+        let origin = try ScriptedOrigin { request, connection in
+            let fails = left.withLock { left in
+                left -= 1
+                return left >= 0
+            }
+            if fails { try failure.perform(connection) } else { try Fixture.accept(request, connection) }
+        }
+        try withGateway(to: origin, "repeat=safe", "timeout=1s") { server in
+            let content = failure == .resetsEarly ? Payload.bytes(16 << 20) : Self.content
+            let location = try Fixture.begin(server, .v8, content)
+            for number in 1...2 {
+                let refused = try Fixture.complete(server, location, at: content.count)
+                Fixture.expectUnavailable(refused, length: content.count)
+                try Fixture.expectWaiting(server, location, length: content.count)
+                #expect(origin.requests.count == number)
+            }
+            Fixture.expectAnswer(try Fixture.complete(server, location, at: content.count), .v8)
+            #expect(origin.requests.count == 3)
+            try Self.expectOneKey(origin)
+            try Fixture.expectFinal(server, origin, location, length: content.count) {
+                Fixture.expectAnswer($0, .v8, isLive: false)
+            }
+        }
+    }
+
+    /// Expects that all requests have the same key, which is that of the upload.
+    private static func expectOneKey(_ origin: ScriptedOrigin) throws {
+        for request in origin.requests {
+            let upload = try #require(request.fields["Onward-Upload"])
+            #expect(request.fields.values("Idempotency-Key") == ["\"\(upload)\""])
+            #expect(upload == origin.requests.first?.fields["Onward-Upload"])
+        }
+    }
+
+    @Test("several requests that complete the same upload at the same time: the origin is called once")
+    func simultaneous() throws {
+        let hold = Monitor(Hold())
+        let origin = try ScriptedOrigin { request, connection in
+            hold.withLock { $0 }.wait()
+            try Fixture.accept(request, connection)
+        }
+        try withGateway(to: origin) { server in
+            for round in 1...3 {
+                let location = try Fixture.begin(server)
+                let connections = try (0..<6).map { _ in try server.connect() }
+                for connection in connections {
+                    try connection.send(.append(.v8, location, at: Self.content.count, complete: true, .bytes([])))
+                }
+                #expect(origin.awaitRequests(round))
+                hold.withLock { $0 }.release()
+                var answers = 0
+                for connection in connections {
+                    do {
+                        let response = try connection.readResponse()
+                        #expect(response.status == 201 || response.complete == false, "\(response)")
+                        if response.status == 201 { answers += 1 }
+                    } catch WireFailure.closed, WireFailure.reset {
+                        // Another request took the upload over before the origin was called.
+                    }
+                }
+                #expect(answers >= 1)
+                #expect(origin.requests.count == round)
+                hold.withLock { $0 = Hold() }
+            }
+        }
+    }
+
+    // MARK: The end of the server
+
+    @Test("the server is killed while the origin works: the outcome is unknown, and the origin is not called again")
+    func killedAtWork() throws {
+        try killAtWork { server, origin, location in
+            #expect(origin.requests.count == 1)
+            try Fixture.expectFinal(server, origin, location) { Fixture.expectUnknown($0) }
+        }
+    }
+
+    @Test(
+        "the server is killed while the origin works: on a repeatable route the origin is called again with the same key"
+    )
+    func killedAtRepeatableWork() throws {
+        try killAtWork("repeat=safe") { server, origin, location in
+            try Fixture.expectWaiting(server, location)
+            let again = try Fixture.complete(server, location, .v8, [("Authorization", Self.secret)])
+            Fixture.expectAnswer(again, .v8)
+            #expect(origin.requests.count == 2)
+            try Self.expectOneKey(origin)
+            try Fixture.expectFinal(server, origin, location) { Fixture.expectAnswer($0, .v8, isLive: false) }
+        }
+    }
+
+    /// Kills the server while the origin has the first request, restarts it, and runs `body`.
+    private func killAtWork(
+        _ settings: String..., body: (ServerProcess, ScriptedOrigin, _ location: String) throws -> Void
+    ) throws {
+        let hold = Hold()
+        let origin = try ScriptedOrigin { request, connection in
+            hold.wait()
+            try Fixture.accept(request, connection)
+        }
+        let route = (["/app=\(origin.url)", "access=open"] + settings).joined(separator: ",")
+        try withServer("--route", route) { server in
+            let location = try Fixture.begin(server)
+            let client = try server.connect()
+            try client.send(
+                Request.append(.v8, location, at: Self.content.count, complete: true, .bytes([]))
+                    .with("Authorization", Self.secret).with("Cookie", "session=" + Self.secret))
+            #expect(origin.awaitRequests(1))
+            try server.crash()
+            #expect(StoredBytes(of: server.root, log: server.log).places(of: "forwarded-credential").isEmpty)
+            hold.release()
+            try server.restart()
+            try body(server, origin, location)
+        }
+    }
+
+    @Test("a stop waits for the origin's response, which reaches the client", arguments: [SIGTERM, SIGINT])
+    func stop(signal: Int32) throws {
+        let hold = Hold()
+        let origin = try ScriptedOrigin { request, connection in
+            hold.wait()
+            try Fixture.accept(request, connection)
+        }
+        try withGateway(to: origin, options: ["--drain-timeout", "1h"]) { server in
+            let location = try Fixture.begin(server)
+            let client = try server.connect()
+            try client.send(.append(.v8, location, at: Self.content.count, complete: true, .bytes([])))
+            #expect(origin.awaitRequests(1))
+            server.process.kill(signal)
+            let refused: Bool? = pollUntil(within: .seconds(60)) { (try? server.connect()) == nil ? true : nil }
+            #expect(refused == true)
+            hold.release()
+            Fixture.expectAnswer(try client.readResponse(), .v8)
+            #expect(try server.process.awaitEnding() == .exited(0))
+            try server.restart()
+            try Fixture.expectFinal(server, origin, location) { Fixture.expectAnswer($0, .v8, isLive: false) }
+            #expect(origin.requests.count == 1)
+        }
+    }
+
+    @Test(
+        "a stop that does not wait for the origin: the outcome is unknown, or the origin is called again",
+        arguments: [false, true])
+    func hastyStop(isRepeatable: Bool) throws {
+        let hold = Hold()
+        let origin = try ScriptedOrigin { request, connection in
+            hold.wait()
+            try Fixture.accept(request, connection)
+        }
+        let settings = isRepeatable ? ",repeat=safe" : ""
+        try withServer("--route", "/app=\(origin.url),access=open" + settings, "--drain-timeout", "0s") { server in
+            let location = try Fixture.begin(server)
+            let client = try server.connect()
+            try client.send(.append(.v8, location, at: Self.content.count, complete: true, .bytes([])))
+            #expect(origin.awaitRequests(1))
+            #expect(try server.stop() == .exited(0))
+            hold.release()
+            try server.restart()
+            if isRepeatable {
+                try Fixture.expectWaiting(server, location)
+                Fixture.expectAnswer(try Fixture.complete(server, location), .v8)
+                #expect(origin.requests.count == 2)
+                try Self.expectOneKey(origin)
+            } else {
+                try Fixture.expectFinal(server, origin, location) { Fixture.expectUnknown($0) }
+                #expect(origin.requests.count == 1)
+            }
+        }
+    }
+
+    @Test("a stop while the origin is down: the upload waits")
+    func stopWhileDown() throws {
+        let origin = try ScriptedOrigin(Fixture.accept)
+        origin.stop()
+        try withGateway(to: origin, "retry=1h", options: ["--drain-timeout", "0s"]) { server in
+            let location = try Fixture.begin(server)
+            let client = try server.connect()
+            try client.send(.append(.v8, location, at: Self.content.count, complete: true, .bytes([])))
+            try Fixture.expectWaiting(server, location)
+            #expect(try server.stop() == .exited(0))
+            try origin.restart()
+            try server.restart()
+            try Fixture.expectWaiting(server, location)
+            Fixture.expectAnswer(try Fixture.complete(server, location), .v8)
+            #expect(origin.requests.count == 1)
+        }
+    }
+}
+
+/// Kills the server before each of the operations on files with which it hands an upload over.
+@Suite(
+    "Gateway: killed at every step of a hand-over", .blocking,
+    .enabled(if: FileOperations.isPossible, "needs a compiler for C"))
+struct GatewayEffectOnceKillTests {
+    private typealias Fixture = HandoverFixture
+    private static let content = Payload.bytes(20_000)
+    private static let secret = "Bearer forwarded-credential-0123456789"
+
+    /// A gateway that is killed before one operation on a file of its data directory.
+    private struct Place {
+        let directory: TemporaryDirectory
+        let origin: ScriptedOrigin
+        let server: ServerProcess
+        private let settings: String
+        private let log: String
+
+        /// - Parameter number: the number of the operation after ``begin()``; `nil`: the server is not killed.
+        init(_ route: String, killAt number: Int?) throws {
+            directory = try TemporaryDirectory()
+            origin = try ScriptedOrigin(Fixture.accept)
+            settings = directory.path + "/settings"
+            log = directory.path + "/operations"
+            // The data directory does not have a name yet: it is the fourth word of the command line.
+            let starter = try directory.file(
+                "start", Array("#!/bin/sh\n. \(directory.path)/settings\nexec env $preload \"$@\"\n".utf8))
+            chmod(starter, 0o700)
+            let operations = try FileOperations(below: "$4", log: log)
+            let words = operations.environment(killAt: number, after: directory.path + "/begun").map { "\($0)=\($1)" }
+                .joined(separator: " ")
+            _ = try directory.file("settings", Array("preload=\"\(words)\"\n".utf8))
+            server = try ServerProcess(
+                ["--route", "/app=\(origin.url),access=open\(route)"], startedBy: starter)
+        }
+
+        /// The number of operations since ``begin()``.
+        var operations: Int {
+            let text = FileManager.default.contents(atPath: log) ?? Data()
+            return text.count { $0 == UInt8(ascii: "\n") }
+        }
+
+        /// Starts the server again. This time it is not killed.
+        func restart() throws {
+            _ = try directory.file("settings", Array("preload=\n".utf8))
+            try server.restart()
+        }
+
+        /// Creates an upload with the first half of the content.
+        func begin() throws -> String {
+            let content = Array(GatewayEffectOnceKillTests.content[..<10_000])
+            let location = try Fixture.begin(server, .v8, content, fields: Fixture.fields)
+            _ = try directory.file("begun", [])
+            return location
+        }
+
+        /// Completes the upload with the second half of the content.
+        func complete(_ location: String) throws -> Response {
+            try server.exchange(
+                Request.append(
+                    .v8, location, at: 10_000, complete: true,
+                    .bytes(Array(GatewayEffectOnceKillTests.content[10_000...]))
+                ).with("Authorization", GatewayEffectOnceKillTests.secret))
+        }
+
+        /// What a client does after an interruption: it asks for the offset, and sends the rest, until the response is
+        /// final.
+        func resume(_ location: String) throws -> Response {
+            for _ in 0..<10 {
+                let state = try server.retrieve(location)
+                let offset = Int(try #require(state.offset))
+                let rest = Array(GatewayEffectOnceKillTests.content[offset...])
+                let response = try server.exchange(.append(.v8, location, at: offset, complete: true, .bytes(rest)))
+                if response.complete == true { return response }
+            }
+            throw TestFailure("no final response")
+        }
+    }
+
+    /// Kills the server at every operation from the request that completes the upload to its response.
+    private func kill(_ route: String, _ check: (Place, Response, _ callsBefore: Int) throws -> Void) throws {
+        let whole = try Place(route, killAt: nil)
+        let location = try whole.begin()
+        Fixture.expectAnswer(try whole.complete(location), .v8)
+        #expect(whole.origin.requests.count == 1)
+        let count = whole.operations
+        try #require(count > 10)
+        var kills = 0
+        // One operation more, because the operations are not always the same.
+        for number in 1...count + 1 {
+            let place = try Place(route, killAt: number)
+            let location = try place.begin()
+            do {
+                Fixture.expectAnswer(try place.complete(location), .v8)
+                try place.server.crash()
+            } catch is WireFailure {
+                #expect(try place.server.process.awaitEnding() == .signaled(SIGKILL))
+                kills += 1
+            }
+            #expect(
+                StoredBytes(of: place.server.root, log: place.server.log).places(of: "forwarded-credential").isEmpty,
+                "killed at operation \(number)")
+            let calls = place.origin.requests.count
+            try place.restart()
+            let response = try place.resume(location)
+            try check(place, response, calls)
+            let again = try Fixture.complete(place.server, location, at: Self.content.count)
+            #expect(again.status == response.status && again.complete == true, "killed at operation \(number)")
+        }
+        #expect(kills * 4 > count * 3, "\(kills) kills at \(count) operations")
+    }
+
+    @Test("on an ordinary route the origin is called at most once, and the client gets its response or a final 502")
+    func ordinary() throws {
+        try kill("") { place, response, callsBefore in
+            let calls = place.origin.requests.count
+            #expect(calls <= 1)
+            if response.status == 201 {
+                #expect(calls == 1)
+                Fixture.expectAnswer(response, .v8, isLive: callsBefore == 0)
+            } else {
+                Fixture.expectUnknown(response)
+                #expect(calls == callsBefore)
+            }
+        }
+    }
+
+    @Test("on a repeatable route the client gets the response, and all calls have the same key")
+    func repeatable() throws {
+        try kill(",repeat=safe") { place, response, callsBefore in
+            let calls = place.origin.requests.count
+            #expect(1...2 ~= calls)
+            Fixture.expectAnswer(response, .v8, isLive: calls > callsBefore)
+            #expect(Set(place.origin.requests.map { $0.fields["Idempotency-Key"] }).count == 1)
+            #expect(place.origin.requests.allSatisfy { $0.fields.contains("Idempotency-Key") })
+        }
+    }
+}
