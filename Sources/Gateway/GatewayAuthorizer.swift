@@ -23,10 +23,10 @@ public struct GatewayAuthorizer: Authorizer {
     /// Uploads of open routes belong to the anonymous principal, so their requests need no credentials either. An
     /// `Authorization` that is not a token of this server is meant for the application.
     public func identify(_ head: RequestHead, target: RequestTarget) throws(AuthorizationRefusal) -> Identity {
-        guard hasOpenRoutes, let path = try? PathSegments(decoding: target.path).segments else {
+        guard hasOpenRoutes, let path = Self.segments(target.path) else {
             return try base.identify(head, target: target)
         }
-        if isOpen(path) {
+        if isOpen(path.segments), isOpen(path.normalized) {
             // The application authorizes these requests itself.
             let tokens = (base as? ApplicationAuthorizer).map { $0.tokens } ?? base
             return (try? tokens?.identify(head, target: target)) ?? .anonymous
@@ -37,7 +37,7 @@ public struct GatewayAuthorizer: Authorizer {
             identity.ownsAnonymousUploads = base is ApplicationAuthorizer && !identity.hasOwnCredential
             return identity
         } catch {
-            guard own.isUpload(path), error.problem.status.isClientError else { throw error }
+            guard own.isUpload(path.segments), error.problem.status.isClientError else { throw error }
             return .anonymous
         }
     }
@@ -48,6 +48,12 @@ public struct GatewayAuthorizer: Authorizer {
     ) -> AuthorizationRefusal? {
         if path.map({ isOpen($0.segments) }) ?? (identity == .anonymous && hasOpenRoutes) { return nil }
         return base.refusal(of: identity, operation, at: path)
+    }
+
+    /// The decoded segments of a path, and those that an application may see.
+    private static func segments(_ path: String) -> (segments: [String], normalized: [String])? {
+        if let valid = try? PathSegments(decoding: path).segments { return (valid, valid) }
+        return PathSegments.decodeForwarded(path)
     }
 
     private var hasOpenRoutes: Bool { routes.contains { $0.isOpen } }

@@ -18,7 +18,8 @@ final class ProxiedRequest: RequestStream {
 
     init(_ request: StreamedRequest, to client: OriginClient, fields: Fields) {
         self.request = request
-        let hasContent = request.length != 0
+        // The content of HEAD has no meaning (RFC 9110 section 9.3.2), and libcurl does not send it.
+        let hasContent = request.length != 0 && request.head.method != .head
         content = hasContent ? ContentPipe(length: request.length) : nil
         let method = request.head.method
         let framing: RequestContent =

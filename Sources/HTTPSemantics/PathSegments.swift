@@ -54,6 +54,25 @@ public struct PathSegments: Sendable, Hashable {
         try self.init(segments: decoded, hasTrailingSlash: endsWithSlash)
     }
 
+    /// Decodes a raw path that is not that of a file, and is passed on unchanged: it may have empty, long and many
+    /// segments, and encoded slashes.
+    /// - Returns: the decoded segments, and the segments that a recipient sees if it removes empty segments and decodes
+    ///   slashes; `nil` if a recipient could see a dot segment, or if the path has other characters that no path has.
+    package static func decodeForwarded(_ rawPath: String) -> (segments: [String], normalized: [String])? {
+        let decoded = rawPath.withBytes { bytes in
+            Result { () throws(Refusal) in try PathSegments.decode(bytes).segments }
+        }
+        guard let segments = try? decoded.get() else { return nil }
+        var normalized: [String] = []
+        for segment in segments {
+            for piece in segment.split(separator: "/") {
+                guard piece != ".", piece != "..", (try? checkCharacters(of: String(piece))) != nil else { return nil }
+                normalized.append(String(piece))
+            }
+        }
+        return (segments, normalized)
+    }
+
     /// Checks decoded segments by the same rules.
     public init(segments: [String], hasTrailingSlash: Bool = false) throws(Refusal) {
         var total = segments.isEmpty || hasTrailingSlash ? 1 : 0

@@ -91,7 +91,8 @@ struct GatewayAuthorizerTests {
     }
 
     @Test(
-        "paths that are not valid are never open", arguments: ["/a%2Fb", "/a/../b", "/a/%2e%2e/b", "/a//b", "/a%", "*"])
+        "paths that are not valid are never open",
+        arguments: ["/a%5Cb", "/a/../b", "/a/%2e%2e/b", "/a/..%2Fb", "/a%00", "/a%", "*"])
     func invalidPaths(path: String) throws {
         #expect(try principal(try Self.authorizer(open: ["/"]), path) == "fake-unknown")
     }
@@ -163,6 +164,16 @@ struct GatewayAuthorizerTests {
         #expect(try principal(authorizer, "/uploads/x") == "fake-undecided")
         #expect(try principal(authorizer, "/files/x") == "fake-undecided")
         #expect(try principal(authorizer, "/open/x") == "anonymous")
+    }
+
+    @Test("a path that an application may read as that of a closed route or of the server is not open")
+    func pathsWithTwoReadings() throws {
+        let routes = try [Self.route("/", isOpen: true), Self.route("/admin", isOpen: false)]
+        let authorizer = GatewayAuthorizer(routes: routes, base: RoutesOnlyAuthorizer(allowsAnonymous: false))
+        for path in ["/x//y", "/x%2Fy", "//x"] { #expect(try principal(authorizer, path) == "anonymous", "\(path)") }
+        for path in ["//admin", "/admin//x", "/%2Fadmin", "//files/x", "/x/..%2Fadmin", "/files%2Fx", "//metrics"] {
+            #expect(try principal(authorizer, path) == "routes-only", "\(path)")
+        }
     }
 
     @Test("a server without tokens serves its open routes only")

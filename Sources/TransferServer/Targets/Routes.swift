@@ -53,6 +53,7 @@ struct Routes: Sendable {
         }
         let path: PathSegments
         do { path = try PathSegments(decoding: target.path) } catch {
+            if let route = forwardedRoute(of: target) { return route }
             return .invalid(error, isUpload: target.path.hasPrefix(ownPath + "/uploads/"))
         }
         if path.segments.count <= own.count + 2, path.segments.starts(with: own + ["uploads"]) {
@@ -60,6 +61,21 @@ struct Routes: Sendable {
         }
         guard let entry = entry(for: path) else { return .unknown }
         return .target(entry.handler, Self.target(path, below: entry, query: target.query), label: entry.label)
+    }
+
+    /// The route of a path that is not valid for files and uploads, if its handler forwards requests. The path must belong
+    /// to the same handler however the other server reads it.
+    private func forwardedRoute(of target: RequestTarget) -> Route? {
+        guard let path = PathSegments.decodeForwarded(target.path), !ownPaths.contains(path.normalized),
+            let entry = entries.first(where: { path.segments.starts(with: $0.prefix) }),
+            entry.handler is any StreamingHandler,
+            entries.first(where: { path.normalized.starts(with: $0.prefix) })?.prefix == entry.prefix,
+            let location = try? PathSegments(segments: entry.prefix, hasTrailingSlash: true)
+        else { return nil }
+        let forwarded = Target(
+            path: target.path, segments: Array(path.segments.dropFirst(entry.prefix.count)), isCollection: false,
+            query: target.query, location: location, isForwardedOnly: true)
+        return .target(entry.handler, forwarded, label: entry.label)
     }
 
     /// The target of an upload that was saved as `Target.reference`.

@@ -138,8 +138,11 @@ public struct Target: Sendable, Hashable {
     public let isCollection: Bool
     /// The query of the URL as it was sent, without the question mark; `nil` if there is none.
     public let query: String?
-    /// All decoded segments of the path.
+    /// All decoded segments of the path, for authorization.
     let location: PathSegments
+    /// Whether the path is not valid for files and uploads. Then ``path`` is as it was sent, and ``location`` is that of
+    /// the handler.
+    var isForwardedOnly = false
 
     /// The path and query, as they are stored with an upload.
     package var reference: String { path + (query.map { "?" + $0 } ?? "") }

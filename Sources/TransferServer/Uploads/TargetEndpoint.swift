@@ -20,6 +20,9 @@ struct TargetEndpoint {
             method: request.method, addressesUpload: false, fields: request.fields, dialect: responses.dialect)
         if let handler = handler as? any StreamingHandler {
             guard case .creation = kind else { return stream(to: handler) }
+            if target.isForwardedOnly {
+                do { _ = try PathSegments(decoding: target.path) } catch { return .respond(ProblemDetails(error)) }
+            }
         }
         switch kind {
         case .discovery:

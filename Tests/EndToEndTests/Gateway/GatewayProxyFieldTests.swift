@@ -22,7 +22,8 @@ struct GatewayProxyFieldTests {
         try withGateway(to: origin) { server in
             let targets = [
                 "/app", "/app/", "/app/a%20b/%7E/%c3%a4", "/app/x?", "/app/x?a=1&b=%2F%2e&c=a+b", "/app/x/;p=1",
-                "/app/x?q=/../..", "/app/x?_=\"'<>|{}", "/app/*!$&'(),:@=~",
+                "/app/x?q=/../..", "/app/x?_=\"'<>|{}", "/app/*!$&'(),:@=~", "/app//x/;p=1", "/app/a%2Fb", "/app/x//",
+                "/app/" + String(repeating: "y", count: 5000), "/app" + String(repeating: "/z", count: 200),
             ]
             for target in targets {
                 let response = try server.exchange(
@@ -63,11 +64,15 @@ struct GatewayProxyFieldTests {
         try withGateway(to: origin) { server in
             for target in [
                 "/app/..", "/app/../x", "/app/a/../../x", "/app/%2e%2e/x", "/app/.%2E/x", "/app/..%2fx", "/app/%2e/x",
-                "/app%2f..%2fx", "/application", "/App", "//app/x", "/x/../app",
+                "/app%2f..%2fx", "/application", "/App", "//app/x", "/x/../app", "/app//../x", "/app/a%2f%2e%2e%2fb",
+                "/app/..%5cx", "/app/a%00", "/app/%c0%ae", "/app%2fx",
             ] {
                 let response = try server.exchange(.get(target))
                 #expect((400..<500).contains(response.status), "\(target): \(response)")
             }
+            // Such a path can be forwarded, but not stored with an upload.
+            let upload = try server.exchange(.creation(.v8, "POST", "/app//x", complete: true, .bytes([1])))
+            #expect(upload.status == 400, "\(upload)")
             #expect(origin.requests.isEmpty, "\(origin.requests.map(\.target))")
         }
     }
