@@ -146,7 +146,7 @@ struct CommandTests {
         #expect(ending == .exited(128 + signal), "\(output)")
         #expect(!output.contains("ended"), "\(output)")
         #expect(try FileManager.default.contentsOfDirectory(atPath: temporary) == [])
-        #expect(try !Self.isRunning(processIn: process))
+        #expect(try Self.awaitEnd(ofProcessIn: process))
     }
 
     @Test("A server that the command has started in the background is tested, restarted, and killed at the end")
@@ -160,6 +160,17 @@ struct CommandTests {
         let text = try String(contentsOfFile: process, encoding: .utf8)
         #expect(text.split(separator: "\n").count > 1, "\(text)")
         #expect(try !Self.isRunning(processIn: process), "\(output)")
+    }
+
+    /// Waits until the processes in the lines of a file have ended: the kernel ends a process some time after the signal.
+    /// - Returns: whether they have ended in time.
+    private static func awaitEnd(ofProcessIn path: String) throws -> Bool {
+        let end = ContinuousClock.now + .seconds(30)
+        while try isRunning(processIn: path) {
+            if ContinuousClock.now > end { return false }
+            usleep(10_000)
+        }
+        return true
     }
 
     /// Whether one of the processes in the lines of a file runs. A process that has ended counts as not
