@@ -10,7 +10,7 @@ public struct GatewayAuthorizer: Authorizer {
 
     /// - Parameters:
     ///   - routes: the routes; those that are not open are left to `base`.
-    ///   - ownPrefix: ``ServerConfiguration/ownPrefix``.
+    ///   - ownPrefix: `ServerConfiguration.ownPrefix`.
     ///   - base: the authorizer of everything else; `nil`: nothing else is allowed.
     public init(routes: [Route], ownPrefix: String = "", base: (any Authorizer)? = nil) {
         self.routes = routes.map { ($0.segments, $0.access == .open) }.sorted { $0.0.count > $1.0.count }

@@ -77,7 +77,7 @@ public final class GatewayHandler: StreamingHandler {
     public var completionIsRepeatable: Bool { true }
 
     /// Sends the complete upload to the origin and returns its response.
-    /// - Throws: ``TargetUnavailable`` if the origin cannot be reached, or has responded with 503.
+    /// - Throws: `TargetUnavailable` if the origin cannot be reached, or has responded with 503.
     public func complete(_ upload: ReceivedUpload) async throws -> Response {
         guard let forwarding = upload.forwarding else { throw TargetUnavailable("the request is not forwarded") }
         return try Handover(self, upload, forwarding).run()

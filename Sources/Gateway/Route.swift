@@ -46,7 +46,7 @@ public struct Route: Sendable, Hashable {
         return "/" + segments.segments.joined(separator: "/")
     }
 
-    /// The path without slashes at its ends, as ``Server`` expects prefixes.
+    /// The path without slashes at its ends, as `Server` expects prefixes.
     public var prefix: String { String(path.dropFirst()) }
 
     /// The decoded segments of the path.
@@ -56,7 +56,9 @@ public struct Route: Sendable, Hashable {
 extension Route {
     /// Parses a line such as `/upload=http://127.0.0.1:3000,access=open,timeout=30s`. The settings are
     /// separated by commas or white space.
-    /// - Parameter duration: parses a duration; returns `nil` if it is invalid.
+    /// - Parameters:
+    ///   - line: the path, the origin and the settings.
+    ///   - duration: parses a duration; returns `nil` if it is invalid.
     /// - Throws: ``RouteError`` that describes all mistakes of the line.
     public init(parsing line: String, duration: (String) -> Duration?) throws(RouteError) {
         let words = line.split { $0 == " " || $0 == "\t" || $0 == "," }.map(String.init)

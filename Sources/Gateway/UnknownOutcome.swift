@@ -57,7 +57,7 @@ extension StoreConfiguration {
     /// Sets what happens to an upload of these routes if its request was sent to the application and no complete
     /// response was received: the client gets 502 with the code `origin-outcome-unknown`, and the bytes are retained in
     /// the data directory.
-    /// - Parameter ownPrefix: ``ServerConfiguration/ownPrefix``.
+    /// - Parameter ownPrefix: `ServerConfiguration.ownPrefix`.
     public mutating func retainUnknownOutcomes(of routes: [Route], ownPrefix: String = "") {
         let routes = routes.sorted { $0.segments.count > $1.segments.count }
         let own = OwnPaths(ownPrefix)

@@ -275,7 +275,7 @@ struct GatewayAuthorizationTests {
                 #expect(response.status == 503, "\(response)")
             }
             #expect(application.served.isEmpty && server.publishedNames().isEmpty)
-            // The next request is decided anew.
+            // The next request is decided again.
             application.decide(Application.byUser())
             #expect(try server.exchange(Request.get("/app/x").by("anna")).status == 201)
         }
@@ -471,7 +471,7 @@ struct GatewayAuthorizationTests {
 
     // MARK: Uploads
 
-    @Test("every request for an upload is decided anew", arguments: ["/files/x", "/app/x"])
+    @Test("every request for an upload is decided again", arguments: ["/files/x", "/app/x"])
     func everyRequest(target: String) throws {
         let application = try Application()
         try application.withServer { server in
