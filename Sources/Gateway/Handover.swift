@@ -32,7 +32,7 @@ struct Handover {
             case .unknown(let reason) where !route.isRepeatable:
                 throw TargetInterrupted(reason, response: UnknownOutcome.response)
             case .unknown(let reason):
-                throw TargetUnavailable("\(route.origin) did not respond: \(reason)", retryAfter: .seconds(1))
+                throw TargetUnavailable("\(route.origin) sent no complete response: \(reason)", retryAfter: .seconds(1))
             case .unavailable(let reason, let wait):
                 try markEffect(false)
                 let now = SystemClock.monotonicNanoseconds()
@@ -70,9 +70,10 @@ struct Handover {
             content: upload.length == 0 ? .empty : .range(from: 0, count: upload.length),
             source: upload.length == 0 ? nil : UploadContent(upload), isRepeatable: false,
             needsNewConnection: !route.isRepeatable)
-        // A request that was sent may have an effect, so this is the interruption of a call, not its failure.
         let delivery = OriginDelivery(handler.client, request)
         guard let outcome = delivery.run(isCanceled: { Task.isCancelled }, report: { forwarding.report = $0 }) else {
+            // The delivery was canceled, and the request may have had an effect. So the call ends as interrupted, not as
+            // failed.
             throw CancellationError()
         }
         return outcome

@@ -78,7 +78,7 @@ extension OriginDelivery.Outcome {
     var summary: String {
         switch self {
         case .answered(let response, _): "the application responded with status \(response.status)"
-        case .unavailable(let reason, _): "the application cannot be reached: \(reason)"
+        case .unavailable(let reason, _): "the application did not process the request: \(reason)"
         case .unknown(let reason): "the outcome is still unknown: \(reason)"
         }
     }

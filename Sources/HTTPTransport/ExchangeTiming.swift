@@ -101,7 +101,7 @@ package struct RatePacer {
 
     /// The bytes that may move now; 0 or less: none.
     package mutating func available(at now: Int64) -> Int64 {
-        // A transfer that was delayed may catch up by two portions.
+        // After a delay at most two portions are available at once.
         allowance = min(allowance + Double(now - filledAt) / 1e9 * rate, 2 * portion)
         filledAt = now
         return Int64(max(allowance, -1e15))

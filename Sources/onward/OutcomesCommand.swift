@@ -11,18 +11,18 @@ struct OutcomesCommand {
         "outcomes", "list, send again or drop requests whose outcome is unknown",
         usage: ["outcomes list [OPTIONS]", "outcomes resend UPLOAD [OPTIONS]", "outcomes drop UPLOAD [OPTIONS]"],
         """
-        If 'onward serve --route' has sent a complete upload to an application and got no
-        complete response, it does not send the request again, and keeps it in retained/ of the
-        data directory. UPLOAD is the value that the application got in Onward-Upload, or its
-        first digits. First ask the application whether it has processed the upload. The server
-        can be running.
+        If 'onward serve' has sent a complete upload to the application of a route without
+        repeat=safe and got no complete response, it does not send the request again, and keeps
+        the request in retained/ of the data directory. UPLOAD is the value that the application
+        got in Onward-Upload, or its first digits. First ask the application whether it has
+        processed the upload. The server can be running.
 
         list prints the upload, the time, the method and target, the length, the principal and
         the application of each request. resend sends a request again, with the principal and
         without other credentials of the client, and drops it when the application has
-        responded. drop removes a request and its content. Exit status: 0 done, 66 no such
-        request, 69 the application did not respond, 74 unusable directory, 75 the request is
-        being sent.
+        responded with a status other than 503. drop removes a request and its content. Exit
+        status: 0 done, 66 no such request, 69 no complete response or 503, 74 unusable
+        directory, 75 the request is being sent.
         """,
         options: OutcomesSettings.options.map(\.manual))
 

@@ -76,7 +76,7 @@ struct ServeSettings {
         },
         CommandOption(
             "auth-url", "URL", group: applications,
-            "show each request without a token of --token-file to an\napplication, whose response decides about it; not for routes with\naccess=open"
+            "let an application decide about each request that has no valid\ntoken of --token-file; not for routes with access=open"
         ) { settings, value throws(OptionError) in
             do throws(RouteError) { _ = try ApplicationAuthorizer(url: value) } catch {
                 throw OptionError(error.description)

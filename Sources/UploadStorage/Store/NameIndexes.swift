@@ -65,7 +65,8 @@ final class NameIndexes: Sendable {
 
     private let state = Monitor(State())
 
-    /// Returns a page of a directory from which no name has been read yet.
+    /// Returns a page of a directory. `nextName(_:)` of `directory` must not have been called before, because this
+    /// function may read all of its names.
     /// - Returns: nil if the directory has no index, because it is small, too large, or cannot be observed, or because
     ///   another directory is being read.
     func page(

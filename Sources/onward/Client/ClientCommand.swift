@@ -96,13 +96,13 @@ enum ClientManual {
                 ),
                 (
                     "69",
-                    "the server refused the request permanently or lost acknowledged\nbytes, or the host does not exist"
+                    "the server refused the request permanently or lost acknowledged\nbytes, there is no TLS connection (for example because of an\nuntrusted certificate), or the host does not exist"
                 ),
                 ("70", "internal error"),
                 ("74", "local I/O error"),
                 (
                     "75",
-                    "temporary failure, or the transfer is already running: run the\nsame command again later"
+                    "interrupted by a signal, temporary failure, or the transfer is\nalready running: run the same command again later"
                 ),
                 ("77", "the server does not allow the request"),
             ])

@@ -259,7 +259,8 @@ extension ClientSettings {
     }
 
     private static let restart = Option(
-        flag: "restart", group: "State", "start from the beginning and ignore an earlier run"
+        flag: "restart", group: "State",
+        "start from the beginning, and delete the unfinished upload or\npartial file of an earlier run"
     ) { $0.restarts = true }
 
     private static let state = Option(

@@ -3,9 +3,9 @@ package struct ProxyFinding: Sendable {
     /// The effect of the behavior on uploads.
     package enum Grade: String, Sendable {
         case good
-        /// Uploads work less well, or need a setting.
+        /// Uploads work, but less well, or only within a limit; a setting may help.
         case poor
-        /// Uploads do not work without a setting.
+        /// Uploads fail, or incomplete content looks complete; a setting may correct this.
         case bad
         /// The finding is information, or the check could not be made.
         case neutral
