@@ -75,8 +75,7 @@ public final class ApplicationAuthorizer: Authorizer {
 
     private func ask(_ shown: Shown) -> (Result<Identity, AuthorizationRefusal>, lifetime: Int64) {
         let exchange = client.start(
-            OriginRequest(method: .get, target: target, fields: shown.fields, isRepeatable: true),
-            sink: ContentPipe(length: nil))
+            OriginRequest(method: .get, target: target, fields: shown.fields, isRepeatable: true))
         defer { exchange.cancel() }
         let deadline = SystemClock.deadline(in: timeout)
         guard let head = finalHead(exchange, until: deadline) else { return (.failure(Self.unreachable), 0) }
@@ -118,17 +117,11 @@ public final class ApplicationAuthorizer: Authorizer {
 
     /// Waits for the content of a refusal, or for more than the maximum of it; `nil` if it is incomplete.
     private func content(of exchange: OriginExchange, until deadline: Int64) -> [UInt8]? {
-        var content: [UInt8] = []
-        while content.count <= Self.maxContent {
-            content += exchange.content.takeAll()
-            let now = SystemClock.monotonicNanoseconds()
-            if let result = exchange.result(until: min(deadline, now + 20_000_000)) {
-                content += exchange.content.takeAll()
-                return result.failure == nil ? content : nil
-            }
-            if now >= deadline { return nil }
+        let (content, result) = exchange.collect(atMost: Self.maxContent) {
+            SystemClock.monotonicNanoseconds() >= deadline
         }
-        return content
+        if let result { return result.failure == nil ? content : nil }
+        return content.count > Self.maxContent ? content : nil
     }
 
     /// Whether log lines and the catalog can contain the name, and it is not the name of all unknown clients.

@@ -24,23 +24,17 @@ struct OriginDelivery {
     /// - Returns: `nil` if the delivery was canceled. The request may have been sent.
     /// - Parameter report: called with the exchange at its end.
     func run(isCanceled: () -> Bool, report: (ForwardingReport) -> Void = { _ in }) -> Outcome? {
-        let exchange = client.start(request, sink: ContentPipe(length: nil))
+        let exchange = client.start(request)
         // The source of a running exchange uses the content of the request.
         defer {
             exchange.cancel()
             while exchange.result(until: SystemClock.monotonicNanoseconds() + ProxiedRequest.checkInterval) == nil {}
             report(exchange.report)
         }
-        var content: [UInt8] = []
-        while true {
-            content += exchange.content.takeAll()
-            if content.count > Route.maxStoredContent, let head = exchange.head { return answered(head, content) }
-            if let result = exchange.result(until: SystemClock.monotonicNanoseconds() + 50_000_000) {
-                content += exchange.content.takeAll()
-                return outcome(result, content)
-            }
-            if isCanceled() { return nil }
-        }
+        let (content, result) = exchange.collect(atMost: Route.maxStoredContent, until: isCanceled)
+        if let result { return outcome(result, content) }
+        guard content.count > Route.maxStoredContent, let head = exchange.head else { return nil }
+        return answered(head, content)
     }
 
     private func outcome(_ result: TransportResult, _ content: [UInt8]) -> Outcome {

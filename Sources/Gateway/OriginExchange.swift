@@ -21,9 +21,8 @@ final class OriginClient: Sendable {
     deinit { for engine in engines { engine.shutDown() } }
 
     /// Starts a request.
-    /// - Parameter sink: gets the content of the response.
-    func start(_ request: OriginRequest, sink: ContentPipe) -> OriginExchange {
-        let exchange = OriginExchange(sink)
+    func start(_ request: OriginRequest) -> OriginExchange {
+        let exchange = OriginExchange()
         var transport = TransportRequest(
             uri: origin.url, method: request.method, fields: request.fields, content: request.content,
             source: request.source, stallTimeout: timeout,
@@ -72,10 +71,8 @@ final class OriginExchange: ExchangeObserver {
     private let startedAt = SystemClock.monotonicNanoseconds()
 
     /// The content of the response.
-    let content: ContentPipe
+    let content = ContentPipe(length: nil)
     private let state = Monitor(State())
-
-    init(_ content: ContentPipe) { self.content = content }
 
     func begin(_ exchange: TransportExchange) {
         let isCanceled = state.withLock { state in
@@ -127,6 +124,24 @@ final class OriginExchange: ExchangeObserver {
 
     /// The result; `nil` if the exchange has not ended.
     var result: TransportResult? { state.withLock { $0.result } }
+
+    /// Collects the content of the response until the exchange has ended, until there are more than `limit` bytes, or
+    /// until `isOver` returns true.
+    /// - Returns: the content, and the result; `nil` if the exchange has not ended.
+    func collect(atMost limit: Int, until isOver: () -> Bool) -> (content: [UInt8], result: TransportResult?) {
+        var collected: [UInt8] = []
+        while true {
+            collected += content.takeAll()
+            if collected.count > limit { return (collected, nil) }
+            if let result = result(until: SystemClock.monotonicNanoseconds() + Self.collectionInterval) {
+                return (collected + content.takeAll(), result)
+            }
+            if isOver() { return (collected, nil) }
+        }
+    }
+
+    /// The nanoseconds after which content that has arrived is collected, so that more of it can arrive.
+    private static let collectionInterval: Int64 = 20_000_000
 
     /// The exchange so far, for log and metrics.
     var report: ForwardingReport {

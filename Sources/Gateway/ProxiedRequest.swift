@@ -29,8 +29,7 @@ final class ProxiedRequest: RequestStream {
         exchange = client.start(
             OriginRequest(
                 method: method, target: request.reference, fields: fields, content: framing, source: content,
-                isRepeatable: method.isIdempotent),
-            sink: ContentPipe(length: nil))
+                isRepeatable: method.isIdempotent))
     }
 
     func receive(_ bytes: UnsafeRawBufferPointer) -> StreamedStep? {

@@ -79,9 +79,6 @@ package final class MemoryBlobArea: BlobArea {
 
     package func retainedCount() throws(Errno) -> Int { state.withLock { $0.retained.count } }
 
-    /// The retained bytes with this key.
-    package func retainedBytes(_ key: String) -> [UInt8]? { state.withLock { $0.retained[key]?.bytes } }
-
     package func setCapacity(_ capacity: Int64) { state.withLock { $0.capacity = capacity } }
 
     package func setCanSynchronizeTogether(_ can: Bool) { state.withLock { $0.canSynchronizeTogether = can } }
