@@ -18,6 +18,9 @@ extern int syncfs(int descriptor);
 extern int fallocate(int descriptor, int mode, off_t offset, off_t count);
 extern const char *strerrordesc_np(int number);
 extern const char *strerrorname_np(int number);
+extern int posix_spawn_file_actions_addclosefrom_np(void *actions, int from);
+extern int pipe2(int descriptors[2], int flags);
+extern int memfd_create(const char *name, unsigned int flags);
 extern int pthread_setname_np(unsigned long thread, const char *name);
 extern int pthread_getattr_np(unsigned long thread, pthread_attr_t *attributes);
 
@@ -34,6 +37,8 @@ enum {
 };
 /* <linux/falloc.h> */
 enum { ONWARD_FALLOC_KEEP_SIZE = 1, ONWARD_FALLOC_PUNCH_HOLE = 2 };
+/* <linux/memfd.h> */
+enum { ONWARD_MFD_CLOEXEC = 1, ONWARD_MFD_NOEXEC_SEAL = 8 };
 /* <linux/fs.h> */
 enum { ONWARD_RENAME_NOREPLACE = 1, ONWARD_RENAME_EXCHANGE = 2 };
 enum {

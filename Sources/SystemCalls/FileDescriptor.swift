@@ -23,8 +23,9 @@ package final class FileDescriptor: Sendable {
     }
 
     /// A second descriptor of the same open file description, closed on exec.
-    package func duplicate() throws(Errno) -> FileDescriptor {
-        let number = try retryingOnInterrupt { fcntl(rawValue, F_DUPFD_CLOEXEC, 0) }
+    /// - Parameter minimum: the smallest number that the descriptor can have.
+    package func duplicate(from minimum: Int32 = 0) throws(Errno) -> FileDescriptor {
+        let number = try retryingOnInterrupt { fcntl(rawValue, F_DUPFD_CLOEXEC, minimum) }
         return FileDescriptor(owning: number)
     }
 }
@@ -67,6 +68,33 @@ extension FileDescriptor {
             path.withCString { openat(rawValue, $0, flags.rawValue | O_CLOEXEC, mode) }
         }
         return FileDescriptor(owning: number)
+    }
+}
+
+extension FileDescriptor {
+    /// Opens the same file again, at offset 0 and only for reading. The file need not have a name (proc_pid_fd(5)).
+    package func reopenedForReading() throws(Errno) -> FileDescriptor {
+        try FileDescriptor.open("/proc/self/fd/\(rawValue)", .readOnly)
+    }
+
+    /// Creates a file in memory with this content, at offset 0 (memfd_create(2)).
+    package static func inMemory(_ content: [UInt8]) throws(Errno) -> FileDescriptor {
+        // Linux before 6.3 does not know the second flag, and an administrator can require it (vm.memfd_noexec).
+        var number = memfd_create("input", UInt32(ONWARD_MFD_CLOEXEC | ONWARD_MFD_NOEXEC_SEAL))
+        if number < 0 { number = memfd_create("input", UInt32(ONWARD_MFD_CLOEXEC)) }
+        guard number >= 0 else { throw .current }
+        let file = FileDescriptor(owning: number)
+        try file.write(content, at: 0)
+        return file
+    }
+
+    /// Creates a pipe. Reading does not wait for bytes (pipe(2)).
+    static func pipe() throws(Errno) -> (reading: FileDescriptor, writing: FileDescriptor) {
+        var numbers: [Int32] = [-1, -1]
+        guard pipe2(&numbers, O_CLOEXEC) == 0 else { throw .current }
+        let pipe = (FileDescriptor(owning: numbers[0]), FileDescriptor(owning: numbers[1]))
+        guard fcntl(numbers[0], F_SETFL, O_NONBLOCK) == 0 else { throw .current }
+        return pipe
     }
 }
 

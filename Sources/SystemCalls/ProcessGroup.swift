@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 
 /// A command in a separate process group, so that it and all processes that it started can be ended together.
@@ -29,14 +30,36 @@ package final class ProcessGroup: Sendable {
         var isKilled = false
     }
 
-    /// Starts `/bin/sh -c command`. Its input is empty; its output is appended to the file `output`.
-    package init(shell command: String, output: String) throws(Errno) {
+    /// Starts `/bin/sh -c command` with the environment of this process. Its input is empty; its output is appended to
+    /// the file `output`.
+    package convenience init(shell command: String, output: String) throws(Errno) {
+        let file = try FileDescriptor.open(output, [.writeOnly, .create, .append])
+        try self.init(
+            program: "/bin/sh", arguments: ["-c", command], environment: nil,
+            standard: [try FileDescriptor.open("/dev/null", .readOnly), file, file])
+    }
+
+    /// Starts a program with default actions of all signals, of which it blocks none.
+    /// - Parameters:
+    ///   - program: the path of the program.
+    ///   - arguments: the arguments after the name of the program.
+    ///   - environment: the variables as `NAME=VALUE`; `nil` for those of this process.
+    ///   - standard: the descriptors that become 0, 1 and 2 of the program. It has no others.
+    /// - Throws: the error of posix_spawn(3), such as `ENOENT` or `EACCES`; `EINVAL` if a text has a NUL byte.
+    init(
+        program: String, arguments: [String], environment: [String]?, standard: [FileDescriptor]
+    ) throws(Errno) {
+        for text in [program] + arguments + (environment ?? []) where text.utf8.contains(0) { throw .invalidArgument }
+        // The numbers are above 2, so that no action replaces a descriptor that a later one needs.
+        var copies: [FileDescriptor] = []
+        for descriptor in standard { copies.append(try descriptor.duplicate(from: 3)) }
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
         defer { posix_spawn_file_actions_destroy(&actions) }
-        posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
-        posix_spawn_file_actions_addopen(&actions, 1, output, O_WRONLY | O_CREAT | O_APPEND, 0o600)
-        posix_spawn_file_actions_adddup2(&actions, 1, 2)
+        for (number, copy) in copies.enumerated() {
+            posix_spawn_file_actions_adddup2(&actions, copy.rawValue, Int32(number))
+        }
+        posix_spawn_file_actions_addclosefrom_np(&actions, Int32(copies.count))
         var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)
         defer { posix_spawnattr_destroy(&attributes) }
@@ -49,15 +72,21 @@ package final class ProcessGroup: Sendable {
         posix_spawnattr_setpgroup(&attributes, 0)
         posix_spawnattr_setflags(
             &attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP))
-        var arguments = ["/bin/sh", "-c", command].map { (argument: String) in strdup(argument) } + [nil]
-        defer { for argument in arguments { free(argument) } }
+        var texts = ([program] + arguments).map { (text: String) in strdup(text) } + [nil]
+        defer { for text in texts { free(text) } }
+        var variables = (environment ?? []).map { (text: String) in strdup(text) } + [nil]
+        defer { for variable in variables { free(variable) } }
         identifier = try Self.unreaped.withLock { (unreaped) throws(Errno) in
             var identifier = pid_t()
-            let error = posix_spawn(&identifier, "/bin/sh", &actions, &attributes, &arguments, environ)
+            let error =
+                environment == nil
+                ? posix_spawn(&identifier, program, &actions, &attributes, &texts, environ)
+                : posix_spawn(&identifier, program, &actions, &attributes, &texts, &variables)
             guard error == 0 else { throw Errno(rawValue: error) }
             unreaped.insert(identifier)
             return identifier
         }
+        withExtendedLifetime(copies) {}
     }
 
     deinit { kill() }
