@@ -1,6 +1,7 @@
 #ifndef ONWARD_CNETTLE_SHIM_H
 #define ONWARD_CNETTLE_SHIM_H
 
+#include <nettle/hmac.h>
 #include <nettle/sha2.h>
 #include <nettle/version.h>
 

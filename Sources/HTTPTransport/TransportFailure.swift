@@ -30,6 +30,28 @@ package enum TransportFailure: Error, Sendable, Hashable {
     case protocolViolation(String)
 }
 
+extension TransportFailure: CustomStringConvertible {
+    /// The failure as a part of a sentence, for operators.
+    package var description: String {
+        switch self {
+        case .resolve: "the address of the host could not be found"
+        case .connect(let peer, let reason): "no connection\(peer.map { " to " + $0 } ?? ""): \(reason)"
+        case .connectStalled: "no connection in time"
+        case .proxy: "the proxy could not be used"
+        case .tls(let text): "no secure connection: \(text)"
+        case .connectionLost(_, let message): "the connection was lost: \(message)"
+        case .stalled: "no data was transferred in time"
+        case .cancelled: "the request was canceled"
+        case .sourceFailed(let offset, _): "the content could not be read at offset \(offset)"
+        case .sinkFailed(let error): "the response could not be written: \(error)"
+        case .unsupportedURI: "the scheme of the URI is neither http nor https"
+        case .invalidRequest: "the method or a field cannot be sent"
+        case .tooManyRedirects: "there were too many redirections"
+        case .protocolViolation(let text): "the response is not valid HTTP: \(text)"
+        }
+    }
+}
+
 /// The reason why a request through a proxy failed. Except for `stalled`, the server has received nothing of the
 /// request.
 package enum ProxyFailure: Sendable, Hashable {

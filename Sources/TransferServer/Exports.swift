@@ -28,5 +28,6 @@
 @_exported import struct UploadStorage.SpaceShortage
 @_exported import struct UploadStorage.StoreConfiguration
 @_exported import enum UploadStorage.StoreError
+@_exported import struct UploadStorage.UploadEvent
 @_exported import struct UploadStorage.UploadID
 @_exported import class UploadStorage.UploadStore

@@ -4,12 +4,13 @@ import SystemCalls
 import TLS
 import TransferServer
 
-/// The content of the token file, the certificate and the key. They are read again on SIGHUP.
+/// The content of the token file, the certificate, the key and the secrets of events. They are read again on SIGHUP.
 struct CredentialFiles {
     private let settings: ServeSettings
     private let authorizer: TokenAuthorizer?
     private let credentials: ServerCredentials?
     private let warnings: [String]
+    private let eventSecrets: [EventSecret]
     /// The number of tokens in the file at the start.
     private let tokens: Int?
 
@@ -29,7 +30,18 @@ struct CredentialFiles {
         } else {
             credentials = nil
         }
+        eventSecrets =
+            try settings.eventSecretsFile.map { (path) throws(OptionError) in
+                try Self.eventSecrets(in: path, &warnings)
+            } ?? []
         self.warnings = warnings
+    }
+
+    /// The settings of the delivery of events; nil if there is none.
+    var events: EventSettings? {
+        var events = settings.events
+        events?.secrets = eventSecrets
+        return events
     }
 
     func applied(to configuration: ServerConfiguration) -> ServerConfiguration {
@@ -59,9 +71,10 @@ struct CredentialFiles {
     }
 
     /// Reads the files again. If one is invalid, the previous tokens or certificate stay in use.
-    func reload(_ server: Server) {
-        if settings.tokenFile == nil && settings.certificateFiles == nil {
-            server.note(.info, "received SIGHUP, but there is neither a token file nor a certificate to read again")
+    func reload(_ server: Server, _ delivery: EventDelivery?) {
+        if settings.tokenFile == nil && settings.certificateFiles == nil && settings.eventSecretsFile == nil {
+            server.note(
+                .info, "received SIGHUP, but there is no token file, certificate or file of secrets to read again")
         }
         var warnings: [String] = []
         if let path = settings.tokenFile, let authorizer {
@@ -81,7 +94,24 @@ struct CredentialFiles {
                 server.note(.error, "the certificate stays as it was: \(error.message)")
             }
         }
+        if let path = settings.eventSecretsFile, let delivery {
+            do throws(OptionError) {
+                delivery.replaceSecrets(with: try Self.eventSecrets(in: path, &warnings))
+                server.note(.info, "\(path) was read again")
+            } catch {
+                server.note(.error, "the secrets of events stay as they were: \(error.message)")
+            }
+        }
         for warning in warnings { server.note(.warning, warning) }
+    }
+
+    private static func eventSecrets(
+        in path: String, _ warnings: inout [String]
+    ) throws(OptionError) -> [EventSecret] {
+        let text = String(decoding: try content(of: path, isSecret: true, &warnings), as: UTF8.self)
+        do throws(RouteError) { return try EventSettings.secrets(parsing: text) } catch {
+            throw OptionError("\(path): \(error)")
+        }
     }
 
     private static func tokens(in path: String, _ warnings: inout [String]) throws(OptionError) -> TokenList {

@@ -71,6 +71,7 @@ enum Onward {
         (HealthCommand.command.page, { HealthCommand.run($0) }),
         (CheckCommand.page, { CheckCommand.run($0) }),
         (OutcomesCommand.page, { OutcomesCommand.run($0) }),
+        (EventsCommand.page, { EventsCommand.run($0) }),
     ]
 }
 

@@ -56,6 +56,7 @@ enum ServeCommand {
                 code: "target-interrupted"))
         configuration.retainUnknownOutcomes(of: settings.routes, ownPrefix: settings.server.ownPrefix)
         configuration.validated = FilesHandler.validated
+        configuration.recordsEvents = settings.events != nil
         // If unfinished uploads do not expire, only stored responses do.
         configuration.lifetime = settings.server.limits.maxAge.map { .seconds($0) } ?? configuration.keepCompleted
         let opening: OpeningNotifier?
@@ -89,7 +90,16 @@ enum ServeCommand {
                     + " Stop it and restore \(settings.root)/onward.sqlite from a backup; 'onward check' verifies everything else"
             )
         }
+        let delivery = files.events.map { events in
+            EventDelivery(events, from: store) { level, text in server.note(level, text) }
+        }
+        // The last line of the log is written after the server has stopped, so no delivery runs then.
+        defer { delivery?.close() }
         do { try server.startBlocking(on: sockets) } catch { return report(error) }
+        do throws(Errno) { try delivery?.startBlocking() } catch {
+            server.stopBlocking()
+            return report(.cannotStartThread("events", error))
+        }
         opening?.end()
         manager.notifyReady(server.addresses)
         if !manager.isPresent { print(explanation(of: server, settings)) }
@@ -119,7 +129,7 @@ enum ServeCommand {
         let signals = ProcessControl.endSignals + [ProcessControl.reloadSignal]
         while ProcessControl.awaitSignal(of: signals) == ProcessControl.reloadSignal {
             manager.notifyReloading()
-            files.reload(server)
+            files.reload(server, delivery)
             manager.notifyReady(server.addresses)
         }
         watchdog?.stop()
@@ -330,6 +340,28 @@ extension ServeCommand {
                     ]),
                 ]),
             ManualSection(
+                "Events",
+                [
+                    .paragraph(
+                        """
+                        --events DESTINATION,SETTING,... reports changes of uploads. DESTINATION is a URL (http, https, or
+                        unix:/SOCKET:/PATH), which gets a CloudEvent with the headers of Standard Webhooks, or the absolute
+                        path of a program, which gets the CloudEvent on standard input and ends with status 0 if it has
+                        received the event. Each event is delivered at least once. The settings are:
+                        """),
+                    .terms([
+                        ("timeout=DURATION", "maximum time of one attempt [default: 30s]"),
+                        (
+                            "retry=DURATION",
+                            "time after which an event that cannot be delivered is set aside [default: 24h]"
+                        ),
+                        ("keep=DURATION", "time after which an event is dropped [default: 7d]"),
+                        ("max=N", "maximum number of events; the oldest are dropped [default: 1000000]"),
+                        ("source=URI", "attribute source of the CloudEvents [default: onward]"),
+                    ]),
+                    .paragraph("'onward events' lists, retries and drops events that could not be delivered."),
+                ]),
+            ManualSection(
                 "Signals",
                 [
                     .terms([
@@ -341,7 +373,7 @@ extension ServeCommand {
                             the restart.
                             """
                         ),
-                        ("SIGHUP", "read the certificate, the key and the token file again"),
+                        ("SIGHUP", "read the certificate, the key, the token file and the secrets of events again"),
                     ])
                 ]),
             ManualSection(

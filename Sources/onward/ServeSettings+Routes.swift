@@ -54,6 +54,18 @@ extension ServeSettings {
         }
     }
 
+    /// Rejects secrets that would not be used, and programs that cannot be run.
+    func checkEvents() throws(OptionError) {
+        if eventSecretsFile != nil {
+            guard case .url? = events?.destination else {
+                throw OptionError("--events-secrets needs --events with a URL: only requests are signed")
+            }
+        }
+        if case .program(let path)? = events?.destination, !FileManager.default.isExecutableFile(atPath: path) {
+            throw OptionError("--events: \(path) is not a program that this user can run")
+        }
+    }
+
     /// - Parameter paths: the paths of the routes before this one.
     private func mistakes(in route: Route, _ paths: inout Set<String>) -> [String] {
         var mistakes: [String] = []

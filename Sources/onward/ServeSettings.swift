@@ -19,6 +19,9 @@ struct ServeSettings {
     var tokenFile: String?
     /// The paths that belong to applications (`--route`, `--routes-file`).
     var configuredRoutes: [ConfiguredRoute] = []
+    /// The receiver of events (`--events`), and the file with the secrets of their signatures.
+    var events: EventSettings?
+    var eventSecretsFile: String?
     /// The URL of the application that authorizes requests.
     var authorizationURL: String?
     var allowsPublicReading = false
@@ -83,6 +86,18 @@ struct ServeSettings {
             }
             settings.authorizationURL = value
         },
+        CommandOption(
+            "events", "DESTINATION", group: applications,
+            "report created, completed, refused, canceled and expired uploads to\nthis URL or program, such as http://127.0.0.1:3000/events. Settings\nfollow after commas; see the manual"
+        ) { settings, value throws(OptionError) in
+            do throws(RouteError) {
+                settings.events = try EventSettings(parsing: value) { try? .seconds(Quantity.seconds($0)) }
+            } catch { throw OptionError(error.description) }
+        },
+        CommandOption(
+            "events-secrets", "FILE", group: applications,
+            "file with one or two secrets (whsec_…) with which events are signed;\nread again on SIGHUP"
+        ) { settings, value throws(OptionError) in settings.eventSecretsFile = try fileName(value) },
         CommandOption(
             "own-prefix", "PATH", group: applications,
             "path of the server's own resources (files, uploads, healthz, readyz,\nmetrics), such as /.onward, for applications that use these names"
@@ -309,6 +324,7 @@ struct ServeSettings {
                     + " --public-read downloads need no token")
         }
         try checkRoutes()
+        try checkEvents()
         if allowsPublicReading && tokenFile == nil {
             throw OptionError("--public-read needs --token-file")
         }

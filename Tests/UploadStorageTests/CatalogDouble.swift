@@ -104,5 +104,12 @@ final class CatalogDouble: UploadCatalog {
     func isExpiring(after time: Int64) throws(StoreError) -> Bool { try base.isExpiring(after: time) }
     func timeMark() throws(StoreError) -> LifetimeClock.Mark? { try base.timeMark() }
     func sizeInBytes() throws(StoreError) -> Int64 { try base.sizeInBytes() }
+    func events(after number: Int64, limit: Int) throws(StoreError) -> [OutboxEntry] {
+        try base.events(after: number, limit: limit)
+    }
+    func retriedEvents(limit: Int) throws(StoreError) -> [OutboxEntry] { try base.retriedEvents(limit: limit) }
+    func hasEvent(_ number: Int64) throws(StoreError) -> Bool { try base.hasEvent(number) }
+    func countEvents() throws(StoreError) -> OutboxStatistics { try base.countEvents() }
+    func onEvents(_ body: @escaping @Sendable () -> Void) { base.onEvents(body) }
     var statistics: CatalogStatistics { base.statistics }
 }

@@ -211,3 +211,13 @@ extension UploadStore {
         return (names, page.nextCursor)
     }
 }
+
+extension UploadStore {
+    /// Creates a plain upload.
+    func createTransient(
+        principal: String, length: Int64?, digests: Set<DigestAlgorithm> = []
+    ) throws(StoreError) -> UploadLease {
+        try createTransient(
+            NewUpload(principal: principal, method: .put, target: "", length: length, digests: digests))
+    }
+}

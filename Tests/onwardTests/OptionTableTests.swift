@@ -13,7 +13,7 @@ struct OptionTableTests {
     @Test(
         "A document contains every option of a command",
         arguments: [
-            ("operating.md", ["serve", "check", "health"]), ("gateway.md", ["outcomes"]),
+            ("operating.md", ["serve", "check", "health"]), ("gateway.md", ["outcomes"]), ("events.md", ["events"]),
             ("command-line.md", ["put", "get", "resume", "cancel"]),
         ])
     func options(document: String, commands: [String]) throws {

@@ -14,6 +14,8 @@ struct MetricsReport: Sendable {
     /// The start of the process in seconds since 1970; `nil` if the system does not report it.
     var processStart: Double?
     var version: String?
+    /// The current time, in milliseconds since 1970.
+    var now: Int64 = SystemClock.realtimeNanoseconds() / 1_000_000
 
     var text: String {
         var exposition = Exposition()
@@ -21,6 +23,7 @@ struct MetricsReport: Sendable {
         addUploads(to: &exposition)
         addInterimResponses(to: &exposition)
         addForwardedRequests(to: &exposition)
+        addEvents(to: &exposition)
         addStorage(to: &exposition)
         addServer(to: &exposition)
         return exposition.text
@@ -102,6 +105,27 @@ struct MetricsReport: Sendable {
         exposition.add(
             histogram: "onward_origin_duration_seconds", "Time until the response of an application.",
             counts.forwardedSeconds.sorted { $0.key < $1.key }.map { ([("route", $0.key)], $0.value) })
+    }
+
+    private func addEvents(to exposition: inout Exposition) {
+        guard let events = store?.events else { return }
+        exposition.add(
+            "onward_events", .gauge, "Events that are not delivered, by state; see 'onward events'.",
+            [("waiting", events.waiting ?? 0), ("set-aside", events.setAside)].map { state, count in
+                .init([("state", state)], count)
+            })
+        let age = events.oldest.map { max(0, Double(now - $0) / 1000) } ?? 0
+        exposition.add(
+            "onward_events_oldest_age_seconds", .gauge, "Age of the oldest event that waits; 0 if there is none.",
+            [.init([], age)])
+        exposition.add("onward_events_recorded_total", .counter, "Events of uploads.", events.recorded)
+        exposition.add("onward_events_delivered_total", .counter, "Events that were delivered.", events.delivered)
+        exposition.add(
+            "onward_events_failed_attempts_total", .counter, "Attempts to deliver an event that failed.",
+            events.failedAttempts)
+        exposition.add(
+            "onward_events_dropped_total", .counter,
+            "Events that were dropped without a delivery, because they were too old or too many.", events.dropped)
     }
 
     private func addStorage(to exposition: inout Exposition) {

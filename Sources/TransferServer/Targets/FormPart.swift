@@ -122,7 +122,10 @@ public struct FormPart: Sendable {
 
     private func publishBlocking(_ publication: Publication) throws(StoreError) -> Response {
         let upload = bytes.upload
-        let lease = try upload.store.createTransient(principal: upload.principal, length: length)
+        let lease = try upload.store.createTransient(
+            NewUpload(
+                principal: upload.principal, method: upload.method, target: upload.target.reference,
+                fields: publication.fields, length: length))
         defer { lease.release() }
         try bytes.forEachPiece { (piece) throws(StoreError) in
             try lease.append(piece)

@@ -188,8 +188,7 @@ struct TargetEndpoint {
             let lease =
                 isUpload
                 ? try service.store.create(upload, recordsAtOnce: !arrivesNow)
-                : try service.store.createTransient(
-                    principal: upload.principal, length: upload.length, digests: upload.digests)
+                : try service.store.createTransient(upload)
             let location = lease.id.map { service.routes.path(of: $0) }
             if let id = lease.id {
                 request.upload = id

@@ -32,10 +32,19 @@ package indirect enum CatalogChange: Sendable {
     case limitExpiry(to: Int64, limit: Int)
     /// Makes a change without effect, to test whether changes can be made durable.
     case probe
+    /// Makes a change and records events in the outbox, unless the change fails.
+    case reporting(CatalogChange, [UploadEvent])
+    /// Removes events that were delivered.
+    case removeEvents([Int64])
+    case setEventsAside([Int64])
+    /// Removes those of the `limit` oldest events that are older than this time, in milliseconds since 1970.
+    case dropEvents(before: Int64, limit: Int)
 
     package struct Removal: Sendable {
         package var id: UploadID
         package var epoch: Int64
+        /// The event that is recorded in the outbox if the upload was unfinished.
+        package var event: UploadEvent?
     }
 
     /// Records that the bytes up to `offset` are durable, and sets the phase to receiving. The offset never decreases.
@@ -70,6 +79,17 @@ package indirect enum CatalogChange: Sendable {
     }
 }
 
+extension CatalogChange {
+    /// Whether the change may record events.
+    var reportsEvents: Bool {
+        switch self {
+        case .reporting: true
+        case .delete(let removals): removals.contains { $0.event != nil }
+        default: false
+        }
+    }
+}
+
 extension CatalogRow {
     /// Applies a change to this row, as the catalog does. Changes of other kinds have no effect.
     mutating func apply(_ change: CatalogChange) {
@@ -99,7 +119,9 @@ extension CatalogRow {
             end(
                 as: .invalid(reason: invalidation.reason), epoch: invalidation.epoch,
                 expiresAt: invalidation.expiresAt, upload: invalidation.upload)
-        case .insert, .delete, .removeFinished, .recordFile, .removeFiles, .recordTime, .limitExpiry, .probe: break
+        case .insert, .delete, .removeFinished, .recordFile, .removeFiles, .recordTime, .limitExpiry, .probe,
+            .reporting, .removeEvents, .setEventsAside, .dropEvents:
+            break
         }
     }
 

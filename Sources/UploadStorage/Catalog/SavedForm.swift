@@ -113,6 +113,29 @@ extension PublicationIntent: SavedForm {
     }
 }
 
+extension UploadEvent: SavedForm {
+    func encode(into encoder: inout ByteEncoder) {
+        for text in [id, kind.rawValue, upload, principal, method, target] { encoder.write(text) }
+        for number in [time, length, status.map(Int64.init)] { encoder.write(number) }
+        for text in [file, reason] { encoder.write(text) }
+        fields.encode(into: &encoder)
+    }
+
+    init(from decoder: inout ByteDecoder) throws(ByteDecoder.Malformed) {
+        var texts: [String] = []
+        for _ in 0..<6 { texts.append(try decoder.string()) }
+        guard let kind = Kind(rawValue: texts[1]), let time = try decoder.optionalInteger() else {
+            throw ByteDecoder.Malformed()
+        }
+        let length = try decoder.optionalInteger()
+        let status = try decoder.optionalInteger().flatMap { Int(exactly: $0) }
+        self.init(
+            id: texts[0], kind: kind, time: time, upload: texts[2], principal: texts[3], method: texts[4],
+            target: texts[5], length: length, status: status, file: try decoder.optionalString(),
+            reason: try decoder.optionalString(), fields: try Fields(from: &decoder))
+    }
+}
+
 /// The encoded states of an upload's digests.
 struct DigestStates: SavedForm {
     var states: [[UInt8]]

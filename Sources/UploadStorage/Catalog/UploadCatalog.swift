@@ -50,6 +50,17 @@ package protocol UploadCatalog: Sendable {
     /// Returns the last recorded mark of the clock; nil if there is none.
     func timeMark() throws(StoreError) -> LifetimeClock.Mark?
 
+    /// Returns at most `limit` events that are not set aside, in the order of their numbers, starting after `number`.
+    func events(after number: Int64, limit: Int) throws(StoreError) -> [OutboxEntry]
+    /// Returns at most `limit` events for which an operator has requested another attempt.
+    func retriedEvents(limit: Int) throws(StoreError) -> [OutboxEntry]
+    /// Returns whether this event exists and is not set aside.
+    func hasEvent(_ number: Int64) throws(StoreError) -> Bool
+    /// Returns the numbers of events in the outbox.
+    func countEvents() throws(StoreError) -> OutboxStatistics
+    /// Calls `body` after each commit that has recorded events, on the thread of the commit.
+    func onEvents(_ body: @escaping @Sendable () -> Void)
+
     /// Returns the size of the catalog on the disk in bytes.
     func sizeInBytes() throws(StoreError) -> Int64
 
@@ -99,6 +110,8 @@ extension UploadCatalog {
 package struct CatalogStatistics: Sendable, Hashable {
     package var commits = 0
     package var transactions = 0
+    /// Events that were recorded.
+    package var events = 0
 
     package init() {}
 }
@@ -121,10 +134,18 @@ package struct RemovedRows: Sendable, Hashable {
     package var invalid = 0
     /// The record that the record of a new file has replaced; nil if there was none.
     package var file: FileRecord?
+    /// The numbers of dropped events.
+    package var events: [Int64] = []
 
     package init() {}
 
     var finished: Int { complete + invalid }
+
+    mutating func add(_ other: RemovedRows) {
+        unfinished += other.unfinished
+        complete += other.complete
+        invalid += other.invalid
+    }
 
     mutating func add(_ phase: UploadRecord.Phase) {
         switch phase {

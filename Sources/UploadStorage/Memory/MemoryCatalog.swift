@@ -6,12 +6,22 @@ package final class MemoryCatalog: UploadCatalog {
         var rows: [UploadID: CatalogRow] = [:]
         var files: [String: FileRecord] = [:]
         var mark: LifetimeClock.Mark?
+        /// In the order of their numbers.
+        var events: [OutboxEntry] = []
+        var lastEvent: Int64 = 0
         var statistics = CatalogStatistics()
         var isClosed = false
+
+        mutating func record(_ event: UploadEvent) {
+            lastEvent += 1
+            events.append(OutboxEntry(number: lastEvent, event: event, state: .waiting))
+            statistics.events += 1
+        }
     }
 
     private let state: Monitor<State>
     private let plan: FaultPlan
+    private let eventObserver = Monitor<(@Sendable () -> Void)?>(nil)
 
     package init(plan: FaultPlan = FaultPlan()) {
         self.plan = plan
@@ -25,8 +35,10 @@ package final class MemoryCatalog: UploadCatalog {
 
     /// Returns the catalog that the next process opens after a crash.
     package func durableImage(plan: FaultPlan = FaultPlan()) -> MemoryCatalog {
-        let (rows, files, mark) = state.withLock { ($0.rows, $0.files, $0.mark) }
-        return MemoryCatalog(State(rows: rows, files: files, mark: mark), plan: plan)
+        let (rows, files, mark, events) = state.withLock { ($0.rows, $0.files, $0.mark, $0.events) }
+        return MemoryCatalog(
+            State(rows: rows, files: files, mark: mark, events: events, lastEvent: events.last?.number ?? 0), plan: plan
+        )
     }
 
     package var statistics: CatalogStatistics { state.withLock { $0.statistics } }
@@ -64,8 +76,11 @@ package final class MemoryCatalog: UploadCatalog {
     package func verify() throws(StoreError) {}
 
     package func commit(_ changes: [CatalogChange]) -> [Result<RemovedRows, StoreError>] {
-        changes.map { change in Result { () throws(StoreError) in try commitOne(change) } }
+        defer { if changes.contains(where: \.reportsEvents) { eventObserver.withLock { $0 }?() } }
+        return changes.map { change in Result { () throws(StoreError) in try commitOne(change) } }
     }
+
+    package func onEvents(_ body: @escaping @Sendable () -> Void) { eventObserver.withLock { $0 = body } }
 
     private func commitOne(_ change: CatalogChange) throws(StoreError) -> RemovedRows {
         try state.withLock { (state) throws(StoreError) in
@@ -101,6 +116,7 @@ package final class MemoryCatalog: UploadCatalog {
                 guard let row = state.rows[removal.id], row.epoch <= removal.epoch else { continue }
                 state.rows[removal.id] = nil
                 removed.add(row.phase)
+                if row.isUnfinished, let event = removal.event { state.record(event) }
             }
         case .removeFinished(let now, let limit):
             let expired = state.rows.values.filter { !$0.isUnfinished && $0.expiresAt.map { $0 <= now } ?? false }
@@ -121,6 +137,20 @@ package final class MemoryCatalog: UploadCatalog {
                 for row in later.prefix(limit) { state.rows[row.id]?.expiresAt = time }
             }
         case .probe: break
+        case .reporting(let change, let events):
+            removed = try apply(change, to: &state)
+            for event in events { state.record(event) }
+        case .removeEvents(let numbers):
+            let numbers = Set(numbers)
+            state.events.removeAll { numbers.contains($0.number) }
+        case .setEventsAside(let numbers):
+            for index in state.events.indices where numbers.contains(state.events[index].number) {
+                state.events[index].state = .setAside
+            }
+        case .dropEvents(let time, let limit):
+            removed.events = state.events.prefix(limit).filter { $0.event.time < time }.map(\.number)
+            let numbers = Set(removed.events)
+            state.events.removeAll { numbers.contains($0.number) }
         }
         return removed
     }
@@ -167,6 +197,28 @@ package final class MemoryCatalog: UploadCatalog {
     }
 
     package func timeMark() throws(StoreError) -> LifetimeClock.Mark? { state.withLock { $0.mark } }
+
+    package func events(after number: Int64, limit: Int) throws(StoreError) -> [OutboxEntry] {
+        state.withLock { Array($0.events.filter { $0.number > number && $0.state != .setAside }.prefix(limit)) }
+    }
+
+    package func retriedEvents(limit: Int) throws(StoreError) -> [OutboxEntry] {
+        state.withLock { Array($0.events.filter { $0.state == .retried }.prefix(limit)) }
+    }
+
+    package func hasEvent(_ number: Int64) throws(StoreError) -> Bool {
+        state.withLock { $0.events.contains { $0.number == number && $0.state != .setAside } }
+    }
+
+    package func countEvents() throws(StoreError) -> OutboxStatistics {
+        state.withLock { state in
+            var statistics = OutboxStatistics()
+            statistics.setAside = state.events.count { $0.state == .setAside }
+            statistics.waiting = state.events.count - statistics.setAside
+            statistics.oldest = state.events.first { $0.state == .waiting }?.event.time
+            return statistics
+        }
+    }
 
     package func sizeInBytes() throws(StoreError) -> Int64 { 0 }
 

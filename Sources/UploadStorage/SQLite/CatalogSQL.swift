@@ -99,6 +99,17 @@ enum CatalogSQL {
             CREATE INDEX unfinished_by_expiry ON uploads (expires_at) WHERE phase < 2 AND expires_at IS NOT NULL;
             CREATE INDEX finished_by_expiry ON uploads (expires_at) WHERE phase >= 2;
             """),
+        // The outbox of events. The index counts events by their state.
+        .script(
+            """
+            CREATE TABLE events (
+                number INTEGER PRIMARY KEY,
+                time INTEGER NOT NULL,
+                content BLOB NOT NULL,
+                state INTEGER NOT NULL
+            ) STRICT;
+            CREATE INDEX events_by_state ON events (state);
+            """),
     ]
 
     static let readApplicationID = "PRAGMA application_id"
@@ -233,4 +244,25 @@ enum CatalogSQL {
     static let removeFile = "DELETE FROM files WHERE name = ?"
     static let selectFile = "SELECT \(fileColumns) FROM files WHERE name = ?"
     static let selectFiles = "SELECT \(fileColumns) FROM files WHERE name > ? ORDER BY name LIMIT ?"
+
+    // States: see ``OutboxEntry/State``.
+    private static let eventColumns = "number, content, state"
+    static let selectLastEvent = "SELECT max(number) FROM events"
+    static let insertEvent = "INSERT INTO events (number, time, content, state) VALUES (?, ?, ?, 0)"
+    static let selectEvents = "SELECT \(eventColumns) FROM events WHERE number > ? ORDER BY number LIMIT ?"
+    static let selectDueEvents = """
+        SELECT \(eventColumns) FROM events NOT INDEXED WHERE number > ? AND state <> 1 ORDER BY number LIMIT ?
+        """
+    static let selectRetriedEvents = "SELECT \(eventColumns) FROM events WHERE state = 2 ORDER BY number LIMIT ?"
+    static let selectEvent = "SELECT state FROM events WHERE number = ?"
+    static let countEvents = "SELECT state, count(*) FROM events GROUP BY state"
+    static let selectOldestEvent = "SELECT time FROM events WHERE state = 0 ORDER BY number LIMIT 1"
+    static let removeEvent = "DELETE FROM events WHERE number = ?"
+    static let setEventAside = "UPDATE events SET state = 1 WHERE number = ?"
+    static let retryEvent = "UPDATE events SET state = 2 WHERE number = ? AND state = 1"
+    static let dropEvents = """
+        DELETE FROM events WHERE number IN (
+            SELECT number FROM (SELECT number, time FROM events ORDER BY number LIMIT ?1) WHERE time < ?2)
+        RETURNING number
+        """
 }

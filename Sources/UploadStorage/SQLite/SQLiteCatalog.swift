@@ -7,6 +7,7 @@ import SystemCalls
 final class SQLiteCatalog: UploadCatalog {
     let commits = SharedWork<CatalogChange, SQLiteCatalogWriter.Outcome>()
     private let integrity = Monitor(Integrity())
+    private let eventObserver = Monitor<(@Sendable () -> Void)?>(nil)
     private let writer: SQLiteCatalogWriter
     /// What is known about damage of the database.
     private struct Integrity {
@@ -56,8 +57,11 @@ final class SQLiteCatalog: UploadCatalog {
             return changes.map { _ in .failure(.superseded) }
         }
         for case .failure(let error) in outcomes { stopChanges(after: error) }
+        if changes.contains(where: \.reportsEvents) { eventObserver.withLock { $0 }?() }
         return outcomes
     }
+
+    func onEvents(_ body: @escaping @Sendable () -> Void) { eventObserver.withLock { $0 = body } }
 
     var damage: StoreError? { integrity.withLock { $0.damage } }
 
@@ -160,6 +164,40 @@ final class SQLiteCatalog: UploadCatalog {
         try read(CatalogSQL.selectFiles, [.text(name), .integer(Int64(limit))]).map(FileRecord.init(columns:))
     }
 
+    func events(after number: Int64, limit: Int) throws(StoreError) -> [OutboxEntry] {
+        try entries(CatalogSQL.selectDueEvents, [.integer(number), .integer(Int64(limit))])
+    }
+
+    func retriedEvents(limit: Int) throws(StoreError) -> [OutboxEntry] {
+        try entries(CatalogSQL.selectRetriedEvents, [.integer(Int64(limit))])
+    }
+
+    private func entries(_ sql: String, _ parameters: [SQLiteValue]) throws(StoreError) -> [OutboxEntry] {
+        var entries: [OutboxEntry] = []
+        for columns in try read(sql, parameters) { entries.append(try OutboxEntry(columns: columns)) }
+        return entries
+    }
+
+    func hasEvent(_ number: Int64) throws(StoreError) -> Bool {
+        let state = try read(CatalogSQL.selectEvent, [.integer(number)]).first?[0].integer
+        return state.map { $0 != OutboxEntry.State.setAside.rawValue } ?? false
+    }
+
+    func countEvents() throws(StoreError) -> OutboxStatistics {
+        var statistics = OutboxStatistics()
+        statistics.waiting = 0
+        for columns in try read(CatalogSQL.countEvents) {
+            let count = Int(columns[1].integer ?? 0)
+            if columns[0].integer == OutboxEntry.State.setAside.rawValue {
+                statistics.setAside += count
+            } else {
+                statistics.waiting? += count
+            }
+        }
+        statistics.oldest = try read(CatalogSQL.selectOldestEvent).first?[0].integer
+        return statistics
+    }
+
     private func read(_ sql: String, _ parameters: [SQLiteValue] = []) throws(StoreError) -> [[SQLiteValue]] {
         try reader.withLock { (reader) throws(StoreError) in
             guard let reader else { throw .superseded }
@@ -235,6 +273,17 @@ extension FileRecord {
             name: columns[0].text ?? "", principal: columns[1].text ?? "", size: columns[2].integer ?? 0,
             identity: columns[3].text ?? "", modifiedSeconds: columns[4].integer ?? 0,
             fields: columns[5].blob.flatMap { try? Fields(savedBytes: $0) } ?? [:])
+    }
+}
+
+extension OutboxEntry {
+    /// Creates an entry from the columns number, content and state.
+    init(columns: [SQLiteValue]) throws(StoreError) {
+        guard let number = columns[0].integer, let content = columns[1].blob,
+            let state = columns[2].integer.flatMap(State.init(rawValue:)),
+            let event = try? UploadEvent(savedBytes: content)
+        else { throw .damaged("an event cannot be read") }
+        self.init(number: number, event: event, state: state)
     }
 }
 

@@ -24,6 +24,8 @@ final class SQLiteCatalogWriter: @unchecked Sendable {
     let statistics = Monitor(CatalogStatistics())
     /// Whether a transaction has failed, so that the totals in memory may differ from those of the rows.
     private var hasFailed = false
+    /// The highest number of an event so far.
+    private var lastEvent: Int64 = 0
     /// Whether the database records that it is in use, so that a start after a crash detects the crash. This is
     /// recorded before any other change, or together with the first change.
     private var isMarkedUnclean = false
@@ -55,6 +57,7 @@ final class SQLiteCatalogWriter: @unchecked Sendable {
         } else {
             savedTotals = isClean ? try CatalogTotals(savedIn: connection) : nil
         }
+        lastEvent = try connection.rows(CatalogSQL.selectLastEvent).first?[0].integer ?? 0
         try markUnclean()
     }
 
@@ -136,6 +139,7 @@ final class SQLiteCatalogWriter: @unchecked Sendable {
 
     private func transact(_ batch: [CatalogChange]) throws(Failure) -> [Outcome] {
         var concernsOneChange = false
+        let firstEvent = lastEvent
         do throws(SQLiteFailure) {
             try connection.run(CatalogSQL.begin)
             if !isMarkedUnclean { try setUncleanMarks() }
@@ -148,11 +152,13 @@ final class SQLiteCatalogWriter: @unchecked Sendable {
             statistics.withLock { statistics in
                 statistics.transactions += 1
                 statistics.commits += batch.count
+                statistics.events += Int(lastEvent - firstEvent)
             }
             return outcomes
         } catch {
             if !connection.isInAutocommit { _ = try? connection.run(CatalogSQL.rollback) }
             hasFailed = true
+            lastEvent = firstEvent
             // On a full disk, a transaction with fewer pages may fit. After any other error of a commit, such as a
             // failed synchronization, nothing is retried.
             throw Failure(error: error, concernsOneChange: concernsOneChange || error.primaryCode == SQLITE_FULL)
@@ -194,7 +200,12 @@ final class SQLiteCatalogWriter: @unchecked Sendable {
                     .blob(invalidation.upload.savedBytes),
                 ])
         case .delete(let removals):
-            for removal in removals { removed.add(try delete(removal)) }
+            for removal in removals {
+                var row = RemovedRows()
+                row.add(try delete(removal))
+                removed.add(row)
+                if row.unfinished > 0, let event = removal.event { try record(event) }
+            }
             refusal = nil
         case .removeFinished(let now, let limit):
             removed.add(
@@ -219,8 +230,28 @@ final class SQLiteCatalogWriter: @unchecked Sendable {
         case .probe:
             try connection.run(CatalogSQL.countUp, [.text(Self.probeMark)])
             refusal = nil
+        case .reporting(let change, let events):
+            let outcome = try apply(change)
+            if case .success = outcome { for event in events { try record(event) } }
+            return outcome
+        case .removeEvents(let numbers):
+            for number in numbers { try connection.run(CatalogSQL.removeEvent, [.integer(number)]) }
+            refusal = nil
+        case .setEventsAside(let numbers):
+            for number in numbers { try connection.run(CatalogSQL.setEventAside, [.integer(number)]) }
+            refusal = nil
+        case .dropEvents(let time, let limit):
+            removed.events = try connection.rows(CatalogSQL.dropEvents, [.integer(Int64(limit)), .integer(time)])
+                .compactMap(\.[0].integer)
+            refusal = nil
         }
         return refusal.map { .failure($0) } ?? .success(removed)
+    }
+
+    private func record(_ event: UploadEvent) throws(SQLiteFailure) {
+        lastEvent += 1
+        try connection.run(
+            CatalogSQL.insertEvent, [.integer(lastEvent), .integer(event.time), .blob(event.savedBytes)])
     }
 
     private static func blob(of states: [[UInt8]]) -> SQLiteValue { .blob(DigestStates(states).savedBytes) }

@@ -8,10 +8,11 @@ final class SQLiteConnection {
     private let handle: OpaquePointer
     private var statements: [String: SQLiteStatement] = [:]
 
-    /// Opens the database, and creates it unless `readOnly`.
-    init(path: String, readOnly: Bool = false) throws(SQLiteFailure) {
+    /// Opens the database, and creates it unless it must exist.
+    init(path: String, readOnly: Bool = false, creates: Bool = true) throws(SQLiteFailure) {
         var handle: OpaquePointer?
-        let access = readOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
+        let access =
+            readOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | (creates ? SQLITE_OPEN_CREATE : 0)
         let result = sqlite3_open_v2(path, &handle, access | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, nil)
         guard let handle else {
             throw SQLiteFailure(code: SQLITE_NOMEM, systemError: .outOfMemory, message: "no memory for a connection")

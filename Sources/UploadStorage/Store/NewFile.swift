@@ -40,9 +40,9 @@ struct UploadEnding: Sendable {
     var change: CatalogChange
     /// The row that the upload gets at its end; nil for a plain upload.
     var row: CatalogRow?
+    /// The change to commit: it also creates the row, and reports the events.
+    var firstChange: CatalogChange
     var expiresAt: Int64
-
-    var firstChange: CatalogChange { row.map { .insert($0, file: file) } ?? change }
 }
 
 extension StoreContext {

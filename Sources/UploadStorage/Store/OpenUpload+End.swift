@@ -38,8 +38,9 @@ extension OpenUpload {
         if !isTransient {
             removed = try commit(completion(response, file, expiresAt: expiresAt)) { $0?.phase == .complete(response) }
         } else if let file {
+            let removal = CatalogChange.Removal(id: id, epoch: machine.epoch)
             removed = try context.catalog.commit(
-                .recordFile(file, ending: CatalogChange.Removal(id: id, epoch: machine.epoch)), of: id
+                reporting(.recordFile(file, ending: removal), response), of: id
             ) { $0 == nil }
         } else {
             try removeRecord()
@@ -63,12 +64,16 @@ extension OpenUpload {
     func unrecordedEnding(_ response: Response, _ file: FileRecord) throws(StoreError) -> UploadEnding {
         let expiresAt = context.expiryOfFinished
         if isTransient {
+            let change = CatalogChange.recordFile(file, ending: nil)
             return UploadEnding(
-                response: response, file: file, change: .recordFile(file, ending: nil), row: nil, expiresAt: expiresAt)
+                response: response, file: file, change: change, row: nil, firstChange: reporting(change, response),
+                expiresAt: expiresAt)
         }
         let change = try completion(response, file, expiresAt: expiresAt)
+        let row = newRow(with: change)
         return UploadEnding(
-            response: response, file: file, change: change, row: newRow(with: change), expiresAt: expiresAt)
+            response: response, file: file, change: change, row: row,
+            firstChange: reporting(row.map { .insert($0, file: file) } ?? change), expiresAt: expiresAt)
     }
 
     /// Called after the commit of the end.
@@ -219,6 +224,8 @@ extension OpenUpload {
         var row: CatalogRow
         var epoch: Int64
         var reserved: Int64
+        /// The event that reports the removal.
+        var kind: UploadEvent.Kind
         /// The closure to call without a lock, before the row is removed.
         var revocation: (@Sendable () -> Void)?
     }
@@ -226,12 +233,13 @@ extension OpenUpload {
     /// Ends every lease, and removes row and bytes. Returns nil if the target resource still processes the upload at
     /// the deadline, and false if `isWanted` returns false.
     func remove(
-        principal: String?, until deadline: Int64, if isWanted: (UploadRecord) -> Bool = { _ in true }
+        principal: String?, until deadline: Int64, as kind: UploadEvent.Kind,
+        if isWanted: (UploadRecord) -> Bool = { _ in true }
     ) throws(StoreError) -> Bool? {
         let claimed: Removal?? = try claim(principal: principal, until: deadline) {
             (state) throws(StoreError) -> Removal? in
             guard let row = state.row, let record = record(state), isWanted(record) else { return nil }
-            return beginRemoval(of: row, &state)
+            return beginRemoval(of: row, as: kind, &state)
         }
         guard let claimed else { return nil }
         guard let removal = claimed else { return false }
@@ -239,9 +247,7 @@ extension OpenUpload {
         monitor.waitForever { state -> Void? in state.machine.endAcknowledging() ? () : nil }
         let removed: RemovedRows?
         do throws(StoreError) {
-            removed = try context.catalog.commit(
-                .delete([CatalogChange.Removal(id: id, epoch: removal.epoch)]), of: id
-            ) { $0 == nil }
+            removed = try context.catalog.commit(.delete([rowRemoval(for: removal)]), of: id) { $0 == nil }
         } catch {
             cancelRemoval()
             throw error
@@ -259,7 +265,7 @@ extension OpenUpload {
             }
             let expiry = state.machine.beginExpiry()
             guard expiry == .removable, let row = state.row else { return (expiry, nil) }
-            return (expiry, beginRemoval(of: row, &state))
+            return (expiry, beginRemoval(of: row, as: .expired, &state))
         }
         guard expiry == .load else { return removal }
         do throws(StoreError) {
@@ -271,7 +277,7 @@ extension OpenUpload {
                     return nil
                 }
                 load(row, blob: nil, &state)
-                return beginRemoval(of: row, &state)
+                return beginRemoval(of: row, as: .expired, &state)
             }
         } catch {
             cancelRemoval()
@@ -279,12 +285,17 @@ extension OpenUpload {
         }
     }
 
-    private func beginRemoval(of row: CatalogRow, _ state: inout State) -> Removal {
+    private func beginRemoval(of row: CatalogRow, as kind: UploadEvent.Kind, _ state: inout State) -> Removal {
         let (mustTruncate, revocation) = state.revoking { $0.beginRemoval() }
         if mustTruncate { state.truncateStaged() }
         return Removal(
-            row: row, epoch: state.machine.epoch, reserved: state.machine.reserved,
+            row: row, epoch: state.machine.epoch, reserved: state.machine.reserved, kind: kind,
             revocation: revocation)
+    }
+
+    /// The removal of the row.
+    func rowRemoval(for removal: Removal) -> CatalogChange.Removal {
+        context.removal(of: removal.row, epoch: removal.epoch, as: removal.kind)
     }
 
     func cancelRemoval() { update { $0.machine.leaveActivity() } }

@@ -345,12 +345,13 @@ final class OpenUpload: Sendable {
         _ change: CatalogChange, confirmedBy isMade: ((CatalogRow?) -> Bool)? = nil
     ) throws(StoreError) -> RemovedRows? {
         guard let row = newRow(with: change) else {
+            let change = reporting(change)
             guard let isMade else { return try context.catalog.commit(change) }
             return try context.catalog.commit(change, of: id, confirmedBy: isMade)
         }
         var file: FileRecord?
         if case .complete(let completion) = change { file = completion.file }
-        let commit = context.catalog.commit([.insert(row, file: file)])[0]
+        let commit = context.catalog.commit([reporting(.insert(row, file: file))])[0]
         return try inserted(row, with: change, commit, confirmedBy: isMade)
     }
 
@@ -416,19 +417,21 @@ final class OpenUpload: Sendable {
     /// Ends a plain upload, or an upload that has no row, and removes its bytes. From now on it does not exist for any
     /// request.
     func forget() {
-        let forgotten = update { state -> (row: CatalogRow, removal: CatalogChange.Removal?, reserved: Int64)? in
+        let forgotten = update { state -> (row: CatalogRow, epoch: Int64?, reserved: Int64)? in
             guard let row = state.row, state.machine.isLoaded, state.machine.isUnfinished,
                 isTransient || !state.machine.isRecorded
             else { return nil }
-            let removal = CatalogChange.Removal(id: id, epoch: state.machine.epoch)
+            let epoch = state.machine.epoch
             (state.row, state.blob, state.revocation) = (nil, nil, nil)
             state.machine.revoke()
-            return (row, state.mayHaveRow ? removal : nil, state.machine.forget())
+            return (row, state.mayHaveRow ? epoch : nil, state.machine.forget())
         }
-        guard let (row, removal, reserved) = forgotten else { return }
+        guard let (row, epoch, reserved) = forgotten else { return }
         context.ledger.end(row.upload.principal, releasing: reserved, counts: !isTransient)
         do throws(StoreError) {
-            if let removal { try context.catalog.commit(.delete([removal])) }
+            if let epoch {
+                try context.catalog.commit(.delete([context.removal(of: row, epoch: epoch, as: .canceled)]))
+            }
             context.discard(row.blob)
         } catch {
             // The row may exist, and may need the bytes. Otherwise the sweep removes them.

@@ -21,6 +21,8 @@ final class StoreContext: Sendable {
     let writeBack: WorkQueue
     let observer = Monitor<(any StoreObserver)?>(nil)
     let losses = Monitor(Losses())
+    /// The deliveries since the store was opened.
+    let eventCounts = Monitor(OutboxStatistics())
     let clockObservation: Monitor<ClockObservation>
     private let lastModification = Monitor<Int64>(0)
     private let lastTicket = Atomic(0)

@@ -13,12 +13,8 @@ extension UploadStore {
     }
 
     /// Creates bytes without an upload resource. They are removed at the end of the lease, unless they are published.
-    package func createTransient(
-        principal: String, length: Int64?, digests: Set<DigestAlgorithm> = []
-    ) throws(StoreError) -> UploadLease {
-        try begin(
-            NewUpload(principal: principal, method: .put, target: "", length: length, digests: digests),
-            isTransient: true, isRecorded: false)
+    package func createTransient(_ new: NewUpload) throws(StoreError) -> UploadLease {
+        try begin(new, isTransient: true, isRecorded: false)
     }
 
     private func begin(_ new: NewUpload, isTransient: Bool, isRecorded: Bool) throws(StoreError) -> UploadLease {
@@ -67,7 +63,9 @@ extension UploadStore {
             let blob = try translating("create the content file of an upload") { () throws(Errno) in
                 try area.create(row.blob)
             }
-            if isRecorded { try catalog.commit(.insert(row)) }
+            if isRecorded {
+                try catalog.commit(context.reporting(.insert(row)) { [UploadEvent(.created, of: row)] })
+            }
             let upload = OpenUpload(row.id, context, isTransient: isTransient)
             let epoch = upload.begin(row, blob: blob, reserved: reserved, isRecorded: isRecorded)
             let use = try registry.use(new: upload)
@@ -76,7 +74,7 @@ extension UploadStore {
         } catch {
             // The row may exist, because a commit that failed may have been made.
             if isRecorded {
-                _ = try? catalog.commit(.delete([CatalogChange.Removal(id: row.id, epoch: row.epoch)]))
+                _ = try? catalog.commit(.delete([context.removal(of: row, epoch: row.epoch, as: .canceled)]))
             }
             // The caller removes the name from `newBlobs` when the upload is not counted any more.
             _ = try? area.remove(row.blob)

@@ -21,6 +21,7 @@ extension UploadStore {
             statistics.reservedBytes = total.reservedBytes
         }
         statistics.lost = finished.lost
+        if configuration.recordsEvents { statistics.events = eventStatistics }
         statistics.catalogBytes = try catalog.sizeInBytes()
         statistics.catalogChanges = catalog.statistics.commits
         statistics.catalogTransactions = catalog.statistics.transactions
@@ -67,6 +68,8 @@ package struct StoreStatistics: Sendable, Hashable {
     package var processing = 0
     /// Retained requests whose outcome is unknown; nil if they cannot be counted.
     package var retained: Int?
+    /// The numbers of events; nil if events are not recorded, or cannot be counted.
+    package var events: OutboxStatistics?
     /// Finished uploads whose final response is kept; `nil` until everything is counted.
     package var complete: Int?
     /// Permanently unusable uploads that are kept; `nil` until everything is counted.

@@ -199,8 +199,7 @@ extension UploadStore {
         guard !batch.isEmpty else { return true }
         for (_, removal) in batch { removal.revocation?() }
         do throws(StoreError) {
-            try catalog.commit(
-                .delete(batch.map { CatalogChange.Removal(id: $0.use.upload.id, epoch: $0.removal.epoch) }))
+            try catalog.commit(.delete(batch.map { $0.use.upload.rowRemoval(for: $0.removal) }))
         } catch {
             for (use, _) in batch { use.upload.cancelRemoval() }
             report.failures.append(error)
@@ -217,7 +216,7 @@ extension UploadStore {
         do throws(StoreError) {
             var wasUnfinished = false
             let isRemoved = try registry.withUpload(id) { (upload) throws(StoreError) in
-                try upload.remove(principal: nil, until: SystemClock.deadline(in: .zero)) { record in
+                try upload.remove(principal: nil, until: SystemClock.deadline(in: .zero), as: .expired) { record in
                     wasUnfinished = record.phase == .receiving || record.phase == .processing
                     return record.expiresAt.map { $0 <= now } ?? false
                 }

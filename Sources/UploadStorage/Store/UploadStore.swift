@@ -243,7 +243,7 @@ extension UploadStore {
     package func cancel(_ id: UploadID, principal: String) throws(StoreError) {
         let deadline = SystemClock.deadline(in: configuration.processingWait)
         let removed = try registry.withUpload(id) { (upload) throws(StoreError) in
-            try upload.remove(principal: principal, until: deadline)
+            try upload.remove(principal: principal, until: deadline, as: .canceled)
         }
         if removed == nil { throw .processing }
     }
@@ -308,6 +308,9 @@ public struct StoreConfiguration: Sendable {
             self.description = description
         }
     }
+    /// Whether changes of uploads are recorded as events, which a program delivers (`EventDelivery` of the product
+    /// Gateway).
+    public var recordsEvents: Bool
     /// The replacement for ``Publication/validated`` when recovery completes a publication.
     public var validated: @Sendable (Response, PublishedFile.Attributes) -> Response
     /// The time for which the cancellation of an upload waits for a running handler, and for which
@@ -323,6 +326,7 @@ public struct StoreConfiguration: Sendable {
         quotaPerPrincipal: Int64? = nil,
         writeBackWindow: Int64 = 16 << 20,
         lifetime: Duration = .seconds(604_800),
+        recordsEvents: Bool = false,
         interruptedResponse: Response = Response(status: 500),
         validated: @escaping @Sendable (Response, PublishedFile.Attributes) -> Response = { response, _ in
             response
@@ -336,6 +340,7 @@ public struct StoreConfiguration: Sendable {
         self.quotaPerPrincipal = quotaPerPrincipal
         self.writeBackWindow = writeBackWindow
         self.lifetime = lifetime
+        self.recordsEvents = recordsEvents
         self.interruptedResponse = interruptedResponse
         self.validated = validated
         self.processingWait = processingWait

@@ -23,10 +23,11 @@ struct PublicNamesTests {
         RetryPolicy.self, Server.self, ServerConfiguration.self, ServerCredentials.self, SocketAddress.self,
         SpaceShortage.self, Status.self, StoreConfiguration.self, StoreError.self, TLSError.self, TLSTrust.self,
         Target.self, (any TargetHandler).self, TargetRequest.self, TargetUnavailable.self, TokenAuthorizer.self,
-        TokenList.self, TokenScope.self, UploadID.self, UploadLimits.self, UploadProposal.self, UploadStore.self,
+        TokenList.self, TokenScope.self, UploadEvent.self, UploadID.self, UploadLimits.self, UploadProposal.self,
+        UploadStore.self,
         // Gateway
-        ApplicationAuthorizer.self, GatewayAuthorizer.self, GatewayHandler.self, Origin.self, Route.self,
-        RouteError.self,
+        ApplicationAuthorizer.self, EventDelivery.self, EventDestination.self, EventSecret.self, EventSettings.self,
+        EventURL.self, GatewayAuthorizer.self, GatewayHandler.self, Origin.self, Route.self, RouteError.self,
         // ResumableTransfer
         ClientCertificate.self, DataSource.self, DigestAlgorithm.self, Download.self, DownloadDestination.self,
         DownloadResult.self, DownloadStream.self, FileSource.self, HTTPVersion.self, MockFailure.self,

@@ -1,0 +1,150 @@
+import UploadStorage
+
+/// Decides which event is delivered next: in order for each upload, with increasing pauses after failures. A value
+/// without clock, input and output.
+///
+/// It contains a limited number of events. All times are nanoseconds of one monotonic clock.
+struct DeliverySchedule: Sendable, Hashable {
+    /// The times after which events are tried again and set aside.
+    struct Rules: Sendable, Hashable {
+        /// The pauses after failed attempts: the first one, and the longest.
+        var pauses: ClosedRange<Int64> = 1_000_000_000...300_000_000_000
+        /// The time after which an event that could not be delivered is set aside.
+        var retryTime: Int64 = 86_400_000_000_000
+        /// The maximum number of simultaneous attempts.
+        var concurrency = 4
+        /// The number of failures in sequence after which the destination counts as unavailable: from then on there is
+        /// one attempt at a time.
+        var failuresUntilUnavailable = 8
+        /// The maximum number of events.
+        var capacity = 1024
+    }
+
+    private struct Entry: Sendable, Hashable {
+        var entry: OutboxEntry
+        /// When the retry time of the event began.
+        var begun: Int64
+        var attempts = 0
+        var due: Int64
+        var isRunning = false
+    }
+
+    private let rules: Rules
+    /// In the order of their numbers, except that retried events follow at the end.
+    private var entries: [Entry] = []
+    private var failures = 0
+    /// While the destination is unavailable: when it is tried again.
+    private var nextProbe: Int64 = 0
+    private var probePause: Int64 = 0
+    private var running = 0
+
+    init(_ rules: Rules = Rules()) { self.rules = rules }
+
+    /// The number of events that can be added.
+    var room: Int { rules.capacity - entries.count }
+
+    /// Whether the last attempts have failed, so that the destination counts as unavailable.
+    var isUnavailable: Bool { failures >= rules.failuresUntilUnavailable }
+
+    /// Adds an event.
+    /// - Parameter age: the nanoseconds for which the event has waited.
+    mutating func add(_ entry: OutboxEntry, age: Int64, now: Int64) {
+        guard !entries.contains(where: { $0.entry.number == entry.number }) else { return }
+        // An operator has requested another attempt of a retried event, so its time begins again.
+        let begun = entry.state == .retried ? now : now - max(0, age)
+        entries.append(Entry(entry: entry, begun: begun, due: now))
+    }
+
+    /// Returns the next event to deliver, and counts it as running; nil if none is due.
+    mutating func next(now: Int64) -> OutboxEntry? {
+        guard let index = nextIndex(now: now) else { return nil }
+        entries[index].isRunning = true
+        running += 1
+        return entries[index].entry
+    }
+
+    private func nextIndex(now: Int64) -> Int? {
+        guard running < (isUnavailable ? 1 : rules.concurrency), !isUnavailable || now >= nextProbe else { return nil }
+        // While the destination is unavailable, an event that was not tried before shows whether only some events fail.
+        return firstOfUploads { !$0.isRunning && (isUnavailable || $0.due <= now) }
+            .min { isUnavailable ? entries[$0].attempts < entries[$1].attempts : $0 < $1 }
+    }
+
+    /// The indexes of the entries that are the first of their uploads and meet a condition.
+    private func firstOfUploads(where condition: (Entry) -> Bool) -> [Int] {
+        var uploads: Set<String> = []
+        return entries.indices.filter {
+            uploads.insert(entries[$0].entry.event.upload).inserted && condition(entries[$0])
+        }
+    }
+
+    /// When ``next(now:)`` has to be called again; nil if that depends only on running attempts and new events.
+    func nextDue(now: Int64) -> Int64? {
+        guard running < (isUnavailable ? 1 : rules.concurrency) else { return nil }
+        let due = firstOfUploads { !$0.isRunning }.map { entries[$0].due }.min()
+        return due.map { isUnavailable ? nextProbe : $0 }
+    }
+
+    /// How an attempt ended.
+    enum Outcome: Sendable, Hashable {
+        case delivered
+        /// The destination does not accept the event now. `retryAfter` are nanoseconds that the destination requests. A
+        /// rejection concerns this event alone: the destination is available.
+        case failed(retryAfter: Int64?, isRejection: Bool = false)
+        /// The event is no longer in the outbox.
+        case gone
+        /// The attempt was interrupted by this process.
+        case interrupted
+    }
+
+    /// Ends an attempt.
+    /// - Parameter jitter: a random number from 0 to 1, so that the attempts of many events do not coincide.
+    mutating func finished(_ number: Int64, _ outcome: Outcome, now: Int64, jitter: Double = 0.5) {
+        guard let index = entries.firstIndex(where: { $0.entry.number == number }), entries[index].isRunning else {
+            return
+        }
+        entries[index].isRunning = false
+        running -= 1
+        switch outcome {
+        case .gone: entries.remove(at: index)
+        case .interrupted: break
+        case .delivered:
+            entries.remove(at: index)
+            // The destination is available again, so that all events are due.
+            if isUnavailable { for index in entries.indices { entries[index].due = min(entries[index].due, now) } }
+            (failures, probePause) = (0, 0)
+        case .failed(let retryAfter, let isRejection):
+            entries[index].attempts += 1
+            failures = isRejection ? 0 : failures + 1
+            let pause = Self.pause(after: entries[index].attempts, rules.pauses)
+            entries[index].due = now + max(Self.varied(pause, jitter), retryAfter ?? 0)
+            if isUnavailable {
+                probePause = min(max(2 * probePause, rules.pauses.lowerBound), rules.pauses.upperBound)
+                nextProbe = now + max(Self.varied(probePause, jitter), retryAfter ?? 0)
+            }
+        }
+    }
+
+    private static func pause(after attempts: Int, _ range: ClosedRange<Int64>) -> Int64 {
+        attempts > 30 ? range.upperBound : min(range.lowerBound << (attempts - 1), range.upperBound)
+    }
+
+    /// A pause that is up to a fifth shorter or longer.
+    private static func varied(_ pause: Int64, _ jitter: Double) -> Int64 {
+        Int64(Double(pause) * (0.8 + 0.4 * jitter))
+    }
+
+    /// Removes the events that could not be delivered within the retry time, and returns their numbers.
+    mutating func setAside(now: Int64) -> [OutboxEntry] {
+        let late = entries.filter { !$0.isRunning && $0.attempts > 0 && now - $0.begun >= rules.retryTime }
+        if !late.isEmpty { remove(late.map(\.entry.number)) }
+        return late.map(\.entry)
+    }
+
+    /// Removes events that no longer exist. Running attempts continue.
+    mutating func remove(_ numbers: [Int64]) {
+        let numbers = Set(numbers)
+        running -= entries.count { $0.isRunning && numbers.contains($0.entry.number) }
+        entries.removeAll { numbers.contains($0.entry.number) }
+    }
+}

@@ -1,0 +1,139 @@
+import HTTPSemantics
+import HTTPTransport
+import SystemCalls
+import UploadStorage
+
+/// The receiver of events.
+public enum EventDestination: Sendable {
+    /// A URL with http or https, or the target at a Unix socket. A response with 2xx means that the event is delivered.
+    case url(EventURL)
+    /// The absolute path of a program that is run once for each event, with the event on standard input. Exit status 0
+    /// means that the event is delivered.
+    case program(String)
+    /// A function of this process. The event is delivered if it returns. It is called again with the same event if it
+    /// throws an error or does not return in time.
+    case function(@Sendable (UploadEvent) async throws -> Void)
+
+    /// Parses `http://HOST[:PORT]/PATH`, the same with `https`, `unix:/SOCKET:/PATH`, or the absolute path of a program.
+    /// - Throws: ``RouteError`` that describes the mistake.
+    public init(parsing text: String) throws(RouteError) {
+        if text.hasPrefix("/") {
+            self = .program(text)
+        } else {
+            self = .url(try EventURL(parsing: text))
+        }
+    }
+}
+
+/// The URL of an HTTP endpoint for events.
+public struct EventURL: Sendable, Hashable, CustomStringConvertible {
+    let origin: Origin
+    let target: String
+
+    /// Parses `http://HOST[:PORT]/PATH`, the same with `https`, or `unix:/SOCKET:/PATH`.
+    /// - Throws: ``RouteError`` that describes the mistake.
+    public init(parsing text: String) throws(RouteError) { (origin, target) = try Origin.parse(text) }
+
+    /// The URL without its query, which often contains credentials.
+    public var description: String {
+        let path = String(target.prefix { $0 != "?" })
+        return if case .unix = origin.address { "\(origin):\(path)" } else { "\(origin)\(path)" }
+    }
+}
+
+/// Where events are delivered, and for how long this is tried.
+public struct EventSettings: Sendable {
+    /// The receiver.
+    public var destination: EventDestination
+    /// The attribute `source` of all events: a URI reference that identifies this server.
+    public var source = "onward"
+    /// The keys with which requests are signed, at most two: during the replacement of a secret, receivers know the old
+    /// or the new one.
+    public var secrets: [EventSecret] = []
+    /// The maximum time of one attempt.
+    public var timeout: Duration = .seconds(30)
+    /// The time after which an event that cannot be delivered is set aside. Then the later events of its upload follow.
+    public var retryTime: Duration = .seconds(86_400)
+    /// The time after which an event is dropped.
+    public var keepTime: Duration = .seconds(7 * 86_400)
+    /// The maximum number of events that wait or are set aside. The oldest are dropped.
+    public var maximumCount = 1_000_000
+
+    /// Creates settings with the default values.
+    public init(_ destination: EventDestination) { self.destination = destination }
+
+    /// Parses a text such as `http://127.0.0.1:3000/events,timeout=10s,retry=1h`. The settings are separated by commas
+    /// or white space.
+    /// - Parameters:
+    ///   - text: the destination and the settings `timeout`, `retry`, `keep`, `max` and `source`.
+    ///   - duration: parses a duration; returns `nil` if it is invalid.
+    /// - Throws: ``RouteError`` that describes all mistakes of the text.
+    public init(parsing text: String, duration: (String) -> Duration?) throws(RouteError) {
+        let words = text.split { $0 == " " || $0 == "\t" || $0 == "," }.map(String.init)
+        guard let first = words.first else {
+            throw RouteError("give a URL such as http://127.0.0.1:3000/events, or the absolute path of a program")
+        }
+        self.init(try EventDestination(parsing: first))
+        var mistakes: [String] = []
+        var names: Set<String> = []
+        for word in words.dropFirst() {
+            let parts = word.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+            let (name, value) = (parts[0], parts.count > 1 ? parts[1] : "")
+            if !names.insert(name).inserted { mistakes.append("\(name) is given twice") }
+            switch name {
+            case "timeout", "retry", "keep":
+                guard let time = duration(value), time > .zero else {
+                    mistakes.append("'\(word)': give a duration, such as \(name)=1h")
+                    continue
+                }
+                switch name {
+                case "timeout": timeout = time
+                case "retry": retryTime = time
+                default: keepTime = time
+                }
+            case "max":
+                guard let count = Int(value), count > 0 else {
+                    mistakes.append("'\(word)': give a number of events, such as max=100000")
+                    continue
+                }
+                maximumCount = count
+            case "source":
+                guard Self.isURIReference(value) else {
+                    mistakes.append("'\(word)': give a URI, such as source=https://files.example")
+                    continue
+                }
+                source = value
+            default:
+                mistakes.append("'\(word)' is not a setting of events: use timeout, retry, keep, max or source")
+            }
+        }
+        guard mistakes.isEmpty else { throw RouteError(mistakes.joined(separator: "; ")) }
+    }
+
+    /// Whether the text has only characters of URIs (RFC 3986 section 2).
+    private static func isURIReference(_ text: String) -> Bool {
+        !text.isEmpty
+            && text.utf8.allSatisfy { byte in
+                byte > 0x20 && byte < 0x7F && !"\"<>\\^`{|}".utf8.contains(byte)
+            }
+    }
+}
+
+extension EventSettings {
+    /// Reads one or two secrets, each on a line of its own; `#` begins a comment.
+    /// - Throws: ``RouteError`` that describes the mistake, without a secret.
+    public static func secrets(parsing text: String) throws(RouteError) -> [EventSecret] {
+        var secrets: [EventSecret] = []
+        for (index, line) in text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).enumerated() {
+            let word = line.prefix { $0 != "#" }.filter { !$0.isWhitespace }
+            if word.isEmpty { continue }
+            do throws(RouteError) { secrets.append(try EventSecret(parsing: String(word))) } catch {
+                throw RouteError("line \(index + 1): \(error)")
+            }
+        }
+        guard (1...2).contains(secrets.count) else {
+            throw RouteError("there are \(secrets.count) secrets; give one, or two during a replacement")
+        }
+        return secrets
+    }
+}

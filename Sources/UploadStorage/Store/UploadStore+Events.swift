@@ -1,0 +1,112 @@
+import HTTPSemantics
+import SystemCalls
+
+extension StoreContext {
+    /// Returns a change together with the events that report it, if events are recorded.
+    func reporting(_ change: CatalogChange, _ events: () -> [UploadEvent?]) -> CatalogChange {
+        guard configuration.recordsEvents else { return change }
+        let events = events().compactMap { $0 }
+        return events.isEmpty ? change : .reporting(change, events)
+    }
+
+    /// Returns the removal of the row of an upload, with the event that reports it.
+    func removal(of row: CatalogRow, epoch: Int64, as kind: UploadEvent.Kind) -> CatalogChange.Removal {
+        CatalogChange.Removal(
+            id: row.id, epoch: epoch, event: configuration.recordsEvents ? UploadEvent(kind, of: row) : nil)
+    }
+}
+
+extension OpenUpload {
+    /// Returns a change of this upload together with the events that report it. The creation of a plain upload is not
+    /// reported.
+    /// - Parameter response: the final response, if the change does not contain it.
+    func reporting(_ change: CatalogChange, _ response: Response? = nil) -> CatalogChange {
+        context.reporting(change) {
+            let (row, length) = monitor.withLock { ($0.row, $0.machine.length) }
+            guard let row else { return [] }
+            switch change {
+            case .insert(let first, let file):
+                let length = length ?? (first.isUnfinished ? nil : first.offset)
+                return [
+                    isTransient ? nil : UploadEvent(.created, of: row, length: length),
+                    UploadEvent(endOf: row, as: first.phase, length: length, file: file),
+                ]
+            case .complete(let completion):
+                return [
+                    UploadEvent(
+                        endOf: row, as: .complete(completion.response), length: length ?? completion.offset,
+                        file: completion.file)
+                ]
+            case .invalidate(let invalidation):
+                return [UploadEvent(endOf: row, as: .invalid(reason: invalidation.reason), length: length)]
+            case .recordFile(let file, _):
+                return [response.flatMap { UploadEvent(endOf: row, as: .complete($0), length: file.size, file: file) }]
+            default: return []
+            }
+        }
+    }
+}
+
+extension UploadStore {
+    /// Calls `body` after each commit that has recorded events, on the thread of the commit. It must not block.
+    package func onEvents(_ body: @escaping @Sendable () -> Void) { catalog.onEvents(body) }
+
+    /// Returns at most `limit` events that are not set aside, in the order of their numbers, starting after `number`.
+    package func events(after number: Int64, limit: Int) throws(StoreError) -> [OutboxEntry] {
+        try catalog.events(after: number, limit: limit)
+    }
+
+    /// Returns at most `limit` events that were set aside and for which an operator has requested another attempt.
+    package func retriedEvents(limit: Int) throws(StoreError) -> [OutboxEntry] {
+        try catalog.retriedEvents(limit: limit)
+    }
+
+    /// Returns whether this event exists and is not set aside. An operator may have dropped it.
+    package func hasEvent(_ number: Int64) throws(StoreError) -> Bool { try catalog.hasEvent(number) }
+
+    /// Removes events that were delivered, and sets other events aside.
+    package func updateEvents(delivered: [Int64], setAside: [Int64]) throws(StoreError) {
+        var changes: [CatalogChange] = []
+        if !delivered.isEmpty { changes.append(.removeEvents(delivered)) }
+        if !setAside.isEmpty { changes.append(.setEventsAside(setAside)) }
+        for outcome in catalog.commit(changes) { _ = try outcome.get() }
+    }
+
+    /// Drops the oldest events: those that are older than `time` (milliseconds since 1970), and those beyond the newest
+    /// `count`. Each transaction drops at most 256, so that other changes do not wait long.
+    /// - Returns: the numbers of the dropped events.
+    package func dropEvents(olderThan time: Int64, keeping count: Int) throws(StoreError) -> [Int64] {
+        var dropped: [Int64] = []
+        let counts = try catalog.countEvents()
+        var surplus = (counts.waiting ?? 0) + counts.setAside - count
+        while !registry.isClosed {
+            let limit = surplus > 0 ? min(surplus, Self.droppedBatch) : Self.droppedBatch
+            let batch = try catalog.commit(.dropEvents(before: surplus > 0 ? .max : time, limit: limit)).events
+            dropped += batch
+            surplus -= batch.count
+            if batch.isEmpty { break }
+        }
+        context.eventCounts.withLock { $0.dropped += dropped.count }
+        return dropped
+    }
+
+    private static let droppedBatch = 256
+
+    /// Counts an attempt to deliver an event.
+    package func countDelivery(succeeded: Bool) {
+        context.eventCounts.withLock { counts in
+            if succeeded { counts.delivered += 1 } else { counts.failedAttempts += 1 }
+        }
+    }
+
+    /// The numbers of events; nil if the outbox cannot be read.
+    package var eventStatistics: OutboxStatistics? {
+        guard var statistics = try? catalog.countEvents() else { return nil }
+        let counts = context.eventCounts.withLock { $0 }
+        statistics.recorded = catalog.statistics.events
+        statistics.delivered = counts.delivered
+        statistics.failedAttempts = counts.failedAttempts
+        statistics.dropped = counts.dropped
+        return statistics
+    }
+}

@@ -1,0 +1,147 @@
+import HTTPSemantics
+import ResumableUpload
+import SystemCalls
+
+/// A change of an upload that is reported to other programs. It is recorded in the transaction that makes the change.
+public struct UploadEvent: Sendable, Hashable {
+    /// What has happened to the upload.
+    public enum Kind: String, Sendable, Hashable, CaseIterable {
+        /// The upload resource was created.
+        case created
+        /// The upload was completed, and its target has responded with a status of 2xx or 3xx.
+        case completed
+        /// The upload has ended without an effect: its target has responded with another status, or its content was
+        /// not acceptable.
+        case refused
+        /// The client has removed the unfinished upload.
+        case canceled
+        /// The unfinished upload was removed because it has expired.
+        case expired
+    }
+
+    /// A random text, the same in every delivery of this event: 32 lower-case hexadecimal digits.
+    public var id: String
+    /// What has happened.
+    public var kind: Kind
+    /// The time of the event, in milliseconds since 1970.
+    public var time: Int64
+    /// A text that identifies the upload, and from which its URL cannot be derived: 32 lower-case hexadecimal digits.
+    public var upload: String
+    /// The principal of the upload.
+    public var principal: String
+    /// The method of the request that created the upload.
+    public var method: String
+    /// The path of the target, without the query.
+    public var target: String
+    /// The length of the complete representation in bytes; `nil` if it is not known.
+    public var length: Int64?
+    /// The status of the final response; `nil` if there is none.
+    public var status: Int?
+    /// The path of the published file below the directory of files, without a slash at the beginning; `nil` if no file
+    /// was published.
+    public var file: String?
+    /// Why the upload became unusable; `nil` for all other events.
+    public var reason: String?
+    /// The representation metadata of the upload: `Content-Type`, `Content-Encoding`, `Content-Language` and
+    /// `Content-Disposition`.
+    public var fields: Fields
+
+    /// Creates an event. The parameters are described at the properties.
+    public init(
+        id: String, kind: Kind, time: Int64, upload: String, principal: String, method: String, target: String,
+        length: Int64? = nil, status: Int? = nil, file: String? = nil, reason: String? = nil, fields: Fields = [:]
+    ) {
+        self.id = id
+        self.kind = kind
+        self.time = time
+        self.upload = upload
+        self.principal = principal
+        self.method = method
+        self.target = target
+        self.length = length
+        self.status = status
+        self.file = file
+        self.reason = reason
+        self.fields = fields
+    }
+
+    private static let metadata = ["Content-Type", "Content-Encoding", "Content-Language", "Content-Disposition"]
+    /// The maximum numbers of bytes of the target and of all metadata, so that the size of the outbox is limited.
+    private static let maxTarget = 2048
+    private static let maxMetadata = 2048
+
+    /// - Parameters:
+    ///   - row: the upload before its end, with its fields.
+    ///   - length: the length, if it is not the length of the row.
+    init(_ kind: Kind, of row: CatalogRow, length: Int64? = nil, status: Int? = nil, file: FileRecord? = nil) {
+        let upload = row.upload
+        let path = upload.target.prefix { $0 != "?" }
+        var fields = Fields()
+        var size = 0
+        for name in Self.metadata {
+            for value in upload.fields.values(name) where size + value.utf8.count <= Self.maxMetadata {
+                fields.append(name, value)
+                size += value.utf8.count
+            }
+        }
+        self.init(
+            id: UploadID().text, kind: kind, time: SystemClock.realtimeNanoseconds() / 1_000_000,
+            upload: row.id.fingerprint, principal: upload.principal, method: upload.method.rawValue,
+            target: path.utf8.count <= Self.maxTarget
+                ? String(path) : String(decoding: path.utf8.prefix(Self.maxTarget), as: UTF8.self),
+            length: length ?? row.length, status: status, file: file?.name, fields: fields)
+    }
+
+    /// Returns the event of the end of an upload; nil if the phase is not an end.
+    init?(
+        endOf row: CatalogRow, as phase: UploadRecord.Phase, length: Int64? = nil, file: FileRecord? = nil
+    ) {
+        switch phase {
+        case .receiving, .processing: return nil
+        case .complete(let response):
+            self.init(
+                response.status.rawValue < 400 ? .completed : .refused, of: row, length: length,
+                status: response.status.rawValue, file: file)
+        case .invalid(let reason):
+            self.init(.refused, of: row, length: length)
+            self.reason = reason
+        }
+    }
+}
+
+/// An event in the outbox: recorded, and neither delivered nor dropped.
+package struct OutboxEntry: Sendable, Hashable {
+    /// The position in the outbox. Later events have higher numbers.
+    package var number: Int64
+    package var event: UploadEvent
+    package var state: State
+
+    package init(number: Int64, event: UploadEvent, state: State) {
+        self.number = number
+        self.event = event
+        self.state = state
+    }
+
+    package enum State: Int64, Sendable, Hashable {
+        case waiting = 0
+        /// It could not be delivered in time, and is not tried again.
+        case setAside = 1
+        /// It was set aside, and an operator has requested another attempt.
+        case retried = 2
+    }
+}
+
+/// The numbers of events, since the store was opened if they are totals.
+package struct OutboxStatistics: Sendable, Hashable {
+    /// Events that wait for their delivery; nil until they are counted.
+    package var waiting: Int?
+    package var setAside = 0
+    /// The time of the oldest event that waits, in milliseconds since 1970; nil if there is none.
+    package var oldest: Int64?
+    package var recorded = 0
+    package var delivered = 0
+    package var failedAttempts = 0
+    package var dropped = 0
+
+    package init() {}
+}

@@ -1,0 +1,147 @@
+import CommandLineInterface
+import Foundation
+import SystemCalls
+import UploadStorage
+
+/// `onward events`: the events that are not delivered.
+struct EventsCommand {
+    static let page = ManualPage(
+        "events", "list, retry or drop events that are not delivered",
+        usage: ["events list [OPTIONS]", "events retry EVENT... [OPTIONS]", "events drop EVENT... [OPTIONS]"],
+        """
+        The server of 'onward serve --events' keeps each event until it is delivered. An event
+        that could not be delivered within the time of the setting retry= is set aside: the
+        server does not try again until 'retry' is used. EVENT is the ID of an event, or its
+        first digits; --all means all events that are set aside. The server can be running.
+
+        list prints the ID, the time, the state (waiting, set-aside or retried), the kind of the
+        event, the upload, and the method and target of the upload. retry makes the server
+        deliver events that are set aside. drop removes events without a delivery. Exit status:
+        0 done, 66 no such event, 74 unusable directory.
+        """,
+        options: EventsSettings.options.map(\.manual))
+
+    private let settings: EventsSettings
+
+    static func run(_ arguments: [CommandArgument]) -> ExitStatus {
+        if arguments.contains("--help") || arguments.contains("-h") {
+            Console.output(HelpText(page, of: "onward").text)
+            return .done
+        }
+        var settings = EventsSettings()
+        do throws(OptionError) {
+            let words = try OptionParser(options: EventsSettings.options).operands(of: arguments, into: &settings)
+                .map(\.description)
+            let names = Array(words.dropFirst())
+            let command = EventsCommand(settings: settings)
+            switch words.first {
+            case "list" where names.isEmpty && !settings.all: return command.list()
+            case "retry" where names.isEmpty == settings.all:
+                return command.change(names, "retried", onlySetAside: true) { (events, numbers) throws(StoreError) in
+                    try events.retry(numbers)
+                }
+            case "drop" where names.isEmpty == settings.all:
+                return command.change(names, "dropped", onlySetAside: settings.all) {
+                    (events, numbers) throws(StoreError) in try events.drop(numbers)
+                }
+            default: throw OptionError("give 'list', 'retry EVENT', 'retry --all', 'drop EVENT' or 'drop --all'")
+            }
+        } catch {
+            Console.error("onward events: \(error.message)\nSee 'onward events --help'.")
+            return .usage
+        }
+    }
+
+    private func list() -> ExitStatus {
+        do throws(StoreError) {
+            try RecordedEvents(root: settings.root).forEach { print($0) }
+            return .done
+        } catch { return refuse(error) }
+    }
+
+    private func print(_ entry: OutboxEntry) {
+        let event = entry.event
+        let time = Date(timeIntervalSince1970: TimeInterval(event.time) / 1000).ISO8601Format()
+        if settings.isJSON {
+            Console.output(
+                JSONLine([
+                    ("event", .text(event.id)), ("time", .text(time)), ("state", .text(entry.state.name)),
+                    ("kind", .text(event.kind.rawValue)), ("upload", .text(event.upload)),
+                    ("method", .text(event.method)), ("target", .text(event.target)),
+                    ("principal", .text(event.principal)),
+                ]).text)
+        } else {
+            Console.output(
+                "\(event.id) \(time) \(entry.state.name) \(event.kind.rawValue) \(event.upload) \(event.method)"
+                    + " \(DisplayText.printable(event.target))")
+        }
+    }
+
+    /// Changes the named events, or all events if there are no names.
+    private func change(
+        _ names: [String], _ participle: String, onlySetAside: Bool,
+        _ body: (RecordedEvents, [Int64]) throws(StoreError) -> Void
+    ) -> ExitStatus {
+        do throws(StoreError) {
+            let events = try RecordedEvents(root: settings.root)
+            var numbers: [Int64] = []
+            var waiting = 0
+            var found = Array(repeating: 0, count: names.count)
+            try events.forEach { entry in
+                let matches = names.indices.filter { !names[$0].isEmpty && entry.event.id.hasPrefix(names[$0]) }
+                for index in matches { found[index] += 1 }
+                guard settings.all || !matches.isEmpty else { return }
+                if onlySetAside && entry.state != .setAside {
+                    if !settings.all { waiting += 1 }
+                } else {
+                    numbers.append(entry.number)
+                }
+            }
+            for (name, count) in zip(names, found) where count != 1 {
+                Console.error(
+                    "onward events: "
+                        + (count > 1
+                            ? "several events begin with '\(DisplayText.printable(name))'; give more digits"
+                            : "there is no event '\(DisplayText.printable(name))'"))
+                return .noSource
+            }
+            try body(events, numbers)
+            Console.output("events \(participle): \(numbers.count)")
+            if waiting > 0 { Console.output("events that the server tries to deliver anyway: \(waiting)") }
+            return .done
+        } catch { return refuse(error) }
+    }
+
+    private func refuse(_ error: StoreError) -> ExitStatus {
+        let reason = if case .unusableRoot(let reason) = error { reason } else { "\(error)" }
+        Console.error("onward events: \(DisplayText.printable(settings.root)): \(reason)")
+        return .inputOutput
+    }
+}
+
+extension OutboxEntry.State {
+    fileprivate var name: String {
+        switch self {
+        case .waiting: "waiting"
+        case .setAside: "set-aside"
+        case .retried: "retried"
+        }
+    }
+}
+
+/// The settings of `onward events`, and its options.
+struct EventsSettings {
+    var root = "./onward-data"
+    var all = false
+    var isJSON = false
+
+    static let options: [CommandOption<EventsSettings>] = [
+        CommandOption("root", "DIR", group: "Options", "data directory [default: ./onward-data]") {
+            settings, value throws(OptionError) in
+            guard !value.isEmpty else { throw OptionError("the directory's name is empty") }
+            settings.root = value
+        },
+        CommandOption(flag: "all", group: "Options", "retry or drop all events that are set aside") { $0.all = true },
+        CommandOption(flag: "json", group: "Options", "print one JSON object on each line") { $0.isJSON = true },
+    ]
+}
