@@ -30,7 +30,7 @@ struct Handover {
                 for value in setCookie { forwarding.unstoredFields.append("Set-Cookie", value) }
                 return response
             case .unknown(let reason) where !route.isRepeatable:
-                throw TargetInterrupted(reason, response: UnknownOutcome.response)
+                throw TargetInterrupted(reason)
             case .unknown(let reason):
                 throw TargetUnavailable("\(route.origin) sent no complete response: \(reason)", retryAfter: .seconds(1))
             case .unavailable(let reason, let wait):

@@ -9,7 +9,9 @@ import UploadStorage
 struct OutcomesCommand {
     static let page = ManualPage(
         "outcomes", "list, send again or drop requests whose outcome is unknown",
-        usage: ["outcomes list [OPTIONS]", "outcomes resend UPLOAD [OPTIONS]", "outcomes drop UPLOAD [OPTIONS]"],
+        usage: [
+            "outcomes list [OPTIONS]", "outcomes resend UPLOAD... [OPTIONS]", "outcomes drop UPLOAD... [OPTIONS]",
+        ],
         """
         If 'onward serve' has sent a complete upload to the application of a route without
         repeat=safe and got no complete response, it does not send the request again, and keeps
@@ -18,9 +20,9 @@ struct OutcomesCommand {
         processed the upload. The server can be running.
 
         list prints the upload, the time, the method and target, the length, the principal and
-        the application of each request. resend sends a request again, with the principal and
-        without other credentials of the client, and drops it when the application has
-        responded with a status other than 503. drop removes a request and its content. Exit
+        the application of each request. resend sends requests again, with the principal and
+        without other credentials of the client, and drops each when the application has
+        responded with a status other than 503. drop removes requests and their content. Exit
         status: 0 done, 66 no such request, 69 no complete response or 503, 74 unusable
         directory, 75 the request is being sent.
         """,
@@ -37,11 +39,12 @@ struct OutcomesCommand {
         do throws(OptionError) {
             let operands = try OptionParser(options: OutcomesSettings.options).operands(of: arguments, into: &settings)
             let words = operands.map(\.description)
+            let names = Array(words.dropFirst())
             let command = OutcomesCommand(settings: settings)
-            switch (words.first, words.count) {
-            case ("list", 1): return command.list()
-            case ("resend", 2): return command.withEntry(words[1], command.resend)
-            case ("drop", 2): return command.withEntry(words[1], command.drop)
+            switch words.first {
+            case "list" where names.isEmpty: return command.list()
+            case "resend" where !names.isEmpty: return command.forEach(names, command.resend)
+            case "drop" where !names.isEmpty: return command.forEach(names, command.drop)
             default: throw OptionError("give 'list', 'resend UPLOAD' or 'drop UPLOAD'")
             }
         } catch {
@@ -66,16 +69,16 @@ struct OutcomesCommand {
     }
 
     private func print(_ outcome: UnknownOutcome) {
+        let time = Date(timeIntervalSince1970: TimeInterval(outcome.time)).ISO8601Format()
         if settings.isJSON {
             Console.output(
                 JSONLine([
-                    ("upload", .text(outcome.upload)), ("time", .number(outcome.time)),
-                    ("method", .text(outcome.method)), ("target", .text(outcome.target)),
-                    ("length", .number(outcome.length)), ("principal", .text(outcome.principal)),
-                    ("route", .text(outcome.route)), ("origin", .text(outcome.origin)),
+                    ("upload", .text(outcome.upload)), ("time", .text(time)), ("method", .text(outcome.method)),
+                    ("target", .text(outcome.target)), ("length", .number(outcome.length)),
+                    ("principal", .text(outcome.principal)), ("route", .text(outcome.route)),
+                    ("origin", .text(outcome.origin)),
                 ]).text)
         } else {
-            let time = Date(timeIntervalSince1970: TimeInterval(outcome.time)).ISO8601Format()
             Console.output(
                 "\(outcome.upload) \(time) \(outcome.method) \(DisplayText.printable(outcome.target))"
                     + " length=\(outcome.length) principal=\(DisplayText.printable(outcome.principal))"
@@ -85,19 +88,32 @@ struct OutcomesCommand {
 
     private typealias Action = (RetainedRequests, String, RetainedRequests.Entry) throws -> ExitStatus
 
-    private func withEntry(_ name: String, _ action: Action) -> ExitStatus {
+    /// Runs an action for each request. Does nothing if a name does not identify one request.
+    /// - Returns: the first status other than `done`.
+    private func forEach(_ names: [String], _ action: Action) -> ExitStatus {
         do {
             let requests = try RetainedRequests(root: settings.root)
-            let keys = try requests.keys().filter { $0.hasPrefix(name) }
-            guard keys.count == 1, let key = keys.first, let entry = try requests.entry(key) else {
-                Console.error(
-                    "onward outcomes: "
-                        + (keys.count > 1
-                            ? "several uploads begin with '\(DisplayText.printable(name))'; give more digits"
-                            : "there is no request of the upload '\(DisplayText.printable(name))'"))
-                return .noSource
+            let known = try requests.keys()
+            var keys: [String] = []
+            for name in names {
+                let matches = known.filter { !name.isEmpty && $0.hasPrefix(name) }
+                guard let key = matches.first, matches.count == 1 else {
+                    Console.error(
+                        "onward outcomes: "
+                            + (matches.isEmpty
+                                ? "there is no request of the upload '\(DisplayText.printable(name))'"
+                                : "several uploads begin with '\(DisplayText.printable(name))'; give more digits"))
+                    return .noSource
+                }
+                if !keys.contains(key) { keys.append(key) }
             }
-            return try action(requests, key, entry)
+            let statuses = keys.map { key in
+                do {
+                    // Another process may have removed the request meanwhile.
+                    return try requests.entry(key).map { try action(requests, key, $0) } ?? .done
+                } catch { return refuse(error) }
+            }
+            return statuses.first { $0 != .done } ?? .done
         } catch { return refuse(error) }
     }
 

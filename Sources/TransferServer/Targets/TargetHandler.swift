@@ -113,13 +113,8 @@ public struct TargetUnavailable: Error, Sendable, Hashable, CustomStringConverti
 /// during the call.
 package struct TargetInterrupted: Error, CustomStringConvertible {
     package let description: String
-    /// The final response of an upload that the store does not record, because its client does not know its URL.
-    let response: Response
 
-    package init(_ reason: String, response: Response) {
-        description = "the outcome of the call is unknown: \(reason)"
-        self.response = response
-    }
+    package init(_ reason: String) { description = "the outcome of the call is unknown: \(reason)" }
 }
 
 /// A handler that never awaits anything, so that the server needs no task to call it.

@@ -178,6 +178,9 @@ struct TargetEndpoint {
             dialect: responses.dialect, limits: limits, length: plan.length,
             digests: RepresentationDigests(fields: stored.fields).algorithms,
             expiresAt: limits.maxAge.map { service.store.time + $0 })
+        // The request for an application has a row even if its client does not know the URL, because the row records that
+        // the application may have processed it.
+        let hasRow = isUpload || handler is any StreamingHandler
         // If all content has arrived, the upload of a file ends immediately, so its row is created only at its end. Other
         // handlers may take long, and may keep the upload's idempotency key. A client that expects 100 has not sent
         // content yet.
@@ -186,14 +189,14 @@ struct TargetEndpoint {
             && request.receiveShortContent()
         do {
             let lease =
-                isUpload
+                hasRow
                 ? try service.store.create(upload, recordsAtOnce: !arrivesNow)
                 : try service.store.createTransient(upload)
-            let location = lease.id.map { service.routes.path(of: $0) }
+            let location = isUpload ? lease.id.map { service.routes.path(of: $0) } : nil
             if let id = lease.id {
                 request.upload = id
                 request.progress.hasCreated = true
-                request.explanation?.handling = .creation(isPart: plan.completion != .atEnd)
+                if isUpload { request.explanation?.handling = .creation(isPart: plan.completion != .atEnd) }
             }
             let connection = request.connection
             lease.onRevocation { connection.close(reason: .takenOver) }

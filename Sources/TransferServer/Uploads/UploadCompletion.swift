@@ -79,7 +79,7 @@ struct UploadCompletion {
             return .postponed(error)
         case (nil, .failure(let error as TargetInterrupted)?):
             log(error)
-            return lease.id == nil ? try store(error.response) : .final(try lease.completeAsInterrupted())
+            return .final(try lease.completeAsInterrupted())
         case (nil, .failure(let error as ContentRejection)?):
             return try store(upload.withDigest(Response(error.problem)))
         case (nil, .failure(let error as StoreError)?) where error.describesPart:

@@ -167,7 +167,12 @@ final class UploadExchange: Exchange {
         if lease.id != nil { _ = try lease.acknowledge() }
         if isProcessing { lease.endProcessing() }
         isProcessing = false
-        guard case .creation(_?, isAnnounced: false) = origin, let id = lease.id else { return }
+        if case .creation(_, isAnnounced: false) = origin { remove() }
+    }
+
+    /// Removes an unfinished upload whose client does not know its URL.
+    private func remove() {
+        guard let id = lease.id, !isRemoved else { return }
         lease.release()
         _ = try? context.service.store.cancel(id, principal: context.identity.principal)
         isRemoved = true
@@ -223,6 +228,8 @@ final class UploadExchange: Exchange {
     func end(_ end: RequestEnd) {
         lease.release()
         if lease.id != nil { request.offset = lease.acknowledged }
+        // No response contains the URL, so the upload cannot be continued.
+        if case .creation(location: nil, _) = origin, !request.progress.hasCompleted { remove() }
     }
 
     /// - Returns: the error if the content does not match its digest; the content is then discarded.
