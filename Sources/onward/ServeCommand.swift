@@ -302,6 +302,7 @@ extension ServeCommand {
                         ("files/", "published files under their own names"),
                         ("uploads/", "the bytes of unfinished uploads"),
                         ("onward.sqlite", "the catalog: the state of uploads and files"),
+                        ("retained/", "requests to applications whose outcome is unknown"),
                     ])
                 ]),
             ManualSection(
@@ -317,7 +318,7 @@ extension ServeCommand {
                     .terms([
                         (
                             "access=open",
-                            "all clients may use the route; without this setting they need a token of --token-file"
+                            "all clients may use the route; without it, --token-file or --auth-url authorizes them"
                         ),
                         (
                             "repeat=safe",
@@ -384,8 +385,8 @@ extension ServeCommand {
                         (
                             "64",
                             """
-                            wrong usage, an unusable token file, or an address beyond this machine with neither
-                            --token-file nor --allow-anonymous
+                            wrong usage, an unusable token file, or an address beyond this machine with none
+                            of --token-file, --auth-url, --route, --routes-file and --allow-anonymous
                             """
                         ),
                         ("69", "cannot listen on an address"),
