@@ -9,10 +9,10 @@ struct EventsCommand {
         "events", "list, retry or drop events that are not delivered",
         usage: ["events list [OPTIONS]", "events retry EVENT... [OPTIONS]", "events drop EVENT... [OPTIONS]"],
         """
-        The server of 'onward serve --events' keeps each event until it is delivered. An event
-        that could not be delivered within the time of the setting retry= is set aside: the
-        server does not try again until 'retry' is used. EVENT is the ID of an event, or its
-        first digits; --all means all events that are set aside. The server can be running.
+        'onward serve --events' keeps each event until it is delivered or dropped. An event that
+        could not be delivered within the time of the setting retry= is set aside: the server
+        does not try again until 'retry' is used. EVENT is the ID of an event, or its first
+        digits; --all means all events that are set aside. The server can be running.
 
         list prints the ID, the time, the state (waiting, set-aside or retried), the kind of the
         event, the upload, and the method and target of the upload. retry makes the server
@@ -107,7 +107,7 @@ struct EventsCommand {
             }
             try body(events, numbers)
             Console.output("events \(participle): \(numbers.count)")
-            if waiting > 0 { Console.output("events that the server tries to deliver anyway: \(waiting)") }
+            if waiting > 0 { Console.output("events that are not set aside, which the server still tries: \(waiting)") }
             return .done
         } catch { return refuse(error) }
     }

@@ -13,11 +13,11 @@ struct OutcomesCommand {
             "outcomes list [OPTIONS]", "outcomes resend UPLOAD... [OPTIONS]", "outcomes drop UPLOAD... [OPTIONS]",
         ],
         """
-        If 'onward serve' has sent a complete upload to the application of a route without
-        repeat=safe and got no complete response, it does not send the request again, and keeps
-        the request in retained/ of the data directory. UPLOAD is the value that the application
-        got in Onward-Upload, or its first digits. First ask the application whether it has
-        processed the upload. The server can be running.
+        'onward serve' sends a complete upload to the application of its route. If it gets no
+        complete response, and the route does not have repeat=safe, it does not send the request
+        again, but keeps it in retained/ of the data directory. UPLOAD is the value that the
+        application got in Onward-Upload, or its first digits. First find out whether the
+        application has processed the upload. The server can be running.
 
         list prints the upload, the time, the method and target, the length, the principal and
         the application of each request. resend sends requests again, with the principal and

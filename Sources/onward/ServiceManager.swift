@@ -67,7 +67,7 @@ final class ServiceManager: Sendable {
 
     func notifyReloading() {
         let now = SystemClock.monotonicNanoseconds() / 1000
-        send("RELOADING=1\nMONOTONIC_USEC=\(now)\nSTATUS=Reading the certificate and token files again")
+        send("RELOADING=1\nMONOTONIC_USEC=\(now)\nSTATUS=Reading certificates, tokens and secrets again")
     }
 
     /// Reports that the server stops within `limit`.

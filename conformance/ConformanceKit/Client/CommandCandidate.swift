@@ -7,7 +7,7 @@ struct CommandCandidate: Candidate {
 
     func perform(_ task: CandidateTask) throws -> CandidateEnding {
         guard let template = task.direction == .upload ? upload : download else {
-            throw RunFailure("there is no command for uploads, or none for downloads")
+            throw RunFailure(task.direction == .upload ? "--command is missing" : "--get-command is missing")
         }
         let command =
             template.replacing("{file}", with: Self.quoted(task.file)).replacing("{url}", with: Self.quoted(task.url))

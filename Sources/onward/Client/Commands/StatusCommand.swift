@@ -2,10 +2,10 @@ import CommandLineInterface
 import ResumableTransfer
 import SystemCalls
 
-/// `onward status`: lists the interrupted transfers and their progress.
+/// `onward status`: lists interrupted and running transfers and their progress.
 enum StatusCommand {
     static let command = ClientCommand(
-        "status", "list interrupted transfers and their progress", usage: "[--json]",
+        "status", "list interrupted and running transfers", usage: "[--json]",
         """
         Lists interrupted and running transfers and their progress. The progress of an upload
         is the number of acknowledged bytes; the server may have received more. Transfers that
