@@ -1,9 +1,9 @@
-/// The rows of the table of requirements whose role is the client. Each line has an ID, a level, a section and a text.
+/// The requirements of `Tests/requirements.tsv` for clients. Each line has an ID, a level, a section and a text.
 enum ClientRequirements {
     static let table = #"""
         STF-13|MUST|4.1|Invalid Upload-Offset/Upload-Complete/Upload-Length in responses is treated as absent
         STF-14|MUST|4.1.4|Unknown Upload-Limit keys are ignored
-        STF-15|MUST|4.1.4|Known Upload-Limit key with wrong type voids the whole field
+        STF-15|MUST|4.1.4|Known Upload-Limit key with wrong type makes the entire field invalid
         STF-16|MUST|RFC9651 3.2|Last duplicate Upload-Limit key wins
         RED-02|MAY|4.3.1|307/308 on retrieval/append is followed with same method
         RED-03|MUST|policy|Credentials are not sent to another origin on redirect

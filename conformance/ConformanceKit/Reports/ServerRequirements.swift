@@ -1,4 +1,4 @@
-/// The rows of the table of requirements whose role is the server. Each line has an ID, a level, a section and a text.
+/// The requirements of `Tests/requirements.tsv` for servers. Each line has an ID, a level, a section and a text.
 enum ServerRequirements {
     static let table = #"""
         CRE-01|SHOULD|4.2.2|A request with a valid Upload-Complete on a supporting target creates an upload resource and announces it with 104
@@ -19,7 +19,7 @@ enum ServerRequirements {
         CRE-16|MUST|4.2.2|Interrupted creation never becomes complete
         CRE-17|MUST|4.2.2|Length is recorded from Upload-Length at creation
         CRE-18|MUST|4.2.2|Length is recorded from Content-Length plus ?1 at creation even when interrupted
-        CRE-19|MUST|4.2.2|The target resource processes the whole representation with the creation request's method and header fields
+        CRE-19|MUST|4.2.2|The target resource processes the complete representation with the creation request's method and header fields
         CRE-20|MAY|4.2.2|Server may decline to create an upload resource and process the request plainly
         CRE-21|MAY|4.2.2|Several progress 104s with Upload-Offset while receiving creation content
         CRE-22|MUST|4.1.2|Early final response of the target is marked ?1 and ends the upload
@@ -255,7 +255,7 @@ enum ServerRequirements {
         RNG-08|MUST|RFC9110 15.3.7.2|Multiple ranges → multipart/byteranges, per-part Content-Range, none at top level
         RNG-09|MUST|RFC9110 15.3.7.2|Single requested range is never multipart
         RNG-10|SHOULD|RFC9110 15.3.7.2|Parts in requested order minus unsatisfiable ones
-        RNG-11|MAY|RFC9110 14.2|Many or overlapping ranges are refused or served whole
+        RNG-11|MAY|RFC9110 14.2|Many or overlapping ranges are refused, or the complete representation is served
         RNG-12|MUST|RFC9110 13.1.5|If-Range with matching strong tag → 206; weak or different → 200
         RNG-13|MUST|RFC9110 13.1.5|If-Range date matches only exact strong Last-Modified
         RNG-14|MUST|RFC9110 13.1.5|If-Range without Range is ignored
