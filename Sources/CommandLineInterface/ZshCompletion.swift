@@ -36,7 +36,7 @@ package struct ZshCompletion {
             """
         for page in program.commands {
             var specifications = page.options.map(Self.specification) + ["'--help[show help]'"]
-            // Operands without completions are not specified, because `_arguments` would then not offer the options.
+            // If operands without completions were specified, `_arguments` would not offer the options.
             if page.operands != .nothing {
                 let operands = Self.action(page.operands, Self.operandsFunction(page, function))
                 specifications.append(Self.quoted("*:operand:" + operands))

@@ -3,9 +3,9 @@ enum ExitStatus: Int32, Sendable {
     case done = 0
     /// The command line is wrong.
     case usage = 64
-    /// The source changed since its upload was paused.
+    /// The source has changed since its upload began.
     case sourceChanged = 65
-    /// The source does not exist.
+    /// The source does not exist or cannot be opened, or the state does not exist.
     case noSource = 66
     /// The server rejects the request, cannot be used, or has lost acknowledged bytes. For `serve`: the address is in
     /// use.
@@ -18,5 +18,6 @@ enum ExitStatus: Int32, Sendable {
     case inputOutput = 74
     /// A temporary failure: run the same command again to resume. For `serve`: another server uses the data directory.
     case tryAgain = 75
+    /// The server or a proxy does not allow the transfer.
     case notAllowed = 77
 }

@@ -89,7 +89,7 @@ struct ForwardedMessageTests {
         #expect(forwarded == expected)
     }
 
-    @Test("a response loses the fields of its connection, and its framing, which the server adds")
+    @Test("fields of the connection and of the framing are removed from a response; the server adds its own")
     func responses() {
         let response: Fields = [
             "Content-Length": "5", "CONTENT-LENGTH": "5", "Transfer-Encoding": "chunked", "Trailer": "X",

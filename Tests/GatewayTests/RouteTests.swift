@@ -121,7 +121,7 @@ struct OriginTests {
     }
 
     @Test(
-        "what is neither",
+        "a text that is no origin is rejected",
         arguments: [
             "", "h", "h:80", "//h", "/path", "ftp://h", "ws://h", "http:", "http:/h", "http://", "http:///a",
             "http://:80",

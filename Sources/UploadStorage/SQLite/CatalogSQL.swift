@@ -99,7 +99,7 @@ enum CatalogSQL {
             CREATE INDEX unfinished_by_expiry ON uploads (expires_at) WHERE phase < 2 AND expires_at IS NOT NULL;
             CREATE INDEX finished_by_expiry ON uploads (expires_at) WHERE phase >= 2;
             """),
-        // The outbox of events. The index counts events by their state.
+        // The outbox: events that are neither delivered nor dropped. The index is for counting them by state.
         .script(
             """
             CREATE TABLE events (
@@ -132,8 +132,8 @@ enum CatalogSQL {
     static func setApplicationID() -> String { "PRAGMA application_id = \(applicationID)" }
     static func setUserVersion(_ version: Int) -> String { "PRAGMA user_version = \(version)" }
 
-    /// The number of pages in the log after which a commit copies them to the database. The default of SQLite, 1000,
-    /// copies and synchronizes pages that change often several times as often.
+    /// The number of pages in the log after which a commit copies them to the database. With 1000, the default of
+    /// SQLite, pages that change frequently are copied and synchronized several times as often.
     private static let checkpointPages = 4000
 
     static func configureWriter(_ durability: Durability) -> String {

@@ -1,7 +1,7 @@
 import CSQLite
 import SystemCalls
 
-/// The outbox of a data directory, for other processes than the server. The server can be running.
+/// The recorded events of a data directory, for a process other than the server. The server can be running.
 package final class RecordedEvents {
     private let connection: SQLiteConnection
 
@@ -26,7 +26,7 @@ package final class RecordedEvents {
     private static func storeError(_ error: any Error) -> StoreError {
         switch error {
         case let error as StoreError: error
-        case let error as SQLiteFailure: error.storeError(during: "use the outbox of events")
+        case let error as SQLiteFailure: error.storeError(during: "read or change the recorded events")
         case let error as Errno: .unusableRoot("\(error)")
         default: .damaged("\(error)")
         }

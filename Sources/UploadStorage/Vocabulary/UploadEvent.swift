@@ -10,8 +10,8 @@ public struct UploadEvent: Sendable, Hashable {
         case created
         /// The upload was completed, and its target has responded with a status of 2xx or 3xx.
         case completed
-        /// The upload has ended without an effect: its target has responded with another status, or its content was
-        /// not acceptable.
+        /// The upload has ended without success: its target has responded with a status of 4xx or 5xx, or the upload can
+        /// no longer be continued.
         case refused
         /// The client has removed the unfinished upload.
         case canceled

@@ -5,9 +5,9 @@ import SystemCalls
 struct StateReference: Sendable {
     let directory: PrivateDirectory
     let fileName: FilePath
-    /// The path, if the state is not in the directory for states.
+    /// The absolute path of a state that is not in the directory for states; `nil` for all others.
     let chosen: FilePath?
-    /// The name without the suffix, or the path.
+    /// The text that messages show: the name of the state without its suffix, or the path of its file.
     let shown: FilePath
 
     /// Finds the state that `path` names.

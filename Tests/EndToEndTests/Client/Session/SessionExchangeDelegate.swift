@@ -68,6 +68,7 @@ final class SessionExchangeDelegate: NSObject, URLSessionDownloadDelegate, URLSe
                 Redirection(status: response.statusCode, from: response.url, request: request))
         }
         completionHandler(redirect(request))
+        // A second call has no effect.
         completionHandler(nil)
     }
 

@@ -229,6 +229,7 @@ private final class RejectingDelegate: NSObject, URLSessionDataDelegate {
         completionHandler: @escaping @Sendable (URLSession.ResponseDisposition) -> Void
     ) {
         completionHandler(.cancel)
+        // A second call has no effect.
         completionHandler(.allow)
     }
 
