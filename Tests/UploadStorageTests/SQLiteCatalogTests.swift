@@ -86,6 +86,26 @@ import Testing
         }
     }
 
+    @Test("a new offset writes one page, and no index; after a mark it also ends the processing")
+    func pagesOfAnOffset() throws {
+        try withDirectory { directory in
+            let catalog = try SQLiteCatalog(path: directory + "/c", durability: .acknowledged)
+            let row = row()
+            try catalog.commit(.insert(row))
+            func logSize() throws -> Int64 { try FileDescriptor.open(directory + "/c-wal", [.readOnly]).status().size }
+            let before = try logSize()
+            for offset in 1...5 { try catalog.commit(advance(row, epoch: 2, offset: Int64(offset))) }
+            // Each page in the log has a header of 24 bytes.
+            #expect(try logSize() - before == 5 * (4096 + 24))
+            try catalog.commit(.markProcessing(row.id, epoch: 2))
+            #expect(try catalog.row(row.id)?.phase == .processing)
+            try catalog.commit(advance(row, epoch: 2, offset: 7))
+            #expect(try catalog.row(row.id)?.phase == .receiving)
+            #expect(try catalog.row(row.id)?.offset == 7)
+            catalog.close()
+        }
+    }
+
     @Test("concurrent commits share transactions")
     func groupCommit() throws {
         try withDirectory { directory in

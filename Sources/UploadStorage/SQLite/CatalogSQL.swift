@@ -204,10 +204,12 @@ enum CatalogSQL {
 
     // The fence: with this condition, the statements of a lease that was taken over change no row.
     private static let fence = "WHERE id = ?1 AND epoch <= ?2 AND phase < 2"
-    static let advance = """
-        UPDATE uploads SET epoch = ?2, "offset" = max("offset", ?3), length = coalesce(?4, length), digests = ?5, phase = 0
-        \(fence) AND intent IS NULL
+    private static let advanced = """
+        epoch = ?2, "offset" = max("offset", ?3), length = coalesce(?4, length), digests = ?5
         """
+    // A statement that sets `phase` also writes the pages of all indexes, because their conditions have this column.
+    static let advance = "UPDATE uploads SET \(advanced) \(fence) AND phase = 0 AND intent IS NULL"
+    static let advanceProcessing = "UPDATE uploads SET \(advanced), phase = 0 \(fence) AND phase = 1 AND intent IS NULL"
     static let markProcessing = "UPDATE uploads SET epoch = ?2, phase = 1 \(fence) AND intent IS NULL"
     static let recordIntent = "UPDATE uploads SET epoch = ?2, phase = 1, intent = ?3 \(fence)"
     static let withdrawn = "withdrawn"

@@ -175,9 +175,11 @@ final class SQLiteCatalogWriter: @unchecked Sendable {
             refusal = try insert(row)
             if refusal == nil, let file { removed.file = try record(file) }
         case .advance(let advance):
-            refusal = try runFenced(
-                CatalogSQL.advance, advance.id, advance.epoch,
-                [.integer(advance.offset), SQLiteValue(advance.length), Self.blob(of: advance.digestStates)])
+            let values = [.integer(advance.offset), SQLiteValue(advance.length), Self.blob(of: advance.digestStates)]
+            let unchanged = try runFenced(CatalogSQL.advance, advance.id, advance.epoch, values)
+            refusal =
+                try unchanged == nil
+                ? nil : runFenced(CatalogSQL.advanceProcessing, advance.id, advance.epoch, values)
         case .markProcessing(let id, let epoch):
             refusal = try runFenced(CatalogSQL.markProcessing, id, epoch)
         case .recordIntent(let id, let epoch, let intent):
