@@ -3,8 +3,8 @@ import UploadStorage
 
 /// Problems that belong neither to the upload protocol nor to a target.
 extension ProblemDetails {
-    /// - Parameter hasFiles: whether the server has files below `/files/`. Programs that embed the server choose other
-    ///   prefixes, which this text does not disclose.
+    /// - Parameter hasFiles: whether the server has files below `/files/` and uploads below `/uploads/`. The text
+    ///   discloses no other prefixes.
     static func notFound(hasFiles: Bool) -> ProblemDetails {
         ProblemDetails(
             status: 404,

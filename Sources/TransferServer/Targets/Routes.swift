@@ -29,8 +29,8 @@ struct Routes: Sendable {
             .sorted { $0.prefix.count > $1.prefix.count }
     }
 
-    /// Whether a handler has the prefix `files`, as in `onward serve`.
-    var hasFiles: Bool { entries.contains { $0.prefix == own + ["files"] } }
+    /// Whether files are below `/files/` and uploads below `/uploads/`, as in `onward serve` without `--own-prefix`.
+    var hasFiles: Bool { own.isEmpty && entries.contains { $0.prefix == ["files"] } }
 
     /// The path of an upload resource, the value of `Location`.
     func path(of id: UploadID) -> String { ownPath + "/uploads/" + id.text }
