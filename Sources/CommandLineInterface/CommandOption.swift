@@ -36,7 +36,8 @@ package struct CommandOption<Settings>: Sendable {
             switch value.description.lowercased() {
             case "", "1", "true", "yes", "on": apply(&settings)
             case "0", "false", "no", "off": break
-            default: throw OptionError("accepts no value on the command line, and 'on' or 'off' in the environment")
+            // The parser rejects values on the command line.
+            default: throw OptionError("'\(value)' is neither on nor off")
             }
         }
     }

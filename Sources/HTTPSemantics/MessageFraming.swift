@@ -10,9 +10,9 @@ package enum MessageFraming: Sendable, Hashable {
     /// Evaluates the head of one HTTP/1 request strictly by RFC 9112 §3.2, §5 and §6.
     ///
     /// It is stricter than the RFC, because ambiguous framing is an attack or a defect: Content-Length together with
-    /// Transfer-Encoding is refused, an empty list element makes either field malformed, a repeated Content-Length must
-    /// be the same text, and Host must not be empty. A Content-Length above `Int64.max` is well-formed, and therefore
-    /// results in 413.
+    /// Transfer-Encoding is refused, an empty list element makes either field malformed, all values of a
+    /// repeated Content-Length must be the same text, and Host must not be empty. A Content-Length above `Int64.max` is
+    /// well-formed, and therefore results in 413.
     ///
     /// Refusals: `invalid-field-name`, `invalid-field-value`, `invalid-transfer-encoding`, `chunked-not-final`,
     /// `chunked-repeated`, `transfer-encoding-in-old-http`, `content-length-with-transfer-encoding`,
@@ -186,7 +186,7 @@ extension FramingRefusal {
     /// The trailer section is malformed (RFC 9112 section 7.1.2).
     package static let malformedTrailer = FramingRefusal.badRequest(
         "malformed-trailer",
-        "A line of the trailer section is folded, has no valid name, or holds a NUL, a bare CR or another control character."
+        "A line of the trailer section is folded, has no valid name, or contains a control character, such as a bare CR."
     )
     /// The trailer section is longer than the server's limit.
     package static let trailerTooLarge = FramingRefusal(
@@ -209,11 +209,11 @@ extension FramingRefusal {
     /// The head is longer than the server's limit.
     package static let headTooLarge = FramingRefusal(
         status: .requestHeaderFieldsTooLarge, code: "head-too-large",
-        detail: "The request's head has more than 65536 bytes or 1000 lines.")
+        detail: "The request's head has more than 65536 bytes or more than 1000 lines.")
     /// The head has lines that other recipients could interpret differently (RFC 9112 sections 2.2, 5.1 and 5.2).
     package static let malformedHead = FramingRefusal.badRequest(
         "malformed-head",
-        "A line of the request's head is folded, has no name, holds a NUL or a bare CR, or does not end in CR and LF.")
+        "A line of the request's head is folded, has no name, contains NUL or a bare CR, or does not end in CR and LF.")
 
     static func badRequest(_ code: String, _ detail: String) -> FramingRefusal {
         FramingRefusal(status: .badRequest, code: code, detail: detail)

@@ -42,7 +42,7 @@ struct CheckCommand {
             conclude(summary)
             return summary.damages == 0 ? .done : .inputOutput
         } catch {
-            return refuse(error)
+            return reportFailure(error)
         }
     }
 
@@ -87,7 +87,7 @@ struct CheckCommand {
         }
     }
 
-    private func refuse(_ error: StoreError) -> ExitStatus {
+    private func reportFailure(_ error: StoreError) -> ExitStatus {
         let root = DisplayText.printable(settings.root)
         let message =
             switch error {

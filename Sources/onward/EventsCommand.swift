@@ -56,7 +56,7 @@ struct EventsCommand {
         do throws(StoreError) {
             try RecordedEvents(root: settings.root).forEach { print($0) }
             return .done
-        } catch { return refuse(error) }
+        } catch { return reportFailure(error) }
     }
 
     private func print(_ entry: OutboxEntry) {
@@ -107,12 +107,14 @@ struct EventsCommand {
             }
             try body(events, numbers)
             Console.output("events \(participle): \(numbers.count)")
-            if waiting > 0 { Console.output("events that are not set aside, which the server still tries: \(waiting)") }
+            if waiting > 0 {
+                Console.output("events that the server still tries to deliver, so that no retry is needed: \(waiting)")
+            }
             return .done
-        } catch { return refuse(error) }
+        } catch { return reportFailure(error) }
     }
 
-    private func refuse(_ error: StoreError) -> ExitStatus {
+    private func reportFailure(_ error: StoreError) -> ExitStatus {
         let reason = if case .unusableRoot(let reason) = error { reason } else { "\(error)" }
         Console.error("onward events: \(DisplayText.printable(settings.root)): \(reason)")
         return .inputOutput

@@ -20,8 +20,8 @@ struct OutcomesCommand {
         application has processed the upload. The server can be running.
 
         list prints the upload, the time, the method and target, the length, the principal and
-        the application of each request. resend sends requests again, with the principal and
-        without other credentials of the client, and drops each when the application has
+        the application of each request. resend sends requests again, with the principal but
+        without the credentials of the client, and drops each when the application has
         responded with a status other than 503. drop removes requests and their content. Exit
         status: 0 done, 66 no such request, 69 no complete response or 503, 74 unusable
         directory, 75 the request is being sent.
@@ -65,7 +65,7 @@ struct OutcomesCommand {
                 print(outcome)
             }
             return .done
-        } catch { return refuse(error) }
+        } catch { return reportFailure(error) }
     }
 
     private func print(_ outcome: UnknownOutcome) {
@@ -111,10 +111,10 @@ struct OutcomesCommand {
                 do {
                     // Another process may have removed the request meanwhile.
                     return try requests.entry(key).map { try action(requests, key, $0) } ?? .done
-                } catch { return refuse(error) }
+                } catch { return reportFailure(error) }
             }
             return statuses.first { $0 != .done } ?? .done
-        } catch { return refuse(error) }
+        } catch { return reportFailure(error) }
     }
 
     private func resend(
@@ -142,7 +142,7 @@ struct OutcomesCommand {
         return .done
     }
 
-    private func refuse(_ error: any Error) -> ExitStatus {
+    private func reportFailure(_ error: any Error) -> ExitStatus {
         if let error = error as? Errno, error == .wouldBlock {
             Console.error("onward outcomes: another process is sending this request; try again later")
             return .tryAgain

@@ -26,7 +26,7 @@ extension TransferError {
         case .unsupportedURI: self.init(.invalidRequest, "The URI scheme must be http or https.")
         case .tooManyRedirects: self.init(.tooManyRedirects, "There were too many redirections.")
         case .protocolViolation(let text):
-            self.init(.protocolViolation, "The server's response could not be understood.", underlying: CurlError(text))
+            self.init(.protocolViolation, "The server sent an invalid response.", underlying: CurlError(text))
         }
     }
 
@@ -132,7 +132,7 @@ extension TransferDriver {
             TransferError(.insecureRedirect, "The server redirected from https to http.", response: response)
         case .violation(let text):
             TransferError(
-                .protocolViolation, "The server's response could not be understood.", underlying: CurlError(text))
+                .protocolViolation, "The server sent an invalid response.", underlying: CurlError(text))
         case .exhausted(let reason), .notResumable(let reason): error(of: reason)
         case .cancelled: TransferError(.cancelled, "The \(Operation.noun) was canceled.")
         case .gone(let status):
@@ -153,7 +153,7 @@ extension TransferDriver {
                 .offsetImpossible, "The server reported the offset \(offset), which is beyond the end of the source.")
         case .offsetUnknown(let status):
             TransferError(
-                .protocolViolation, "The server did not report how much of the upload it has (\(status)).",
+                .protocolViolation, "The server did not report the offset of the upload (\(status)).",
                 status: status, response: response)
         case .answerLost:
             TransferError(

@@ -171,7 +171,8 @@ final class TransferService: RequestService {
             do throws(AuthorizationRefusal) {
                 let now = try authorizer.identify(request.head, target: requested)
                 guard now.principal == identity.principal || now.ownsAnonymousUploads && identity == .anonymous else {
-                    return .forbidden(code: "not-allowed", detail: "The credentials have another principal now.")
+                    return .forbidden(
+                        code: "not-allowed", detail: "The credentials now belong to another principal than before.")
                 }
             } catch { return error }
         }

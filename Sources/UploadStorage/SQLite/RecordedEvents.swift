@@ -16,7 +16,7 @@ package final class RecordedEvents {
             connection = try SQLiteConnection(path: root + "/" + DataDirectory.catalogName, creates: false)
             guard try connection.requireOwn() == CatalogSQL.migrations.count else {
                 throw StoreError.unusableRoot(
-                    "an older version of onward wrote it; start the server once, which updates it")
+                    "an older version of onward wrote it; start the server once to update it")
             }
         } catch {
             throw Self.storeError(error)

@@ -96,7 +96,7 @@ enum ClientManual {
                 ),
                 (
                     "69",
-                    "the server refused the request permanently or lost acknowledged\nbytes, there is no TLS connection (for example because of an\nuntrusted certificate), or the host does not exist"
+                    "the server refused the request permanently or lost acknowledged\nbytes, a TLS connection cannot be made (for example because of\nan untrusted certificate), or the host does not exist"
                 ),
                 ("70", "internal error"),
                 ("74", "local I/O error"),

@@ -30,7 +30,7 @@ enum HealthCommand {
                     .terms([
                         ("0", "the response is 2xx"),
                         ("64", "wrong usage"),
-                        ("69", "the response has another status, or there is no TLS connection to URL"),
+                        ("69", "the response has another status, or a TLS connection to URL cannot be made"),
                         ("74", "the certificates of --cacert cannot be read"),
                         ("75", "there is no response within ten seconds"),
                     ])
