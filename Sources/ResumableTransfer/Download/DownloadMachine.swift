@@ -8,7 +8,8 @@ import ResumableUpload
 /// ``responded(_:position:ending:now:)`` and ``interrupted(_:)`` → ``next()`` …
 struct DownloadMachine: Sendable {
     private enum Phase: Sendable {
-        case ask
+        /// The next request has not been created yet.
+        case ready
         /// `start` is the offset of the first byte that is requested.
         case sending(ClientRequest, start: Int64)
         case refreshCredentials
@@ -26,7 +27,7 @@ struct DownloadMachine: Sendable {
 
     private let retry: RetryPolicy
     private let random: @Sendable () -> Double
-    private var phase = Phase.ask
+    private var phase = Phase.ready
     /// The representation whose bytes are kept.
     private(set) var representation: DownloadRepresentation?
     /// The number of bytes that are kept, from the beginning of the representation.
@@ -53,7 +54,7 @@ struct DownloadMachine: Sendable {
     private var resource = ClientRequest.Resource.target
     private var isOtherOrigin = false
     /// Whether it is uncertain that the kept bytes are complete, because a 416 had no validator. The last byte is then
-    /// requested again, to receive one.
+    /// requested again, because the 206 response to this request has a validator.
     private(set) var isCompletenessUncertain = false
 
     /// - Parameters:
@@ -84,7 +85,7 @@ struct DownloadMachine: Sendable {
             return .wait(wait.duration, wait.reason)
         }
         switch phase {
-        case .ask:
+        case .ready:
             let (request, start) = nextRequest()
             phase = .sending(request, start: start)
             return .send(request)
@@ -228,7 +229,7 @@ struct DownloadMachine: Sendable {
         case .sameOrigin: break
         }
         resource = .other(location.uri)
-        phase = .ask
+        phase = .ready
     }
 
     // MARK: Transitions
@@ -249,7 +250,7 @@ struct DownloadMachine: Sendable {
         resource = .target
         isOtherOrigin = false
         redirections = 0
-        phase = .ask
+        phase = .ready
     }
 
     /// Requests the entire representation. The bytes that are kept are not removed until it is complete.
@@ -302,6 +303,7 @@ struct DownloadMachine: Sendable {
 enum ContentEnding: Sendable, Hashable {
     /// The content is complete according to its framing.
     case complete
+    /// The content was interrupted before its end.
     case cut(ClientInterruption)
     /// The content was longer than the head stated.
     case overrun

@@ -42,8 +42,8 @@ final class ProxyBench {
         self.endpoint = endpoint
     }
 
-    /// Returns a bench that has the same upstream, but tests the proxy at another URL.
-    func leading(to url: String) throws -> ProxyBench {
+    /// Returns a bench with the same upstream that tests the proxy at another URL.
+    func bench(for url: String) throws -> ProxyBench {
         var other = settings
         other.url = url
         return try ProxyBench(other, listener, upstreamPort)

@@ -5,7 +5,7 @@ enum AllowedServerBehavior: CaseIterable, Sendable {
     /// The connection stays open after the refusal of a request whose Host is bad.
     case keepsConnectionWithoutHost
     /// The server waits for content of any length, even beyond 64 bits.
-    case countsBeyondNumbers
+    case acceptsHugeLengths
     /// The connection stays open after the refusal of an unknown transfer coding, or of a repeated chunked coding.
     case skipsCodings
     /// A repeated chunked coding is handled as one.

@@ -9,8 +9,8 @@ final class PeerInput {
     private var position = 0
     /// The trailer fields after the last chunk.
     private(set) var trailers: [String] = []
-    /// Whether a chunk may announce more bytes than a number can express; they count as `Int64.max`.
-    var countsBeyondNumbers = false
+    /// Whether the size of a chunk may be larger than `Int64.max`. It then counts as `Int64.max`.
+    var acceptsHugeLengths = false
 
     init(_ connection: FileDescriptor) {
         self.connection = connection
@@ -53,7 +53,7 @@ final class PeerInput {
             while true {
                 let line = try line(atMost: 4096, strict: true)
                 let digits = line.prefix { $0 != ";" }
-                guard !digits.isEmpty, digits.utf8.count <= 15 || countsBeyondNumbers, digits.allSatisfy(\.isHexDigit)
+                guard !digits.isEmpty, digits.utf8.count <= 15 || acceptsHugeLengths, digits.allSatisfy(\.isHexDigit)
                 else { throw Failure.malformed }
                 let size = Int64(digits, radix: 16) ?? .max
                 if size == 0 { break }

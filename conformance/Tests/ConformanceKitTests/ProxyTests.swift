@@ -92,7 +92,7 @@ struct ProxyTests {
             let bench = try ProxyBench(settings, port: 0)
             let proxy = try FaultProxy(upstreamPort: bench.upstreamPort, fault)
             defer { withExtendedLifetime(proxy) {} }
-            return ProxyRun(try bench.leading(to: proxy.url), only: only).run()
+            return ProxyRun(try bench.bench(for: proxy.url), only: only).run()
         }
     }
 

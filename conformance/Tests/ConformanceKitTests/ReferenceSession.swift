@@ -17,7 +17,7 @@ final class ReferenceSession {
         self.server = server
         self.connection = connection
         input = PeerInput(connection)
-        input.countsBeyondNumbers = server.uses(.countsBeyondNumbers)
+        input.acceptsHugeLengths = server.uses(.acceptsHugeLengths)
     }
 
     func has(_ defect: Defect) -> Bool { server.has(defect) }
@@ -102,7 +102,7 @@ final class ReferenceSession {
         case ("unknown-transfer-coding", .skipsCodings), ("chunked-repeated", .skipsCodings),
             ("chunked-repeated", .normalizesCodings):
             return .chunked
-        case ("content-length-overflow", .countsBeyondNumbers): return .length(.max)
+        case ("content-length-overflow", .acceptsHugeLengths): return .length(.max)
         default: return nil
         }
     }

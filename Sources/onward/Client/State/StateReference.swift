@@ -1,7 +1,7 @@
 import ResumableTransfer
 import SystemCalls
 
-/// The state that an operand of a command names, by the state's name or by its path.
+/// The state that a user selects with an operand, which is the name of the state or the path of its file.
 struct StateReference: Sendable {
     let directory: PrivateDirectory
     let fileName: FilePath
@@ -10,7 +10,7 @@ struct StateReference: Sendable {
     /// The text that messages show: the name of the state without its suffix, or the path of its file.
     let shown: FilePath
 
-    /// Finds the state that `path` names.
+    /// Finds the state whose name or path is `path`.
     /// - Throws: a failure with status 66 if there is no such state.
     static func find(_ path: FilePath) throws(CommandFailure) -> StateReference {
         let missing = CommandFailure(
@@ -18,7 +18,7 @@ struct StateReference: Sendable {
             "there is no state '\(path)'; 'onward status' lists all states except those of --state"
         )
         let states = PrivateDirectory.existingStates()
-        if path.lastComponent == path, let states, let found = try among(states, path) { return found }
+        if path.lastComponent == path, let states, let found = try find(path, in: states) { return found }
         guard let path = path.absolute else { throw missing }
         let directory = try PrivateDirectory.of(path)
         let name = path.lastComponent
@@ -29,7 +29,9 @@ struct StateReference: Sendable {
         return StateReference(directory: directory, fileName: name, chosen: path, shown: path)
     }
 
-    private static func among(_ states: PrivateDirectory, _ name: FilePath) throws(CommandFailure) -> StateReference? {
+    private static func find(
+        _ name: FilePath, in states: PrivateDirectory
+    ) throws(CommandFailure) -> StateReference? {
         let found = StateReference(states, name)
         return try exists(found.fileName, in: states) ? found : nil
     }

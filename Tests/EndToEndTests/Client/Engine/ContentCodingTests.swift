@@ -21,7 +21,7 @@ struct ContentCodingTests {
     }
 
     @Test("a coding that the client did not request is reported, and its bytes are stored and resumed as received")
-    func unasked() async throws {
+    func unrequested() async throws {
         let file = file
         let counter = Counter()
         let server = try ScriptedServer { request, reply in

@@ -53,7 +53,7 @@ struct EngineSendingTests {
         #expect(server.connections == 1)
     }
 
-    @Test("content of unknown length is sent in chunks until the source or the permitted amount ends")
+    @Test("content of unknown length is sent in chunks until the source ends or the maximum is reached")
     func chunked() async throws {
         let server = try ScriptedServer { _, reply in
             try reply.discardBody()
@@ -189,8 +189,8 @@ struct EngineSendingTests {
         let result = await fixture.follow(fixture.request("PUT", server.url, [:], source.completeContent)) { event, _ in
             if case .sent(let count) = event { sent.append(count) }
         }
-        let most = Int((.now - start) / .milliseconds(100)) + 2
-        #expect(sent.count >= 2 && sent.count <= most, "\(sent)")
+        let maximum = Int((.now - start) / .milliseconds(100)) + 2
+        #expect(sent.count >= 2 && sent.count <= maximum, "\(sent)")
         #expect(sent == sent.sorted() && sent.last == 12_000_000 && result.sent == 12_000_000)
     }
 
