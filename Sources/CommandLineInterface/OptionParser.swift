@@ -1,10 +1,10 @@
-/// Reads the environment variables, then the command line, which overrides them.
+/// Reads the options of a command, and applies them to its settings.
 package struct OptionParser<Settings> {
     package let options: [CommandOption<Settings>]
 
     package init(options: [CommandOption<Settings>]) { self.options = options }
 
-    /// Reads a command line without operands.
+    /// Reads the environment variables, and then a command line without operands, which overrides them.
     package func parse(
         _ arguments: [CommandArgument], environment: [String: String], into settings: inout Settings
     ) throws(OptionError) {
@@ -26,7 +26,7 @@ package struct OptionParser<Settings> {
     }
 
     /// Reads a command line and returns its operands. They can precede and follow options; after `--` everything is an
-    /// operand.
+    /// operand. Environment variables are not read.
     package func operands(
         of arguments: [CommandArgument], into settings: inout Settings
     ) throws(OptionError) -> [CommandArgument] {
@@ -50,7 +50,7 @@ package struct OptionParser<Settings> {
         try operands(of: arguments.map { CommandArgument($0) }, into: &settings).map(\.description)
     }
 
-    /// The name of an option without its dashes, and the text after the first "=".
+    /// The name of an option without its dashes, and the text after the first "="; `nil` without "=".
     private static func parts(of argument: CommandArgument, dashes: Int) -> (name: String, value: CommandArgument?) {
         let parts = argument.bytes.dropFirst(dashes)
             .split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)

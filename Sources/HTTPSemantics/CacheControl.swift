@@ -11,7 +11,7 @@ public struct CacheControl: Sendable, Hashable {
 
     private var directives: [Directive]
 
-    /// `no-cache`: a stored response is used only after the server has confirmed it.
+    /// `no-cache`: a cache must validate a stored response with the server before each use.
     public static let noCache = CacheControl(directives: [Directive(name: "no-cache", argument: nil)])
 
     private init(directives: [Directive]) { self.directives = directives }

@@ -17,7 +17,7 @@ package struct ClientResponseHead: Sendable, Hashable {
     }
 }
 
-/// A `Location`, resolved against the URI of the request that it answers (RFC 9110 section 10.2.2).
+/// The `Location` of a response, resolved against the URI of the request (RFC 9110 section 10.2.2).
 package struct ResolvedLocation: Sendable, Hashable {
     /// How the location relates to the URI of the request.
     package enum Relation: Sendable, Hashable {

@@ -30,6 +30,7 @@ public struct Fields: Sendable, Hashable {
         }
     }
 
+    /// The number of lines for which memory is allocated at first.
     private static let usualCount = 12
 
     private var lines: [Field] = []
@@ -47,7 +48,7 @@ public struct Fields: Sendable, Hashable {
 
     /// Adds a line at the end.
     public mutating func append(_ name: String, _ value: String) {
-        // A response gets a few more fields in each of several steps.
+        // Several steps add fields to a response. Enough memory is allocated once, not in each step.
         if lines.count == lines.capacity { lines.reserveCapacity(Swift.max(Self.usualCount, 2 * lines.count)) }
         lines.append(Field(name: name, value: value))
     }

@@ -133,8 +133,8 @@ package struct MultipartFormScanner: Sendable {
     }
 
     private mutating func endPart() {
-        // If a part has no content, the line end of the empty line after its head can be a part of its delimiter, which
-        // then begins before `start`.
+        // If a part has no content, the CR LF at the end of its head can also be the CR LF at the beginning of the
+        // delimiter. The delimiter then begins before `start`.
         guard let (head, start) = open else { return }
         parts.append(Part(head: head, content: start..<max(start, delimiterStart)))
         open = nil

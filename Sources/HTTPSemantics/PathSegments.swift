@@ -1,7 +1,7 @@
 /// The segments of a path, percent-decoded exactly once. Each is safe as the name of a file or directory.
 ///
 /// Decoding rejects everything that two recipients could interpret differently (RFC 3986 §7.3): separators and dot
-/// segments in any spelling, control characters, empty segments, malformed escapes and UTF-8.
+/// segments in any spelling, control characters, empty segments, malformed escapes and invalid UTF-8.
 public struct PathSegments: Sendable, Hashable {
     /// Why a path is rejected. The raw value is the stable code of problem documents.
     public enum Refusal: String, Error, Hashable, Sendable {
@@ -54,10 +54,10 @@ public struct PathSegments: Sendable, Hashable {
         try self.init(segments: decoded, hasTrailingSlash: endsWithSlash)
     }
 
-    /// Decodes a raw path that is not that of a file, and is passed on unchanged: it may have empty, long and many
-    /// segments, and encoded slashes.
-    /// - Returns: the decoded segments, and the segments that a recipient sees if it removes empty segments and decodes
-    ///   slashes; `nil` if a recipient could see a dot segment, or if the path has other characters that no path has.
+    /// Decodes a raw path that belongs to no file, and that the server forwards unchanged. Such a path may have empty
+    /// segments, encoded slashes, segments of any length, and any number of segments.
+    /// - Returns: the decoded segments, and the segments that a recipient gets if it removes empty segments and decodes
+    ///   slashes; `nil` if a recipient could get a dot segment, or if the path has another forbidden character.
     package static func decodeForwarded(_ rawPath: String) -> (segments: [String], normalized: [String])? {
         let decoded = rawPath.withBytes { bytes in
             Result { () throws(Refusal) in try PathSegments.decode(bytes).segments }

@@ -15,7 +15,7 @@ extension TransferClient {
         /// It is not called for requests to another origin than that of the caller's URI. If it throws, the transfer
         /// ends with `authorizationFailed`.
         public var authorize: (@Sendable (inout TransferRequest) async throws -> Void)?
-        /// Called after a 401 response to a request with credentials, with that response: get new credentials, which
+        /// Called with the 401 response to a request with credentials. The closure gets new credentials, which
         /// ``authorize`` then adds to requests. One call serves all transfers of the client that wait for it, and a 401
         /// to a request that was sent before the last refresh does not cause another call. The request is then made
         /// again: an upload continues at the offset that the server reports, a download after the bytes that it has. If
@@ -109,7 +109,8 @@ extension TransferClient {
         /// The default configuration.
         public init() {}
 
-        /// `$XDG_STATE_HOME/onward/transfers`, or `~/.local/state/onward/transfers`.
+        /// `$XDG_STATE_HOME/onward/transfers`; without this variable `~/.local/state/onward/transfers`; without a home
+        /// directory `/var/tmp/onward-UID/transfers`.
         public static var defaultStorageDirectory: String { defaultStoragePath.repairedText }
 
         package static var defaultStoragePath: FilePath {

@@ -11,7 +11,7 @@ final class ContentBuffer: BodySink {
         case entire(maxSize: Int)
     }
 
-    /// The number of waiting bytes at which a stream stops receiving. It can be exceeded by one portion of libcurl.
+    /// The number of waiting bytes at which a stream stops receiving. One write of libcurl can exceed it.
     static let window = 1 << 20
 
     private struct State {
@@ -20,10 +20,10 @@ final class ContentBuffer: BodySink {
         var position: Int64 = 0
         /// The number of these bytes that the caller has.
         var delivered: Int64 = 0
-        /// The offset of the next byte of the response that is being received. Bytes before `position` are received
-        /// again.
+        /// The offset of the next byte of the current response. If it is less than `position`, the response repeats
+        /// bytes that were received before.
         var cursor: Int64 = 0
-        /// The offset at which that response has to end; `nil` if it is unknown.
+        /// The offset at which the current response has to end; `nil` if it is unknown.
         var end: Int64?
         var digests: ExpectedDigests?
         var failure: Failure?
@@ -53,7 +53,7 @@ final class ContentBuffer: BodySink {
 
     var position: Int64 { state.withLock { $0.position } }
     var failure: Failure? { state.withLock { $0.failure } }
-    /// Whether the last response contained all bytes that were received before it.
+    /// Whether the last response has reached `position`. Otherwise it ended among the bytes that it repeated.
     var isCaughtUp: Bool { state.withLock { $0.cursor >= $0.position } }
     /// Whether the bytes have the digests that the server sent; true if it sent none.
     var matchesDigests: Bool { state.withLock { $0.digests?.areMatched ?? true } }
@@ -157,7 +157,7 @@ final class ContentBuffer: BodySink {
         reader?.resume()
     }
 
-    /// Drops all bytes: the caller needs none.
+    /// Drops all bytes, because the caller reads no more.
     func close() {
         let wake = state.withLock { state in
             state.isClosed = true

@@ -9,7 +9,7 @@ public enum StoreError: Error, Sendable, Hashable {
     case notFound
     /// The upload was taken over by another request, or the store is closed.
     case superseded
-    /// The upload is invalid or expired, permanently.
+    /// The upload is permanently invalid, or it has expired.
     case gone(reason: String)
     /// The upload has its final response.
     case completed

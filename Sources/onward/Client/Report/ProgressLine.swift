@@ -10,8 +10,8 @@ struct ProgressLine: Sendable, Hashable {
     /// What the transfer waits for. It replaces the rate and the time left.
     var note: String?
 
-    /// The line with at most this number of columns. Parts without room are left out in this order: the bar, the time
-    /// left, the rate, the bytes, the name.
+    /// The line with at most this number of columns. If it is too long, parts are left out in this order: the bar, the
+    /// time left, the rate, the bytes, the name.
     func text(columns: Int) -> String {
         let minNameWidth = min(DisplayText.width(name), 16)
         for parts in candidates {
@@ -48,8 +48,8 @@ struct ProgressLine: Sendable, Hashable {
     }
 
     /// A bar for wide windows.
-    /// - Parameter room: the number of columns after the name. Enough of them stay free for the longest numbers, so
-    ///   that the bar does not move.
+    /// - Parameter room: the number of columns after the name. The bar leaves enough of them for the longest numbers,
+    ///   so that its length does not change.
     private func bar(_ room: Int) -> String {
         let length = min(room - 64, 60)
         guard let total, length >= 16 else { return "" }
