@@ -32,7 +32,7 @@ final class SessionListingTests: XCTestCase {
         XCTAssertNil(uploads.uploadTask)
     }
 
-    /// Methods whose completion handlers are not `@Sendable`, as in Apple's code, are those that the session calls.
+    /// The session also calls delegate methods whose completion handlers are not `@Sendable`, as in Apple's code.
     func testConnections() throws {
         let listing = ListingConnections()
         let delegate: URLSessionTaskDelegate = listing

@@ -57,7 +57,7 @@ import Testing
         fixture.store.close()
     }
 
-    @Test("an append or a length that waits for the count delays no other request", arguments: [true, false])
+    @Test("an append or a declared length that waits for the count delays no other request", arguments: [true, false])
     func waiting(_ isAppend: Bool) async throws {
         let fixture = try Fixture(quota: 20)
         let lease = try fixture.store.lease(fixture.ids[1])
