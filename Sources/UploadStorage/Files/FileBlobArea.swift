@@ -64,8 +64,8 @@ final class FileBlobArea: BlobArea {
 
     func retainedCount() throws(Errno) -> Int {
         do throws(Errno) {
-            return try directory.root.open(at: DataDirectory.retainedName, [.readOnly, .directory, .noFollow])
-                .entryNames().count { !$0.hasSuffix(RetainedRequests.descriptionSuffix) }
+            let retained = try directory.root.open(at: DataDirectory.retainedName, [.readOnly, .directory, .noFollow])
+            return try RetainedRequests.keys(in: retained).count
         } catch {
             if error == .noSuchFile { return 0 }
             throw error

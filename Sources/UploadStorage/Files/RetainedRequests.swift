@@ -24,7 +24,13 @@ package struct RetainedRequests: Sendable {
 
     /// The keys of all requests.
     package func keys() throws(Errno) -> [String] {
-        try directory?.entryNames().filter { !$0.hasSuffix(Self.descriptionSuffix) }.sorted() ?? []
+        guard let directory else { return [] }
+        return try Self.keys(in: directory).sorted()
+    }
+
+    /// The keys of all requests in the directory for them.
+    static func keys(in directory: FileDescriptor) throws(Errno) -> [String] {
+        try directory.entryNames().filter { !$0.hasSuffix(descriptionSuffix) }
     }
 
     /// A request that no other process uses until this value is released.
