@@ -16,15 +16,17 @@ package struct ContentDisposition: Sendable, Hashable {
 
     /// Parses a field value. Returns nil if it is malformed or names a parameter twice (RFC 6266 §4.1).
     ///
-    /// `filename*` is decoded from UTF-8 or ISO-8859-1 (RFC 8187); when it is malformed it is ignored (§4.3). White
-    /// space around "=" is accepted, as the grammar of RFC 2616 allowed it.
+    /// `filename*` is decoded from UTF-8 or ISO-8859-1 (RFC 8187); when it is malformed it is ignored (§4.3). The value of
+    /// `filename` is decoded as ISO-8859-1 unless it is UTF-8, as browsers do. White space around "=" is accepted, as the
+    /// grammar of RFC 2616 allowed it.
     package init?(parsing value: String) {
         var scanner = FieldValueScanner(value.trimmingOptionalWhitespace)
         guard let type = scanner.token(), let parameters = scanner.parameters(allowsWhitespace: true), scanner.isAtEnd,
             Set(parameters.map(\.name)).count == parameters.count
         else { return nil }
         let extended = parameters.first { $0.name == "filename*" }.flatMap { ExtendedParameterValue.decode($0.value) }
-        self.init(type: type, filename: extended ?? parameters.first { $0.name == "filename" }?.value)
+        let plain = parameters.first { $0.name == "filename" }?.value.fieldTextInLatin1
+        self.init(type: type, filename: extended ?? plain)
     }
 
     /// The field value. The name is the value of `filename`. If `filename` cannot express it, its value is an ASCII

@@ -3,6 +3,9 @@
 ///
 /// Lines are stored unchanged, valid or not, so that a request can be verified as it was received. Check
 /// ``firstInvalid`` before you send a section.
+///
+/// A value that was received is text in UTF-8. Each byte of it that is not UTF-8, such as a letter in ISO-8859-1, is a
+/// scalar from U+10FF80 to U+10FFFF: 0xE9 is U+10FFE9. The server sends such a scalar as this byte.
 public struct Fields: Sendable, Hashable {
     /// One field line.
     public struct Field: Sendable, Hashable {

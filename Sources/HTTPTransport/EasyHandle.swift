@@ -64,7 +64,7 @@ final class EasyHandle {
     /// Sends these header lines in addition to libcurl's own.
     func setFields(_ lines: [String]) {
         for line in lines {
-            guard let longer = curl_slist_append(fields, line) else {
+            guard let longer = line.withFieldCString({ curl_slist_append(fields, $0) }) else {
                 // Without a precondition or an offset the request would do something else.
                 preconditionFailure("There is no memory for a field of a request.")
             }

@@ -187,7 +187,8 @@ package struct ResponseHeadReader {
         }
         var end = line.count
         while end > 0, line[end - 1] == UInt8(ascii: "\n") || line[end - 1] == UInt8(ascii: "\r") { end -= 1 }
-        let text = String(decoding: line[..<end], as: UTF8.self)
+        let bytes = UnsafeRawBufferPointer(rebasing: line[..<end])
+        let text = isStrict ? String(fieldBytes: bytes) : String(decoding: bytes, as: UTF8.self)
         if isStrict, let mistake = strictMistake(in: text) { return .refused(.protocolViolation(mistake)) }
         guard statusLine != nil else { return begin(text) }
         if text.isEmpty { return finish() }

@@ -43,7 +43,8 @@ struct CloudEvent {
         var fields: [String: String] = [:]
         for field in event.fields {
             let name = field.name.lowercased()
-            fields[name] = fields[name].map { $0 + ", " + field.value } ?? field.value
+            let value = field.value.repairedFieldText
+            fields[name] = fields[name].map { $0 + ", " + value } ?? value
         }
         let milliseconds = Duration.milliseconds(event.time)
         let time = Date(timeIntervalSince1970: milliseconds / .seconds(1))

@@ -154,9 +154,8 @@ final class OutgoingResponse {
             _ = onward_mhd_set_flags(handle, .RF_HTTP_1_0_COMPATIBLE_STRICT)
         }
         for field in response.fields where Fields.isValidName(field.name) && Fields.isValidValue(field.value) {
-            // libmicrohttpd rejects empty values, which have no meaning in any field that the server sends.
             _ = field.name.withCString { name in
-                field.value.withCString { MHD_add_response_header(handle, name, $0) }
+                field.value.withFieldCString { onward_mhd_add_field(handle, name, $0) }
             }
         }
     }

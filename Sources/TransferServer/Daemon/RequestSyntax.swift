@@ -111,7 +111,8 @@ struct HeadReader {
         var value = text[(colon + 1)...]
         while let byte = value.first, Self.isBlank(byte) { value.removeFirst() }
         while let byte = value.last, Self.isBlank(byte) { value.removeLast() }
-        head.fields.append(Self.string(text[..<colon]), Self.string(value))
+        head.fields.append(
+            Self.string(text[..<colon]), String(fieldBytes: UnsafeRawBufferPointer(rebasing: value)))
         return true
     }
 

@@ -276,7 +276,11 @@ extension ResponseHead {
         head.reserveCapacity(512)
         func append(_ texts: String...) { for text in texts { head += text.utf8 } }
         append("HTTP/1.1 ", String(status.rawValue), " ", status.reasonPhrase, "\r\n")
-        for field in fields { append(field.name, ": ", field.value, "\r\n") }
+        for field in fields {
+            append(field.name, ": ")
+            field.value.appendFieldBytes(to: &head)
+            append("\r\n")
+        }
         append("\r\n")
         return head
     }

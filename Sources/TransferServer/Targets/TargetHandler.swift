@@ -237,7 +237,7 @@ struct StoredCreation: Sendable {
 
     /// The number of bytes that is compared with ``maxSize``.
     var size: Int {
-        fields.reduce(target.query?.utf8.count ?? 0) { $0 + $1.name.utf8.count + $1.value.utf8.count }
+        fields.reduce(target.query?.utf8.count ?? 0) { $0 + $1.name.utf8.count + $1.value.fieldByteCount }
     }
 }
 
