@@ -1,4 +1,6 @@
 import HTTPSemantics
+import ResumableUpload
+import SystemCalls
 
 /// The rules by which fields are forwarded (RFC 9110 section 7.6).
 enum ForwardedMessage {
@@ -69,3 +71,11 @@ enum ForwardedMessage {
         return fields["Content-Length"].flatMap { Int64($0) }
     }
 }
+    /// The time that `Retry-After` of a response requests, as seconds or a date, at most one hour; `nil` if it is absent or
+    /// malformed.
+    static func retryAfter(_ fields: Fields, now: Int64 = SystemClock.realtimeSeconds()) -> Duration? {
+        var policy = RetryPolicy()
+        policy.maximumRetryAfter = .seconds(3600)
+        return policy.retryAfter(fields, now: now)
+    }
+

@@ -48,8 +48,8 @@ struct OriginDelivery {
     /// The outcome of a response that is complete, or too large.
     private func answered(_ head: ClientResponseHead, _ content: [UInt8]) -> Outcome {
         if head.status == .serviceUnavailable {
-            let seconds = head.fields["Retry-After"].flatMap { Int64($0) }.map { min(max($0, 1), 3600) }
-            return .unavailable(reason: "the response has status 503", retryAfter: seconds.map { .seconds($0) })
+            let wait = ForwardedMessage.retryAfter(head.fields).map { max($0, .seconds(1)) }
+            return .unavailable(reason: "the response has status 503", retryAfter: wait)
         }
         guard content.count <= Route.maxStoredContent else { return .answered(Self.responseTooLarge, setCookie: []) }
         var fields = ForwardedMessage.responseFields(head.fields)

@@ -77,9 +77,8 @@ private struct EndpointReceiver: EventReceiver {
                     ?? "no response within \(timeout.wholeSeconds) s")
         }
         if head.status.isSuccessful { return .delivered }
-        let retryAfter = head.fields["Retry-After"].flatMap { Int64($0) }.map { min(max($0, 0), 3600) }
         return .failed(
-            reason: "the response has status \(head.status)", retryAfter: retryAfter.map { .seconds($0) },
+            reason: "the response has status \(head.status)", retryAfter: ForwardedMessage.retryAfter(head.fields),
             isRejection: head.status.isClientError && ![408, 429].contains(head.status.rawValue))
     }
 }

@@ -132,6 +132,22 @@ struct GatewayEffectOnceTests {
         }
     }
 
+    @Test("a Retry-After can be a date")
+    func dateInRetryAfter() throws {
+        let now = SystemClock.realtimeSeconds()
+        let dates = [(now + 600, 500...600), (now - 600, 1...1), (now + 100_000, 3600...3600)]
+        for (date, expected) in dates {
+            let value = HTTPDate(secondsSinceEpoch: date).serialized
+            let origin = try Self.origin([("503 Wait", [("Retry-After", value)])])
+            try withGateway(to: origin, "retry=0s") { server in
+                let refused = try Fixture.complete(server, try Fixture.begin(server))
+                #expect(refused.status == 503, "\(refused)")
+                #expect(
+                    expected.contains(refused.value("Retry-After").flatMap { Int($0) } ?? -1), "\(value): \(refused)")
+            }
+        }
+    }
+
     @Test("a Retry-After beyond the time of the route ends the wait at once")
     func longRetryAfter() throws {
         let origin = try Self.origin([("503 Wait", [("Retry-After", "600")])])
