@@ -32,7 +32,7 @@ extension FuzzTarget {
             for token in list.tokens {
                 try require(token.digest.count == 32 && !token.scopes.isEmpty, "\(token)")
                 try require(list.token(withDigest: token.digest) == token, "\(token) is not found")
-                try require(token.prefixes.allSatisfy { !$0.isEmpty }, "\(token) has an empty prefix")
+                try require(token.prefixes.allSatisfy { !$0.segments.isEmpty }, "\(token) has an empty prefix")
             }
             let authorizer = TokenAuthorizer(list)
             let target = try require(RequestTarget(parsing: "/files/a"), "/files/a is not accepted as a request target")

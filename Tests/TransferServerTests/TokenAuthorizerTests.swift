@@ -81,6 +81,18 @@ struct TokenAuthorizerTests {
                 == (isCovered ? [.discover, .read, .readMetrics, .create] : []))
     }
 
+    @Test(
+        "A prefix without a slash at its end includes the path itself",
+        arguments: [
+            ("/upload", true), ("/upload/", true), ("/upload/x", true), ("/%75pload", true), ("/upload/a/b/", true),
+            ("/uploads", false), ("/uploads/x", false), ("/uploa", false), ("/", false), ("/x/upload", false),
+            ("/Upload", false), ("/files/box/", true), ("/files/box", false),
+        ])
+    func prefixesWithoutSlash(path: String, isCovered: Bool) throws {
+        let authorizer = try authorizer("a token-token-token prefix=/upload prefix=/files/box/")
+        #expect(try allowed(authorizer, "token-token-token", at: path).contains(.create) == isCovered)
+    }
+
     @Test("A prefix matches by bytes: two Unicode spellings of the same letter (é, e + U+0301) are different")
     func lookAlikes() throws {
         let authorizer = try authorizer("a token-token-token prefix=/files/%C3%A9/")

@@ -14,7 +14,7 @@ struct TokenListTests {
             parsing: """
                 # who may upload
                 anna  secret-of-anna-0001
-                ben\tsecret-of-ben-00001 read,create prefix=/files/a/ prefix=/files/b%20c/   # two places
+                ben\tsecret-of-ben-00001 read,create prefix=/files/a/ prefix=/files/b%20c   # two places
 
                 anna sha256:\(Self.hash) write\r
                 """)
@@ -22,7 +22,11 @@ struct TokenListTests {
         #expect(list.tokens[0].scopes == [.read, .create, .write])
         #expect(list.tokens[0].prefixes.isEmpty)
         #expect(list.tokens[1].scopes == [.read, .create])
-        #expect(list.tokens[1].prefixes == [["files", "a"], ["files", "b c"]])
+        #expect(
+            list.tokens[1].prefixes == [
+                .init(segments: ["files", "a"], includesItself: false),
+                .init(segments: ["files", "b c"], includesItself: true),
+            ])
         #expect(list.tokens[2].scopes == [.write])
         #expect(list.tokens[2].digest == [UInt8](repeating: 0x0F, count: 32))
         #expect(list.namesWithShortTokens.isEmpty)
@@ -47,7 +51,7 @@ struct TokenListTests {
             "anna", "anna tok en:x", "an/na token", "anonymous token", "anna tökén", "anna to=ken", "anna ===",
             "anna sha256:abc", "anna sha256:\(String(repeating: "g", count: 64))", "anna token delete",
             "anna token read,",
-            "anna token ,", "anna token read write", "anna token prefix=files/x/", "anna token prefix=/files/x",
+            "anna token ,", "anna token read write", "anna token prefix=files/x/", "anna token prefix=files/x",
             "anna token prefix=/", "anna token prefix=/files/../x/", "anna token prefix=", "anna token prefix=/f/ read",
             "anna token Read", "anna token read prefix=/files/%2e%2e/",
         ])

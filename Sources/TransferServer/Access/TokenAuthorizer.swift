@@ -107,15 +107,19 @@ extension TokenList.Token {
         }
     }
 
-    /// Whether the path is below one of the prefixes, or the token has no prefixes. Names are compared byte by byte, as
-    /// in the file system, without normalization.
+    /// Whether one of the prefixes covers the path, or the token has no prefixes.
     func covers(_ path: PathSegments?) -> Bool {
         guard let path, !prefixes.isEmpty else { return true }
-        return prefixes.contains { prefix in
-            path.segments.count >= prefix.count
-                && zip(prefix, path.segments).allSatisfy { $0.utf8.elementsEqual($1.utf8) }
-                // A path that is equal to the prefix without its slash is a file outside of the prefix.
-                && (path.segments.count > prefix.count || path.hasTrailingSlash)
-        }
+        return prefixes.contains { $0.covers(path) }
+    }
+}
+
+extension TokenList.Prefix {
+    /// Names are compared byte by byte, as in the file system, without normalization.
+    fileprivate func covers(_ path: PathSegments) -> Bool {
+        path.segments.count >= segments.count
+            && zip(segments, path.segments).allSatisfy { $0.utf8.elementsEqual($1.utf8) }
+            // A path that is equal to a prefix without its slash is a file outside of the prefix.
+            && (path.segments.count > segments.count || path.hasTrailingSlash || includesItself)
     }
 }

@@ -24,9 +24,15 @@ public struct TokenList: Sendable, Hashable {
         /// The digest as text, used as ``Identity/credential``.
         let credential: String
         let scopes: Set<TokenScope>
-        /// The decoded segments of the paths below which the token is valid; without prefixes the token is valid
-        /// everywhere.
-        let prefixes: [[String]]
+        /// The paths for which the token is valid; without prefixes the token is valid everywhere.
+        let prefixes: [Prefix]
+    }
+
+    /// The value of `prefix=`: a path and everything below it, or, with a slash at its end, only what is below it.
+    struct Prefix: Sendable, Hashable {
+        /// The decoded segments.
+        let segments: [String]
+        let includesItself: Bool
     }
 
     private(set) var tokens: [Token] = []
@@ -66,7 +72,7 @@ public struct TokenList: Sendable, Hashable {
         }
         let digest = try digest(of: words[1], name: name)
         var scopes: Set<TokenScope>?
-        var prefixes: [[String]] = []
+        var prefixes: [Prefix] = []
         for word in words.dropFirst(2) {
             if word.hasPrefix("prefix=") {
                 prefixes.append(try prefix(String(word.dropFirst(7))))
@@ -113,11 +119,14 @@ public struct TokenList: Sendable, Hashable {
         return scopes
     }
 
-    private func prefix(_ text: String) throws(Reason) -> [String] {
-        guard let path = try? PathSegments(decoding: text), path.hasTrailingSlash, !path.segments.isEmpty else {
-            throw Reason(text: "'prefix=\(text)' must be a path of the server with a slash at both ends")
+    private func prefix(_ text: String) throws(Reason) -> Prefix {
+        guard let path = try? PathSegments(decoding: text), !path.segments.isEmpty else {
+            throw Reason(
+                text:
+                    "'prefix=\(text)' must be a path of the server, such as /files/x/, or /x for /x and all paths below it"
+            )
         }
-        return path.segments
+        return Prefix(segments: path.segments, includesItself: !path.hasTrailingSlash)
     }
 
     private static func isNameByte(_ byte: UInt8) -> Bool {
