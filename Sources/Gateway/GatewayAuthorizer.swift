@@ -2,7 +2,7 @@ import HTTPSemantics
 import TransferServer
 
 /// Authorizes requests below open routes without credentials of this server, and all others with another authorizer.
-public struct GatewayAuthorizer: Authorizer {
+public struct GatewayAuthorizer: UploadAuthorizer {
     /// The routes with the longest paths come first.
     private let routes: [(path: [String], isOpen: Bool)]
     private let own: OwnPaths
@@ -19,27 +19,26 @@ public struct GatewayAuthorizer: Authorizer {
     }
 
     /// Returns the identity that `base` finds, or the anonymous one for an open route.
-    ///
-    /// Uploads of open routes belong to the anonymous principal, so their requests need no credentials either. An
-    /// `Authorization` that is not a token of this server is meant for the application.
     public func identify(_ head: RequestHead, target: RequestTarget) throws(AuthorizationRefusal) -> Identity {
         guard hasOpenRoutes, let path = Self.segments(target.path) else {
             return try base.identify(head, target: target)
         }
-        if isOpen(path.segments), isOpen(path.normalized) {
-            // The application authorizes these requests itself.
-            let tokens = (base as? ApplicationAuthorizer).map { $0.tokens } ?? base
-            return (try? tokens?.identify(head, target: target)) ?? .anonymous
-        }
-        do throws(AuthorizationRefusal) {
-            var identity = try base.identify(head, target: target)
-            // The application is not asked about creations on open routes, so their uploads do not have its principal.
-            identity.ownsAnonymousUploads = base is ApplicationAuthorizer && !identity.hasOwnCredential
-            return identity
-        } catch {
-            guard own.isUpload(path.segments), error.problem.status.isClientError else { throw error }
-            return .anonymous
-        }
+        if isOpen(path.segments), isOpen(path.normalized) { return openIdentity(head, target) }
+        // Without credentials of any kind, an upload that does not exist is not a matter of authorization.
+        if base is RoutesOnlyAuthorizer, own.isUpload(path.segments) { return .anonymous }
+        return try base.identify(head, target: target)
+    }
+
+    /// Returns the identity of a request for an upload to an open route, which needs no credentials either.
+    package func identify(_ head: RequestHead, target: RequestTarget, uploadTo path: PathSegments) -> Identity? {
+        isOpen(path.segments) ? openIdentity(head, target) : nil
+    }
+
+    /// The identity of a request that the application authorizes itself. An `Authorization` that is not a token of this
+    /// server is meant for the application.
+    private func openIdentity(_ head: RequestHead, _ target: RequestTarget) -> Identity {
+        let tokens = (base as? ApplicationAuthorizer).map { $0.tokens } ?? base
+        return (try? tokens?.identify(head, target: target)) ?? .anonymous
     }
 
     /// Allows everything below open routes; other paths are left to `base`.

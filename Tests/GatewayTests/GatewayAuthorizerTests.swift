@@ -132,17 +132,25 @@ struct GatewayAuthorizerTests {
             #expect(try principal(authorizer, path) == "fake-unknown", "\(path)")
             #expect(try !isAllowed(authorizer, .anonymous, .read, path), "\(path)")
         }
-        #expect(try principal(authorizer, "/.onward/uploads/x") == "anonymous")
+        #expect(try principal(authorizer, "/.onward/uploads/x") == "fake-unknown")
         #expect(try !isAllowed(authorizer, .anonymous, .create, "/.onward/uploads/x"))
     }
 
-    @Test(
-        "a client without credentials may ask for uploads, of which only those with a target below an open route are its"
-    )
+    @Test("a client without credentials may use uploads with a target below an open route, and no others")
     func uploads() throws {
         let authorizer = try Self.authorizer(open: ["/open"], closed: ["/closed"])
-        #expect(try principal(authorizer, "/uploads/x") == "anonymous")
+        #expect(try principal(authorizer, "/uploads/x") == "fake-unknown")
         #expect(try principal(authorizer, "/uploads/x", user: "anna") == "anna")
+        for (path, user, principal) in [
+            ("/open/x", nil, "anonymous"), ("/open/x", "anna", "anna"), ("/closed/x", nil, nil), ("/files/x", nil, nil),
+            ("/closed/x", "anna", nil), ("/uploads/x", nil, nil),
+        ] as [(String, String?, String?)] {
+            let fields: Fields = user.map { ["Authorization": "User " + $0] } ?? [:]
+            let head = RequestHead(method: .patch, target: "/uploads/x", fields: fields)
+            let target = try #require(RequestTarget(parsing: "/uploads/x"))
+            let identity = authorizer.identify(head, target: target, uploadTo: try PathSegments(decoding: path))
+            #expect(identity?.principal == principal, "\(path)")
+        }
         // The server checks first without a path, and then with the target of the upload.
         #expect(try isAllowed(authorizer, .anonymous, .create, nil))
         #expect(try isAllowed(authorizer, .anonymous, .create, "/open/x"))

@@ -27,6 +27,18 @@ public protocol Authorizer: Sendable {
     func refusal(of identity: Identity, _ operation: AccessOperation, at path: PathSegments?) -> AuthorizationRefusal?
 }
 
+/// An authorizer that identifies the sender of some requests for uploads by the target of the upload.
+package protocol UploadAuthorizer: Authorizer {
+    /// Returns the identity that sends a request for an upload, as for a request to the target of the upload; `nil` if
+    /// `identify(_:target:)` decides. The server uses the identity only if the upload belongs to its principal.
+    ///
+    /// - Parameters:
+    ///   - head: the request for the upload.
+    ///   - target: the target of this request.
+    ///   - path: the path of the target of the upload.
+    func identify(_ head: RequestHead, target: RequestTarget, uploadTo path: PathSegments) -> Identity?
+}
+
 /// The operation of a request on a target resource.
 #if hasAttribute(nonexhaustive)
     @nonexhaustive
@@ -59,8 +71,6 @@ public struct Identity: Sendable, Hashable {
     public let limits: UploadLimits?
     /// Whether the request has an `Authorization` that only this server understands. It is not forwarded.
     package var hasOwnCredential = false
-    /// Whether requests of this client to open routes are anonymous, so that it can use the uploads that they create.
-    package var ownsAnonymousUploads = false
 
     /// Creates an identity.
     public init(principal: String, credential: String = "", limits: UploadLimits? = nil) {

@@ -125,7 +125,7 @@ final class TransferService: RequestService {
         if case .health(let path) = route { return .respond(health(request, path)) }
         let identity: Identity
         do throws(AuthorizationRefusal) {
-            identity = try authorizer.identify(request.head, target: target)
+            identity = try self.identity(of: request.head, target)
         } catch {
             return .respond(unauthenticated(request, refusal: error))
         }
@@ -139,6 +139,22 @@ final class TransferService: RequestService {
     }
 
     /// Responds to a request without valid credentials. Browsers send preflights without credentials; the response to a
+    /// The identity that sends a request.
+    ///
+    /// A client without credentials gets the same response for an upload of another principal as for an upload that does
+    /// not exist.
+    private func identity(of head: RequestHead, _ target: RequestTarget) throws(AuthorizationRefusal) -> Identity {
+        if let authorizer = authorizer as? any UploadAuthorizer, case .upload(let name?) = routes.route(of: target),
+            let id = UploadID(parsing: name), let upload = try? store.record(id).upload,
+            let path = routes.match(reference: upload.target)?.target.location,
+            let identity = authorizer.identify(head, target: target, uploadTo: path),
+            identity.principal == upload.principal
+        {
+            return identity
+        }
+        return try authorizer.identify(head, target: target)
+    }
+
     /// preflight has the CORS fields, and no information about resources. An application can refuse a request without
     /// credentials with other statuses than 401.
     private func unauthenticated(_ request: RequestContext, refusal: AuthorizationRefusal) -> Response {
@@ -169,8 +185,8 @@ final class TransferService: RequestService {
             let requested = RequestTarget(parsing: request.head.target)
         {
             do throws(AuthorizationRefusal) {
-                let now = try authorizer.identify(request.head, target: requested)
-                guard now.principal == identity.principal || now.ownsAnonymousUploads && identity == .anonymous else {
+                let now = try self.identity(of: request.head, requested)
+                guard now.principal == identity.principal else {
                     return .forbidden(
                         code: "not-allowed", detail: "The credentials now belong to another principal than before.")
                 }

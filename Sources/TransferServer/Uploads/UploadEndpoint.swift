@@ -26,13 +26,7 @@ struct UploadEndpoint {
         }
         do {
             let record = try store.record(id)
-            guard record.upload.principal == principal else {
-                guard identity.ownsAnonymousUploads, record.upload.principal == Identity.anonymous.principal else {
-                    return .respond(refused(.notFound, unknown))
-                }
-                request.principal = record.upload.principal
-                return UploadEndpoint(service: service, request: request, identity: .anonymous).serve(identifier)
-            }
+            guard record.upload.principal == principal else { return .respond(refused(.notFound, unknown)) }
             request.upload = id
             let responses = service.responses(for: request, stored: record.upload.dialect)
             if let refusal = refusal(of: record) { return .respond(refusal) }

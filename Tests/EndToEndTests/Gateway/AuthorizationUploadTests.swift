@@ -78,7 +78,12 @@ struct GatewayAuthorizationUploadTests {
             }
             #expect(try server.exchange(.retrieval(.v8, location)).offset == 100)
             #expect(try server.exchange(Request.retrieval(.v8, closed).by("berta")).status == 404)
-            #expect(try server.exchange(.retrieval(.v8, closed)).status == 404)
+            // Without credentials the application refuses, whether the upload exists or not.
+            for location in [closed, "/uploads/" + String(repeating: "A", count: closed.utf8.count - 9)] {
+                let refused = try server.exchange(.retrieval(.v8, location))
+                #expect(refused.status == 401, "\(refused)")
+                #expect(refused.value("WWW-Authenticate") == "User realm=\"app\"", "\(refused)")
+            }
             let last = Request.append(.v8, location, at: 100, complete: true, .bytes([1])).by("anna")
             #expect(try server.exchange(last).status == 201)
             #expect(application.served.last?.fields.contains("Onward-Principal") == false)

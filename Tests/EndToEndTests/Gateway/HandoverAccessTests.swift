@@ -84,9 +84,14 @@ struct GatewayHandoverAccessTests {
             let owned = try begin(server, "/app/x", token: Self.alice)
             let inside = try begin(server, "/inside/x", token: Self.alice)
             for token in [Self.alice, Self.bob] { try expectNothing(server, anonymous, token: token) }
-            for location in [owned, inside] {
-                for token in [Self.bob, nil, "unknown-token-0123456789"] {
-                    try expectNothing(server, location, token: token)
+            // Without a valid token the response is the same whether the upload exists or not.
+            let unknown = "/uploads/" + String(repeating: "A", count: anonymous.utf8.count - 9)
+            for location in [owned, inside, unknown, "/uploads/x", "/uploads/"] {
+                try expectNothing(server, location, token: Self.bob)
+                for token in [nil, "unknown-token-0123456789"] {
+                    try expectNothing(server, location, token: token, status: 401)
+                    let response = try server.exchange(Request.retrieval(.v8, location).with(token: token))
+                    #expect(response.value("WWW-Authenticate")?.hasPrefix("Bearer realm=") == true, "\(response)")
                 }
             }
             #expect(origin.requests.isEmpty)
