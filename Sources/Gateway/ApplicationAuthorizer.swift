@@ -26,13 +26,16 @@ public final class ApplicationAuthorizer: Authorizer {
 
     /// - Parameters:
     ///   - url: `http://HOST[:PORT]/PATH`, `https://HOST[:PORT]/PATH` or `unix:/SOCKET:/PATH`.
+    ///   - caFile: see ``Origin/caFile``.
     ///   - timeout: the maximum time for a decision.
     ///   - tokens: an authorizer that is asked first. Requests that it accepts are not shown to the application.
     /// - Throws: ``RouteError`` if the URL is invalid.
     public init(
-        url: String, timeout: Duration = .seconds(10), tokens: (any Authorizer)? = nil
+        url: String, caFile: String? = nil, timeout: Duration = .seconds(10), tokens: (any Authorizer)? = nil
     ) throws(RouteError) {
-        let (origin, target) = try Origin.parse(url)
+        let (parsed, target) = try Origin.parse(url)
+        var origin = parsed
+        origin.caFile = caFile
         self.target = target
         self.timeout = timeout
         self.tokens = tokens

@@ -13,6 +13,8 @@ public struct Origin: Sendable, Hashable, CustomStringConvertible {
     }
 
     let address: Address
+    /// The path of a PEM file with the certificates that are trusted instead of the system's; `nil`: those of the system.
+    public var caFile: String?
 
     /// Parses `http://HOST[:PORT]`, `https://HOST[:PORT]` or `unix:/PATH`.
     /// - Throws: ``RouteError`` that describes the mistake.
@@ -59,6 +61,7 @@ public struct Origin: Sendable, Hashable, CustomStringConvertible {
         // The environment must not redirect these connections to a proxy.
         var settings = TransportSettings(proxy: "", httpVersion: .http1, connectTimeout: connectTimeout)
         settings.bufferSize = 64 << 10
+        settings.caFile = caFile.map { FilePath($0) }
         if case .unix(let path) = address { settings.unixSocket = FilePath(path) }
         return settings
     }

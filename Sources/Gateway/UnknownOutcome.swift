@@ -76,13 +76,16 @@ extension UnknownOutcome {
     /// Sends the request to the application again, with the principal and without other credentials.
     /// - Parameters:
     ///   - content: the content of the request.
+    ///   - caFile: see ``Origin/caFile``.
     ///   - timeout: the maximum time in which the application receives and sends nothing.
     /// - Returns: whether the application has responded, other than with 503, and the outcome in a sentence.
     /// - Throws: an error if the content cannot be read or the description is not valid.
     package func send(
-        _ content: FileDescriptor, timeout: Duration
+        _ content: FileDescriptor, caFile: String?, timeout: Duration
     ) throws -> (response: Response?, summary: String) {
-        let client = OriginClient(try Origin(parsing: origin), timeout: timeout, threads: 1)
+        var origin = try Origin(parsing: origin)
+        origin.caFile = caFile
+        let client = OriginClient(origin, timeout: timeout, threads: 1)
         let stored = Fields(fields.map { ($0.name, $0.value) })
         var outgoing = ForwardedMessage.requestFields(stored, isUpload: true)
         if principal != Identity.anonymous.principal { outgoing.append("Onward-Principal", principal) }

@@ -41,6 +41,10 @@ struct CredentialFiles {
     var events: EventSettings? {
         var events = settings.events
         events?.secrets = eventSecrets
+        if case .url(var url)? = events?.destination {
+            url.caFile = settings.originCertificates
+            events?.destination = .url(url)
+        }
         return events
     }
 
@@ -48,7 +52,8 @@ struct CredentialFiles {
         var configuration = configuration
         configuration.authorizer = authorizer
         if let url = settings.authorizationURL,
-            let application = try? ApplicationAuthorizer(url: url, tokens: authorizer)
+            let application = try? ApplicationAuthorizer(
+                url: url, caFile: settings.originCertificates, tokens: authorizer)
         {
             configuration.authorizer = application
         }

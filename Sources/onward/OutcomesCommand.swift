@@ -121,7 +121,8 @@ struct OutcomesCommand {
         _ requests: RetainedRequests, _ key: String, _ entry: RetainedRequests.Entry
     ) throws -> ExitStatus {
         let outcome = try UnknownOutcome(json: entry.description)
-        let (response, summary) = try outcome.send(entry.content, timeout: settings.timeout)
+        let (response, summary) = try outcome.send(
+            entry.content, caFile: settings.originCertificates, timeout: settings.timeout)
         guard let response else {
             Console.error("onward outcomes: \(summary). The request is kept.")
             return .unavailable
@@ -156,6 +157,7 @@ struct OutcomesCommand {
 /// The settings of `onward outcomes`, and its options.
 struct OutcomesSettings {
     var root = "./onward-data"
+    var originCertificates: String?
     var timeout = Duration.seconds(60)
     var isJSON = false
 
@@ -164,6 +166,12 @@ struct OutcomesSettings {
             settings, value throws(OptionError) in
             guard !value.isEmpty else { throw OptionError("the directory's name is empty") }
             settings.root = value
+        },
+        CommandOption(
+            "origin-cacert", "F", group: "Options",
+            "PEM certificates to trust for https applications instead of\nthe system's"
+        ) { settings, value throws(OptionError) in
+            settings.originCertificates = try ServeSettings.certificates(in: value)
         },
         CommandOption(
             "timeout", "DURATION", group: "Options",

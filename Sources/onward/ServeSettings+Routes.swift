@@ -20,7 +20,13 @@ extension ServeSettings {
     }
 
     /// The paths that belong to applications.
-    var routes: [Route] { configuredRoutes.compactMap { try? $0.route.get() } }
+    var routes: [Route] {
+        configuredRoutes.compactMap {
+            var route = try? $0.route.get()
+            route?.origin.caFile = originCertificates
+            return route
+        }
+    }
 
     /// Reads the routes of a file.
     static func routes(in path: String) throws(OptionError) -> [ConfiguredRoute] {

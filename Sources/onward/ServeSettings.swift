@@ -3,6 +3,7 @@ import Gateway
 import HTTPSemantics
 import ResumableUpload
 import SystemCalls
+import TLS
 import TransferServer
 import UploadStorage
 
@@ -22,6 +23,8 @@ struct ServeSettings {
     /// The receiver of events (`--events`), and the file with the secrets of their signatures.
     var events: EventSettings?
     var eventSecretsFile: String?
+    /// The path of a PEM file with the certificates that are trusted for https URLs of applications and events.
+    var originCertificates: String?
     /// The URL of the application that authorizes requests.
     var authorizationURL: String?
     var allowsPublicReading = false
@@ -98,6 +101,10 @@ struct ServeSettings {
             "events-secrets", "FILE", group: applications,
             "file with one or two secrets (whsec_…) with which events are signed;\nread again on SIGHUP"
         ) { settings, value throws(OptionError) in settings.eventSecretsFile = try fileName(value) },
+        CommandOption(
+            "origin-cacert", "FILE", group: applications,
+            "PEM certificates to trust instead of the system's for https in\n--route, --auth-url and --events; read at the start"
+        ) { settings, value throws(OptionError) in settings.originCertificates = try certificates(in: value) },
         CommandOption(
             "own-prefix", "PATH", group: applications,
             "path of the server's own resources (files, uploads, healthz, readyz,\nmetrics), such as /.onward, for applications that use these names"
@@ -360,6 +367,15 @@ struct ServeSettings {
 
     private static func fileName(_ value: String) throws(OptionError) -> String {
         guard !value.isEmpty else { throw OptionError("the file's name is empty") }
+    /// - Returns: the path.
+    static func certificates(in path: String) throws(OptionError) -> String {
+        let path = try fileName(path)
+        do throws(TLSClientConnection.Failure) {
+            try TLSClientConnection.checkCertificates(of: .authorities(path: path))
+        } catch { throw OptionError("\(path) is not a readable file with certificates in PEM") }
+        return path
+    }
+
         return value
     }
 

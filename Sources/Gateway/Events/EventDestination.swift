@@ -27,12 +27,18 @@ public enum EventDestination: Sendable {
 
 /// The URL of an HTTP endpoint for events.
 public struct EventURL: Sendable, Hashable, CustomStringConvertible {
-    let origin: Origin
+    private(set) var origin: Origin
     let target: String
 
     /// Parses `http://HOST[:PORT]/PATH`, the same with `https`, or `unix:/SOCKET:/PATH`.
     /// - Throws: ``RouteError`` that describes the mistake.
     public init(parsing text: String) throws(RouteError) { (origin, target) = try Origin.parse(text) }
+
+    /// See ``Origin/caFile``.
+    public var caFile: String? {
+        get { origin.caFile }
+        set { origin.caFile = newValue }
+    }
 
     /// The URL without its query, which often contains credentials.
     public var description: String {
