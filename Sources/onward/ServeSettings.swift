@@ -177,7 +177,9 @@ struct ServeSettings {
         ) { $0.rejectsFormData = true },
 
         // Limits
-        size("max-size", "maximum size of a file", \.server.limits.maxSize),
+        size(
+            "max-size", "maximum size of a file, and of the content of a request that is\nforwarded to an application",
+            \.server.limits.maxSize),
         size("min-size", "minimum size of a resumable upload", \.server.limits.minSize),
         size("max-append-size", "maximum content of one request of a resumable upload", \.server.limits.maxAppendSize),
         size(
@@ -365,8 +367,6 @@ struct ServeSettings {
         }
     }
 
-    private static func fileName(_ value: String) throws(OptionError) -> String {
-        guard !value.isEmpty else { throw OptionError("the file's name is empty") }
     /// - Returns: the path.
     static func certificates(in path: String) throws(OptionError) -> String {
         let path = try fileName(path)
@@ -376,6 +376,8 @@ struct ServeSettings {
         return path
     }
 
+    private static func fileName(_ value: String) throws(OptionError) -> String {
+        guard !value.isEmpty else { throw OptionError("the file's name is empty") }
         return value
     }
 

@@ -1,4 +1,5 @@
 import HTTPSemantics
+import ResumableUpload
 import SystemCalls
 
 /// A handler that gets requests which do not use the upload protocol while they arrive, such as a proxy. Requests that
@@ -129,22 +130,66 @@ final class StreamedExchange: Exchange {
     private let stream: any RequestStream
     private let request: RequestContext
 
-    init(_ stream: any RequestStream, _ request: RequestContext) {
+extension RequestStream {
+    package var hasNews: Bool { false }
+    package func check() -> StreamedStep? { nil }
+}
+
+/// The limits of uploads at a route, for requests that do not use the upload protocol.
+struct StreamBounds {
+    private let limits: UploadLimits
+    private let dialect: Dialect
+
+    init(_ limits: UploadLimits, _ dialect: Dialect) { (self.limits, self.dialect) = (limits, dialect) }
+
+    private var announcement: String { limits.fieldValue(for: dialect) }
+
+    /// The response to a request with more content than an upload can have; `nil` if the content is not too large.
+    func refusal(ofContent count: Int64) -> Response? {
+        guard let maxSize = limits.maxSize, count > maxSize else { return nil }
+        return Response(
+            UploadError.uploadTooLarge(limit: maxSize).problem(in: dialect),
+            fields: [UploadFieldName.limit: announcement])
+    }
+
+    /// A response to OPTIONS with the limits of uploads (draft section 4.1.4), whatever the other server responds: this
+    /// server receives the uploads.
+    func announced(in response: Response, to method: Method) -> Response {
+        guard method == .options, !response.fields.contains(UploadFieldName.limit) else { return response }
+        var response = response
+        response.fields.append(UploadFieldName.limit, announcement)
+        return response
+    }
+}
+
+    init(_ stream: any RequestStream, _ request: RequestContext, _ bounds: StreamBounds) {
         self.stream = stream
         self.request = request
     }
+    private let bounds: StreamBounds
+    /// The number of bytes of content so far.
+    private var count: Int64 = 0
 
-    func receive(_ bytes: UnsafeRawBufferPointer) -> NextStep { stream.receive(bytes).map(step) ?? .proceed }
+    func receive(_ bytes: UnsafeRawBufferPointer) -> NextStep {
+        count += Int64(bytes.count)
+        if let refusal = bounds.refusal(ofContent: count) {
+            // The other server has got a part of the content, and sees that its end is missing.
+            stream.end()
+            return .respond(refusal)
+        }
+        return stream.receive(bytes).map(step) ?? .proceed
+    }
 
     func finish() -> NextStep { step(stream.finish()) }
+        self.bounds = bounds
 
     private func step(_ step: StreamedStep) -> NextStep {
         switch step {
         case .receive: return .proceed
-        case .respond(let response): return .respond(response)
+        case .respond(let response): return .respond(bounds.announced(in: response, to: request.method))
         case .forward(let response):
             request.isForwarded = true
-            return .respond(response)
+            return .respond(bounds.announced(in: response, to: request.method))
         case .drop: return .drop
         }
     }

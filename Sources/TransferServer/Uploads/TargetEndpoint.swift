@@ -19,7 +19,7 @@ struct TargetEndpoint {
         let kind = RequestKind(
             method: request.method, addressesUpload: false, fields: request.fields, dialect: responses.dialect)
         if let handler = handler as? any StreamingHandler {
-            guard case .creation = kind else { return stream(to: handler) }
+            guard case .creation = kind else { return stream(to: handler, responses.dialect) }
             if target.isForwardedOnly {
                 do { _ = try PathSegments(decoding: target.path) } catch { return .respond(ProblemDetails(error)) }
             }
@@ -42,7 +42,7 @@ struct TargetEndpoint {
 
     // MARK: Streams
 
-    private func stream(to handler: any StreamingHandler) -> FirstStep {
+    private func stream(to handler: any StreamingHandler, _ dialect: Dialect) -> FirstStep {
         let operation: AccessOperation = request.method == .post ? .create : AccessOperation(request.method)
         if let refusal = refusal(operation) { return .respond(refusal) }
         if request.lacksLength && !request.method.isSafe && request.method != .delete {
@@ -55,12 +55,15 @@ struct TargetEndpoint {
             case .length(let length): length
             case .chunked: nil
             }
+        let bounds = StreamBounds(limits, dialect)
+        if let length, let refusal = bounds.refusal(ofContent: length) { return .respond(refusal) }
         let streamed = StreamedRequest(
             head: request.head, reference: Self.reference(request.head.target), principal: principal, length: length,
             context: service.forwardingContext(of: request, identity), interim: request.interim)
         switch handler.begin(streamed) {
-        case .receive(let stream): return .receive(StreamedExchange(stream, request))
-        case .respond(let response), .forward(let response): return .respond(response)
+        case .receive(let stream): return .receive(StreamedExchange(stream, request, bounds))
+        case .respond(let response), .forward(let response):
+            return .respond(bounds.announced(in: response, to: request.method))
         case .drop: return .drop
         }
     }
