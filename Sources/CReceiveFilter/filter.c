@@ -17,6 +17,7 @@ static _Atomic(entry *) pages[page_count];
 
 static _Atomic(onward_receive_function) receive_function;
 static _Atomic(onward_has_input_function) has_input_function;
+static _Atomic(onward_check_interval_function) check_interval_function;
 static _Atomic(onward_precedes_file_function) precedes_file_function;
 
 static entry *find_entry(int descriptor)
@@ -38,10 +39,11 @@ static void *connection_of(uintptr_t value) { return (void *)(value & ~(uintptr_
 static bool is_encrypted(uintptr_t value) { return value & 1; }
 
 void onward_filter_install(onward_receive_function receive, onward_has_input_function has_input,
-                           onward_precedes_file_function precedes_file)
+                           onward_check_interval_function check_interval, onward_precedes_file_function precedes_file)
 {
     atomic_store(&receive_function, receive);
     atomic_store(&has_input_function, has_input);
+    atomic_store(&check_interval_function, check_interval);
     atomic_store(&precedes_file_function, precedes_file);
 }
 
@@ -150,6 +152,7 @@ int poll(struct pollfd *entries, nfds_t count, int timeout)
     int (*system_poll)(struct pollfd *, nfds_t, int) = next_function(&known_poll, "poll");
     /* Entries that do not wait for input, and descriptors that are not registered, are passed on unchanged. */
     bool is_ours = false, has_input = false;
+    int interval = -1;
     for (nfds_t index = 0; index < count; index++) {
         if (!(entries[index].events & POLLIN))
             continue;
@@ -158,12 +161,26 @@ int poll(struct pollfd *entries, nfds_t count, int timeout)
             continue;
         is_ours = true;
         has_input = has_input || atomic_load(&has_input_function)(connection_of(found));
+        if (count == 1)
+            interval = atomic_load(&check_interval_function)(connection_of(found));
     }
     if (has_input && count == 1) {
         entries[0].revents = POLLIN;
         return 1;
     }
-    int result = system_poll(entries, count, has_input ? 0 : timeout);
+    int result;
+    for (;;) {
+        bool is_part = interval >= 0 && (timeout < 0 || interval < timeout);
+        result = system_poll(entries, count, has_input ? 0 : is_part ? interval : timeout);
+        if (result != 0 || !is_part)
+            break;
+        if (atomic_load(&has_input_function)(connection_of(find(entries[0].fd)))) {
+            entries[0].revents = POLLIN;
+            return 1;
+        }
+        if (timeout >= 0)
+            timeout -= interval;
+    }
     if (!is_ours || result < 0)
         return result;
     for (nfds_t index = 0; index < count; index++) {

@@ -115,6 +115,17 @@ final class OriginExchange: ExchangeObserver {
     /// The head of the final response; `nil` if it has not arrived.
     var head: ClientResponseHead? { state.withLock { $0.head } }
 
+    /// Whether a response has arrived, interim or final, or the exchange has ended.
+    var hasNews: Bool { state.withLock { !$0.interims.isEmpty || $0.head != nil || $0.result != nil } }
+
+    /// The interim responses that were not returned before.
+    func takeInterims() -> [ClientResponseHead] {
+        state.withLock { state in
+            defer { state.interims = [] }
+            return state.interims
+        }
+    }
+
     /// Whether the head of the final response has arrived, or the exchange has ended.
     var hasResponse: Bool { state.withLock { $0.head != nil || $0.result != nil } }
 

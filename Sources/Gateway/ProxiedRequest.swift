@@ -35,12 +35,21 @@ final class ProxiedRequest: RequestStream {
     func receive(_ bytes: UnsafeRawBufferPointer) -> StreamedStep? {
         guard let content, !isDiscarding else { return nil }
         while !content.awaitRoom(until: SystemClock.monotonicNanoseconds() + Self.checkInterval) {
-            if exchange.hasResponse { return earlyResponse() }
+            if let step = check() { return step }
+            if isDiscarding { return nil }
             guard request.context.isAwaited() else { return .drop }
         }
-        if exchange.hasResponse { return earlyResponse() }
-        content.append(bytes)
+        if let step = check() { return step }
+        if !isDiscarding { content.append(bytes) }
         return nil
+    }
+
+    var hasNews: Bool { !isDiscarding && exchange.hasNews }
+
+    func check() -> StreamedStep? {
+        guard hasNews else { return nil }
+        for head in exchange.takeInterims() { sendInterim(head) }
+        return exchange.hasResponse ? earlyResponse() : nil
     }
 
     func finish() -> StreamedStep {
@@ -66,12 +75,16 @@ final class ProxiedRequest: RequestStream {
     private func response(isEarly: Bool) -> StreamedStep {
         while true {
             switch exchange.progress(until: SystemClock.monotonicNanoseconds() + Self.checkInterval) {
-            case .interim(let head): request.sendInterim(head.status, ForwardedMessage.responseFields(head.fields))
+            case .interim(let head): sendInterim(head)
             case .head(let head): return respond(head, isEarly: isEarly)
             case .failed(let result): return .respond(Response(result.problem))
             case nil: if !request.context.isAwaited() { return .drop }
             }
         }
+    }
+
+    private func sendInterim(_ head: ClientResponseHead) {
+        request.sendInterim(head.status, ForwardedMessage.responseFields(head.fields))
     }
 
     private func respond(_ head: ClientResponseHead, isEarly: Bool) -> StreamedStep {

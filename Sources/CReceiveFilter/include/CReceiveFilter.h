@@ -18,12 +18,15 @@ typedef ssize_t (*onward_receive_function)(void *connection, void *session, void
 /* Returns whether the receive function would return bytes or an end, even if the socket has no more bytes. */
 typedef bool (*onward_has_input_function)(void *connection);
 
+/* Returns after how many milliseconds of a wait for input the function above is called again; -1: not again. */
+typedef int (*onward_check_interval_function)(void *connection);
+
 /* Returns whether a file follows what is sent now, so that the kernel sends both together (MSG_MORE). */
 typedef bool (*onward_precedes_file_function)(void *connection);
 
 /* Sets the functions that are called for registered descriptors. Call it before the first registration. */
 void onward_filter_install(onward_receive_function receive, onward_has_input_function has_input,
-                           onward_precedes_file_function precedes_file);
+                           onward_check_interval_function check_interval, onward_precedes_file_function precedes_file);
 
 /* Adds a descriptor whose input is filtered from now on. Returns false if its number is too large.
    `connection` must stay valid until the descriptor is removed. Its address must be even. */

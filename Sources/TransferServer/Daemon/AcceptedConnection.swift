@@ -18,6 +18,8 @@ final class AcceptedConnection {
     private var reader = RequestReader()
     /// Whether libmicrohttpd next sends a head, and then a file.
     var precedesFile = false
+    /// The exchange whose content is awaited, if it can have news for the client before the content has arrived.
+    var awaiting: (any Exchange)?
 
     init(_ entry: ConnectionEntry, descriptor: Int32) {
         self.entry = entry
@@ -56,6 +58,9 @@ final class AcceptedConnection {
 
     /// Whether input has arrived that was not read yet.
     var hasInput: Bool { reader.hasInput }
+
+    /// The milliseconds after which a thread that waits for content checks whether there is news.
+    private static let checkInterval: Int32 = 100
 
     /// Reads content of the last request that has arrived.
     /// - Parameter session: the GnuTLS session of the connection; nil without TLS.
@@ -96,7 +101,13 @@ final class AcceptedConnection {
         },
         { context in
             guard let context else { return false }
-            return Unmanaged<AcceptedConnection>.fromOpaque(context).takeUnretainedValue().hasInput
+            let connection = Unmanaged<AcceptedConnection>.fromOpaque(context).takeUnretainedValue()
+            return connection.hasInput || connection.awaiting?.hasNews == true
+        },
+        { context in
+            guard let context else { return -1 }
+            let connection = Unmanaged<AcceptedConnection>.fromOpaque(context).takeUnretainedValue()
+            return connection.awaiting == nil ? -1 : AcceptedConnection.checkInterval
         },
         { context in
             guard let context else { return false }

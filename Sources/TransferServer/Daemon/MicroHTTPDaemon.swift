@@ -145,9 +145,10 @@ final class MicroHTTPDaemon: @unchecked Sendable {
                 case .bytes(let count):
                     let bytes = UnsafeRawBufferPointer(rebasing: buffer[..<count])
                     return receive(bytes, of: request, by: exchange, on: connection)
-                case .none: return .YES
+                case .none: return check(request, exchange, on: connection)
                 case .malformed(let refusal):
                     // The content before the error is kept.
+                    connection.accepted.awaiting = nil
                     exchange.end(.interrupted)
                     request.exchange = nil
                     return respondEarly(Response(ProblemDetails(refusal)), to: request, on: connection)
@@ -174,6 +175,7 @@ final class MicroHTTPDaemon: @unchecked Sendable {
         _ request: RequestContext, by exchange: any Exchange, on connection: RequestConnection
     ) -> MHD_Result {
         connection.entry.enter(.server, at: SystemClock.monotonicNanoseconds())
+        connection.accepted.awaiting = nil
         switch exchange.finish() {
         case .respond(let response): return queue(response, to: request, on: connection)
         case .proceed, .drop: return .NO
@@ -193,9 +195,28 @@ final class MicroHTTPDaemon: @unchecked Sendable {
             at: SystemClock.monotonicNanoseconds())
         let step = exchange.receive(bytes)
         if !request.isCompletelyReceived { entry.enter(.content, at: SystemClock.monotonicNanoseconds()) }
+        return proceed(step, request, on: connection)
+    }
+
+    /// Handles a signal of the filter without content: the exchange may have news for the client.
+    private func check(
+        _ request: RequestContext, _ exchange: any Exchange, on connection: RequestConnection
+    ) -> MHD_Result {
+        guard exchange.hasNews else { return .YES }
+        connection.entry.enter(.storing, at: SystemClock.monotonicNanoseconds())
+        let step = exchange.check()
+        connection.entry.enter(.content, at: SystemClock.monotonicNanoseconds())
+        return proceed(step, request, on: connection)
+    }
+
+    private func proceed(
+        _ step: NextStep, _ request: RequestContext, on connection: RequestConnection
+    ) -> MHD_Result {
         switch step {
         case .proceed: return .YES
-        case .respond(let response): return respondEarly(response, to: request, on: connection)
+        case .respond(let response):
+            connection.accepted.awaiting = nil
+            return respondEarly(response, to: request, on: connection)
         case .drop: return .NO
         }
     }
@@ -227,6 +248,7 @@ final class MicroHTTPDaemon: @unchecked Sendable {
             request.stage = .receiving
             request.exchange = exchange
             if !request.isCompletelyReceived {
+                if exchange.expectsNews { connection.accepted.awaiting = exchange }
                 connection.entry.enter(.content, at: SystemClock.monotonicNanoseconds())
                 // The client may be slow, and the thread has used more of its stack than it needs for content.
                 if !connection.accepted.hasInput { ThreadStack.releaseUnused() }
@@ -331,6 +353,7 @@ final class MicroHTTPDaemon: @unchecked Sendable {
         let isComplete = code == MHD_RequestTerminationCode.REQUEST_TERMINATED_COMPLETED_OK.rawValue
         let end: RequestEnd
         if case .discarding = request.stage { end = .answered } else { end = isComplete ? .answered : .interrupted }
+        connection.accepted.awaiting = nil
         request.exchange?.end(end)
         request.exchange = nil
         service.record(request.summary(end))

@@ -41,6 +41,19 @@ protocol Exchange: AnyObject {
     /// Handles the regular end of the content.
     func finish() -> NextStep
     func end(_ end: RequestEnd)
+    /// Whether ``hasNews`` can become true while content is awaited.
+    var expectsNews: Bool { get }
+    /// Whether ``check()`` has something to send.
+    var hasNews: Bool { get }
+    /// Sends what the client can get before the content has ended. Called between calls of `receive`, and before
+    /// `finish`.
+    func check() -> NextStep
+}
+
+extension Exchange {
+    var expectsNews: Bool { false }
+    var hasNews: Bool { false }
+    func check() -> NextStep { .proceed }
 }
 
 /// An exchange that responds at the end of the content, which it ignores or rejects.

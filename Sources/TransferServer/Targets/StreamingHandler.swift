@@ -119,6 +119,11 @@ package protocol RequestStream: AnyObject {
     /// Handles the next bytes of content, which are valid only during the call.
     /// - Returns: `nil` to continue.
     func receive(_ bytes: UnsafeRawBufferPointer) -> StreamedStep?
+    /// Whether the other server has sent something that the client can get before the content has ended.
+    var hasNews: Bool { get }
+    /// Sends the interim responses that have arrived.
+    /// - Returns: `nil` to continue, or a response that has arrived before the end of the content.
+    func check() -> StreamedStep?
     /// Handles the end of the content and waits for the response.
     func finish() -> StreamedStep
     /// The response was sent, or the request was interrupted.
@@ -181,7 +186,10 @@ struct StreamBounds {
     }
 
     func finish() -> NextStep { step(stream.finish()) }
-        self.bounds = bounds
+
+    var expectsNews: Bool { true }
+    var hasNews: Bool { stream.hasNews }
+    func check() -> NextStep { stream.check().map(step) ?? .proceed }
 
     private func step(_ step: StreamedStep) -> NextStep {
         switch step {

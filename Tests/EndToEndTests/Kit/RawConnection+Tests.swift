@@ -46,6 +46,13 @@ extension RawConnection {
         prepare()
     }
 
+    /// Connects to a port of the loopback interface with TLS, whatever the certificate is.
+    convenience init(securePort port: UInt16) throws {
+        let endpoint = try #require(Endpoint("https://127.0.0.1:\(port)/", trusting: .anyCertificate))
+        try self.init(endpoint, timeout: Self.limit, transcript: Transcript(), observer: StrictObserver.make())
+        prepare()
+    }
+
     /// Connects to a Unix socket.
     convenience init(unixPath path: String, authority: String = "localhost") throws {
         var endpoint = try #require(Endpoint("unix:\(path):/"))
