@@ -51,11 +51,20 @@ enum ForwardedMessage {
     private static func connectionOptions(_ fields: Fields) -> Set<String> {
         var options: Set<String> = []
         for value in fields.values("Connection") {
-            for option in value.split(whereSeparator: { $0 == "," || $0 == " " || $0 == "\t" }) {
-                options.insert(option.lowercased())
+            // Characters could join a separator with a mark that follows it.
+            for option in value.utf8.split(whereSeparator: { ", \t".utf8.contains($0) }) {
+                options.insert(String(Substring(option)).lowercased())
             }
         }
         return options
+    }
+
+    /// The number of servers of this kind that have forwarded a request, this one included, according to `Via` (RFC 9110
+    /// section 7.6.3).
+    static func visits(in fields: Fields) -> Int {
+        fields.values("Via").reduce(0) { count, value in
+            count + value.utf8.split(separator: UInt8(ascii: ",")).count { $0.suffix(7).elementsEqual(" onward".utf8) }
+        }
     }
 
     /// Whether the client wants to use another protocol on this connection (RFC 9110 section 7.8).
@@ -65,12 +74,6 @@ enum ForwardedMessage {
         return fields.values("Upgrade").contains { $0.lowercased() != "h2c" }
     }
 
-    /// The length of the content of a response; `nil` if its framing marks the end.
-    static func contentLength(_ fields: Fields) -> Int64? {
-        guard !fields.contains("Transfer-Encoding") else { return nil }
-        return fields["Content-Length"].flatMap { Int64($0) }
-    }
-}
     /// The time that `Retry-After` of a response requests, as seconds or a date, at most one hour; `nil` if it is absent or
     /// malformed.
     static func retryAfter(_ fields: Fields, now: Int64 = SystemClock.realtimeSeconds()) -> Duration? {
@@ -79,3 +82,9 @@ enum ForwardedMessage {
         return policy.retryAfter(fields, now: now)
     }
 
+    /// The length of the content of a response; `nil` if its framing marks the end.
+    static func contentLength(_ fields: Fields) -> Int64? {
+        guard !fields.contains("Transfer-Encoding") else { return nil }
+        return fields["Content-Length"].flatMap { Int64($0) }
+    }
+}

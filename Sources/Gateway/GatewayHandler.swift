@@ -26,6 +26,9 @@ public final class GatewayHandler: StreamingHandler {
             return .respond(Response(Self.upgradeUnsupported))
         }
         if request.head.method == .trace { return .respond(Response(Self.traceUnsupported)) }
+        if ForwardedMessage.visits(in: request.context.fields) > Self.maxVisits {
+            return .respond(Response(Self.loopDetected))
+        }
         var fields = outgoing(
             ForwardedMessage.requestFields(request.head.fields, isUpload: false), request.context,
             principal: request.principal)
@@ -48,6 +51,12 @@ public final class GatewayHandler: StreamingHandler {
         return result
     }
 
+    /// The maximum number of servers of this kind that a request can pass.
+    private static let maxVisits = 10
+
+    private static let loopDetected = ProblemDetails(
+        status: 508, detail: "The application of this route forwards the request to this server again.",
+        code: "forwarding-loop")
     private static let upgradeUnsupported = ProblemDetails(
         status: .notImplemented, detail: "This server does not forward connections that change their protocol.",
         code: "upgrade-unsupported")

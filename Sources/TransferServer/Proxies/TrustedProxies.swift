@@ -183,11 +183,12 @@ public struct PublicBase: Sendable, Hashable, CustomStringConvertible {
     public func reference(to path: String) -> String { description + path }
 
     /// The fields of a response, with this base before paths of the server.
-    func rebased(_ fields: Fields) -> Fields {
+    /// - Parameter prefix: the beginning of these paths.
+    func rebased(_ fields: Fields, below prefix: String = "/") -> Fields {
         guard !description.isEmpty else { return fields }
         var fields = fields
         for name in ["Location", "Content-Location"] {
-            guard let value = fields[name], value.hasPrefix("/"), !value.hasPrefix("//") else { continue }
+            guard let value = fields[name], value.hasPrefix(prefix), !value.hasPrefix("//") else { continue }
             fields.set(name, reference(to: value))
         }
         return fields

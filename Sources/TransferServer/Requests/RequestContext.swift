@@ -41,6 +41,8 @@ final class RequestContext {
     var isCountedForClient = false
     /// The data about the server to which the request is forwarded; `nil` if it is not forwarded.
     var forwarding: ForwardingContext?
+    /// The beginning of paths of this server in fields of the response.
+    var ownPath = "/"
     /// Whether another server responds to this request. Its response is sent without further fields.
     var isForwarded = false
     /// The fields of every response to this request.
@@ -167,7 +169,7 @@ extension RequestContext {
         {
             response.fields.set(ServerFieldName.explain, value)
         }
-        response.fields = origin.base.rebased(response.fields)
+        response.fields = origin.base.rebased(response.fields, below: ownPath)
         for field in responseFields { response.fields.append(field.name, field.value) }
         // Problem documents can contain untrusted input.
         if response.fields["Content-Type"] == ProblemDetails.mediaType {
@@ -263,9 +265,12 @@ struct InterimChannel: Sendable {
     /// An interim response is optional: a client that does not read misses it (RFC 9110 section 15.2).
     /// - Parameter isFollowed: whether the final response follows immediately, and may be sent together with this one.
     func send(_ head: ResponseHead, timeout: Int32, isFollowed: Bool = false) -> SocketOutput.Outcome {
-        guard let send else { return .notWritable }
-        let rebased = ResponseHead(status: head.status, fields: base.rebased(head.fields))
-        return send(rebased.serialized(), timeout, isFollowed)
+        forward(ResponseHead(status: head.status, fields: base.rebased(head.fields)), timeout, isFollowed)
+    }
+
+    /// Sends the head of another server's interim response, unchanged.
+    func forward(_ head: ResponseHead, _ timeout: Int32, _ isFollowed: Bool = false) -> SocketOutput.Outcome {
+        send?(head.serialized(), timeout, isFollowed) ?? .notWritable
     }
 }
 

@@ -111,6 +111,7 @@ final class TransferService: RequestService {
             host: authority, requestFields: request.fields, hasOwnCredential: identity.hasOwnCredential,
             isAwaited: { [connection = request.connection] in connection.isAwaited })
         request.forwarding = context
+        request.ownPath = routes.uploadsPath
         return context
     }
 
@@ -138,7 +139,6 @@ final class TransferService: RequestService {
         return serve(request, at: route, identity)
     }
 
-    /// Responds to a request without valid credentials. Browsers send preflights without credentials; the response to a
     /// The identity that sends a request.
     ///
     /// A client without credentials gets the same response for an upload of another principal as for an upload that does
@@ -155,6 +155,7 @@ final class TransferService: RequestService {
         return try authorizer.identify(head, target: target)
     }
 
+    /// Responds to a request without valid credentials. Browsers send preflights without credentials; the response to a
     /// preflight has the CORS fields, and no information about resources. An application can refuse a request without
     /// credentials with other statuses than 401.
     private func unauthenticated(_ request: RequestContext, refusal: AuthorizationRefusal) -> Response {

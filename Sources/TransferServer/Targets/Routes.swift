@@ -33,7 +33,10 @@ struct Routes: Sendable {
     var hasFiles: Bool { own.isEmpty && entries.contains { $0.prefix == ["files"] } }
 
     /// The path of an upload resource, the value of `Location`.
-    func path(of id: UploadID) -> String { ownPath + "/uploads/" + id.text }
+    func path(of id: UploadID) -> String { uploadsPath + id.text }
+
+    /// The beginning of the paths of all upload resources.
+    var uploadsPath: String { ownPath + "/uploads/" }
 
     /// The path of the metrics, with a slash at its end, so that a token with the prefix `/metrics/` covers it.
     var metricsPath: PathSegments? { try? PathSegments(decoding: ownPath + "/metrics/") }

@@ -28,7 +28,7 @@ package struct StreamedRequest: Sendable {
     /// Sends an interim response, unless the client does not read or does not support it. Call it on the thread of the
     /// connection, before the response.
     package func sendInterim(_ status: Status, _ fields: Fields) {
-        _ = interim.send(ResponseHead(status: status, fields: fields), timeout: 1000)
+        _ = interim.forward(ResponseHead(status: status, fields: fields), 1000)
     }
 }
 
@@ -130,11 +130,6 @@ package protocol RequestStream: AnyObject {
     func end()
 }
 
-/// Passes the content of a request to a stream.
-final class StreamedExchange: Exchange {
-    private let stream: any RequestStream
-    private let request: RequestContext
-
 extension RequestStream {
     package var hasNews: Bool { false }
     package func check() -> StreamedStep? { nil }
@@ -167,13 +162,19 @@ struct StreamBounds {
     }
 }
 
-    init(_ stream: any RequestStream, _ request: RequestContext, _ bounds: StreamBounds) {
-        self.stream = stream
-        self.request = request
-    }
+/// Passes the content of a request to a stream.
+final class StreamedExchange: Exchange {
+    private let stream: any RequestStream
+    private let request: RequestContext
     private let bounds: StreamBounds
     /// The number of bytes of content so far.
     private var count: Int64 = 0
+
+    init(_ stream: any RequestStream, _ request: RequestContext, _ bounds: StreamBounds) {
+        self.stream = stream
+        self.request = request
+        self.bounds = bounds
+    }
 
     func receive(_ bytes: UnsafeRawBufferPointer) -> NextStep {
         count += Int64(bytes.count)

@@ -29,7 +29,10 @@ struct UploadEndpoint {
             guard record.upload.principal == principal else { return .respond(refused(.notFound, unknown)) }
             request.upload = id
             let responses = service.responses(for: request, stored: record.upload.dialect)
-            if let refusal = refusal(of: record) { return .respond(refusal) }
+            let match = service.routes.match(reference: record.upload.target)
+            if match?.handler is any StreamingHandler { request.ownPath = service.routes.uploadsPath }
+            // The response is not 404, because the creator knows that the upload exists.
+            if let refusal = service.refusal(of: identity, operation, on: match?.target) { return .respond(refusal) }
             if case .invalid(let reason) = record.phase, request.method != .options {
                 return .respond(refused(.deactivated(reason: reason), responses))
             }
@@ -37,13 +40,6 @@ struct UploadEndpoint {
         } catch {
             return .respond(failed(error, unknown))
         }
-    }
-
-    /// Rejects an operation that the creator of the upload is no longer authorized to perform. The response is not 404,
-    /// because the creator knows that the upload exists.
-    private func refusal(of record: UploadRecord) -> AuthorizationRefusal? {
-        let target = service.routes.match(reference: record.upload.target)?.target
-        return service.refusal(of: identity, operation, on: target)
     }
 
     private func serve(_ record: UploadRecord, _ responses: UploadResponses) throws(StoreError) -> FirstStep {
