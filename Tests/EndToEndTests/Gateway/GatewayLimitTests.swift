@@ -100,8 +100,8 @@ struct GatewayLimitTests {
     func unlimited() throws {
         let origin = try ScriptedOrigin { _, connection in try connection.respond() }
         try withGateway(to: origin) { server in
-            #expect(try server.exchange(Request("OPTIONS", "/app/x")).limits?["max-age"] == 604_800)
-            #expect(try server.exchange(Request("OPTIONS", "/app/x")).limits?["max-size"] == nil)
+            let limits = try server.exchange(Request("OPTIONS", "/app/x")).limits
+            #expect(limits?["max-age"] == 604_800 && limits?["max-size"] == nil)
             #expect(try server.exchange(Request("POST", "/app/x", [], .bytes(Payload.bytes(2 << 20)))).status == 200)
         }
     }

@@ -60,6 +60,35 @@ struct GatewayRoutingTests {
         }
     }
 
+    @Test("Connection cannot remove a field of the server, nor the framing")
+    func connectionNamesEverything() throws {
+        let origin = try ScriptedOrigin { _, connection in try connection.respond() }
+        try withGateway(to: origin) { server in
+            let names = [
+                "Host", "Via", "Forwarded", "X-Forwarded-For", "X-Forwarded-Proto", "X-Forwarded-Host",
+                "Content-Length",
+                "Transfer-Encoding", "Connection", "Keep-Alive", "TE", "Trailer", "Upgrade-Insecure-Requests", "Expect",
+                "Content-Type", "Onward-Principal", "Onward-Upload", "close",
+            ]
+            let fields = [("Connection", names.joined(separator: ", ")), ("Content-Type", "text/x"), ("X-Kept", "1")]
+            for content in [Request.Content.bytes([1, 2, 3]), .chunks([[1], [2, 3]])] {
+                let response = try server.exchange(Request("POST", "/app/x", fields, content))
+                #expect(response.status == 200)
+                let request = try #require(origin.requests.last)
+                #expect(request.isComplete && request.content == [1, 2, 3])
+                for name in names.prefix(6) { #expect(request.fields.values(name).count == 1, "\(name)") }
+                #expect(request.fields["X-Kept"] == "1" && !request.fields.contains("Content-Type"))
+            }
+            let upload = Request.creation(.v8, "POST", "/app/x", complete: true, .bytes([1, 2, 3]))
+            var named = upload
+            named.fields += fields
+            #expect(try server.exchange(named).status == 200)
+            let request = try #require(origin.requests.last)
+            #expect(request.content == [1, 2, 3] && request.fields.values("Onward-Upload").count == 1)
+            #expect(request.fields.values("Host").count == 1 && origin.malformed == [])
+        }
+    }
+
     @Test("fields that Connection names are found byte by byte, whatever follows a separator")
     func connectionOptions() throws {
         let origin = try ScriptedOrigin { _, connection in try connection.respond() }
