@@ -20,6 +20,7 @@ extern const char *strerrordesc_np(int number);
 extern const char *strerrorname_np(int number);
 extern int posix_spawn_file_actions_addclosefrom_np(void *actions, int from);
 extern int pipe2(int descriptors[2], int flags);
+extern int dup3(int from, int to, int flags);
 extern int memfd_create(const char *name, unsigned int flags);
 extern int pthread_setname_np(unsigned long thread, const char *name);
 extern int pthread_getattr_np(unsigned long thread, pthread_attr_t *attributes);

@@ -24,8 +24,7 @@ struct Handover {
         let end = SystemClock.deadline(in: route.retryTime)
         var pause = Self.firstPause
         while true {
-            try markEffect(true)
-            switch try send() {
+            switch try attempt() {
             case .answered(let response, let setCookie):
                 for value in setCookie { forwarding.unstoredFields.append("Set-Cookie", value) }
                 return response
@@ -64,11 +63,34 @@ struct Handover {
         return true
     }
 
-    private func send() throws -> OriginDelivery.Outcome {
+    private func attempt() throws -> OriginDelivery.Outcome {
+        guard let directory = route.handoverDirectory else {
+            try markEffect(true)
+            return try send(nil)
+        }
+        let file: SharedFile
+        do throws(StoreError) { file = try upload.share(in: directory) } catch {
+            throw TargetUnavailable("the file cannot be handed over: \(error)", retryAfter: .seconds(5))
+        }
+        let result = Result {
+            try markEffect(true)
+            return try send(file)
+        }
+        // The file exists only during the request. Every later attempt uses another path, so an application that still
+        // has the old one cannot take the file of a request that it did not get.
+        let isTaken = !file.remove()
+        return try result.get().knowing(isTaken: isTaken)
+    }
+
+    /// - Parameter file: the file that the origin gets instead of the content.
+    private func send(_ file: SharedFile?) throws -> OriginDelivery.Outcome {
+        let hasContent = file == nil && upload.length > 0
+        var fields = fields
+        if let file { fields.appendFile(file, length: upload.length) }
         let request = OriginRequest(
             method: upload.method, target: upload.target.reference, fields: fields,
-            content: upload.length == 0 ? .empty : .range(from: 0, count: upload.length),
-            source: upload.length == 0 ? nil : UploadContent(upload), isRepeatable: false,
+            content: hasContent ? .range(from: 0, count: upload.length) : .empty,
+            source: hasContent ? UploadContent(upload) : nil, isRepeatable: false,
             needsNewConnection: !route.isRepeatable)
         let delivery = OriginDelivery(handler.client, request)
         guard let outcome = delivery.run(isCanceled: { Task.isCancelled }, report: { forwarding.report = $0 }) else {
@@ -99,6 +121,14 @@ struct Handover {
     /// - Parameter fields: the stored fields of the creation.
     static func verifiedDigest(in fields: Fields) -> String? {
         DigestField(fieldLines: fields.values("Repr-Digest"))?.serialized
+    }
+}
+
+extension Fields {
+    /// Appends the fields that replace the content of a request.
+    mutating func appendFile(_ file: SharedFile, length: Int64) {
+        append("Onward-Path", file.path)
+        append("Onward-Length", String(length))
     }
 }
 

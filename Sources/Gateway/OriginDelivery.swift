@@ -68,6 +68,13 @@ struct OriginDelivery {
 }
 
 extension OriginDelivery.Outcome {
+    /// The outcome, after it was found whether the application has taken the file of the request. If it has, the request
+    /// may have had an effect, whatever the status of the response says.
+    func knowing(isTaken: Bool) -> Self {
+        guard isTaken, case .unavailable(let reason, _) = self else { return self }
+        return .unknown(reason: "\(reason), but the application has taken the file")
+    }
+
     /// The outcome for the operator in a sentence.
     var summary: String {
         switch self {

@@ -1,4 +1,5 @@
 import HTTPSemantics
+import UploadStorage
 
 /// The paths that belong to an application behind this server, and how requests for them are forwarded.
 public struct Route: Sendable, Hashable {
@@ -25,6 +26,13 @@ public struct Route: Sendable, Hashable {
     /// The maximum time for which one request of a client waits for an origin that cannot be reached or responds with
     /// 503. After it the client gets 503 and can ask again.
     public var retryTime: Duration = .seconds(10)
+    /// The directory in which the application gets complete uploads by path: its request has the absolute path of the file
+    /// in `Onward-Path`, the length in `Onward-Length`, and no content. `nil`: the request has the content.
+    ///
+    /// An absolute path of visible ASCII characters. The directory belongs to the user of the server and to a group of
+    /// the application, its mode is 2710 or stricter, and it is in the mount of the data directory. No other route uses it.
+    /// `StoreConfiguration.retainUnknownOutcomes(of:ownPrefix:)` makes the store verify this when it is opened.
+    public var handoverDirectory: String?
     /// The maximum number of bytes of the origin's response to a complete upload, which is stored.
     public static let maxStoredContent = 1 << 20
 
@@ -96,8 +104,16 @@ extension Route {
                     continue
                 }
                 if name == "timeout" { result?.timeout = time } else { result?.retryTime = time }
+            case "handover":
+                if StoreConfiguration.isHandoverDirectory(value) {
+                    result?.handoverDirectory = value
+                } else {
+                    mistakes.append(
+                        "'\(word)': give the absolute path of a directory, such as handover=/srv/onward/upload, in visible"
+                            + " ASCII characters, without empty, '.' and '..' components")
+                }
             default:
-                mistakes.append("'\(word)' is not a setting of a route: use access, repeat, timeout or retry")
+                mistakes.append("'\(word)' is not a setting of a route: use access, handover, repeat, timeout or retry")
             }
         }
         guard let result, mistakes.isEmpty else { throw RouteError(mistakes.joined(separator: "; ")) }

@@ -28,6 +28,8 @@ package struct UnknownOutcome: Codable, Sendable {
     package var length: Int64
     /// The time at which the outcome became unknown, in seconds since 1970.
     package var time: Int64
+    /// ``Route/handoverDirectory``.
+    var handoverDirectory: String?
 
     init(_ record: UploadRecord, _ route: Route) {
         upload = record.id.fingerprint
@@ -39,6 +41,7 @@ package struct UnknownOutcome: Codable, Sendable {
         principal = record.upload.principal
         length = record.length ?? record.offset
         time = SystemClock.realtimeSeconds()
+        handoverDirectory = route.handoverDirectory
     }
 
     package init(json: [UInt8]) throws { self = try JSONDecoder().decode(Self.self, from: Data(json)) }
@@ -56,11 +59,12 @@ package struct UnknownOutcome: Codable, Sendable {
 extension StoreConfiguration {
     /// Sets what happens to an upload of these routes if its request was sent to the application and no complete
     /// response was received: the client gets 502 with the code `origin-outcome-unknown`, and the bytes are retained in
-    /// the data directory.
+    /// the data directory. Also makes the store verify each ``Route/handoverDirectory`` when it is opened.
     /// - Parameter ownPrefix: `ServerConfiguration.ownPrefix`.
     public mutating func retainUnknownOutcomes(of routes: [Route], ownPrefix: String = "") {
         let routes = routes.sorted { $0.segments.count > $1.segments.count }
         let own = OwnPaths(ownPrefix)
+        handoverDirectories = routes.compactMap(\.handoverDirectory)
         interruption = { record in
             let path = record.upload.target.prefix { $0 != "?" }
             guard let segments = try? PathSegments(decoding: String(path)).segments, !own.contains(segments),
@@ -76,12 +80,14 @@ extension UnknownOutcome {
     /// Sends the request to the application again, with the principal and without other credentials.
     /// - Parameters:
     ///   - content: the content of the request.
+    ///   - requests: the retained requests, of which this is one.
     ///   - caFile: see ``Origin/caFile``.
     ///   - timeout: the maximum time in which the application receives and sends nothing.
-    /// - Returns: whether the application has responded, other than with 503, and the outcome in a sentence.
+    /// - Returns: the response, unless the application did not respond or responded with 503, and the outcome in a
+    ///   sentence.
     /// - Throws: an error if the content cannot be read or the description is not valid.
     package func send(
-        _ content: FileDescriptor, caFile: String?, timeout: Duration
+        _ content: FileDescriptor, of requests: RetainedRequests, caFile: String?, timeout: Duration
     ) throws -> (response: Response?, summary: String) {
         var origin = try Origin(parsing: origin)
         origin.caFile = caFile
@@ -92,12 +98,17 @@ extension UnknownOutcome {
         if let digest = Handover.verifiedDigest(in: stored) { outgoing.append("Onward-Digest", digest) }
         outgoing.append("Onward-Upload", upload)
         let size = try content.status().size
+        let file = try handoverDirectory.map { try requests.share(upload, in: $0) }
+        if let file { outgoing.appendFile(file, length: size) }
+        let hasContent = size > 0 && file == nil
         let request = OriginRequest(
             method: Method(rawValue: method), target: target, fields: outgoing,
-            content: size == 0 ? .empty : .range(from: 0, count: size),
-            source: size == 0 ? nil : RetainedContent(file: content, length: size), isRepeatable: false,
+            content: hasContent ? .range(from: 0, count: size) : .empty,
+            source: hasContent ? RetainedContent(file: content, length: size) : nil, isRepeatable: false,
             needsNewConnection: true)
-        guard let outcome = OriginDelivery(client, request).run(isCanceled: { false }) else { return (nil, "") }
+        let delivered = OriginDelivery(client, request).run(isCanceled: { false })
+        let isTaken = file?.remove() == false
+        guard let outcome = delivered?.knowing(isTaken: isTaken) else { return (nil, "") }
         guard case .answered(let response, _) = outcome else { return (nil, outcome.summary) }
         return (response, outcome.summary)
     }

@@ -28,6 +28,12 @@ package final class FileDescriptor: Sendable {
         let number = try retryingOnInterrupt { fcntl(rawValue, F_DUPFD_CLOEXEC, minimum) }
         return FileDescriptor(owning: number)
     }
+
+    /// Makes this descriptor refer to the open file description of `other`, for all its users at once. The former open
+    /// file description is closed (dup3(2)).
+    package func replace(with other: FileDescriptor) throws(Errno) {
+        _ = try retryingOnInterrupt { dup3(other.rawValue, rawValue, O_CLOEXEC) }
+    }
 }
 
 extension FileDescriptor {
@@ -265,6 +271,7 @@ package struct FileStatus: Sendable, Hashable {
     /// The type and permission bits.
     package var mode: UInt32
     package var owner: UInt32
+    package var group: UInt32
     /// The size in bytes.
     package var size: Int64
     /// The time of the last change of the content.
@@ -302,6 +309,7 @@ package struct FileStatus: Sendable, Hashable {
         linkCount = UInt64(status.st_nlink)
         mode = UInt32(status.st_mode)
         owner = UInt32(status.st_uid)
+        group = UInt32(status.st_gid)
         size = Int64(status.st_size)
         modified = Time(seconds: Int64(status.st_mtim.tv_sec), nanoseconds: Int64(status.st_mtim.tv_nsec))
         changed = Time(seconds: Int64(status.st_ctim.tv_sec), nanoseconds: Int64(status.st_ctim.tv_nsec))
@@ -345,6 +353,11 @@ extension FileDescriptor {
     /// Sets the permission bits (fchmod(2)).
     package func setPermissions(_ mode: UInt32) throws(Errno) {
         _ = try retryingOnInterrupt { fchmod(rawValue, mode_t(mode)) }
+    }
+
+    /// Sets the owner; the group does not change (fchown(2)).
+    package func setOwner(_ user: UInt32) throws(Errno) {
+        _ = try retryingOnInterrupt { fchown(rawValue, user, gid_t.max) }
     }
 }
 

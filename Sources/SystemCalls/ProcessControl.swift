@@ -34,6 +34,9 @@ package enum ProcessControl {
     /// The effective user ID.
     package static var effectiveUser: UInt32 { geteuid() }
 
+    /// The effective group ID.
+    package static var effectiveGroup: UInt32 { getegid() }
+
     /// The signals that request the end of a process.
     package static let endSignals = [SIGTERM, SIGINT]
     /// The signal that requests a server to read its files again.

@@ -122,7 +122,7 @@ struct OutcomesCommand {
     ) throws -> ExitStatus {
         let outcome = try UnknownOutcome(json: entry.description)
         let (response, summary) = try outcome.send(
-            entry.content, caFile: settings.originCertificates, timeout: settings.timeout)
+            entry.content, of: requests, caFile: settings.originCertificates, timeout: settings.timeout)
         guard let response else {
             Console.error("onward outcomes: \(summary). The request is kept.")
             return .unavailable
@@ -148,7 +148,11 @@ struct OutcomesCommand {
             Console.error("onward outcomes: another process is sending this request; try again later")
             return .tryAgain
         }
-        let reason = if case .unusableRoot(let reason)? = error as? StoreError { reason } else { "\(error)" }
+        let reason =
+            switch error as? StoreError {
+            case .unusableRoot(let reason)?, .unusableHandover(let reason)?: reason
+            default: "\(error)"
+            }
         Console.error("onward outcomes: \(DisplayText.printable(settings.root)): \(reason)")
         return .inputOutput
     }

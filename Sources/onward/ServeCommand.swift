@@ -217,6 +217,8 @@ enum ServeCommand {
             return reportNoThread(for: "the store", reason)
         case .unusableRoot(let reason):
             Console.Bounded.error("onward serve: \(root) cannot be used: \(reason)")
+        case .unusableHandover(let reasons):
+            Console.Bounded.error("onward serve: \(reasons)")
         case .damaged(let reason), .foreignData(let reason):
             Console.Bounded.error(
                 """
@@ -325,6 +327,14 @@ extension ServeCommand {
                             """
                             a complete upload may be sent more than once, with the same Idempotency-Key; without this setting
                             it is sent at most once
+                            """
+                        ),
+                        (
+                            "handover=DIR",
+                            """
+                            the application gets the path of a complete upload in Onward-Path instead of its content, and can
+                            move the file away until it responds. DIR is an absolute path in the mount of the data directory;
+                            it belongs to the user of the server and to a group of the application, with mode 2710
                             """
                         ),
                         (

@@ -25,6 +25,8 @@ struct RouteTests {
         #expect(route.origin.description == "http://127.0.0.1:3000")
         #expect(route.access == .authorized && !route.isRepeatable)
         #expect(route.timeout == .seconds(60) && route.retryTime == .seconds(10))
+        #expect(route.handoverDirectory == nil)
+        #expect(try self.route("/a=http://h,handover=/srv/a~b=c%20").handoverDirectory == "/srv/a~b=c%20")
     }
 
     @Test(
@@ -78,6 +80,14 @@ struct RouteTests {
             ("/a=http://h,timeout", "'timeout': give a duration"),
             ("/a=http://h,retry=soon", "'retry=soon': give a duration"),
             ("/a=http://h,color=red", "'color=red' is not a setting"),
+            ("/a=http://h,handover", "'handover': give the absolute path of a directory"),
+            ("/a=http://h,handover=srv/a", "'handover=srv/a': give the absolute path"),
+            ("/a=http://h,handover=/", "'handover=/': give the absolute path"),
+            ("/a=http://h,handover=/srv/../a", "'handover=/srv/../a': give the absolute path"),
+            ("/a=http://h,handover=/srv//a", "'handover=/srv//a': give the absolute path"),
+            ("/a=http://h,handover=/srv/a/", "'handover=/srv/a/': give the absolute path"),
+            ("/a=http://h,handover=/srv/\u{7}", "'handover=/srv/\u{7}': give the absolute path"),
+            ("/a=http://h,handover=/srv/é", "'handover=/srv/é': give the absolute path"),
             ("/a=http://h,access=open,access=open", "access is given twice"),
             ("/a=http://h,timeout=1s timeout=2s", "timeout is given twice"),
         ])

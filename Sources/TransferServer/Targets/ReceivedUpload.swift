@@ -70,6 +70,9 @@ public final class ReceivedUpload: Sendable {
     /// Whether the effect of the handler is known again: it had none.
     package func withdrawEffect() throws(StoreError) { try lease.unmarkProcessing() }
 
+    /// Gives the bytes a name in a directory of the application: see `UploadLease.share(in:)`.
+    package func share(in directory: String) throws(StoreError) -> SharedFile { try lease.share(in: directory) }
+
     /// Reads bytes of the representation from `offset` on.
     /// - Returns: The number of bytes read, which is smaller than the buffer only at the end of the representation.
     /// - Throws: `StoreError` if the bytes cannot be read.

@@ -4,7 +4,7 @@ import SystemCalls
 /// A blob area whose bytes are in files: those of unfinished uploads in `uploads/`, published files under their own
 /// names in `files/`.
 final class FileBlobArea: BlobArea {
-    private static let probeName = ".probe"
+    static let probeName = ".probe"
     /// Identifies synchronizations of the entire file system. Those of directories are identified by the inode of the
     /// directory, which is never this number.
     static let fileSystemTurn: UInt64 = 0
@@ -36,7 +36,12 @@ final class FileBlobArea: BlobArea {
     }
 
     func open(_ name: String) throws(Errno) -> any Blob {
-        let descriptor = try directory.uploads.open(at: name, [.readWrite, .noFollow])
+        let descriptor: FileDescriptor
+        do throws(Errno) { descriptor = try directory.uploads.open(at: name, [.readWrite, .noFollow]) } catch {
+            // Nobody may write to a file that an application could get by its path: see `FileBlob.endWriting()`.
+            guard error == .accessDenied else { throw error }
+            descriptor = try directory.uploads.open(at: name, [.readOnly, .noFollow])
+        }
         return FileBlob(descriptor, named: name, in: directory.uploads, directories, since: directories.epoch)
     }
 
@@ -182,6 +187,12 @@ final class FileBlob: Blob {
     func size() throws(Errno) -> Int64 { try descriptor.status().size }
 
     func truncate(to size: Int64) throws(Errno) { try descriptor.truncate(to: size) }
+
+    /// Makes the file read-only, and closes the open file description that could write to it. Later writes fail.
+    func endWriting() throws(Errno) {
+        try descriptor.setPermissions(SharedFile.permissions)
+        try descriptor.replace(with: try directory.open(at: name, [.readOnly, .noFollow]))
+    }
 
     func identity() throws(Errno) -> String { try descriptor.status().identity }
 

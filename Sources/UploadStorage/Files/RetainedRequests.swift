@@ -55,6 +55,12 @@ package struct RetainedRequests: Sendable {
         }
     }
 
+    /// Gives the content of a request a name in a directory of its application. The caller must remove the name.
+    package func share(_ key: String, in path: String) throws(StoreError) -> SharedFile {
+        guard let directory else { throw .notFound }
+        return try HandoverDirectory(path).share(key, in: directory, durably: true)
+    }
+
     /// Removes a request, durably.
     package func remove(_ key: String) throws(Errno) {
         guard let directory else { return }

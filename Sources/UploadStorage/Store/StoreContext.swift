@@ -58,6 +58,16 @@ final class StoreContext: Sendable {
         writeBack.close()
     }
 
+    /// The blob area, if other programs can get its bytes by path.
+    var sharingArea: any SharingBlobArea {
+        get throws(StoreError) {
+            guard let area = area as? any SharingBlobArea else {
+                throw .unusableHandover("handover= needs a data directory, because this store has no files")
+            }
+            return area
+        }
+    }
+
     /// Whether bytes are moved to stable storage at all.
     var shouldSynchronize: Bool { configuration.durability == .acknowledged }
 

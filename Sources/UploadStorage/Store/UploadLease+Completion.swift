@@ -106,6 +106,19 @@ extension UploadLease {
         try outcome.get()
     }
 
+    /// Gives the complete bytes a name in a directory of the application that processes them. The bytes and the name are
+    /// durable on return, and nothing can write to the bytes any more. The caller must remove the name.
+    /// - Parameter directory: one of ``StoreConfiguration/handoverDirectories``.
+    package func share(in directory: String) throws(StoreError) -> SharedFile {
+        let area = try context.sharingArea
+        try truncateToReceived()
+        let (blob, row) = upload.monitor.withLock { ($0.blob, $0.row) }
+        guard let blob, let row else { throw .superseded }
+        try area.endWriting(blob)
+        try upload.synchronize(blob, including: .attributes, duringCallOf: epoch)
+        return try area.share(row.blob, in: directory, durably: context.shouldSynchronize)
+    }
+
     // MARK: Publication
 
     /// Publishes the bytes as a file and stores the final response. If the condition returns a response, stores this

@@ -30,6 +30,9 @@ public final class UploadStore: Sendable {
         configuration: StoreConfiguration
     ) throws(StoreError) {
         context = try StoreContext(catalog: catalog, area: area, location: location, configuration: configuration)
+        if !configuration.handoverDirectories.isEmpty {
+            try context.sharingArea.prepare(configuration.handoverDirectories, root: location)
+        }
         registry = UploadRegistry(context)
         healthCheck = try startingThreads { () throws(Errno) in try WorkQueue(name: "health", threads: 1) }
         try recover()
@@ -308,6 +311,9 @@ public struct StoreConfiguration: Sendable {
             self.description = description
         }
     }
+    /// The directories in which applications get complete files by path, each for one application: absolute paths of
+    /// directories that exist, in the mount of the data directory. If one of them cannot be used, the store is not opened.
+    public var handoverDirectories: [String] = []
     /// Whether changes of uploads are recorded as events, which a program delivers (`EventDelivery` of the product
     /// Gateway).
     public var recordsEvents: Bool
@@ -345,6 +351,10 @@ public struct StoreConfiguration: Sendable {
         self.validated = validated
         self.processingWait = processingWait
     }
+
+    /// Whether the text can be one of ``handoverDirectories``: it is absolute, in visible ASCII characters, and has no
+    /// empty, `.` and `..` components.
+    package static func isHandoverDirectory(_ path: String) -> Bool { HandoverDirectory.isValid(path) }
 
     func effectiveMinFree(total: Int64) -> Int64 { minFree ?? min(1 << 30, total / 10) }
 }

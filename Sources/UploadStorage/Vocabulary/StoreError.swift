@@ -48,6 +48,9 @@ public enum StoreError: Error, Sendable, Hashable {
     case damaged(String)
     /// The data directory cannot be used as it is; the text explains why, and what to do.
     case unusableRoot(String)
+    /// Directories in which applications get complete files cannot be used as they are; the text explains why, and what
+    /// to do, in a line for each directory.
+    case unusableHandover(String)
 
     /// The stable code in problem details, logs and metrics.
     public var code: String {
@@ -75,6 +78,7 @@ public enum StoreError: Error, Sendable, Hashable {
         case .foreignData: "foreign-data"
         case .damaged: "damaged-catalogue"
         case .unusableRoot: "unusable-data-directory"
+        case .unusableHandover: "unusable-handover-directory"
         }
     }
 }
@@ -87,7 +91,7 @@ extension StoreError: CustomStringConvertible {
         case .io(let error, let operation): "cannot \(operation): \(error)"
         case .insufficientSpace(let shortage): shortage.map { "too little space: \($0)" } ?? "the disk is full"
         case .gone(let reason), .invalidState(let reason), .foreignData(let reason), .damaged(let reason),
-            .unusableRoot(let reason):
+            .unusableRoot(let reason), .unusableHandover(let reason):
             "\(code): \(reason)"
         case .stateLost: "bytes that had been acknowledged are missing"
         case .inUse: "another server uses the data directory"
@@ -107,7 +111,7 @@ extension StoreError: CustomStringConvertible {
     public var concernsOperator: Bool {
         switch self {
         case .io, .insufficientSpace, .cannotStartThread, .stateLost, .damaged, .foreignData, .newerSchema,
-            .unusableRoot, .invalidState:
+            .unusableRoot, .unusableHandover, .invalidState:
             true
         case .notFound, .superseded, .gone, .completed, .lengthExceeded, .processing, .tooManyUploads, .quotaExceeded,
             .preconditionFailed, .targetIsDirectory, .targetIsSpecial, .parentIsFile, .noFreeName, .inUse:

@@ -480,25 +480,36 @@ struct GatewayEffectOnceKillTests {
         let directory: TemporaryDirectory
         let origin: ScriptedOrigin
         let server: ServerProcess
+        /// The directory in which the origin gets the file and from which it moves the file away; `nil`: it gets the
+        /// content.
+        let handover: PathHandover?
         private let settings: String
         private let log: String
 
         /// - Parameter number: the number of the operation after ``begin()``; `nil`: the server is not killed.
-        init(_ route: String, killAt number: Int?) throws {
+        init(_ route: String, byPath isByPath: Bool, killAt number: Int?) throws {
             directory = try TemporaryDirectory()
-            origin = try ScriptedOrigin(Fixture.accept)
+            let handover = isByPath ? try PathHandover() : nil
+            self.handover = handover
+            origin = try ScriptedOrigin { request, connection in
+                // After a kill, the next start may remove the file before the origin moves it.
+                if let handover, (try? handover.take(request)) == nil { return try connection.respond("500 Gone") }
+                try Fixture.accept(request, connection)
+            }
             settings = directory.path + "/settings"
             log = directory.path + "/operations"
-            // The data directory does not have a name yet: it is the fourth word of the command line.
             let starter = try directory.file(
                 "start", Array("#!/bin/sh\n. \(directory.path)/settings\nexec env $preload \"$@\"\n".utf8))
             chmod(starter, 0o700)
-            let operations = try FileOperations(below: "$4", log: log)
+            // The data directory, which does not have a name yet, and that of the route are in the same directory.
+            let base = directory.path.split(separator: "/").dropLast().map { "/" + $0 }.joined()
+            let operations = try FileOperations(below: base, log: log)
             let words = operations.environment(killAt: number, after: directory.path + "/begun").map { "\($0)=\($1)" }
                 .joined(separator: " ")
             _ = try directory.file("settings", Array("preload=\"\(words)\"\n".utf8))
+            let setting = handover.map { ",handover=\($0.path)" } ?? ""
             server = try ServerProcess(
-                ["--route", "/app=\(origin.url),access=open\(route)"], startedBy: starter)
+                ["--route", "/app=\(origin.url),access=open\(route)\(setting)"], startedBy: starter)
         }
 
         /// The number of operations since ``begin()``.
@@ -545,8 +556,10 @@ struct GatewayEffectOnceKillTests {
     }
 
     /// Kills the server at every operation from the request that completes the upload to its response.
-    private func kill(_ route: String, _ check: (Place, Response, _ callsBefore: Int) throws -> Void) throws {
-        let whole = try Place(route, killAt: nil)
+    private func kill(
+        _ route: String, byPath isByPath: Bool, _ check: (Place, Response, _ callsBefore: Int) throws -> Void
+    ) throws {
+        let whole = try Place(route, byPath: isByPath, killAt: nil)
         let location = try whole.begin()
         Fixture.expectAnswer(try whole.complete(location), .v8)
         #expect(whole.origin.requests.count == 1)
@@ -555,7 +568,7 @@ struct GatewayEffectOnceKillTests {
         var kills = 0
         // One operation more, because the operations are not always the same.
         for number in 1...count + 1 {
-            let place = try Place(route, killAt: number)
+            let place = try Place(route, byPath: isByPath, killAt: number)
             let location = try place.begin()
             do {
                 Fixture.expectAnswer(try place.complete(location), .v8)
@@ -569,17 +582,25 @@ struct GatewayEffectOnceKillTests {
                 "killed at operation \(number)")
             let calls = place.origin.requests.count
             try place.restart()
+            #expect(place.handover?.names ?? [] == [], "killed at operation \(number)")
             let response = try place.resume(location)
             try check(place, response, calls)
             let again = try Fixture.complete(place.server, location, at: Self.content.count)
             #expect(again.status == response.status && again.complete == true, "killed at operation \(number)")
+            place.handover?.expectNothingLeft(place.server)
+            for file in place.handover?.takenFiles ?? [] {
+                let content = PathHandover.content((place.handover?.taken ?? "") + "/" + file)
+                #expect(content == Self.content, "killed at operation \(number)")
+            }
         }
         #expect(kills * 4 > count * 3, "\(kills) kills at \(count) operations")
     }
 
-    @Test("on an ordinary route the origin is called at most once, and the client gets its response or a final 502")
-    func ordinary() throws {
-        try kill("") { place, response, callsBefore in
+    @Test(
+        "on an ordinary route the origin is called at most once, and the client gets its response or a final 502",
+        arguments: [false, true])
+    func ordinary(isByPath: Bool) throws {
+        try kill("", byPath: isByPath) { place, response, callsBefore in
             let calls = place.origin.requests.count
             #expect(calls <= 1)
             if response.status == 201 {
@@ -592,9 +613,10 @@ struct GatewayEffectOnceKillTests {
         }
     }
 
-    @Test("on a repeatable route the client gets the response, and all calls have the same key")
-    func repeatable() throws {
-        try kill(",repeat=safe") { place, response, callsBefore in
+    @Test(
+        "on a repeatable route the client gets the response, and all calls have the same key", arguments: [false, true])
+    func repeatable(isByPath: Bool) throws {
+        try kill(",repeat=safe", byPath: isByPath) { place, response, callsBefore in
             let calls = place.origin.requests.count
             #expect(1...2 ~= calls)
             Fixture.expectAnswer(response, .v8, isLive: calls > callsBefore)
