@@ -21,7 +21,8 @@ package struct SafeFileName: Hashable, Sendable {
 
     /// The maximum number of bytes of UTF-8.
     package static let maxLength = 255
-    private static let maxExtensionLength = 32
+    /// The maximum number of bytes of an extension that is kept, dot included.
+    package static let maxExtensionLength = 32
 
     /// Creates a safe name from an untrusted one; nil if no usable name remains.
     package init?(sanitizing name: String) {

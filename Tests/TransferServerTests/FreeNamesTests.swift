@@ -30,4 +30,18 @@ struct FreeNamesTests {
             #expect(name.lastSegment.utf8.count <= 255 && name.lastSegment.hasSuffix(".bin"))
         }
     }
+
+    @Test("a name that is nearly all extension gets a number, too", arguments: [30, 31, 32, 240, 252, 253])
+    func longExtension(length: Int) throws {
+        let text = "a." + String(repeating: "x", count: length)
+        for names in [
+            FreeNames(directory: ["d"], disposition: "inline; filename=\"\(text)\""), FreeNames(directory: ["d"], name: text),
+        ] {
+            #expect(names.name(0)?.lastSegment == text)
+            for attempt in [1, 20, 25] {
+                let name = try #require(names.name(attempt)).lastSegment
+                #expect(name != text && name.utf8.count <= 255 && name.hasPrefix("a") && name.contains(" ("))
+            }
+        }
+    }
 }

@@ -12,11 +12,18 @@ struct FreeNames: Sendable {
     ///   - disposition: the value of `Content-Disposition`.
     ///   - metadata: the parsed `Upload-Metadata`; its file name is used if `disposition` has no valid file name.
     init(directory: [String], disposition: String?, metadata: UploadMetadata? = nil) {
-        self.directory = directory
         let proposals = [disposition.flatMap { ContentDisposition(parsing: $0)?.filename }, metadata?.filename]
         let safe = proposals.compactMap { $0.flatMap { SafeFileName(sanitizing: $0)?.value } }
-        let name = safe.first ?? "upload-\(RequestID())"
-        if let dot = name.lastIndex(of: "."), dot != name.startIndex {
+        self.init(directory: directory, name: safe.first ?? "upload-\(RequestID())")
+    }
+
+    /// - Parameter name: the first candidate, a valid name of a file.
+    init(directory: [String], name: String) {
+        self.directory = directory
+        // Of a longer extension the name would have no room for a number.
+        if let dot = name.lastIndex(of: "."), dot != name.startIndex,
+            name[dot...].utf8.count <= SafeFileName.maxExtensionLength
+        {
             stem = String(name[..<dot])
             suffix = String(name[dot...])
         } else {
