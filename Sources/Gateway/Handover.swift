@@ -133,7 +133,7 @@ extension Fields {
 }
 
 /// The bytes of a complete upload, which libcurl's thread reads.
-private final class UploadContent: UploadSource {
+final class UploadContent: UploadSource {
     private let upload: ReceivedUpload
     let length: Int64?
 

@@ -60,7 +60,7 @@ struct OriginDelivery {
         return .answered(Response(status: head.status, fields: fields, content: content), setCookie: setCookie)
     }
 
-    private static let responseTooLarge = Response(
+    static let responseTooLarge = Response(
         ProblemDetails(
             status: .badGateway,
             detail: "The application processed the upload, but its response is larger than 1 MiB and cannot be stored.",

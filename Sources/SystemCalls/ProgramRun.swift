@@ -42,6 +42,15 @@ package struct ProgramRun: Sendable {
         package var errors: [UInt8] = []
         /// Whether the program wrote more than ``maxOutput`` bytes to its standard output.
         package var isOutputCut = false
+
+        /// How the run ended, with the beginning of the standard error, on one line.
+        package var summary: String {
+            let text = String(decoding: errors.prefix(Self.maxSummarizedErrors), as: UTF8.self)
+            let line = text.split(whereSeparator: \.isNewline).joined(separator: " ")
+            return "\(outcome)" + (line.isEmpty ? "" : ": \(line)")
+        }
+
+        private static let maxSummarizedErrors = 256
     }
 
     /// The absolute path of the program.

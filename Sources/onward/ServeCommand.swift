@@ -351,6 +351,26 @@ extension ServeCommand {
                     ]),
                 ]),
             ManualSection(
+                "Checks before publication",
+                [
+                    .paragraph(
+                        """
+                        --check DESTINATION,SETTING,... shows each complete file of /files/ to a program or a URL before the
+                        file appears. DESTINATION is the absolute path of a program, which gets the file on standard input
+                        and its description in variables ONWARD_CHECK_..., or a URL (http, https, or unix:/SOCKET:/PATH),
+                        which gets the file with POST. Exit status 0 or a status of 2xx accepts the file. Exit status 1 with a
+                        reason on standard output, or a status of 422, refuses and removes it. Otherwise the file is kept, and
+                        is checked again when its client asks. The settings are:
+                        """),
+                    .terms([
+                        (
+                            "timeout=DURATION",
+                            "maximum time of a check, and of the wait for other checks [default: 60s]"
+                        ),
+                        ("max=N", "maximum number of checks at the same time [default: 8]"),
+                    ]),
+                ]),
+            ManualSection(
                 "Events",
                 [
                     .paragraph(

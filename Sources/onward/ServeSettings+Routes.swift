@@ -1,6 +1,7 @@
 import CommandLineInterface
 import Foundation
 import Gateway
+import SystemCalls
 import TransferServer
 
 /// The options for applications behind the server.
@@ -67,8 +68,17 @@ extension ServeSettings {
                 throw OptionError("--events-secrets needs --events with a URL: only requests are signed")
             }
         }
-        if case .program(let path)? = events?.destination, !FileManager.default.isExecutableFile(atPath: path) {
-            throw OptionError("--events: \(path) is not a program that this user can run")
+        if case .program(let path)? = events?.destination { try Self.checkProgram(path, of: "--events") }
+    }
+
+    /// Rejects a program that cannot be run.
+    func checkPublicationCheck() throws(OptionError) {
+        if case .program(let path)? = publicationCheck?.destination { try Self.checkProgram(path, of: "--check") }
+    }
+
+    private static func checkProgram(_ path: String, of option: String) throws(OptionError) {
+        if let obstacle = ProgramRun.obstacle(to: path) {
+            throw OptionError("\(option): \(path) is not a program that this user can run: \(obstacle)")
         }
     }
 

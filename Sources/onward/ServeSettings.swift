@@ -25,6 +25,8 @@ struct ServeSettings {
     var eventSecretsFile: String?
     /// The path of a PEM file with the certificates that are trusted for https URLs of applications and events.
     var originCertificates: String?
+    /// Who checks files before they are published (`--check`).
+    var publicationCheck: PublicationCheckSettings?
     /// The URL of the application that authorizes requests.
     var authorizationURL: String?
     var allowsPublicReading = false
@@ -42,10 +44,12 @@ struct ServeSettings {
 
     /// Creates the handler for files. With `--cors-origin *` pages of all origins may read files and also embed them.
     func filesHandler(of store: UploadStore) -> FilesHandler {
-        FilesHandler(
+        var check = publicationCheck
+        check?.destination.caFile = originCertificates
+        return FilesHandler(
             store: store, showsActiveTypes: showsActiveTypes,
             resourcePolicy: server.corsOrigins.contains("*") ? .crossOrigin : .sameOrigin,
-            rejectsFormData: rejectsFormData)
+            rejectsFormData: rejectsFormData, check: check.map { PublicationCheck($0).verdict })
     }
 
     static let options: [CommandOption<ServeSettings>] = [
@@ -90,6 +94,16 @@ struct ServeSettings {
             settings.authorizationURL = value
         },
         CommandOption(
+            "check", "DESTINATION", group: applications,
+            "let a program or URL, such as a virus scanner, check each file of\n/files/ before it is published: /usr/local/bin/scan, or\nhttp://127.0.0.1:3000/check. It can refuse the file or return another\npath. Settings follow after commas; see the manual"
+        ) { settings, value throws(OptionError) in
+            do throws(RouteError) {
+                settings.publicationCheck = try PublicationCheckSettings(parsing: value) {
+                    try? .seconds(Quantity.seconds($0))
+                }
+            } catch { throw OptionError(error.description) }
+        },
+        CommandOption(
             "events", "DESTINATION", group: applications,
             "report created, completed, refused, canceled and expired uploads to\nthis URL or program, such as http://127.0.0.1:3000/events. Settings\nfollow after commas; see the manual"
         ) { settings, value throws(OptionError) in
@@ -103,7 +117,7 @@ struct ServeSettings {
         ) { settings, value throws(OptionError) in settings.eventSecretsFile = try fileName(value) },
         CommandOption(
             "origin-cacert", "FILE", group: applications,
-            "PEM certificates to trust instead of the system's for https in\n--route, --auth-url and --events; read at the start"
+            "PEM certificates to trust instead of the system's for https in\n--route, --auth-url, --check and --events; read at the start"
         ) { settings, value throws(OptionError) in settings.originCertificates = try certificates(in: value) },
         CommandOption(
             "own-prefix", "PATH", group: applications,
@@ -334,6 +348,7 @@ struct ServeSettings {
         }
         try checkRoutes()
         try checkEvents()
+        try checkPublicationCheck()
         if allowsPublicReading && tokenFile == nil {
             throw OptionError("--public-read needs --token-file")
         }

@@ -35,7 +35,8 @@ struct FreeNamesTests {
     func longExtension(length: Int) throws {
         let text = "a." + String(repeating: "x", count: length)
         for names in [
-            FreeNames(directory: ["d"], disposition: "inline; filename=\"\(text)\""), FreeNames(directory: ["d"], name: text),
+            FreeNames(directory: ["d"], disposition: "inline; filename=\"\(text)\""),
+            FreeNames(directory: ["d"], name: text),
         ] {
             #expect(names.name(0)?.lastSegment == text)
             for attempt in [1, 20, 25] {

@@ -6,7 +6,7 @@ import UploadStorage
 /// The receiver of events.
 public enum EventDestination: Sendable {
     /// A URL with http or https, or the target at a Unix socket. A response with 2xx means that the event is delivered.
-    case url(EventURL)
+    case url(DestinationURL)
     /// The absolute path of a program that is run once for each event, with the event on standard input. Exit status 0
     /// means that the event is delivered.
     case program(String)
@@ -17,33 +17,10 @@ public enum EventDestination: Sendable {
     /// Parses `http://HOST[:PORT]/PATH`, the same with `https`, `unix:/SOCKET:/PATH`, or the absolute path of a program.
     /// - Throws: ``RouteError`` that describes the mistake.
     public init(parsing text: String) throws(RouteError) {
-        if text.hasPrefix("/") {
-            self = .program(text)
-        } else {
-            self = .url(try EventURL(parsing: text))
+        switch try Destination(parsing: text) {
+        case .url(let url): self = .url(url)
+        case .program(let path): self = .program(path)
         }
-    }
-}
-
-/// The URL of an HTTP endpoint for events.
-public struct EventURL: Sendable, Hashable, CustomStringConvertible {
-    private(set) var origin: Origin
-    let target: String
-
-    /// Parses `http://HOST[:PORT]/PATH`, the same with `https`, or `unix:/SOCKET:/PATH`.
-    /// - Throws: ``RouteError`` that describes the mistake.
-    public init(parsing text: String) throws(RouteError) { (origin, target) = try Origin.parse(text) }
-
-    /// See ``Origin/caFile``.
-    public var caFile: String? {
-        get { origin.caFile }
-        set { origin.caFile = newValue }
-    }
-
-    /// The URL without its query, which often contains credentials.
-    public var description: String {
-        let path = String(target.prefix { $0 != "?" })
-        return if case .unix = origin.address { "\(origin):\(path)" } else { "\(origin)\(path)" }
     }
 }
 

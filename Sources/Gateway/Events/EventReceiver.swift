@@ -42,11 +42,11 @@ extension EventDestination {
 
 /// An HTTP endpoint.
 private struct EndpointReceiver: EventReceiver {
-    let url: EventURL
+    let url: DestinationURL
     private let timeout: Duration
     private let client: OriginClient
 
-    init(_ url: EventURL, timeout: Duration) {
+    init(_ url: DestinationURL, timeout: Duration) {
         self.url = url
         self.timeout = timeout
         client = OriginClient(url.origin, timeout: timeout, threads: 1)
@@ -143,14 +143,7 @@ private struct ProgramReceiver: EventReceiver {
             input: .bytes(message.cloudEvent.body), timeout: timeout)
         let result = run.run(isCanceled: isCanceled)
         if result.outcome == .ended(.exited(0)) { return .delivered }
-        let errors = String(decoding: result.errors.prefix(Self.maxErrors), as: UTF8.self)
-        let text = errors.split(whereSeparator: \.isNewline).joined(separator: " ")
         let isRejection = if case .ended = result.outcome { true } else { false }
-        return .failed(
-            reason: "it \(result.outcome)" + (text.isEmpty ? "" : ": \(text)"), retryAfter: nil,
-            isRejection: isRejection)
+        return .failed(reason: "it \(result.summary)", retryAfter: nil, isRejection: isRejection)
     }
-
-    /// The maximum number of bytes of the program's standard error that are logged.
-    private static let maxErrors = 256
 }

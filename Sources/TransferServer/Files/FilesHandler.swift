@@ -4,12 +4,14 @@ import SystemCalls
 import UploadStorage
 
 /// Serves files: `PUT` creates or replaces a file, `POST` to a collection creates a file whose name the server chooses,
-/// `GET` sends a file with ranges, and `DELETE` removes it. A file appears atomically when its upload is complete.
+/// `GET` sends a file with ranges, and `DELETE` removes it. A file appears atomically when its upload is complete, and
+/// has been checked.
 public struct FilesHandler: TargetHandler, SynchronousHandler {
     private let store: UploadStore
     private let showsActiveTypes: Bool
     private let resourcePolicy: ResourcePolicy
     private let rejectsFormData: Bool
+    private let check: (@Sendable (ReceivedUpload) async throws -> PublicationVerdict)?
 
     /// - Parameters:
     ///   - store: the store with the files, which is the same as that of the server.
@@ -19,14 +21,20 @@ public struct FilesHandler: TargetHandler, SynchronousHandler {
     ///   - rejectsFormData: whether `multipart/form-data` is rejected with status 415, also by `PUT`. HTML forms and
     ///     `curl -F` send this type. Otherwise the entire form is stored as the file. `POST` to a collection always
     ///     rejects this type.
+    ///   - check: decides about each complete file before it is published, for example with a virus scanner. It reads the
+    ///     upload, and does not publish it. It runs on the thread of the connection, so it may block. If it throws an
+    ///     error, the file is not published: the client gets 503, the bytes of a resumable upload are kept, and the check is
+    ///     called again when the client repeats the request that completes the upload. A ``TargetUnavailable`` sets the
+    ///     time after which the client should do that.
     public init(
         store: UploadStore, showsActiveTypes: Bool = false, resourcePolicy: ResourcePolicy = .sameOrigin,
-        rejectsFormData: Bool = false
+        rejectsFormData: Bool = false, check: (@Sendable (ReceivedUpload) async throws -> PublicationVerdict)? = nil
     ) {
         self.store = store
         self.showsActiveTypes = showsActiveTypes
         self.resourcePolicy = resourcePolicy
         self.rejectsFormData = rejectsFormData
+        self.check = check
     }
 
     /// The store ensures that a file is published only once.
@@ -89,36 +97,68 @@ public struct FilesHandler: TargetHandler, SynchronousHandler {
         }
     }
 
+    /// Checks the file, and publishes it under its name or under the name that the check has returned.
+    public func complete(_ upload: ReceivedUpload) async throws -> Response {
+        guard let check else { return try completeSynchronously(upload) }
+        switch try await FileCheck(upload).run(check) {
+        case .accepted: return try completeSynchronously(upload)
+        case .refused(let response): return response
+        case .moved(let resource, let path):
+            do throws(StoreError) { return try publish(upload, at: resource) } catch {
+                // The client did not choose this name.
+                guard error.concernsName else { throw error }
+                throw FileCheck.failure("it returned the path \(path), but \(error)")
+            }
+        }
+    }
+
+    var completesSynchronously: Bool { check == nil }
+
     /// Publishes the file under its name.
-    public func complete(_ upload: ReceivedUpload) throws -> Response {
+    func completeSynchronously(_ upload: ReceivedUpload) throws -> Response {
+        try publish(upload, at: ReceivedUpload.Resource(target: upload.target, mayReplace: upload.mayReplace))
+    }
+
+    private func publish(_ upload: ReceivedUpload, at place: ReceivedUpload.Resource) throws(StoreError) -> Response {
         let fields = upload.fields
         let method = upload.method
-        let mayReplace = upload.mayReplace
-        if upload.target.isCollection {
-            // The target was verified when the upload was created.
-            let names = FreeNames(
-                directory: upload.target.segments, disposition: fields["Content-Disposition"],
-                metadata: UploadMetadata(fields))
-            let path = collectionPath(of: upload.target)
+        let isMoved = place.target.path != upload.target.path
+        if upload.target.isCollection || place.target.isCollection {
+            let names = freeNames(for: upload, at: place.target)
+            let path = collectionPath(of: place.target)
             return try upload.publish(
                 Publication(
                     name: try Self.existing(names.name(0)), fields: FileFields.saved(of: fields), replaces: false,
                     alternatives: { names.name($0) },
+                    condition: { method == .put ? Self.refusal(method: method, fields: fields, current: $0) : nil },
                     refused: Self.noFreeName, validated: Self.validated,
                     response: { _, name in
                         Response(status: 201, fields: ["Location": path + Self.encoded(name.segments.suffix(1))])
                     }))
         }
-        let location = upload.target.path
+        let location = place.target.path
+        let mayReplace = place.mayReplace
         return try upload.publish(
             Publication(
-                name: try Self.existing(PublishedName(segments: upload.target.segments)),
+                name: try Self.existing(PublishedName(segments: place.target.segments)),
                 fields: FileFields.saved(of: fields),
                 condition: { Self.refusal(method: method, fields: fields, current: $0, mayReplace: mayReplace) },
                 refused: Self.preconditionFailed, validated: Self.validated,
                 response: { created, _ in
-                    created ? Response(status: 201, fields: ["Location": location]) : Response(status: 204)
+                    Response(status: created ? 201 : 204, fields: created || isMoved ? ["Location": location] : [:])
                 }))
+    }
+
+    /// The names for an upload to a collection, or for a file that a check has moved into a collection.
+    private func freeNames(for upload: ReceivedUpload, at target: Target) -> FreeNames {
+        let segments = target.segments
+        if !target.isCollection { return FreeNames(directory: segments.dropLast(), name: segments.last ?? "") }
+        if !upload.target.isCollection {
+            return FreeNames(directory: segments, name: upload.target.segments.last ?? "")
+        }
+        return FreeNames(
+            directory: segments, disposition: upload.fields["Content-Disposition"],
+            metadata: UploadMetadata(upload.fields))
     }
 
     // Every publication contains these responses, although few publications are refused: so they are created once.
@@ -164,8 +204,10 @@ public struct FilesHandler: TargetHandler, SynchronousHandler {
         return name
     }
 
+    /// The path of a collection, or that of the collection with a file.
     private func collectionPath(of target: Target) -> String {
-        target.path.hasSuffix("/") ? target.path : target.path + "/"
+        if target.isCollection { return target.path.hasSuffix("/") ? target.path : target.path + "/" }
+        return String(target.path[...(target.path.lastIndex(of: "/") ?? target.path.startIndex)])
     }
 
     private static func encoded(_ segments: some Sequence<String>) -> String {

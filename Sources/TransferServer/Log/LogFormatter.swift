@@ -52,7 +52,9 @@ struct LogFormatter {
             interim: summary.explanation.map { $0.announcements + $0.offsets },
             interimOmitted: summary.explanation?.omission?.word,
             route: summary.forwarding == nil ? nil : summary.route, origin: summary.forwarding?.outcome.rawValue,
-            originMilliseconds: summary.forwarding.map { Double($0.nanoseconds / 1000) / 1000 })
+            originMilliseconds: summary.forwarding.map { Double($0.nanoseconds / 1000) / 1000 },
+            check: summary.check?.outcome.rawValue,
+            checkMilliseconds: summary.check.map { Double($0.nanoseconds / 1000) / 1000 })
         switch format {
         case .json: return json(line)
         case .text: return line.text
@@ -110,6 +112,9 @@ private struct RequestLine: Encodable {
     /// The route, how the exchange with its application ended, and the milliseconds until its response.
     let route, origin: String?
     let originMilliseconds: Double?
+    /// How the check of the file ended, and its milliseconds.
+    let check: String?
+    let checkMilliseconds: Double?
 
     enum CodingKeys: String, CodingKey {
         case time, level, request, method, target, status, code, received, sent, milliseconds, end, reason, peer, proxy
@@ -117,6 +122,8 @@ private struct RequestLine: Encodable {
         case interimOmitted = "interim_omitted"
         case route, origin
         case originMilliseconds = "origin_milliseconds"
+        case check
+        case checkMilliseconds = "check_milliseconds"
     }
 
     /// The line in the format `text`. Every request has a line, so it is built without intermediate strings.
@@ -146,6 +153,8 @@ private struct RequestLine: Encodable {
         append(" route=", route)
         append(" origin=", origin)
         append(" origin_ms=", originMilliseconds.map { "\($0)" })
+        append(" check=", check)
+        append(" check_ms=", checkMilliseconds.map { "\($0)" })
         append(" peer=", peer)
         append(" proxy=", proxy)
         append(" principal=", principal == Identity.anonymous.principal ? nil : principal)

@@ -23,6 +23,7 @@ struct MetricsReport: Sendable {
         addUploads(to: &exposition)
         addInterimResponses(to: &exposition)
         addForwardedRequests(to: &exposition)
+        addChecks(to: &exposition)
         addEvents(to: &exposition)
         addStorage(to: &exposition)
         addServer(to: &exposition)
@@ -105,6 +106,15 @@ struct MetricsReport: Sendable {
         exposition.add(
             histogram: "onward_origin_duration_seconds", "Time until the response of an application.",
             counts.forwardedSeconds.sorted { $0.key < $1.key }.map { ([("route", $0.key)], $0.value) })
+    }
+
+    private func addChecks(to exposition: inout Exposition) {
+        exposition.add(
+            "onward_checks_total", .counter, "Checks of files before their publication, by how they ended.",
+            counts.checks.sorted.map { .init([("outcome", $0.key)], $0.count) })
+        exposition.add(
+            histogram: "onward_check_duration_seconds",
+            "Time of a check, with the time for which it waited for other checks.", [([], counts.checkSeconds)])
     }
 
     private func addEvents(to exposition: inout Exposition) {

@@ -73,6 +73,9 @@ struct ServerCounts: Sendable {
     private(set) var forwarded = BoundedCounts<ForwardedSeries>(
         capacity: 600, others: ForwardedSeries(route: "other", outcome: .answered))
     private(set) var forwardedSeconds: [String: Histogram] = [:]
+    private(set) var checks = BoundedCounts<String>(
+        capacity: 10, others: "other", known: CheckReport.Outcome.allCases.map(\.rawValue))
+    private(set) var checkSeconds = Histogram(bounds: Histogram.responseSeconds)
     private(set) var announcements = 0
     private(set) var offsets = 0
     private(set) var created = 0
@@ -107,6 +110,10 @@ struct ServerCounts: Sendable {
             forwarded.add(to: ForwardedSeries(route: request.route, outcome: report.outcome))
             forwardedSeconds[request.route, default: Histogram(bounds: Histogram.responseSeconds)]
                 .observe(Double(report.nanoseconds) / 1e9)
+        }
+        if let check = request.check {
+            checks.add(to: check.outcome.rawValue)
+            checkSeconds.observe(Double(check.nanoseconds) / 1e9)
         }
         guard let explanation = request.explanation else { return }
         announcements += explanation.announcements
@@ -153,7 +160,7 @@ struct Histogram: Sendable, Hashable {
         0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
     ]
 
-    /// Bounds in seconds for the time until an application responds.
+    /// Bounds in seconds for the time until an application responds, or until a check has ended.
     static let responseSeconds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60]
 
     mutating func observe(_ value: Double) {

@@ -43,6 +43,8 @@ final class RequestContext {
     var forwarding: ForwardingContext?
     /// The beginning of paths of this server in fields of the response.
     var ownPath = "/"
+    /// The check of the file before its publication; `nil` if there was none.
+    var check: CheckReport?
     /// Whether another server responds to this request. Its response is sent without further fields.
     var isForwarded = false
     /// The fields of every response to this request.
@@ -191,7 +193,7 @@ extension RequestContext {
             nanoseconds: SystemClock.monotonicNanoseconds() - startedAt,
             interruption: end == .interrupted ? connection.closeReason?.rawValue ?? "client" : nil,
             origin: origin, principal: principal, route: route, upload: upload, offset: offset,
-            progress: progress, explanation: explanation, forwarding: forwarding?.report,
+            progress: progress, explanation: explanation, forwarding: forwarding?.report, check: check,
             countedReceived: countedReceived)
     }
 
@@ -232,6 +234,8 @@ struct RequestSummary: Sendable {
     let explanation: UploadExplanation?
     /// The exchange with the server to which the request was forwarded; `nil` if there was none.
     let forwarding: ForwardingReport?
+    /// The check of the file before its publication; `nil` if there was none.
+    let check: CheckReport?
     /// The part of `received` that the metrics have already counted.
     let countedReceived: Int64
 }

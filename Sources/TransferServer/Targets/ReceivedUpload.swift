@@ -34,12 +34,28 @@ public final class ReceivedUpload: Sendable {
     /// The request that completes the upload; `nil` if the handler does not forward requests.
     package let forwarding: ForwardingContext?
 
+    /// The digests of `Repr-Digest` that were compared with the representation, as the value of a field; `nil` if the
+    /// client sent none.
+    package let verifiedDigest: String?
+
+    /// A resource below the prefix of the handler.
+    struct Resource {
+        let target: Target
+        /// Whether the principal of the upload may replace the resource.
+        let mayReplace: Bool
+    }
+
+    /// Returns the resource with a path in percent-encoding; `nil` if the path is not valid, or is not below the prefix of
+    /// the handler.
+    let resource: @Sendable (String) -> Resource?
+
     let store: UploadStore
     let executor: ThreadExecutor
     private let lease: UploadLease
     /// The value of `Repr-Digest` in the response.
     private let digestField: String?
     private let publishing = Monitor(Publishing())
+    private let lastCheck = Monitor<CheckReport?>(nil)
 
     /// - Parameters:
     ///   - fields: the fields that the handler declared.
@@ -47,7 +63,8 @@ public final class ReceivedUpload: Sendable {
     ///   - digest: the value of `Repr-Digest` in the response.
     init(
         target: Target, upload: NewUpload, fields: Fields, length: Int64, mayReplace: Bool, lease: UploadLease,
-        store: UploadStore, executor: ThreadExecutor, digest: String?, forwarding: ForwardingContext?
+        store: UploadStore, executor: ThreadExecutor, digest: String?, forwarding: ForwardingContext?,
+        resource: @escaping @Sendable (String) -> Resource?
     ) {
         self.target = target
         method = upload.method
@@ -60,7 +77,19 @@ public final class ReceivedUpload: Sendable {
         self.executor = executor
         digestField = digest
         self.forwarding = forwarding
+        self.resource = resource
+        verifiedDigest = RepresentationDigests(fields: upload.fields).expected?.serialized
     }
+
+    /// How the check before the publication ended, for log and metrics; `nil` if there was none.
+    var check: CheckReport? {
+        get { lastCheck.withLock { $0 } }
+        set { lastCheck.withLock { $0 = newValue } }
+    }
+
+    /// Opens the file with the representation, at offset 0 and only for reading.
+    /// - Returns: `nil` if the store keeps the bytes in memory.
+    package func openForReading() throws(StoreError) -> FileDescriptor? { try lease.openForReading() }
 
     /// Records durably that the handler may have had an effect from now on. If the process ends before the handler has
     /// returned, the upload gets ``StoreConfiguration/interruptedResponse``, although

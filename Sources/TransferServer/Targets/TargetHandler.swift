@@ -117,9 +117,11 @@ package struct TargetInterrupted: Error, CustomStringConvertible {
     package init(_ reason: String) { description = "the outcome of the call is unknown: \(reason)" }
 }
 
-/// A handler that never awaits anything, so that the server needs no task to call it.
+/// A handler that awaits nothing, so that the server needs no task to call it.
 protocol SynchronousHandler: TargetHandler {
-    func complete(_ upload: ReceivedUpload) throws -> Response
+    /// Whether ``completeSynchronously(_:)`` is called in place of ``TargetHandler/complete(_:)``.
+    var completesSynchronously: Bool { get }
+    func completeSynchronously(_ upload: ReceivedUpload) throws -> Response
     func respond(to request: TargetRequest) -> Response
 }
 
@@ -141,6 +143,9 @@ public struct Target: Sendable, Hashable {
 
     /// The path and query, as they are stored with an upload.
     package var reference: String { path + (query.map { "?" + $0 } ?? "") }
+
+    /// The decoded segments of the handler's prefix.
+    var prefix: ArraySlice<String> { location.segments.dropLast(segments.count) }
 
     var withoutQuery: Target {
         Target(path: path, segments: segments, isCollection: isCollection, query: nil, location: location)

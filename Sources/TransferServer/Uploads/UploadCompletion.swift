@@ -44,16 +44,18 @@ struct UploadCompletion {
             mayReplace: context.service.refusal(of: context.identity, .write, on: context.target) == nil, lease: lease,
             store: context.service.store, executor: call.executor, digest: digestValue,
             forwarding: context.handler is any StreamingHandler
-                ? context.service.forwardingContext(of: context.request, context.identity) : nil)
+                ? context.service.forwardingContext(of: context.request, context.identity) : nil,
+            resource: resource)
         targetHasRun = true
         let handler = context.handler
         let result: Result<Response, any Error>? =
-            if let handler = handler as? any SynchronousHandler {
-                call.runSynchronously { Result { try handler.complete(upload) } }
+            if let handler = handler as? any SynchronousHandler, handler.completesSynchronously {
+                call.runSynchronously { Result { try handler.completeSynchronously(upload) } }
             } else {
                 call.run { do { return .success(try await handler.complete(upload)) } catch { return .failure(error) } }
             }
         upload.end()
+        context.request.check = upload.check
         switch (upload.publicationResult, result) {
         case (.success(let published)?, .success?), (.success(let published)?, nil): return .final(published)
         case (.success(let published)?, .failure(let error)?):
@@ -68,15 +70,13 @@ struct UploadCompletion {
             throw .superseded
         case (_, .success(let response)?):
             return try store(upload.withDigest(response), adding: upload.forwarding?.unstoredFields ?? [:])
-        case (.failure(let error)?, .failure(let thrown)?):
-            if thrown as? StoreError != error { log(thrown) }
-            guard [.targetIsDirectory, .targetIsSpecial, .parentIsFile, .noFreeName].contains(error) else {
-                throw error
-            }
-            return try store(Response(ProblemDetails(error)))
-        case (nil, .failure(let error as TargetUnavailable)?) where handler.completionIsRepeatable:
+        case (_, .failure(let error as TargetUnavailable)?) where handler.completionIsRepeatable:
             context.service.log.warning("\(error)", request: context.request.id)
             return .postponed(error)
+        case (.failure(let error)?, .failure(let thrown)?):
+            if thrown as? StoreError != error { log(thrown) }
+            guard error.concernsName else { throw error }
+            return try store(Response(ProblemDetails(error)))
         case (nil, .failure(let error as TargetInterrupted)?):
             log(error)
             return .final(try lease.completeAsInterrupted())
@@ -87,6 +87,20 @@ struct UploadCompletion {
         case (nil, .failure(let error)?):
             log(error)
             return try store(Response(ProblemDetails.targetFailed))
+        }
+    }
+
+    /// Finds another resource of the handler by its path.
+    private var resource: @Sendable (String) -> ReceivedUpload.Resource? {
+        let service = context.service
+        let identity = context.identity
+        let prefix = context.target.prefix
+        return { reference in
+            guard let path = try? PathSegments(decoding: reference),
+                let target = service.routes.match(path, query: nil)?.target, target.prefix == prefix
+            else { return nil }
+            return ReceivedUpload.Resource(
+                target: target, mayReplace: service.refusal(of: identity, .write, on: target) == nil)
         }
     }
 

@@ -110,6 +110,8 @@ package protocol Blob: Sendable {
     /// Sets the modification time, in nanoseconds since 1970.
     func setModified(_ nanoseconds: Int64) throws(Errno)
     func attributes() throws(Errno) -> PublishedFile.Attributes
+    /// Opens the bytes again, at offset 0 and only for reading; nil if they are not in a local file.
+    func openForReading() throws(Errno) -> FileDescriptor?
 }
 
 /// What can be made durable together with the bytes of a blob.

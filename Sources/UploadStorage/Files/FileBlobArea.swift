@@ -170,11 +170,17 @@ final class FileBlob: Blob {
     private func openForWriteBack() throws(Errno) -> FileDescriptor {
         try writeBackDescriptor.withLock { (opened) throws(Errno) in
             if let opened { return opened }
-            let new = try directory.open(at: name, [.readOnly, .noFollow])
+            let new = try openByName()
             opened = new
             return new
         }
     }
+
+    private func openByName() throws(Errno) -> FileDescriptor {
+        try directory.open(at: name, [.readOnly, .noFollow])
+    }
+
+    func openForReading() throws(Errno) -> FileDescriptor? { try openByName() }
 
     func synchronize(including detail: BlobDetail?) throws(Errno) {
         if detail == .attributes { try descriptor.synchronize() } else { try descriptor.synchronizeData() }

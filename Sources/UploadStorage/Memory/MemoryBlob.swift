@@ -33,6 +33,8 @@ final class MemoryBlob: Blob {
         return area.state.withLock { $0.read(inode, into: buffer, at: offset) }
     }
 
+    func openForReading() throws(Errno) -> FileDescriptor? { nil }
+
     func startWriteBack(at offset: Int64, count: Int64) {}
 
     func awaitWriteBack(at offset: Int64, count: Int64) {}

@@ -151,6 +151,15 @@ extension UploadLease {
         }
     }
 
+    /// Opens the file with all received bytes, at offset 0 and only for reading. Nothing writes to the file any more if
+    /// the processing has begun.
+    /// - Returns: nil if the bytes are not in a local file.
+    package func openForReading() throws(StoreError) -> FileDescriptor? {
+        try truncateToReceived()
+        guard let blob = upload.monitor.withLock({ $0.blob }) else { throw .superseded }
+        return try translating("open the content of an upload") { () throws(Errno) in try blob.openForReading() }
+    }
+
     /// Truncates the blob after the received bytes, because the blob becomes the published file.
     private func truncateToReceived() throws(StoreError) {
         let (blob, received, mustSynchronize) = upload.monitor.withLock { state in

@@ -18,7 +18,8 @@ struct PublicNamesTests {
         Errno.self, Fields.self, FilesHandler.self, FormLimits.self, FormPart.self,
         Health.self, IPAddress.self, Identity.self, InProcessServer.self,
         LogFormat.self, LogLevel.self, LogSink.self, Method.self, PathSegments.self, ProblemDetails.self,
-        ProtocolVersion.self, PublicBase.self, Publication.self, PublishedFile.self, PublishedName.self,
+        ProtocolVersion.self, PublicBase.self, Publication.self, PublicationVerdict.self, PublishedFile.self,
+        PublishedName.self,
         ReceivedUpload.self, RequestHead.self, RequestTarget.self, ResourcePolicy.self, Response.self,
         RetryPolicy.self, Server.self, ServerConfiguration.self, ServerCredentials.self, SocketAddress.self,
         SpaceShortage.self, Status.self, StoreConfiguration.self, StoreError.self, TLSError.self, TLSTrust.self,
@@ -26,8 +27,9 @@ struct PublicNamesTests {
         TokenList.self, TokenScope.self, UploadEvent.self, UploadID.self, UploadLimits.self, UploadProposal.self,
         UploadStore.self,
         // Gateway
-        ApplicationAuthorizer.self, EventDelivery.self, EventDestination.self, EventSecret.self, EventSettings.self,
-        EventURL.self, GatewayAuthorizer.self, GatewayHandler.self, Origin.self, Route.self, RouteError.self,
+        ApplicationAuthorizer.self, Destination.self, DestinationURL.self, EventDelivery.self, EventDestination.self,
+        EventSecret.self, EventSettings.self, GatewayAuthorizer.self, GatewayHandler.self, Origin.self,
+        PublicationCheck.self, PublicationCheckSettings.self, Route.self, RouteError.self,
         // ResumableTransfer
         ClientCertificate.self, DataSource.self, DigestAlgorithm.self, Download.self, DownloadDestination.self,
         DownloadResult.self, DownloadStream.self, FileSource.self, HTTPVersion.self, MockFailure.self,

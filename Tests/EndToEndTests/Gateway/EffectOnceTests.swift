@@ -477,18 +477,17 @@ struct GatewayEffectOnceKillTests {
 
     /// A gateway that is killed before one operation on a file of its data directory.
     private struct Place {
-        let directory: TemporaryDirectory
         let origin: ScriptedOrigin
-        let server: ServerProcess
         /// The directory in which the origin gets the file and from which it moves the file away; `nil`: it gets the
         /// content.
         let handover: PathHandover?
-        private let settings: String
-        private let log: String
+        private let gateway: KillableServer
+        var server: ServerProcess { gateway.server }
+        /// The number of operations since ``begin()``.
+        var operations: Int { gateway.operations }
 
         /// - Parameter number: the number of the operation after ``begin()``; `nil`: the server is not killed.
         init(_ route: String, byPath isByPath: Bool, killAt number: Int?) throws {
-            directory = try TemporaryDirectory()
             let handover = isByPath ? try PathHandover() : nil
             self.handover = handover
             origin = try ScriptedOrigin { request, connection in
@@ -496,33 +495,15 @@ struct GatewayEffectOnceKillTests {
                 if let handover, (try? handover.take(request)) == nil { return try connection.respond("500 Gone") }
                 try Fixture.accept(request, connection)
             }
-            settings = directory.path + "/settings"
-            log = directory.path + "/operations"
-            let starter = try directory.file(
-                "start", Array("#!/bin/sh\n. \(directory.path)/settings\nexec env $preload \"$@\"\n".utf8))
-            chmod(starter, 0o700)
-            // The data directory, which does not have a name yet, and that of the route are in the same directory.
-            let base = directory.path.split(separator: "/").dropLast().map { "/" + $0 }.joined()
-            let operations = try FileOperations(below: base, log: log)
-            let words = operations.environment(killAt: number, after: directory.path + "/begun").map { "\($0)=\($1)" }
-                .joined(separator: " ")
-            _ = try directory.file("settings", Array("preload=\"\(words)\"\n".utf8))
             let setting = handover.map { ",handover=\($0.path)" } ?? ""
-            server = try ServerProcess(
-                ["--route", "/app=\(origin.url),access=open\(route)\(setting)"], startedBy: starter)
-        }
-
-        /// The number of operations since ``begin()``.
-        var operations: Int {
-            let text = FileManager.default.contents(atPath: log) ?? Data()
-            return text.count { $0 == UInt8(ascii: "\n") }
+            // The data directory and that of the route are in the same directory.
+            gateway = try KillableServer(
+                ["--route", "/app=\(origin.url),access=open\(route)\(setting)"],
+                below: isByPath ? "$(dirname \"$(dirname \"$4\")\")" : "$4", killAt: number)
         }
 
         /// Starts the server again. This time it is not killed.
-        func restart() throws {
-            _ = try directory.file("settings", Array("preload=\n".utf8))
-            try server.restart()
-        }
+        func restart() throws { try gateway.restart() }
 
         /// The number of bytes that arrive before the server can be killed: half of the content, or, by path, all of it,
         /// because the steps of an append are the same.
@@ -532,7 +513,7 @@ struct GatewayEffectOnceKillTests {
         func begin() throws -> String {
             let content = Array(GatewayEffectOnceKillTests.content[..<first])
             let location = try Fixture.begin(server, .v8, content, fields: Fixture.fields)
-            _ = try directory.file("begun", [])
+            try gateway.beginCounting()
             return location
         }
 

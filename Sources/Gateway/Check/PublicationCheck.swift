@@ -1,0 +1,99 @@
+import HTTPSemantics
+import SystemCalls
+import TransferServer
+
+/// Lets a URL or a program decide about each complete file before it is published, for example a virus scanner:
+///
+/// ```swift
+/// let check = PublicationCheck(PublicationCheckSettings(try Destination(parsing: "/usr/local/bin/scan")))
+/// let handler = FilesHandler(store: store, check: check.verdict)
+/// ```
+public final class PublicationCheck: Sendable {
+    private struct Queue {
+        var running = 0
+        /// The tickets of the files that wait, in their order.
+        var waiting: [Int] = []
+        var nextTicket = 0
+    }
+
+    /// The nanoseconds between two looks at the cancellation.
+    static let checkInterval: Int64 = 50_000_000
+
+    private let settings: PublicationCheckSettings
+    private let checker: any Checker
+    private let queue = Monitor(Queue())
+
+    /// Creates a check. Its destination need not be available yet.
+    public init(_ settings: PublicationCheckSettings) {
+        self.settings = settings
+        switch settings.destination {
+        case .url(let url): checker = EndpointChecker(url, timeout: settings.timeout)
+        case .program(let path): checker = ProgramChecker(path: path, timeout: settings.timeout)
+        }
+    }
+
+    /// Checks a file. Blocks the thread until the check has ended; a cancellation of the task ends it.
+    /// - Throws: `TargetUnavailable` if there is no verdict: the destination has failed, or has exceeded a time limit.
+    @Sendable public func verdict(on upload: ReceivedUpload) async throws -> PublicationVerdict {
+        try check(upload)
+    }
+
+    private func check(_ upload: ReceivedUpload) throws -> PublicationVerdict {
+        try awaitTurn()
+        defer {
+            queue.withLock { $0.running -= 1 }
+            queue.notifyAll()
+        }
+        do throws(CheckFailure) { return try checker.verdict(on: upload) } catch {
+            throw TargetUnavailable(
+                "\(settings.destination), which checks files, \(error.reason)", retryAfter: error.retryAfter)
+        }
+    }
+
+    /// Waits until fewer checks run than the maximum.
+    private func awaitTurn() throws {
+        let ticket = queue.withLock { queue in
+            queue.nextTicket += 1
+            queue.waiting.append(queue.nextTicket)
+            return queue.nextTicket
+        }
+        let deadline = SystemClock.deadline(in: settings.timeout)
+        while true {
+            let now = SystemClock.monotonicNanoseconds()
+            let hasBegun: Bool? = queue.wait(until: min(deadline, now + Self.checkInterval)) { queue in
+                guard queue.waiting.first == ticket, queue.running < settings.maximumCount else { return nil }
+                queue.waiting.removeFirst()
+                queue.running += 1
+                return true
+            }
+            if hasBegun == true { return queue.notifyAll() }
+            if Task.isCancelled || now >= deadline { break }
+        }
+        queue.withLock { $0.waiting.removeAll { $0 == ticket } }
+        queue.notifyAll()
+        if Task.isCancelled { throw CancellationError() }
+        throw TargetUnavailable(
+            "a file waited \(settings.timeout.wholeSeconds) s for other checks to end, of which at most"
+                + " \(settings.maximumCount) run at the same time (max=)", retryAfter: CheckFailure.pause)
+    }
+}
+
+/// Checks files. Blocks its thread, and can be used on several threads.
+protocol Checker: Sendable {
+    func verdict(on upload: ReceivedUpload) throws(CheckFailure) -> PublicationVerdict
+}
+
+/// There is no verdict, and the file has to be checked again.
+struct CheckFailure: Error {
+    /// The time after which a client should ask again.
+    static let pause: Duration = .seconds(5)
+
+    /// For the log, after the destination.
+    var reason: String
+    var retryAfter = CheckFailure.pause
+
+    init(_ reason: String, retryAfter: Duration = CheckFailure.pause) {
+        self.reason = reason
+        self.retryAfter = retryAfter
+    }
+}

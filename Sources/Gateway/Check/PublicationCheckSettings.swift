@@ -1,0 +1,49 @@
+/// Who checks complete files before they are published, and how long a check may take.
+public struct PublicationCheckSettings: Sendable, Hashable {
+    /// The URL that gets each file, or the program that is run for each file.
+    public var destination: Destination
+    /// The maximum time of one check. A file also waits at most this time until its check begins.
+    public var timeout: Duration = .seconds(60)
+    /// The maximum number of checks at the same time. Other files wait.
+    public var maximumCount = 8
+
+    /// Creates settings with the default values.
+    public init(_ destination: Destination) { self.destination = destination }
+
+    /// Parses a text such as `/usr/local/bin/scan,timeout=2m,max=4`. The settings are separated by commas or white space.
+    /// - Parameters:
+    ///   - text: the destination and the settings `timeout` and `max`.
+    ///   - duration: parses a duration; returns `nil` if it is invalid.
+    /// - Throws: ``RouteError`` that describes all mistakes of the text.
+    public init(parsing text: String, duration: (String) -> Duration?) throws(RouteError) {
+        let words = text.split { $0 == " " || $0 == "\t" || $0 == "," }.map(String.init)
+        guard let first = words.first else {
+            throw RouteError("give the absolute path of a program, or a URL such as http://127.0.0.1:3000/check")
+        }
+        self.init(try Destination(parsing: first))
+        var mistakes: [String] = []
+        var names: Set<String> = []
+        for word in words.dropFirst() {
+            let parts = word.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+            let (name, value) = (parts[0], parts.count > 1 ? parts[1] : "")
+            if !names.insert(name).inserted { mistakes.append("\(name) is given twice") }
+            switch name {
+            case "timeout":
+                guard let time = duration(value), time > .zero else {
+                    mistakes.append("'\(word)': give a duration, such as timeout=60s")
+                    continue
+                }
+                timeout = time
+            case "max":
+                guard let count = Int(value), (1...10_000).contains(count) else {
+                    mistakes.append("'\(word)': give a number of checks from 1 to 10000, such as max=8")
+                    continue
+                }
+                maximumCount = count
+            default:
+                mistakes.append("'\(word)' is not a setting of a check: use timeout or max")
+            }
+        }
+        guard mistakes.isEmpty else { throw RouteError(mistakes.joined(separator: "; ")) }
+    }
+}

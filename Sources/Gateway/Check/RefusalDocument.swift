@@ -1,0 +1,52 @@
+import Foundation
+import HTTPSemantics
+
+/// The problem document of a file that a check has refused.
+struct RefusalDocument {
+    /// The status of a refusal without a problem document.
+    static let status: Status = 422
+    private static let code = "content-refused"
+    private static let maxSize = 64 << 10
+    private static let maxDetail = 1000
+
+    let response: Response
+
+    /// Whether a response with this status is final: other statuses of 4xx ask the client to repeat its request.
+    static func canRefuse(_ status: Status) -> Bool {
+        status.isClientError && ![401, 407, 408, 425, 429].contains(status.rawValue)
+    }
+
+    /// A problem document of the check, with all its members.
+    /// - Parameters:
+    ///   - json: a JSON object; otherwise the result is `nil`.
+    ///   - status: the status of the response; `nil`: the member `status`, or 422.
+    init?(json: [UInt8], status: Status? = nil) {
+        guard json.count <= Self.maxSize,
+            var members = try? JSONSerialization.jsonObject(with: Data(json)) as? [String: Any]
+        else { return nil }
+        let stated = (members["status"] as? Int).flatMap { (100...599).contains($0) ? Status(rawValue: $0) : nil }
+        let status = status ?? stated.flatMap { Self.canRefuse($0) ? $0 : nil } ?? Self.status
+        members["status"] = status.rawValue
+        // Log and metrics contain the code.
+        if !(members["code"] is String) { members["code"] = Self.code }
+        guard
+            let content = try? JSONSerialization.data(
+                withJSONObject: members, options: [.sortedKeys, .withoutEscapingSlashes])
+        else { return nil }
+        response = Response(
+            status: status, fields: ["Content-Type": ProblemDetails.mediaType], content: Array(content))
+    }
+
+    /// A problem document with the text of the check as its detail.
+    init(text: [UInt8]) {
+        let visible = String(decoding: text.prefix(Self.maxDetail * 4), as: UTF8.self).unicodeScalars.map { scalar in
+            scalar.properties.generalCategory == .control ? " " : Character(scalar)
+        }
+        let detail = String(visible).split(separator: " ").joined(separator: " ")
+        response = Response(
+            ProblemDetails(
+                status: Self.status,
+                detail: detail.isEmpty ? "A check of the file has refused it." : String(detail.prefix(Self.maxDetail)),
+                code: Self.code))
+    }
+}
