@@ -15,7 +15,8 @@ struct EndpointChecker: Checker {
     init(_ url: DestinationURL, timeout: Duration) {
         self.url = url
         self.timeout = timeout
-        client = OriginClient(url.origin, timeout: timeout)
+        // The time limit of the check ends first.
+        client = OriginClient(url.origin, timeout: timeout + .seconds(5))
     }
 
     func verdict(on upload: ReceivedUpload) throws(CheckFailure) -> PublicationVerdict {
