@@ -107,13 +107,11 @@ public final class ApplicationAuthorizer: Authorizer {
 
     private func finalHead(_ exchange: OriginExchange, until deadline: Int64) -> ClientResponseHead? {
         while true {
-            // The head of a short response does not wake this thread before the content is complete.
-            let now = SystemClock.monotonicNanoseconds()
-            switch exchange.progress(until: min(deadline, now + ProxiedRequest.checkInterval)) {
+            switch exchange.progress {
             case .interim: continue
             case .head(let head): return head
             case .failed: return nil
-            case nil: if now >= deadline { return nil }
+            case nil: guard exchange.step(until: deadline) else { return nil }
             }
         }
     }

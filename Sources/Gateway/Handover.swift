@@ -132,7 +132,7 @@ extension Fields {
     }
 }
 
-/// The bytes of a complete upload, which libcurl's thread reads.
+/// The bytes of a complete upload.
 final class UploadContent: UploadSource {
     private let upload: ReceivedUpload
     let length: Int64?

@@ -25,22 +25,20 @@ struct OriginDelivery {
     /// - Parameter report: called with the exchange at its end.
     func run(isCanceled: () -> Bool, report: (ForwardingReport) -> Void = { _ in }) -> Outcome? {
         let exchange = client.start(request)
-        // The source of a running exchange uses the content of the request.
         defer {
             exchange.cancel()
-            while exchange.result(until: SystemClock.monotonicNanoseconds() + ProxiedRequest.checkInterval) == nil {}
             report(exchange.report)
         }
         let (content, result) = exchange.collect(atMost: Route.maxStoredContent, until: isCanceled)
-        if let result { return outcome(result, content) }
+        if let result { return outcome(result, content, mayBeSent: exchange.mayBeSent) }
         guard content.count > Route.maxStoredContent, let head = exchange.head else { return nil }
         return answered(head, content)
     }
 
-    private func outcome(_ result: TransportResult, _ content: [UInt8]) -> Outcome {
+    private func outcome(_ result: TransportResult, _ content: [UInt8], mayBeSent: Bool) -> Outcome {
         guard let head = result.head, result.failure == nil, result.isContentComplete else {
             let reason = result.failure.map { "\($0)" } ?? "the response is incomplete"
-            return result.mayBeSent ? .unknown(reason: reason) : .unavailable(reason: reason, retryAfter: nil)
+            return mayBeSent ? .unknown(reason: reason) : .unavailable(reason: reason, retryAfter: nil)
         }
         return answered(head, content)
     }

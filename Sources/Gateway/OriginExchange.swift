@@ -5,40 +5,29 @@ import TransferServer
 
 /// The connections to one origin.
 final class OriginClient: Sendable {
-    /// Each engine has one thread and its own connections.
-    private let engines: [TransportEngine]
-    private let next = Monitor(0)
+    private let transport = BlockingTransport()
+    private let settings: TransportSettings
     let origin: Origin
     /// The maximum time in which the origin receives and sends nothing.
     let timeout: Duration
 
-    init(_ origin: Origin, timeout: Duration, threads: Int = 2) {
+    init(_ origin: Origin, timeout: Duration) {
         self.origin = origin
         self.timeout = timeout
-        engines = (0..<threads).map { _ in TransportEngine() }
+        settings = origin.settings(connectTimeout: min(timeout, .seconds(10)))
     }
 
-    deinit { for engine in engines { engine.shutDown() } }
-
-    /// Starts a request.
+    /// Starts a request. The calling thread continues it with the functions of the exchange.
     func start(_ request: OriginRequest) -> OriginExchange {
-        let exchange = OriginExchange()
         var transport = TransportRequest(
             uri: origin.url, method: request.method, fields: request.fields, content: request.content,
-            source: request.source, stallTimeout: timeout,
-            settings: origin.settings(connectTimeout: min(timeout, .seconds(10))),
-            receive: { [exchange] head in exchange.receive(head) })
+            source: request.source, stallTimeout: timeout, settings: settings, receive: { _ in .abort })
         transport.target = request.target
         transport.isRepeatable = request.isRepeatable
         transport.needsNewConnection = request.needsNewConnection
         transport.hasAllFields = true
         transport.isForwarded = true
-        let index = next.withLock { index in
-            index = (index + 1) % engines.count
-            return index
-        }
-        exchange.begin(engines[index].start(transport, observer: exchange))
-        return exchange
+        return OriginExchange(self.transport.start(transport, content: request.source as? ArrivingContent))
     }
 }
 
@@ -56,43 +45,39 @@ struct OriginRequest {
     var needsNewConnection = false
 }
 
-/// One request to an origin and its response. A thread of a connection waits for it; libcurl's thread reports to it.
-final class OriginExchange: ExchangeObserver {
-    private struct State {
-        var interims: [ClientResponseHead] = []
-        var head: ClientResponseHead?
-        var result: TransportResult?
-        var exchange: TransportExchange?
-        var isCanceled = false
-        /// The time of the final head or of the end, in monotonic nanoseconds.
-        var respondedAt: Int64?
-    }
-
+/// One request to an origin and its response. One thread at a time uses it.
+final class OriginExchange {
     private let startedAt = SystemClock.monotonicNanoseconds()
+    private let exchange: BlockingExchange
+    /// The time of the final head or of the end, in monotonic nanoseconds.
+    private var respondedAt: Int64?
 
-    /// The content of the response.
-    let content = ContentPipe(length: nil)
-    private let state = Monitor(State())
-
-    func begin(_ exchange: TransportExchange) {
-        let isCanceled = state.withLock { state in
-            state.exchange = exchange
-            return state.isCanceled
-        }
-        if isCanceled { exchange.cancel() }
+    init(_ exchange: BlockingExchange) {
+        self.exchange = exchange
+        noteResponse()
     }
 
-    /// Ends the exchange, unless it has ended.
+    /// Ends the exchange, unless it has ended. The source of the request is not read any more.
     func cancel() {
-        content.discard()
-        let exchange = state.withLock { state in
-            state.isCanceled = true
-            return state.result == nil ? state.exchange : nil
-        }
-        exchange?.cancel()
+        exchange.cancel()
+        noteResponse()
     }
 
-    // MARK: The thread of a connection
+    /// Continues the exchange: does everything that is possible now, or waits until something is.
+    /// - Parameter deadline: the end of the wait, in monotonic nanoseconds.
+    /// - Returns: false if the deadline has passed and the exchange has not ended.
+    @discardableResult
+    func step(until deadline: Int64) -> Bool {
+        defer { noteResponse() }
+        return exchange.step(until: deadline)
+    }
+
+    private func noteResponse() {
+        if respondedAt == nil, hasResponse { respondedAt = SystemClock.monotonicNanoseconds() }
+    }
+
+    /// Whether bytes of the request wait until they can be passed to the kernel.
+    var isSending: Bool { exchange.isSending }
 
     /// What has happened.
     enum Progress {
@@ -102,104 +87,75 @@ final class OriginExchange: ExchangeObserver {
         case failed(TransportResult)
     }
 
-    /// Waits for the next interim response, the head of the final response, or the end.
-    /// - Returns: `nil` at the deadline.
-    func progress(until deadline: Int64) -> Progress? {
-        state.wait(until: deadline) { state in
-            if !state.interims.isEmpty { return .interim(state.interims.removeFirst()) }
-            if let head = state.head { return .head(head) }
-            return state.result.map { .failed($0) }
-        }
+    /// The next interim response, the head of the final response, or the end; `nil` if nothing has happened.
+    var progress: Progress? {
+        if let interim = nextInterim() { return .interim(interim) }
+        if let head { return .head(head) }
+        return result.map { .failed($0) }
     }
+
+    /// Removes and returns the first interim response that was not returned before.
+    func nextInterim() -> ClientResponseHead? { exchange.nextInterim() }
 
     /// The head of the final response; `nil` if it has not arrived.
-    var head: ClientResponseHead? { state.withLock { $0.head } }
+    var head: ClientResponseHead? { exchange.head }
 
     /// Whether a response has arrived, interim or final, or the exchange has ended.
-    var hasNews: Bool { state.withLock { !$0.interims.isEmpty || $0.head != nil || $0.result != nil } }
-
-    /// The interim responses that were not returned before.
-    func takeInterims() -> [ClientResponseHead] {
-        state.withLock { state in
-            defer { state.interims = [] }
-            return state.interims
-        }
-    }
+    var hasNews: Bool { exchange.hasInterim || hasResponse }
 
     /// Whether the head of the final response has arrived, or the exchange has ended.
-    var hasResponse: Bool { state.withLock { $0.head != nil || $0.result != nil } }
-
-    /// Waits for the end of the exchange.
-    /// - Returns: `nil` at the deadline.
-    func result(until deadline: Int64) -> TransportResult? { state.wait(until: deadline) { $0.result } }
+    var hasResponse: Bool { exchange.head != nil || exchange.result != nil }
 
     /// The result; `nil` if the exchange has not ended.
-    var result: TransportResult? { state.withLock { $0.result } }
+    var result: TransportResult? { exchange.result }
 
-    /// Collects the content of the response until the exchange has ended, until there are more than `limit` bytes, or
-    /// until `isOver` returns true.
+    /// Continues the exchange until its end.
+    /// - Returns: `nil` at the deadline, in monotonic nanoseconds.
+    func result(until deadline: Int64) -> TransportResult? {
+        while result == nil, step(until: deadline) {}
+        return result
+    }
+
+    /// Whether the request, or a part of it, may have been sent. Valid after the end.
+    var mayBeSent: Bool { exchange.mayBeSent }
+
+    /// Whether so much content has arrived that no more is received before some of it is read.
+    var isFull: Bool { exchange.isFull }
+
+    /// Reads content that has arrived.
+    /// - Returns: the number of bytes; 0 if there are none.
+    func read(into buffer: UnsafeMutableRawBufferPointer) -> Int { exchange.read(into: buffer) }
+
+    /// Reads all content that has arrived.
+    func readAll() -> [UInt8] { exchange.readAll() }
+
+    /// Continues the exchange and collects the content of the response until the exchange has ended, until there are more
+    /// than `limit` bytes, or until `isOver` returns true.
     /// - Returns: the content, and the result; `nil` if the exchange has not ended.
     func collect(atMost limit: Int, until isOver: () -> Bool) -> (content: [UInt8], result: TransportResult?) {
         var collected: [UInt8] = []
         while true {
-            collected += content.takeAll()
+            step(until: SystemClock.monotonicNanoseconds() + Self.checkInterval)
+            let content = readAll()
+            if collected.isEmpty { collected = content } else { collected += content }
             if collected.count > limit { return (collected, nil) }
-            if let result = result(until: SystemClock.monotonicNanoseconds() + Self.collectionInterval) {
-                return (collected + content.takeAll(), result)
-            }
+            if let result { return (collected, result) }
             if isOver() { return (collected, nil) }
         }
     }
 
-    /// The nanoseconds after which content that has arrived is collected, so that more of it can arrive.
-    private static let collectionInterval: Int64 = 20_000_000
+    /// The maximum number of nanoseconds between two checks whether a collection is over.
+    private static let checkInterval: Int64 = 20_000_000
 
     /// The exchange so far, for log and metrics.
     var report: ForwardingReport {
-        let state = state.withLock { $0 }
-        let end = state.respondedAt ?? SystemClock.monotonicNanoseconds()
-        let outcome: ForwardingReport.Outcome =
-            if state.head != nil { state.result?.failure?.outcome ?? .answered } else {
-                state.result?.failure?.outcome ?? .canceled
-            }
-        return ForwardingReport(outcome, nanoseconds: end - startedAt)
-    }
-
-    // MARK: libcurl's thread
-
-    func receive(_ head: ClientResponseHead) -> BodyDisposition {
-        state.withLock { state in
-            state.head = head
-            state.respondedAt = SystemClock.monotonicNanoseconds()
-        }
-        // Short content usually follows at once, and its end wakes the waiting thread. Otherwise the thread finds the head
-        // at its next check.
-        let length = ForwardedMessage.contentLength(head.fields) ?? .max
-        if length > ProxiedRequest.maxShortContent { state.notifyAll() }
-        return .write(content)
-    }
-
-    func received(_ event: TransportEvent) {
-        guard case .interim(let head) = event else { return }
-        state.withLock { $0.interims.append(head) }
-        state.notifyAll()
-    }
-
-    func ended(_ result: TransportResult) {
-        state.withLock { state in
-            state.result = result
-            state.exchange = nil
-            state.respondedAt = state.respondedAt ?? SystemClock.monotonicNanoseconds()
-        }
-        content.end()
-        state.notifyAll()
+        let end = respondedAt ?? SystemClock.monotonicNanoseconds()
+        let failure = result?.failure?.outcome
+        return ForwardingReport(failure ?? (head == nil ? .canceled : .answered), nanoseconds: end - startedAt)
     }
 }
 
 extension TransportResult {
-    /// Whether the request, or a part of it, may have been sent.
-    var mayBeSent: Bool { metrics?.requestStart != nil }
-
     /// The response to the client if the origin sent none.
     var problem: ProblemDetails {
         switch failure?.outcome ?? .lost {

@@ -11,8 +11,10 @@ final class ProxiedRequest: RequestStream {
     static let maxShortContent: Int64 = 16 << 10
 
     private let request: StreamedRequest
-    private let content: ContentPipe?
+    private let content: ArrivingContent?
     private let exchange: OriginExchange
+    /// The time of the next check whether the client is still there, in monotonic nanoseconds.
+    private var nextCheck = SystemClock.monotonicNanoseconds() + checkInterval
     /// Whether the rest of the content is not needed, because the origin has responded.
     private var isDiscarding = false
 
@@ -20,7 +22,7 @@ final class ProxiedRequest: RequestStream {
         self.request = request
         // The content of HEAD has no meaning (RFC 9110 section 9.3.2), and libcurl does not send it.
         let hasContent = request.length != 0 && request.head.method != .head
-        content = hasContent ? ContentPipe(length: request.length) : nil
+        content = hasContent ? ArrivingContent(length: request.length) : nil
         let method = request.head.method
         let framing: RequestContent =
             if !hasContent { request.head.fields.contains("Content-Length") ? .empty : .none } else {
@@ -30,25 +32,44 @@ final class ProxiedRequest: RequestStream {
             OriginRequest(
                 method: method, target: request.reference, fields: fields, content: framing, source: content,
                 isRepeatable: method.isIdempotent))
+        // The origin gets the head before the client sends content.
+        if hasContent { while exchange.isSending, !exchange.hasResponse, proceed() {} }
+    }
+
+    /// Continues the exchange, and waits for the origin at most until `deadline`. Returns whether the client still waits for
+    /// the response.
+    private func proceed(until deadline: Int64 = .max) -> Bool {
+        let now = SystemClock.monotonicNanoseconds()
+        if now >= nextCheck {
+            nextCheck = now + Self.checkInterval
+            guard request.context.isAwaited() else { return false }
+        }
+        exchange.step(until: min(nextCheck, deadline))
+        return true
     }
 
     func receive(_ bytes: UnsafeRawBufferPointer) -> StreamedStep? {
         guard let content, !isDiscarding else { return nil }
-        while !content.awaitRoom(until: SystemClock.monotonicNanoseconds() + Self.checkInterval) {
-            if let step = check() { return step }
-            if isDiscarding { return nil }
-            guard request.context.isAwaited() else { return .drop }
+        // All bytes are passed to the kernel before the next ones are read from the client.
+        return content.withBytes(bytes) {
+            while !exchange.hasResponse {
+                guard proceed() else { return .drop }
+                sendInterims()
+                if !exchange.isSending { return nil }
+            }
+            return earlyResponse()
         }
-        if let step = check() { return step }
-        if !isDiscarding { content.append(bytes) }
-        return nil
     }
 
-    var hasNews: Bool { !isDiscarding && exchange.hasNews }
+    var hasNews: Bool {
+        guard !isDiscarding else { return false }
+        // The exchange continues only when this thread calls it.
+        exchange.step(until: 0)
+        return exchange.hasNews
+    }
 
     func check() -> StreamedStep? {
-        guard hasNews else { return nil }
-        for head in exchange.takeInterims() { sendInterim(head) }
+        sendInterims()
         return exchange.hasResponse ? earlyResponse() : nil
     }
 
@@ -74,14 +95,16 @@ final class ProxiedRequest: RequestStream {
 
     private func response(isEarly: Bool) -> StreamedStep {
         while true {
-            switch exchange.progress(until: SystemClock.monotonicNanoseconds() + Self.checkInterval) {
+            switch exchange.progress {
             case .interim(let head): sendInterim(head)
             case .head(let head): return respond(head, isEarly: isEarly)
             case .failed(let result): return .respond(Response(result.problem))
-            case nil: if !request.context.isAwaited() { return .drop }
+            case nil: guard proceed() else { return .drop }
             }
         }
     }
+
+    private func sendInterims() { while let head = exchange.nextInterim() { sendInterim(head) } }
 
     private func sendInterim(_ head: ClientResponseHead) {
         request.sendInterim(head.status, ForwardedMessage.responseFields(head.fields))
@@ -100,7 +123,7 @@ final class ProxiedRequest: RequestStream {
             guard isComplete() else { return .respond(Response(Self.fullDuplex)) }
         }
         if let length, length <= Self.maxShortContent, isComplete(within: .milliseconds(2)) {
-            response.content = .bytes(exchange.content.takeAll())
+            response.content = .bytes(exchange.readAll())
         } else {
             response.content = .stream(OriginContent(exchange, request, length))
         }
@@ -111,14 +134,10 @@ final class ProxiedRequest: RequestStream {
     /// or if it is not complete in time.
     private func isComplete(within limit: Duration = .seconds(3600)) -> Bool {
         let end = SystemClock.deadline(in: limit)
-        while !exchange.content.isFull {
-            let now = SystemClock.monotonicNanoseconds()
-            if let result = exchange.result(until: min(end, now + Self.checkInterval)) {
-                return result.failure == nil && result.isContentComplete
-            }
-            guard now < end, request.context.isAwaited() else { return false }
+        while true {
+            if let result = exchange.result { return result.failure == nil && result.isContentComplete }
+            guard !exchange.isFull, SystemClock.monotonicNanoseconds() < end, proceed(until: end) else { return false }
         }
-        return false
     }
 
     private static let fullDuplex = ProblemDetails(
@@ -129,7 +148,8 @@ final class ProxiedRequest: RequestStream {
 }
 
 /// The content of an origin's response.
-final class OriginContent: ContentStream {
+final class OriginContent: ContentStream, @unchecked Sendable {
+    // Used on the thread of the connection only.
     let length: Int64?
     private let exchange: OriginExchange
     private let isAwaited: @Sendable () -> Bool
@@ -142,12 +162,16 @@ final class OriginContent: ContentStream {
 
     func read(into buffer: UnsafeMutableRawBufferPointer, at position: Int64) throws -> Int {
         while true {
-            let deadline = SystemClock.monotonicNanoseconds() + ProxiedRequest.checkInterval
-            if let count = exchange.content.read(into: buffer, until: deadline) {
-                if count == 0, let failure = exchange.result?.failure { throw IncompleteResponse(failure: failure) }
-                return count
+            let count = exchange.read(into: buffer)
+            if count > 0 { return count }
+            if let result = exchange.result {
+                if let failure = result.failure { throw IncompleteResponse(failure: failure) }
+                return 0
             }
-            guard isAwaited() else { throw IncompleteResponse(failure: .cancelled) }
+            let deadline = SystemClock.monotonicNanoseconds() + ProxiedRequest.checkInterval
+            guard exchange.step(until: deadline) || isAwaited() else {
+                throw IncompleteResponse(failure: .cancelled)
+            }
         }
     }
 

@@ -91,7 +91,7 @@ extension UnknownOutcome {
     ) throws -> (response: Response?, summary: String) {
         var origin = try Origin(parsing: origin)
         origin.caFile = caFile
-        let client = OriginClient(origin, timeout: timeout, threads: 1)
+        let client = OriginClient(origin, timeout: timeout)
         let stored = Fields(fields.map { ($0.name, $0.value) })
         var outgoing = ForwardedMessage.requestFields(stored, isUpload: true)
         if principal != Identity.anonymous.principal { outgoing.append("Onward-Principal", principal) }

@@ -121,6 +121,11 @@ public struct Fields: Sendable, Hashable {
     public static func isValidValue(_ value: String) -> Bool {
         value.withBytes { $0.allSatisfy(\.isFieldValueCharacter) }
     }
+
+    /// The same for a value that is not a string yet.
+    package static func isValidValue(_ value: UnsafeRawBufferPointer) -> Bool {
+        value.allSatisfy(\.isFieldValueCharacter)
+    }
 }
 
 extension Fields: Sequence {

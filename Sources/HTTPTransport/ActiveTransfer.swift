@@ -2,7 +2,7 @@ import CCurl
 import HTTPSemantics
 import SystemCalls
 
-/// A running exchange. Used on the engine's thread only.
+/// A running exchange. Used on one thread only: that of the engine, or the one that waits for the response.
 final class ActiveTransfer {
     /// What the loop does next.
     enum Step {
@@ -15,8 +15,10 @@ final class ActiveTransfer {
     /// The time in nanoseconds for which a server may send nothing during an early response of unknown size.
     private static let earlySilence: Int64 = 300_000_000
 
-    let exchange: TransportExchange
     let easy: EasyHandle
+    private let report: (TransportEvent) -> Void
+    /// Whether progress is reported and the result has metrics.
+    private let isMeasured: Bool
     private var sender: ContentSender?
     private var receiver: ResponseReceiver
     private var watch: ActivityWatch
@@ -41,14 +43,21 @@ final class ActiveTransfer {
     private var isPausedForInput = false
     private var wasPausedForInput = false
 
-    /// - Returns: nil if libcurl has not enough memory.
-    init?(_ request: TransportRequest, _ exchange: TransportExchange, _ sockets: ConnectionSockets) {
-        guard let easy = EasyHandle() else { return nil }
+    /// - Parameters:
+    ///   - easy: a handle that is prepared for the request.
+    ///   - isMeasured: whether progress is reported and the result has metrics.
+    ///   - wake: called on any thread when the transfer has to ``proceed()``.
+    ///   - report: called with each event.
+    init(
+        _ request: TransportRequest, _ easy: EasyHandle, _ sockets: ConnectionSockets, isMeasured: Bool,
+        wake: @escaping @Sendable () -> Void, report: @escaping (TransportEvent) -> Void
+    ) {
         let now = SystemClock.monotonicNanoseconds()
         let pacer = request.rateLimit.map { RatePacer(rate: $0, now: now) }
-        self.exchange = exchange
         self.easy = easy
         self.sockets = sockets
+        self.report = report
+        self.isMeasured = isMeasured
         gate = request.gate?.nanoseconds
         isRepeatable = request.isRepeatable
         isForwarded = request.isForwarded
@@ -56,17 +65,21 @@ final class ActiveTransfer {
         method = request.method
         times = ExchangeTimes(startedAt: now)
         isStallLimit = request.connectTimeout == request.stallTimeout
-        let wake: @Sendable () -> Void = { [weak exchange] in exchange?.proceed() }
         receiver = ResponseReceiver(request, pacer: pacer, wake: wake)
         watch = ActivityWatch(limit: request.stallTimeout, now: now)
         if request.sentContent != .none {
             sender = ContentSender(
                 request.sentContent, of: request.source, hasGate: gate != nil, pacer: pacer, wake: wake)
         }
-        easy.delegate = self
-        easy.setSockets(sockets)
-        easy.prepare(request)
     }
+
+    /// Whether the request, or a part of it, may have been sent.
+    var mayBeSent: Bool { times.requestStart != nil }
+    /// Whether the complete content of the request was passed to the kernel.
+    var isSent: Bool { sender?.isSent(easy.bytesSent, isHTTP2: false) ?? true }
+    /// Whether the transfer waits for the source or for the sink.
+    var isAwaitingSource: Bool { sender?.isAwaitingSource == true }
+    var isAwaitingSink: Bool { receiver.isAwaitingSink }
 
     // MARK: The time
 
@@ -93,18 +106,25 @@ final class ActiveTransfer {
     /// Notes progress that the numbers of sent and received bytes do not show.
     func noteProgress() { progress += 1 }
 
+    /// Notes that no byte could move since the last call, if this side waits.
+    func noteWait(_ now: Int64) {
+        watch.note(moved: easy.bytesSent + receiver.moved + progress, isWaiting: isWaiting, now: now)
+    }
+
     /// Does everything that is due.
     func keepTime(_ now: Int64) -> Step {
-        watch.note(moved: easy.bytesSent + receiver.moved + progress, isWaiting: isWaiting, now: now)
-        noteRequestEnd(now)
-        reports.report(sent: sent, received: receiver.received, now: now, to: exchange)
+        noteWait(now)
+        if isMeasured {
+            noteRequestEnd(now)
+            reports.report(sent: sent, received: receiver.received, now: now, to: report)
+        }
         if isAnsweredEarly, receiver.isComplete || isSilent(2, now) { return .end(nil) }
         if let deadline = receiver.deadline, now >= deadline { return .end(nil) }
         if watch.isStalled(now: now, output: unacknowledgedOutput) { return .end(stall) }
         var next = min(watch.nextTime ?? .max, reports.nextTime ?? .max, receiver.deadline ?? .max)
-        let isDue = [
-            stopSending(now, &next), endPauseForInput(), releaseAtRate(now, &next),
-        ].contains(true)
+        let hasStopped = stopSending(now, &next)
+        let hasInput = endPauseForInput()
+        let isDue = releaseAtRate(now, &next) || hasInput || hasStopped
         if let time = gateOpensAt {
             if now >= time { return openGate() }
             next = min(next, time)
@@ -227,7 +247,7 @@ final class ActiveTransfer {
         }
         // A write to a connection that was reset fails, and libcurl reads nothing more. The
         // response that came before it (RFC 9112 §9.6) is unread.
-        if receiver.head == nil, let unread { receiver.receive(unread: unread).forEach(exchange.report) }
+        if receiver.head == nil, let unread { receiver.receive(unread: unread).forEach(report) }
         // A connection that is lost after the complete response has arrived is no failure.
         if receiver.isComplete { return result(nil) }
         // Newer versions of libcurl report an error if the content ends before its stated length.
@@ -248,13 +268,15 @@ final class ActiveTransfer {
     private func result(_ failure: TransportFailure?, isContentComplete: Bool) -> TransportResult {
         if let socket { _ = sockets.release(socket) }
         let sent = sent
-        if let sent { exchange.report(.sent(sent)) }
-        if receiver.received > 0 { exchange.report(.received(receiver.received)) }
+        if isMeasured {
+            if let sent { report(.sent(sent)) }
+            if receiver.received > 0 { report(.received(receiver.received)) }
+        }
         return TransportResult(
             head: receiver.head, content: receiver.content, sent: sent ?? 0, received: receiver.received,
             sourceEnded: sender?.isAtEnd(sent: sent ?? 0) ?? false, failure: failure,
             isContentComplete: isContentComplete,
-            metrics: metrics(sent: sent ?? 0))
+            metrics: isMeasured ? metrics(sent: sent ?? 0) : nil)
     }
 
     /// Notes the time of the end of the request if the complete request was passed to the kernel.
@@ -287,9 +309,7 @@ extension ActiveTransfer: EasyHandle.Delegate {
         if times.requestStart != nil && !isRepeatable { return false }
         let now = SystemClock.monotonicNanoseconds()
         isConnected = true
-        let found = sockets.watch(localPort: localPort)
-        socket = found?.socket
-        if isForwarded, found?.hasUnrequestedInput == true { return false }
+        socket = sockets.watch(localPort: localPort)
         times.requestStart = now
         watch.note(moved: 0, isWaiting: true, now: now)
         if let gate, sender?.isGated == true, gateOpensAt == nil { gateOpensAt = now + gate }
@@ -321,11 +341,24 @@ extension ActiveTransfer: EasyHandle.Delegate {
             noteRequestEnd(now)
             times.responseStart = now
         }
-        if let event = receiver.header(line) { exchange.report(event) }
+        if let event = receiver.header(line) {
+            report(event)
+            // As after HEAD, content could follow nevertheless.
+            if isForwarded, case .head(let head) = event, head.status.forbidsContent, !head.fields.lacksContent {
+                easy.forbidReuse()
+            }
+        }
         return receiver.failure == nil
     }
 
     func write(_ bytes: UnsafeRawBufferPointer) -> ContentAcceptance {
         receiver.write(bytes, now: SystemClock.monotonicNanoseconds())
+    }
+}
+
+extension Fields {
+    /// Whether the fields of a response say that it has no content.
+    fileprivate var lacksContent: Bool {
+        !contains("Transfer-Encoding") && values("Content-Length").allSatisfy { $0 == "0" }
     }
 }

@@ -3,11 +3,11 @@ import Glibc
 import HTTPSemantics
 import SystemCalls
 
-/// An easy handle of libcurl: one request. Used on the engine's thread only.
+/// An easy handle of libcurl: one request. Used on one thread at a time.
 final class EasyHandle {
     typealias ID = UnsafeMutableRawPointer
 
-    /// The calls that libcurl makes during a transfer, on the engine's thread.
+    /// The calls that libcurl makes during a transfer, on its thread.
     protocol Delegate: AnyObject {
         /// The connection is ready, and the request is about to be sent.
         /// - Parameter localPort: the local port of the connection.
@@ -25,8 +25,9 @@ final class EasyHandle {
     }
 
     let pointer: ID
-    weak var delegate: (any Delegate)?
-    private var fields: UnsafeMutablePointer<curl_slist>?
+    /// Set while the handle belongs to a multi handle.
+    var delegate: (any Delegate)?
+    private var lines: HeaderLines?
     private let message = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
 
     /// - Returns: nil if libcurl has not enough memory.
@@ -43,7 +44,7 @@ final class EasyHandle {
 
     deinit {
         curl_easy_cleanup(pointer)
-        curl_slist_free_all(fields)
+        lines?.deallocate()
         message.deallocate()
     }
 
@@ -61,16 +62,12 @@ final class EasyHandle {
         _ = value.withCString { onward_easy_set_string(pointer, option, $0) }
     }
 
-    /// Sends these header lines in addition to libcurl's own.
-    func setFields(_ lines: [String]) {
-        for line in lines {
-            guard let longer = line.withFieldCString({ curl_slist_append(fields, $0) }) else {
-                // Without a precondition or an offset the request would do something else.
-                preconditionFailure("There is no memory for a field of a request.")
-            }
-            fields = longer
-        }
-        onward_easy_set_list(pointer, CURLOPT_HTTPHEADER, fields)
+    /// Sends the fields of the request in addition to libcurl's own.
+    func setFields(of request: TransportRequest) {
+        lines?.deallocate()
+        let lines = HeaderLines(request)
+        self.lines = lines
+        onward_easy_set_list(pointer, CURLOPT_HTTPHEADER, lines.list)
     }
 
     private func setCallbacks() {
@@ -215,16 +212,13 @@ extension EasyHandle {
         set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
         set(CURLOPT_CONNECTTIMEOUT_MS, Int(clamping: max(request.connectTimeout.nanoseconds / 1_000_000, 1)))
         if request.needsNewConnection { set(CURLOPT_FRESH_CONNECT, 1) }
-        if request.isForwarded, request.settings.unixSocket != nil {
-            // ``ConnectionSockets`` finds sockets by their ports, so it could not detect that bytes have arrived on an
-            // idle connection. New connections cost little here.
-            set(CURLOPT_FRESH_CONNECT, 1)
-            set(CURLOPT_FORBID_REUSE, 1)
-        }
         set(request.settings, isSecure: request.uri.prefix(6).lowercased() == "https:")
         if request.method == .head {
             // With HEAD as a custom method, libcurl would wait for content.
             set(CURLOPT_NOBODY, 1)
+            // If the server sends content nevertheless, it could arrive during the next request on this connection, whose
+            // response it would seem to be.
+            if request.isForwarded { forbidReuse() }
         } else {
             set(CURLOPT_CUSTOMREQUEST, request.method.rawValue)
         }
@@ -240,7 +234,7 @@ extension EasyHandle {
         } else {
             set(CURLOPT_BUFFERSIZE, request.settings.bufferSize)
         }
-        setFields(request.fieldLines)
+        setFields(of: request)
     }
 
     private static let bufferSize = 512 << 10
@@ -279,21 +273,4 @@ extension EasyHandle {
 
     /// Closes the connection when this transfer ends.
     func forbidReuse() { set(CURLOPT_FORBID_REUSE, 1) }
-}
-
-extension TransportRequest {
-    /// The header lines in libcurl's notation.
-    fileprivate var fieldLines: [String] {
-        // This line removes libcurl's own Expect field: libcurl would wait for a second, and before 8.7 a 104 would not
-        // end the wait.
-        var lines = ["Expect:"]
-        if hasAllFields { lines += ["Accept", "User-Agent"].filter { !fields.contains($0) }.map { $0 + ":" } }
-        for field in fields
-        where !["expect", "content-length", "transfer-encoding"].contains(field.name.lowercased()) {
-            let value = field.value.drop { $0 == " " || $0 == "\t" }
-            // libcurl reads "Name:" as a request to remove its own line.
-            lines.append(value.isEmpty ? "\(field.name);" : "\(field.name): \(value)")
-        }
-        return lines
-    }
 }

@@ -59,7 +59,9 @@ package struct ProgressReports {
     package init() {}
 
     /// Reports the counts, changed or unchanged, if a report is due.
-    package mutating func report(sent: Int64?, received: Int64, now: Int64, to exchange: TransportExchange) {
+    package mutating func report(
+        sent: Int64?, received: Int64, now: Int64, to report: (TransportEvent) -> Void
+    ) {
         let hasChanged = sent ?? 0 != self.sent || received != self.received
         guard hasChanged || received > 0 else {
             nextTime = nil
@@ -72,8 +74,8 @@ package struct ProgressReports {
         }
         lastReport = now
         nextTime = received > 0 ? now + Self.repetition : nil
-        if let sent, sent != self.sent { exchange.report(.sent(sent)) }
-        if received > 0 { exchange.report(.received(received)) }
+        if let sent, sent != self.sent { report(.sent(sent)) }
+        if received > 0 { report(.received(received)) }
         self.sent = sent ?? 0
         self.received = received
     }

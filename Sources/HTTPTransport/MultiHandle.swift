@@ -4,10 +4,11 @@ import SystemCalls
 
 /// A multi handle of libcurl: its connections and the easy handles in use.
 ///
-/// All functions except ``wake()`` and ``init()`` are called on the engine's thread only.
+/// All functions except ``wake()`` and ``init()`` are called on one thread at a time: that of the engine, or the one that
+/// waits for a response.
 final class MultiHandle: @unchecked Sendable {
-    // libcurl allows curl_multi_wakeup on any thread; all other functions are called on the engine's thread. That
-    // thread changes the pointer once, after the last wake().
+    // libcurl allows curl_multi_wakeup on any thread; all other functions are called on one thread at a time. The pointer
+    // changes once, after the last wake().
     private var pointer: UnsafeMutableRawPointer?
     /// Released after the connections are closed.
     let sockets = ConnectionSockets()
@@ -30,11 +31,19 @@ final class MultiHandle: @unchecked Sendable {
     /// Ends ``wait(_:)``, or the next one.
     func wake() { curl_multi_wakeup(pointer) }
 
-    /// Adds an easy handle. Returns whether libcurl has accepted it.
-    func add(_ easy: EasyHandle) -> Bool { curl_multi_add_handle(pointer, easy.pointer) == CURLM_OK }
+    /// Adds an easy handle, whose calls a delegate gets. Returns whether libcurl has accepted it.
+    func add(_ easy: EasyHandle, delegate: any EasyHandle.Delegate) -> Bool {
+        easy.delegate = delegate
+        if curl_multi_add_handle(pointer, easy.pointer) == CURLM_OK { return true }
+        easy.delegate = nil
+        return false
+    }
 
     /// Ends the handle's transfer unless it has ended; a connection in the middle of a message is closed.
-    func remove(_ easy: EasyHandle) { curl_multi_remove_handle(pointer, easy.pointer) }
+    func remove(_ easy: EasyHandle) {
+        curl_multi_remove_handle(pointer, easy.pointer)
+        easy.delegate = nil
+    }
 
     /// Does all work that is possible without waiting.
     func perform() {
@@ -57,7 +66,7 @@ final class MultiHandle: @unchecked Sendable {
 }
 
 /// The sockets of a multi handle's connections. libcurl opens and closes them through this object, because
-/// libcurl does not report during a transfer which socket it uses. Used on the engine's thread only.
+/// libcurl does not report during a transfer which socket it uses. Used on one thread at a time.
 final class ConnectionSockets {
     private var open: Set<Int32> = []
     /// The sockets whose unread input is kept when they are closed.
@@ -84,13 +93,13 @@ final class ConnectionSockets {
     }
 
     /// Finds the socket with this local port. The input that is unread when it is closed is kept until ``release(_:)``.
-    /// - Returns: the socket, and whether input has arrived on it that belongs to no request.
-    func watch(localPort: Int32) -> (socket: Int32, hasUnrequestedInput: Bool)? {
-        guard let port = UInt16(exactly: localPort), let socket = socket(withPort: port) else { return nil }
-        watched.insert(socket)
-        unread[socket] = nil
-        let wasIdle = idle.remove(socket) != nil
-        return (socket, wasIdle && SocketState(descriptor: socket).hasBytes)
+    func watch(localPort: Int32) -> Int32? {
+        let found = open.count == 1 ? open.first : UInt16(exactly: localPort).flatMap(socket)
+        guard let found else { return nil }
+        watched.insert(found)
+        unread[found] = nil
+        idle.remove(found)
+        return found
     }
 
     private func socket(withPort port: UInt16) -> Int32? {

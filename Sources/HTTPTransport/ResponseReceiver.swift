@@ -140,8 +140,9 @@ package struct ResponseReceiver {
     private func contentLength(of head: ClientResponseHead) -> Int64? {
         if isResponseToHead || head.status == .noContent || head.status == .notModified { return 0 }
         if head.fields.contains("Transfer-Encoding") { return nil }
-        let values = Set(head.fields.values("Content-Length"))
-        guard values.count == 1, let value = values.first.flatMap({ Int64($0) }), value >= 0 else { return nil }
+        let values = head.fields.values("Content-Length")
+        guard values.count == 1 || Set(values).count == 1, let value = values.first.flatMap({ Int64($0) }), value >= 0
+        else { return nil }
         return value
     }
 }
@@ -163,7 +164,7 @@ package struct ResponseHeadReader {
     /// The maximum number of bytes for a strict reader, and its maximum number of interim responses.
     package static let (maxStrictSize, maxStrictInterims) = (32 << 10, 100)
 
-    /// The URI of the request, against which `Location` is resolved.
+    /// The URI of the request, against which `Location` is resolved; `nil` for a strict reader.
     private let uri: RequestURI?
     private var statusLine: (status: Status, version: String)?
     private var lines: [(name: String, value: String)] = []
@@ -174,7 +175,7 @@ package struct ResponseHeadReader {
     private var isOver = false
 
     package init(uri: String, isStrict: Bool = false) {
-        self.uri = RequestURI(uri)
+        self.uri = isStrict ? nil : RequestURI(uri)
         self.isStrict = isStrict
     }
 
@@ -187,21 +188,34 @@ package struct ResponseHeadReader {
         }
         var end = line.count
         while end > 0, line[end - 1] == UInt8(ascii: "\n") || line[end - 1] == UInt8(ascii: "\r") { end -= 1 }
-        let bytes = UnsafeRawBufferPointer(rebasing: line[..<end])
-        let text = isStrict ? String(fieldBytes: bytes) : String(decoding: bytes, as: UTF8.self)
-        if isStrict, let mistake = strictMistake(in: text) { return .refused(.protocolViolation(mistake)) }
-        guard statusLine != nil else { return begin(text) }
+        let text = UnsafeRawBufferPointer(rebasing: line[..<end])
+        if isStrict, !Fields.isValidValue(text) {
+            return .refused(.protocolViolation("A line of the head contains a control character."))
+        }
+        guard statusLine != nil else { return begin(String(decoding: text, as: UTF8.self)) }
         if text.isEmpty { return finish() }
-        if text.utf8.first == UInt8(ascii: " ") || text.utf8.first == UInt8(ascii: "\t") {
+        let colon = text.firstIndex(of: UInt8(ascii: ":"))
+        let name = colon.map { String(decoding: text[..<$0], as: UTF8.self) }
+        // This includes folded lines, and white space before a colon.
+        if isStrict, name.map(Fields.isValidName) != true {
+            return .refused(.protocolViolation("A line of the head is not a field."))
+        }
+        if text.first == UInt8(ascii: " ") || text.first == UInt8(ascii: "\t") {
             // obs-fold (RFC 9112 §5.2): the line continues the one before.
-            if !lines.isEmpty { lines[lines.count - 1].value += " " + trimmed(text[...]) }
-        } else if let colon = text.utf8.firstIndex(of: UInt8(ascii: ":")) {
-            lines.append((String(text[..<colon]), trimmed(text[text.index(after: colon)...])))
+            if !lines.isEmpty { lines[lines.count - 1].value += " " + trimmed(text) }
+        } else if let colon, let name {
+            lines.append((name, trimmed(UnsafeRawBufferPointer(rebasing: text[(colon + 1)...]))))
         }
         return .more
     }
 
     private mutating func begin(_ text: String) -> Outcome {
+        if isStrict {
+            let code = text.utf8.dropFirst(9).first
+            guard text.hasPrefix("HTTP/1."), code.map({ UInt8(ascii: "1")...UInt8(ascii: "5") ~= $0 }) == true else {
+                return .refused(.protocolViolation("The status line is invalid."))
+            }
+        }
         let parts = text.split(separator: " ", maxSplits: 2, omittingEmptySubsequences: false)
         guard parts.count >= 2, parts[0].hasPrefix("HTTP/"), parts[1].utf8.count == 3, let code = Int(parts[1]),
             code >= 100
@@ -213,7 +227,7 @@ package struct ResponseHeadReader {
     private mutating func finish() -> Outcome {
         guard let (status, version) = statusLine else { return .more }
         let fields = Fields(lines)
-        let locations = fields.values("Location")
+        let locations = uri == nil ? [] : fields.values("Location")
         let head = ClientResponseHead(
             status: status, fields: fields, location: locations.count == 1 ? uri?.location(locations[0]) : nil,
             version: version)
@@ -233,30 +247,17 @@ package struct ResponseHeadReader {
         }
         isOver = true
         // Two recipients could choose different lengths and disagree about the end (RFC 9110 section 8.6).
-        let lengths = head.fields.values("Content-Length").flatMap { $0.split(separator: ",") }.map { trimmed($0) }
-        if Set(lengths).count > 1 {
-            return .refused(.protocolViolation("The response has different values of Content-Length."))
+        let lines = head.fields.values("Content-Length")
+        if lines.count > 1 || lines.first?.utf8.contains(UInt8(ascii: ",")) == true {
+            let lengths = lines.flatMap { $0.split(separator: ",") }.map { trimmed($0) }
+            if Set(lengths).count > 1 {
+                return .refused(.protocolViolation("The response has different values of Content-Length."))
+            }
         }
         return .final(head)
     }
 
     // MARK: Strictness
-
-    /// What a strict reader refuses in a line.
-    private func strictMistake(in line: String) -> String? {
-        guard Fields.isValidValue(line) else { return "A line of the head contains a control character." }
-        guard statusLine != nil else {
-            let code = line.utf8.dropFirst(9).prefix(3)
-            let isValid =
-                line.hasPrefix("HTTP/1.") && code.first.map { UInt8(ascii: "1")...UInt8(ascii: "5") ~= $0 } ?? false
-            return isValid ? nil : "The status line is invalid."
-        }
-        if line.isEmpty { return nil }
-        // This includes folded lines, and white space before a colon.
-        guard let colon = line.utf8.firstIndex(of: UInt8(ascii: ":")), Fields.isValidName(String(line[..<colon]))
-        else { return "A line of the head is not a field." }
-        return nil
-    }
 
     /// What a strict reader refuses in the framing of the content (RFC 9112 section 6).
     private func strictMistake(in head: ClientResponseHead) -> String? {
@@ -275,6 +276,16 @@ package struct ResponseHeadReader {
             else { return "The value of Content-Length is invalid." }
         }
         return nil
+    }
+
+    private func trimmed(_ text: UnsafeRawBufferPointer) -> String {
+        func isSpace(_ byte: UInt8) -> Bool { byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t") }
+        var (start, end) = (0, text.count)
+        while start < end, isSpace(text[start]) { start += 1 }
+        while end > start, isSpace(text[end - 1]) { end -= 1 }
+        let value = UnsafeRawBufferPointer(rebasing: text[start..<end])
+        // The client does not forward values, and may show them to people.
+        return isStrict ? String(fieldBytes: value) : String(decoding: value, as: UTF8.self)
     }
 
     private func trimmed(_ text: Substring) -> String {

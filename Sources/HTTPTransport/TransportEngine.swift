@@ -34,11 +34,8 @@ package final class TransportEngine: Transport {
 
     deinit { commands.post(.stop) }
 
-    package func start(_ request: TransportRequest) -> TransportExchange { start(request, observer: nil) }
-
-    /// Starts a request whose events and result an observer gets.
-    package func start(_ request: TransportRequest, observer: (any ExchangeObserver)?) -> TransportExchange {
-        let exchange = TransportExchange(commands, observer: observer)
+    package func start(_ request: TransportRequest) -> TransportExchange {
+        let exchange = TransportExchange(commands)
         commands.post(.start(request, exchange))
         return exchange
     }
@@ -106,7 +103,7 @@ final class EngineCommands: ExchangeCommands {
 struct TransportLoop: ~Copyable {
     private let multi: MultiHandle
     private let commands: EngineCommands
-    private var transfers: [EasyHandle.ID: ActiveTransfer] = [:]
+    private var transfers: [EasyHandle.ID: (transfer: ActiveTransfer, exchange: TransportExchange)] = [:]
     private var handles: [ObjectIdentifier: EasyHandle.ID] = [:]
 
     init(_ multi: MultiHandle, _ commands: EngineCommands) {
@@ -148,16 +145,19 @@ struct TransportLoop: ~Copyable {
         guard Fields.isValidName(request.method.rawValue), request.fields.firstInvalid == nil else {
             return exchange.end(.invalidRequest)
         }
-        if request.isForwarded { multi.sockets.endConnectionsWithUnrequestedInput() }
-        guard let transfer = ActiveTransfer(request, exchange, multi.sockets), multi.add(transfer.easy) else {
-            return exchange.end(.connectionLost(code: Int32(CURLE_OUT_OF_MEMORY.rawValue), message: "out of memory"))
-        }
-        transfers[transfer.easy.pointer] = transfer
-        handles[ObjectIdentifier(exchange)] = transfer.easy.pointer
+        guard let easy = EasyHandle() else { return exchange.end(.outOfMemory) }
+        easy.setSockets(multi.sockets)
+        easy.prepare(request)
+        let transfer = ActiveTransfer(
+            request, easy, multi.sockets, isMeasured: true, wake: { [weak exchange] in exchange?.proceed() },
+            report: exchange.report)
+        guard multi.add(easy, delegate: transfer) else { return exchange.end(.outOfMemory) }
+        transfers[easy.pointer] = (transfer, exchange)
+        handles[ObjectIdentifier(exchange)] = easy.pointer
     }
 
     private func transfer(of exchange: TransportExchange) -> ActiveTransfer? {
-        handles[ObjectIdentifier(exchange)].flatMap { transfers[$0] }
+        handles[ObjectIdentifier(exchange)].flatMap { transfers[$0]?.transfer }
     }
 
     /// Does everything that is due.
@@ -165,7 +165,7 @@ struct TransportLoop: ~Copyable {
     private mutating func keepTime() -> Int32 {
         let now = SystemClock.monotonicNanoseconds()
         var next = now + 60_000_000_000
-        for (easy, transfer) in transfers {
+        for (easy, (transfer, _)) in transfers {
             switch transfer.keepTime(now) {
             case .proceed(let until): next = min(next, until ?? .max)
             case let step: follow(step, of: easy)
@@ -183,11 +183,11 @@ struct TransportLoop: ~Copyable {
     }
 
     private mutating func end(_ easy: EasyHandle.ID, _ result: (ActiveTransfer) -> TransportResult) {
-        guard let transfer = transfers.removeValue(forKey: easy) else { return }
-        handles[ObjectIdentifier(transfer.exchange)] = nil
+        guard let (transfer, exchange) = transfers.removeValue(forKey: easy) else { return }
+        handles[ObjectIdentifier(exchange)] = nil
         let result = result(transfer)
         multi.remove(transfer.easy)
-        transfer.exchange.end(result)
+        exchange.end(result)
     }
 
     private mutating func stop() {

@@ -27,14 +27,10 @@ package final class TransportExchange: Sendable {
     private let continuation: AsyncStream<TransportEvent>.Continuation
     private let outcome = Monitor(Outcome())
     private let commands: any ExchangeCommands
-    private let observer: (any ExchangeObserver)?
 
-    /// - Parameter observer: gets the events and the result, in place of ``events``.
-    package init(_ commands: any ExchangeCommands, observer: (any ExchangeObserver)? = nil) {
+    package init(_ commands: any ExchangeCommands) {
         self.commands = commands
-        self.observer = observer
         (events, continuation) = AsyncStream.makeStream(of: TransportEvent.self)
-        if observer != nil { continuation.finish() }
     }
 
     /// Releases the content that ``TransportRequest/gate`` holds back.
@@ -63,9 +59,7 @@ package final class TransportExchange: Sendable {
 
     // MARK: The engine's side
 
-    package func report(_ event: TransportEvent) {
-        if let observer { observer.received(event) } else { continuation.yield(event) }
-    }
+    package func report(_ event: TransportEvent) { continuation.yield(event) }
 
     /// Sets the result, unless it was set before.
     package func end(_ result: TransportResult) {
@@ -77,24 +71,11 @@ package final class TransportExchange: Sendable {
         }
         guard let waiting else { return }
         continuation.finish()
-        observer?.ended(result)
         for continuation in waiting { continuation.resume(returning: result) }
     }
 
     /// Ends an exchange of which nothing was sent.
-    package func end(_ failure: TransportFailure) {
-        end(
-            TransportResult(
-                head: nil, content: [], sent: 0, received: 0, sourceEnded: false, failure: failure,
-                isContentComplete: false))
-    }
-}
-
-/// Gets the events and the result of an exchange, in order. The methods are called on the engine's thread and must not
-/// block.
-package protocol ExchangeObserver: Sendable {
-    func received(_ event: TransportEvent)
-    func ended(_ result: TransportResult)
+    package func end(_ failure: TransportFailure) { end(TransportResult(failure)) }
 }
 
 /// An event of an exchange.
@@ -127,7 +108,7 @@ package struct TransportResult: Sendable {
     package var failure: TransportFailure?
     /// Whether the response's content was received to the end according to its framing.
     package var isContentComplete: Bool
-    /// The times of the exchange, without the URI of the request; nil if it was not started.
+    /// The times of the exchange, without the URI of the request; nil if it was not started or is not measured.
     package var metrics: RequestMetrics?
 
     package init(
@@ -142,6 +123,13 @@ package struct TransportResult: Sendable {
         self.failure = failure
         self.isContentComplete = isContentComplete
         self.metrics = metrics
+    }
+
+    /// The result of an exchange of which nothing was sent.
+    init(_ failure: TransportFailure) {
+        self.init(
+            head: nil, content: [], sent: 0, received: 0, sourceEnded: false, failure: failure,
+            isContentComplete: false)
     }
 }
 
@@ -181,7 +169,7 @@ package struct TransportRequest: Sendable {
     /// Whether a response whose head two recipients could interpret differently is refused, as a server must that
     /// forwards it; see ``ResponseHeadReader``.
     package var isForwarded = false
-    /// Called once, on the engine's thread, with the complete final head.
+    /// Called once, on the thread of the transfer, with the complete final head.
     package var receive: @Sendable (ClientResponseHead) -> BodyDisposition
 
     package init(
@@ -221,7 +209,8 @@ package enum BodyDisposition: Sendable {
 
 /// Receives the content of a response.
 package protocol BodySink: Sendable {
-    /// Receives all of `bytes`, which follow the bytes of the previous call. Called on the engine's thread.
+    /// Receives all of `bytes`, which follow the bytes of the previous call. Called on the thread of the
+    /// transfer.
     /// - Throws: an error that ends the exchange as ``TransportFailure/sinkFailed(_:)``.
     func write(_ bytes: UnsafeRawBufferPointer) throws(Errno)
 

@@ -69,6 +69,9 @@ package enum ProxyFailure: Sendable, Hashable {
 }
 
 extension TransportFailure {
+    static let outOfMemory = TransportFailure.connectionLost(
+        code: Int32(CURLE_OUT_OF_MEMORY.rawValue), message: "out of memory")
+
     /// Converts an error code of libcurl.
     /// - Parameter isStallLimit: whether the stall timeout limits the time to make a connection.
     /// - Parameter uri: the URI of the request.

@@ -49,7 +49,7 @@ private struct EndpointReceiver: EventReceiver {
     init(_ url: DestinationURL, timeout: Duration) {
         self.url = url
         self.timeout = timeout
-        client = OriginClient(url.origin, timeout: timeout, threads: 1)
+        client = OriginClient(url.origin, timeout: timeout)
     }
 
     var description: String { url.description }

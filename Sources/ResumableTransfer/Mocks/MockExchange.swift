@@ -189,7 +189,7 @@ final class MockExchange: ExchangeCommands {
             state.reports.report(
                 sent: state.sender?.readCount, received: state.receiver.received,
                 now: SystemClock.monotonicNanoseconds(),
-                to: exchange)
+                to: exchange.report)
             guard state.reportTimer == nil, let time = state.reports.nextTime else { return }
             state.reportTimer = Task { [self] in
                 try await Task.sleep(for: .nanoseconds(max(time - SystemClock.monotonicNanoseconds(), 0)))

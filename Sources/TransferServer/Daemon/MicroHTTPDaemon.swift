@@ -340,7 +340,9 @@ final class MicroHTTPDaemon: @unchecked Sendable {
                     entry.failContent(resets: isEndedByClosing)
                 }))
         guard let outgoing else { return .NO }
-        if request.sent?.bytes != 0 || response.content.length == nil {
+        // The kernel gets short content in memory at once, together with the head.
+        let isShort = response.content.bytes.map { $0.count <= Self.maxCopied } ?? false
+        if !isShort {
             request.sent?.acknowledgedBefore = entry.output.acknowledgedBytes()
         }
         guard connection.queue(outgoing, status: response.status) else { return .NO }

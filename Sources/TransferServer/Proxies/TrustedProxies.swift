@@ -40,19 +40,22 @@ struct TrustedProxies: Sendable {
     func forwardedFields(of fields: Fields, peer: String?, host: String?, scheme: String) -> Fields {
         let isTrusted = trusts(peer: peer)
         func received(_ name: String) -> [String] { isTrusted ? fields.values(name) : [] }
+        func list(_ values: [String], _ own: String) -> String {
+            values.isEmpty ? own : (values + [own]).joined(separator: ", ")
+        }
         let node = peer.map { String($0.prefix { $0 != "%" }) }
         var element = "for=" + (node.map { $0.contains(":") ? "\"[\($0)]\"" : $0 } ?? "unknown")
         if let host { element += ";host=" + (Fields.isValidName(host) ? host : "\"\(host)\"") }
         element += ";proto=" + scheme
         var result = Fields()
-        result.append("Forwarded", (received("Forwarded") + [element]).joined(separator: ", "))
-        result.append("X-Forwarded-For", (received("X-Forwarded-For") + [node ?? "unknown"]).joined(separator: ", "))
+        result.append("Forwarded", list(received("Forwarded"), element))
+        result.append("X-Forwarded-For", list(received("X-Forwarded-For"), node ?? "unknown"))
         result.append("X-Forwarded-Proto", received("X-Forwarded-Proto").first ?? scheme)
         if let host = received("X-Forwarded-Host").first ?? host { result.append("X-Forwarded-Host", host) }
         for name in ["X-Forwarded-Prefix", "X-Forwarded-Port", "X-Real-IP"] {
             for value in received(name) { result.append(name, value) }
         }
-        result.append("Via", (fields.values("Via") + ["1.1 onward"]).joined(separator: ", "))
+        result.append("Via", list(fields.values("Via"), "1.1 onward"))
         return result
     }
 

@@ -103,7 +103,9 @@ final class TransferService: RequestService {
 
     /// What a handler that forwards requests reports about a request.
     func forwardingContext(of request: RequestContext, _ identity: Identity) -> ForwardingContext {
-        let authority = RequestTarget(parsing: request.head.target)?.authority ?? request.fields["Host"]
+        let isPath = request.head.target.utf8.first == UInt8(ascii: "/")
+        let authority =
+            (isPath ? nil : RequestTarget(parsing: request.head.target)?.authority) ?? request.fields["Host"]
         let context = ForwardingContext(
             fields: trustedProxies.forwardedFields(
                 of: request.fields, peer: request.connection.peer, host: authority,

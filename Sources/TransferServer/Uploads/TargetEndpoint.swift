@@ -70,7 +70,9 @@ struct TargetEndpoint {
 
     /// The path and query of a request target in origin form or absolute form.
     private static func reference(_ target: String) -> String {
-        guard let parsed = RequestTarget(parsing: target), parsed.form == .absolute else { return target }
+        guard target.utf8.first != UInt8(ascii: "/"), let parsed = RequestTarget(parsing: target),
+            parsed.form == .absolute
+        else { return target }
         return parsed.path + (parsed.query.map { "?" + $0 } ?? "")
     }
 

@@ -337,12 +337,14 @@ struct GatewayProxyFramingTests {
                 #expect(response.status == 502 && response.problem?.code == "origin-response-invalid", "\(path)")
                 #expect(endings.wait(for: "end", count: number + 1), "the connection to the origin was closed: \(path)")
             }
-            // Also while a client has not sent all of its content, and so cannot get responses.
+            // Also with a client that has not sent all of its content, and so cannot get responses. Until it sends more,
+            // the origin has to wait.
             let connection = try server.connect()
             try connection.send(Request("POST", "/app/interim", [], .declared(1 << 20)))
-            #expect(endings.wait(for: "end", count: 4))
+            #expect(origin.awaitRequests(4))
             try connection.send([UInt8](repeating: 0x61, count: 1 << 20))
             #expect(try connection.readResponse().status == 502)
+            #expect(endings.wait(for: "end", count: 4))
         }
     }
 
