@@ -83,7 +83,8 @@ class Programs:
         self.directory, self.onward, self.access_log = pathlib.Path(directory), onward, access_log
         self.number = 0
         programs = [("load", []), ("floor", ["-fopenmp", "-lsqlite3"]), ("download_floor", ["-lmicrohttpd"]),
-                    ("upload_floor", ["-lnettle"]), ("small_upload_floor", ["-lmicrohttpd", "-lsqlite3"])]
+                    ("upload_floor", ["-lnettle"]), ("small_upload_floor", ["-lmicrohttpd", "-lsqlite3"]),
+                    ("gateway_floor", ["-lmicrohttpd", "-lcurl"])]
         for name, libraries in programs:
             run("cc", "-O2", "-Wall", "-Werror", "-o", self.directory / name, SOURCES / f"{name}.c", *libraries)
         run("cc", "-O2", "-Wall", "-Werror", "-shared", "-fPIC", "-o", self.directory / "allocations.so",
@@ -122,14 +123,16 @@ class Programs:
             stop(process)
 
     @contextlib.contextmanager
-    def nginx(self, tls=None, root=None):
-        """Runs nginx with WebDAV in a new directory: two processes, a body buffer of 1 MiB, nothing synchronized."""
+    def nginx(self, tls=None, root=None, origin=None):
+        """Runs nginx with WebDAV in a new directory: two processes, a body buffer of 1 MiB, nothing synchronized. With an
+        `origin`, requests below /app are forwarded to it on connections that stay open."""
         root = root or self.fresh("nginx")
         (root / "files").mkdir(parents=True, exist_ok=True)
         port = free_port()
         certificate = f"ssl_certificate {tls[0]}; ssl_certificate_key {tls[1]};" if tls else ""
         paths = "".join(
             f"{kind}_temp_path {root}/temporary;" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
+        forward = origin and "proxy_pass http://app; proxy_http_version 1.1; proxy_set_header Connection \"\";"
         configuration = self.fresh("nginx.conf")
         configuration.write_text(f"""
             daemon off; {"user root;" if os.getuid() == 0 else ""} worker_processes 2; worker_rlimit_nofile 65536;
@@ -137,12 +140,15 @@ class Programs:
             events {{ worker_connections 16384; }}
             http {{
                 access_log {f"{configuration}.access" if self.access_log else "off"};
+                {f"upstream app {{ server {origin.address}; keepalive 128; keepalive_requests 100000000; }}" if origin else ""}
                 sendfile on; keepalive_requests 100000000; client_max_body_size 0; client_body_buffer_size 1m;
                 client_body_timeout 600s; {paths}
                 server {{
                     listen 127.0.0.1:{port} {"ssl" if tls else ""} backlog=16384; root {root}; {certificate}
                     location /files/ {{ dav_methods PUT; create_full_put_path on; }}
                     location = /empty {{ return 204; }}
+                    location = /app/hello {{ {forward or 'return 200 "hello of the application";'} }}
+                    location /app/ {{ {forward or f"root {root}/files; dav_methods PUT; create_full_put_path on;"} }}
                 }}
             }}""")
         process = subprocess.Popen(
@@ -165,6 +171,12 @@ class Programs:
     def download_floor(self, root):
         """Runs a server that only sends the files below `root`."""
         with self.serving("download_floor", root) as server:
+            yield server
+
+    @contextlib.contextmanager
+    def gateway_floor(self, origin):
+        """Runs a server that only forwards GET requests to an origin."""
+        with self.serving("gateway_floor", origin.origin) as server:
             yield server
 
     @contextlib.contextmanager
