@@ -33,7 +33,7 @@ final class ActiveTransfer {
     private var times: ExchangeTimes
     private var gateOpensAt: Int64?
     private let sockets: ConnectionSockets
-    private var socket: Int32?
+    private var use: ConnectionSockets.Use?
     private var isConnected = false
     /// The number of calls of ``noteProgress()``.
     private var progress: Int64 = 0
@@ -153,7 +153,7 @@ final class ActiveTransfer {
 
     /// The socket of the request; nil if there is none or it is closed.
     private var openSocket: Int32? {
-        socket.flatMap { sockets.isOpen($0) ? $0 : nil }
+        use.flatMap { sockets.isOpen($0.socket) ? $0.socket : nil }
     }
 
     /// Whether the server has answered and needs no more content.
@@ -236,8 +236,7 @@ final class ActiveTransfer {
 
     /// The result of an exchange that libcurl has ended with `code`.
     func result(_ code: CURLcode) -> TransportResult {
-        let unread = socket.flatMap { sockets.release($0) }
-        socket = nil
+        let unread = releaseSocket()
         if receiver.isSatisfied { return result(nil, isContentComplete: false) }
         if let failure = receiver.failure ?? sender?.failure { return result(failure, isContentComplete: false) }
         if code == CURLE_OK {
@@ -261,12 +260,18 @@ final class ActiveTransfer {
         return result(failure, isContentComplete: false)
     }
 
+    /// - Returns: the input that was unread when the socket was closed.
+    private func releaseSocket() -> [UInt8]? {
+        defer { use = nil }
+        return use.flatMap { sockets.release($0) }
+    }
+
     func result(_ failure: TransportFailure?) -> TransportResult {
         result(failure, isContentComplete: receiver.isComplete)
     }
 
     private func result(_ failure: TransportFailure?, isContentComplete: Bool) -> TransportResult {
-        if let socket { _ = sockets.release(socket) }
+        _ = releaseSocket()
         let sent = sent
         if isMeasured {
             if let sent { report(.sent(sent)) }
@@ -309,7 +314,8 @@ extension ActiveTransfer: EasyHandle.Delegate {
         if times.requestStart != nil && !isRepeatable { return false }
         let now = SystemClock.monotonicNanoseconds()
         isConnected = true
-        socket = sockets.watch(localPort: localPort)
+        _ = releaseSocket()
+        use = sockets.use(localPort: localPort)
         times.requestStart = now
         watch.note(moved: 0, isWaiting: true, now: now)
         if let gate, sender?.isGated == true, gateOpensAt == nil { gateOpensAt = now + gate }

@@ -68,13 +68,22 @@ final class MultiHandle: @unchecked Sendable {
 /// The sockets of a multi handle's connections. libcurl opens and closes them through this object, because
 /// libcurl does not report during a transfer which socket it uses. Used on one thread at a time.
 final class ConnectionSockets {
+    /// The use of a socket for one request.
+    struct Use {
+        let socket: Int32
+        fileprivate let number: Int
+    }
+
     private var open: Set<Int32> = []
-    /// The sockets whose unread input is kept when they are closed.
-    private var watched: Set<Int32> = []
-    private var unread: [Int32: [UInt8]] = [:]
+    /// The number of the last use of each socket that is not released. A request can use a connection before the use of
+    /// the previous request is released, because libcurl reports ended requests later.
+    private var uses: [Int32: Int] = [:]
+    private var lastUse = 0
+    /// The input that was unread when a used socket was closed, by the numbers of the uses.
+    private var unread: [Int: [UInt8]] = [:]
     /// The sockets that were found by their local ports. A socket can be closed, or have another port now.
     private var ports: [UInt16: Int32] = [:]
-    /// The open sockets whose last request has ended.
+    /// The open sockets whose last use was released.
     private var idle: Set<Int32> = []
 
     /// The maximum number of bytes of unread input that are kept: enough for the head of a response and short content.
@@ -86,20 +95,21 @@ final class ConnectionSockets {
     func close(_ socket: Int32) {
         open.remove(socket)
         idle.remove(socket)
-        if watched.remove(socket) != nil {
-            unread[socket] = SocketState(descriptor: socket).availableInput(atMost: Self.maxKeptInput)
+        if let use = uses.removeValue(forKey: socket) {
+            unread[use] = SocketState(descriptor: socket).availableInput(atMost: Self.maxKeptInput)
         }
         _ = FileDescriptor(owning: socket)
     }
 
-    /// Finds the socket with this local port. The input that is unread when it is closed is kept until ``release(_:)``.
-    func watch(localPort: Int32) -> Int32? {
+    /// Finds the socket with this local port, and begins a use of it. The input that is unread when the socket is closed
+    /// is kept until ``release(_:)``.
+    func use(localPort: Int32) -> Use? {
         let found = open.count == 1 ? open.first : UInt16(exactly: localPort).flatMap(socket)
         guard let found else { return nil }
-        watched.insert(found)
-        unread[found] = nil
         idle.remove(found)
-        return found
+        lastUse += 1
+        uses[found] = lastUse
+        return Use(socket: found, number: lastUse)
     }
 
     private func socket(withPort port: UInt16) -> Int32? {
@@ -120,11 +130,14 @@ final class ConnectionSockets {
         }
     }
 
-    /// Returns the input that was unread when the socket was closed; nil if it is open, or if there was none.
-    func release(_ socket: Int32) -> [UInt8]? {
-        watched.remove(socket)
-        if open.contains(socket) { idle.insert(socket) }
-        return unread.removeValue(forKey: socket)
+    /// Ends a use. The socket is idle afterwards, unless the next request uses it already.
+    /// - Returns: the input that was unread when the socket was closed; nil if it is open, or if there was none.
+    func release(_ use: Use) -> [UInt8]? {
+        if uses[use.socket] == use.number {
+            uses[use.socket] = nil
+            idle.insert(use.socket)
+        }
+        return unread.removeValue(forKey: use.number)
     }
 
     /// Whether the socket has not been closed.
