@@ -112,6 +112,25 @@ import Testing
         #expect(try kinds(fixture).count == (replaces ? 2 : 1))
     }
 
+    @Test(
+        "a plain upload whose event cannot be recorded is not acknowledged, and its file is removed",
+        arguments: [false, true])
+    func unrecordable(_ recordsEvents: Bool) throws {
+        let fixture = try StoreFixture(.memory) { $0.recordsEvents = recordsEvents }
+        let lease = try fixture.store.createTransient(.testing(length: 3))
+        try lease.append("abc")
+        fixture.plan.fail([.commit], after: .rename, with: .inputOutput)
+        let response = try? lease.publish(.testing(name("a.txt")))
+        lease.release()
+        fixture.plan.fail(.commit, with: nil)
+        _ = fixture.store.sweep()
+        // Without events the file is only missing in the usage of its principal.
+        #expect((response != nil) == !recordsEvents)
+        let isPublished = (try? fixture.store.publishedFile(name("a.txt"))) != nil
+        #expect(isPublished == !recordsEvents)
+        #expect(try kinds(fixture).isEmpty && fixture.blobCount() == 0)
+    }
+
     @Test("an interrupted publication is reported by the start that completes it", arguments: StoreKind.allCases)
     func interrupted(_ kind: StoreKind) throws {
         let fixture = try fixture(kind)

@@ -81,11 +81,15 @@ extension OpenUpload {
         if let row = ending.row {
             let removed = try inserted(row, with: ending.change, commit) { $0?.phase == .complete(ending.response) }
             context.ledger.addPublished(ending.file, replacing: removed)
-        } else if case .success(let removed) = commit {
-            context.ledger.addPublished(ending.file, replacing: removed)
+        } else {
+            do throws(StoreError) {
+                context.ledger.addPublished(ending.file, replacing: try commit.get())
+            } catch {
+                // If the commit for a plain upload failed, the file is published nevertheless, and is only missing in the
+                // usage of its principal. But the event of an acknowledged upload must not be missing.
+                if context.configuration.recordsEvents { throw error }
+            }
         }
-        // If the commit for a plain upload failed, the file is published nevertheless. It is only missing in the usage of
-        // its principal.
         close(
             as: .complete(ending.response), ending.file, expiresAt: ending.expiresAt, oldNameRemains: false)
     }
