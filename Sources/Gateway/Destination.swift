@@ -41,7 +41,13 @@ public struct DestinationURL: Sendable, Hashable, CustomStringConvertible {
 
     /// Parses `http://HOST[:PORT]/PATH`, the same with `https`, or `unix:/SOCKET:/PATH`.
     /// - Throws: ``RouteError`` that describes the mistake.
-    public init(parsing text: String) throws(RouteError) { (origin, target) = try Origin.parse(text) }
+    public init(parsing text: String) throws(RouteError) {
+        do throws(RouteError) { (origin, target) = try Origin.parse(text) } catch {
+            throw RouteError(
+                "'\(text)' is not a destination: give http://HOST:PORT/PATH, https://HOST:PORT/PATH,"
+                    + " unix:/SOCKET:/PATH or the absolute path of a program")
+        }
+    }
 
     /// See ``Origin/caFile``.
     public var caFile: String? {

@@ -41,6 +41,7 @@ public final class EventDelivery: Sendable {
     private let note: @Sendable (LogLevel, String) -> Void
     private let state: Monitor<State>
     private let createdAt = SystemClock.monotonicNanoseconds()
+    private let wallAtCreation = SystemClock.realtimeNanoseconds() / 1_000_000
 
     /// - Parameters:
     ///   - settings: the destination and the limits.
@@ -148,9 +149,11 @@ public final class EventDelivery: Sendable {
 
     private func add(_ entries: [OutboxEntry], _ change: (inout State) -> Void) {
         let now = SystemClock.monotonicNanoseconds()
-        let wall = SystemClock.realtimeNanoseconds() / 1_000_000
+        let wall = wallMilliseconds
         state.withLock { state in
-            for entry in entries {
+            // Retried events are read from the outbox, which contains delivered events until they are removed.
+            let delivered = Set(state.delivered)
+            for entry in entries where !delivered.contains(entry.number) {
                 // The time during which this process did not run does not count.
                 let age = min((wall - entry.event.time) * 1_000_000, now - createdAt)
                 state.schedule.add(entry, age: age, now: now)
@@ -158,6 +161,13 @@ public final class EventDelivery: Sendable {
             change(&state)
         }
         if !entries.isEmpty { state.notifyAll() }
+    }
+
+    /// The time in milliseconds since 1970, without changes by which the wall clock was set forward while this object
+    /// existed: they must not make events old.
+    private var wallMilliseconds: Int64 {
+        let elapsed = (SystemClock.monotonicNanoseconds() - createdAt) / 1_000_000
+        return min(SystemClock.realtimeNanoseconds() / 1_000_000, wallAtCreation + elapsed)
     }
 
     private func removeDelivered(now: Int64) {
@@ -183,16 +193,16 @@ public final class EventDelivery: Sendable {
             }
             note(
                 .error,
-                "\(late.count) events could not be delivered to \(receiver.description) within"
-                    + " \(settings.retryTime.wholeSeconds) s and were set aside; see 'onward events list'")
+                "events set aside, because they could not be delivered to \(receiver.description) within"
+                    + " \(settings.retryTime.wholeSeconds) s: \(late.count); see 'onward events list'")
         }
-        let oldest = SystemClock.realtimeNanoseconds() / 1_000_000 - settings.keepTime.nanoseconds / 1_000_000
-        let dropped = try store.dropEvents(olderThan: oldest, keeping: settings.maximumCount)
+        let dropped = try store.dropEvents(
+            olderThan: wallMilliseconds - settings.keepTime.nanoseconds / 1_000_000, keeping: settings.maximumCount)
         if !dropped.isEmpty {
             state.withLock { $0.schedule.remove(dropped) }
             note(
                 .error,
-                "\(dropped.count) events were dropped without a delivery, because they were too old or too many")
+                "events dropped without a delivery, because they were too old or too many: \(dropped.count)")
         }
         let room = state.withLock { $0.schedule.room }
         if room > 0 { add(try store.retriedEvents(limit: min(room, Self.page))) { _ in } }
@@ -251,11 +261,11 @@ public final class EventDelivery: Sendable {
         if failure != nil { note(.info, "events are delivered to \(receiver.description) again") }
     }
 
-    /// Logs the first failure, and one a minute after it.
+    /// Logs the failure if none was logged within the last minute.
     private func report(_ reason: String, _ event: UploadEvent) {
         let now = SystemClock.monotonicNanoseconds()
         let isDue = state.withLock { state in
-            guard now >= state.nextReport || state.failure == nil else { return false }
+            guard now >= state.nextReport else { return false }
             state.nextReport = now + Self.reportPause
             state.failure = reason
             return true

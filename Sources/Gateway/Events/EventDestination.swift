@@ -37,7 +37,7 @@ public struct EventSettings: Sendable {
     public var timeout: Duration = .seconds(30)
     /// The time after which an event that cannot be delivered is set aside. Then the later events of its upload follow.
     public var retryTime: Duration = .seconds(86_400)
-    /// The time after which an event is dropped.
+    /// The time after which an event is dropped. A time below ``retryTime`` drops events that are still tried.
     public var keepTime: Duration = .seconds(7 * 86_400)
     /// The maximum number of events that wait or are set aside. The oldest are dropped.
     public var maximumCount = 1_000_000
@@ -89,6 +89,11 @@ public struct EventSettings: Sendable {
             default:
                 mistakes.append("'\(word)' is not a setting of events: use timeout, retry, keep, max or source")
             }
+        }
+        if keepTime < retryTime {
+            mistakes.append(
+                "events would be dropped after keep=\(keepTime.wholeSeconds)s, although they are tried for"
+                    + " retry=\(retryTime.wholeSeconds)s: give a longer keep= or a shorter retry=")
         }
         guard mistakes.isEmpty else { throw RouteError(mistakes.joined(separator: "; ")) }
     }
