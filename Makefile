@@ -126,9 +126,9 @@ test-power-loss: build-packages ## run ONWARD_HISTORIES (5000) histories of a st
 	$(SWIFT) build -c release --product PowerLoss
 	ONWARD_HISTORIES=$${ONWARD_HISTORIES:-5000} .build/release/PowerLoss
 
-test-kills: test-packages ## kill the client and its store of transfers at every operation on a file
+test-kills: test-packages ## kill the client, its store of transfers, and the server with events at every operation on a file
 	$(SWIFT) build --build-tests
-	ONWARD_KILLS=all SWIFT=$(SWIFT) scripts/run-tests --filter 'StoreCrashTests|RecipeTests/fileOperations|SeveralFilesTests/fileOperations'
+	ONWARD_KILLS=all SWIFT=$(SWIFT) scripts/run-tests --filter 'StoreCrashTests|RecipeTests/fileOperations|SeveralFilesTests/fileOperations|GatewayEventKillTests'
 
 fuzz: test-packages ## run libFuzzer with AddressSanitizer, ONWARD_FUZZ_SECONDS (60) for each target; TARGET=NAME for one
 	SWIFT=$(SWIFT) Fuzzing/run $(TARGET)

@@ -52,6 +52,30 @@ struct FullDiskTests {
         return path
     }
 
+    @Test("an upload whose event cannot be recorded is not acknowledged")
+    func fullWhileRecordingEvents() throws {
+        let endpoint = try EventEndpoint()
+        endpoint.origin.stop()
+        try withSmallDisk(endpoint.options()) { server in
+            let ballast = try fill(server, leaving: 300_000)
+            var acknowledged: Set<String> = []
+            for number in 0..<60 {
+                let target = "/files/\(number)"
+                let status = try server.exchange(Request("PUT", target, [], .bytes([0x61]))).status
+                #expect(status == 201 || status == 507)
+                if status == 201 { acknowledged.insert(target) }
+            }
+            #expect(!acknowledged.isEmpty && acknowledged.count < 60)
+            try server.crash()
+            #expect(unlink(ballast) == 0)
+            try endpoint.origin.restart()
+            try server.restart()
+            let reported = Set(endpoint.awaitAccepted(acknowledged.count).map(\.data.target))
+            #expect(reported.isSuperset(of: acknowledged), "\(acknowledged.subtracting(reported))")
+            #expect(reported.allSatisfy { server.published(String($0.dropFirst("/files/".count))) == [0x61] })
+        }
+    }
+
     @Test(
         "SEC-17 CRE-23 OFF-09: an upload to a full disk gets 507 and a correct offset, and continues after a removal",
         arguments: [false, true])

@@ -60,6 +60,17 @@ struct RequestCostTests {
         ).check(cost, "upload of 4 KiB, durable")
     }
 
+    @Test("with events an upload of 4 KiB has the same synchronizations as without")
+    func uploadWithEvents() throws {
+        // Nothing listens on this port, so the events stay in the outbox.
+        let options = ["--events", "http://127.0.0.1:\(try FixedPort.next())/events"]
+        let costs = try [[], options].map { try measure($0, requests: 32, Self.creation(of: 4096)) }
+        for call in RequestCost.synchronizations {
+            let counts = costs.map { ($0.calls[call] ?? 0).rounded() }
+            #expect(counts[0] == counts[1], "\(call): \(costs.map { $0.calls[call] ?? 0 })")
+        }
+    }
+
     @Test("an upload of 4 KiB by one client, relaxed")
     func relaxedUpload() throws {
         let cost = try measure(["--durability", "relaxed"], requests: 32, Self.creation(of: 4096))
