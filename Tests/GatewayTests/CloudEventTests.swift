@@ -126,7 +126,8 @@ struct CloudEventTests {
     @Test(
         "all mistakes are reported at once",
         arguments: [
-            ("", ["give a URL"]), ("program", ["'program' is not a destination", "the absolute path of a program"]),
+            ("", ["give a URL"]),
+            ("program", ["'program' is not a destination", "the absolute path of a program"]),
             ("ftp://x/", ["not a receiver"]), ("unix:x", ["not a receiver", "unix:/SOCKET:/PATH"]),
             ("http://x/ keep=60s", ["keep=60s", "retry=86400s", "give a longer keep= or a shorter retry="]),
             ("http://x/ retry=604801s", ["keep=604800s", "retry=604801s"]),

@@ -38,7 +38,7 @@ struct GatewayEventDeliveryTests {
             let canceled = try server.begin(.v8, "/files/canceled", [1])
             #expect(try server.exchange(.cancellation(.v8, canceled)).status == 204)
             let long = try server.begin(.v8, "/files/long", [1], length: 2)
-            #expect(try server.exchange(.append(.v8, long, at: 1, complete: true, .bytes([2, 3, 4]))).status >= 400)
+            #expect(try server.exchange(.append(.v8, long, at: 1, complete: true, .chunks([[2, 3, 4]]))).status >= 400)
             // Plain uploads: the second one replaces the file. A removal and a rejected request have no event.
             for status in [201, 204] {
                 #expect(try server.exchange(Request("PUT", "/files/plain", [], .bytes([5]))).status == status)
