@@ -128,7 +128,7 @@ struct CloudEventTests {
         arguments: [
             ("", ["give a URL"]),
             ("program", ["'program' is not a destination", "the absolute path of a program"]),
-            ("ftp://x/", ["not a receiver"]), ("unix:x", ["not a receiver", "unix:/SOCKET:/PATH"]),
+            ("ftp://x/", ["not a destination"]), ("unix:x", ["not a destination", "unix:/SOCKET:/PATH"]),
             ("http://x/ keep=60s", ["keep=60s", "retry=86400s", "give a longer keep= or a shorter retry="]),
             ("http://x/ retry=604801s", ["keep=604800s", "retry=604801s"]),
             (

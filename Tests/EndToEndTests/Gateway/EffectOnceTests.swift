@@ -548,7 +548,7 @@ struct GatewayEffectOnceKillTests {
         let location = try whole.begin()
         Fixture.expectAnswer(try whole.complete(location), .v8)
         #expect(whole.origin.requests.count == 1)
-        let count = whole.killed.operations
+        let count = whole.operations
         try #require(count > 10)
         var kills = 0
         // One operation more, because the operations are not always the same.

@@ -45,7 +45,7 @@ struct GatewayEventSecretTests {
     @Test(
         "mistakes are reported before the server starts, with what to do",
         arguments: [
-            (["x"], ["'x' is not a receiver of events", "http://HOST:PORT/PATH", "absolute path of a program"]),
+            (["x"], ["'x' is not a destination", "http://HOST:PORT/PATH", "absolute path of a program"]),
             (["http://127.0.0.1:1/e,keep=1h"], ["keep=3600s", "retry=86400s", "longer keep= or a shorter retry="]),
             (["http://127.0.0.1:1/e,retry=8d"], ["keep=604800s", "retry=691200s"]),
             (["http://127.0.0.1:1/e,max=0,color=red"], ["max=100000", "'color=red' is not a setting of events"]),
