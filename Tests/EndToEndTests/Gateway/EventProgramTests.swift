@@ -136,7 +136,9 @@ struct GatewayEventProgramTests {
             #expect(rename(directory + "/program", moved) == 0)
             try server.store(["/files/x"])
             _ = try server.metrics { $0["onward_events_failed_attempts_total"] >= 1 }
-            #expect(server.log.contains("could not be started: No such file"), "\(server.log)")
+            _ = try server.process.awaitErrorOutput { text -> Bool? in
+                text.contains("could not be started: No such file") ? true : nil
+            }
             #expect(rename(moved, directory + "/program") == 0)
             _ = try server.metrics { $0["onward_events_delivered_total"] == 1 }
             #expect(FileManager.default.createFile(atPath: directory + "/stay", contents: nil))

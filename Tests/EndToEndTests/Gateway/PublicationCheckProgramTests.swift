@@ -230,7 +230,7 @@ struct GatewayCheckProgramTests {
             ("/no/such/program", "is not a program that this user can run"),
             ("/etc/passwd", "is not a program that this user can run"),
             ("/tmp", "is not a program that this user can run"),
-            ("check", "'check' is not an origin"), ("/bin/true,timeout=0s,max=0", "'timeout=0s'"),
+            ("check", "'check' is not a destination"), ("/bin/true,timeout=0s,max=0", "'timeout=0s'"),
             ("/bin/true,timeout=0s,max=0", "'max=0'"), ("/bin/true,retry=1s", "'retry=1s' is not a setting of a check"),
             ("/bin/true,max=1,max=2", "max is given twice"), ("", "give the absolute path"),
         ])

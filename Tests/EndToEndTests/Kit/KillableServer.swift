@@ -1,5 +1,4 @@
 import FoundationEssentials
-import Glibc
 import TestSupport
 
 /// A server that is killed before one operation on a file of its data directory.
@@ -20,12 +19,11 @@ struct KillableServer {
         log = directory.path + "/operations"
         let starter = try directory.file(
             "start", Array("#!/bin/sh\n. \(directory.path)/settings\nexec env $preload \"$@\"\n".utf8))
-        chmod(starter, 0o700)
         let operations = try FileOperations(below: counted, log: log)
         let words = operations.environment(killAt: number, after: directory.path + "/begun").map { "\($0)=\($1)" }
             .joined(separator: " ")
         _ = try directory.file("settings", Array("preload=\"\(words)\"\n".utf8))
-        server = try ServerProcess(options, startedBy: starter)
+        server = try ServerProcess(options, startedBy: ["/bin/sh", starter])
     }
 
     /// Counts the operations from now on.

@@ -13,7 +13,7 @@ final class ServerProcess {
     private(set) var process: ChildProcess
     private let environment: [String: String]
     /// The path of a program that starts the server.
-    private let starter: String?
+    private let starter: [String]
 
     var root: String { directory.path + "/data" }
     /// The default value of `Host`.
@@ -23,7 +23,7 @@ final class ServerProcess {
 
     /// Starts a server on a fixed port, which a restart uses again, and waits until it listens.
     /// - Parameter options: the options of `serve`, in addition to root and address.
-    init(_ options: [String] = [], environment: [String: String] = [:], startedBy starter: String? = nil) throws {
+    init(_ options: [String] = [], environment: [String: String] = [:], startedBy starter: [String] = []) throws {
         directory = try TemporaryDirectory()
         self.options = options
         self.environment = environment
@@ -80,14 +80,14 @@ final class ServerProcess {
 
     /// Starts a process that is expected to end by itself, for example because of a wrong option.
     static func run(
-        _ arguments: [String], environment: [String: String] = [:], startedBy starter: String? = nil
+        _ arguments: [String], environment: [String: String] = [:], startedBy starter: [String] = []
     ) throws -> ChildProcess {
-        let command = [starter, try ExecutableLocation.onward(), "serve"].compactMap { $0 } + arguments
+        let command = starter + [try ExecutableLocation.onward(), "serve"] + arguments
         return try ChildProcess(command[0], Array(command.dropFirst()), environment: environment)
     }
 
     private static func start(
-        root: String, port: UInt16, _ options: [String], _ environment: [String: String], _ starter: String?
+        root: String, port: UInt16, _ options: [String], _ environment: [String: String], _ starter: [String]
     ) throws -> ChildProcess {
         let place = options.contains("--listen") ? [] : ["--listen", "127.0.0.1:\(port)"]
         let space = options.contains("--min-free") ? [] : ["--min-free", "0"]

@@ -13,7 +13,7 @@ final class TokenFixture {
 
     convenience init(_ tokens: String, _ options: String...) throws { try self.init(tokens, options) }
 
-    init(_ tokens: String, _ options: [String], startedBy starter: String? = nil) throws {
+    init(_ tokens: String, _ options: [String], startedBy starter: [String] = []) throws {
         directory = try TemporaryDirectory()
         try Self.write(tokens, to: directory.path + "/tokens")
         server = try ServerProcess(["--token-file", directory.path + "/tokens"] + options, startedBy: starter)

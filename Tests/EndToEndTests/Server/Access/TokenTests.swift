@@ -225,7 +225,7 @@ struct TokenTests {
 
     @Test("a server that nohup has started reads the token file again, too")
     func ignoredSignal() throws {
-        let fixture = try TokenFixture("anna token-of-anna-0001", [], startedBy: "/usr/bin/nohup")
+        let fixture = try TokenFixture("anna token-of-anna-0001", [], startedBy: ["/usr/bin/nohup"])
         try fixture.reload("anna token-of-anna-0002")
         let request = Request("GET", "/files/").with(token: "token-of-anna-0001")
         #expect(try fixture.server.exchange(request).status == 401)
