@@ -110,17 +110,10 @@ struct Handover {
         }
         fields = handler.outgoing(
             ForwardedMessage.requestFields(fields, isUpload: true), forwarding, principal: upload.principal)
-        if let digest = Self.verifiedDigest(in: upload.fields) { fields.append("Onward-Digest", digest) }
+        if let digest = upload.verifiedDigest { fields.append("Onward-Digest", digest) }
         fields.append("Onward-Upload", upload.idempotencyKey)
         if route.isRepeatable { fields.append("Idempotency-Key", "\"\(upload.idempotencyKey)\"") }
         return fields
-    }
-
-    /// The value of `Onward-Digest`: the digests of `Repr-Digest` whose algorithms this server supports. It has compared
-    /// them with the content.
-    /// - Parameter fields: the stored fields of the creation.
-    static func verifiedDigest(in fields: Fields) -> String? {
-        DigestField(fieldLines: fields.values("Repr-Digest"))?.serialized
     }
 }
 

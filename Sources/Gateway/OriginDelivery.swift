@@ -26,8 +26,8 @@ struct OriginDelivery {
     func run(isCanceled: () -> Bool, report: (ForwardingReport) -> Void = { _ in }) -> Outcome? {
         let exchange = client.start(request)
         defer {
-            exchange.cancel()
             report(exchange.report)
+            exchange.cancel()
         }
         let (content, result) = exchange.collect(atMost: Route.maxStoredContent, until: isCanceled)
         if let result { return outcome(result, content, mayBeSent: exchange.mayBeSent) }

@@ -95,7 +95,10 @@ extension UnknownOutcome {
         let stored = Fields(fields.map { ($0.name, $0.value) })
         var outgoing = ForwardedMessage.requestFields(stored, isUpload: true)
         if principal != Identity.anonymous.principal { outgoing.append("Onward-Principal", principal) }
-        if let digest = Handover.verifiedDigest(in: stored) { outgoing.append("Onward-Digest", digest) }
+        // The server has compared the content with these digests.
+        if let digest = DigestField(fieldLines: stored.values("Repr-Digest"))?.serialized {
+            outgoing.append("Onward-Digest", digest)
+        }
         outgoing.append("Onward-Upload", upload)
         let size = try content.status().size
         let file = try handoverDirectory.map { try requests.share(upload, in: $0) }

@@ -6,7 +6,7 @@ import SystemCalls
 package final class BlockingTransport: Sendable {
     /// The maximum number of connections that are kept while no request uses them.
     private static let maxIdle = 64
-    /// The nanoseconds after which an unused connection is closed.
+    /// The nanoseconds after which an unused connection is closed at the end of another request.
     private static let maxIdleTime: Int64 = 60_000_000_000
 
     private let idle = Monitor<[PooledConnection]>([])
@@ -34,12 +34,14 @@ package final class BlockingTransport: Sendable {
     fileprivate func keep(_ connection: PooledConnection) {
         let now = SystemClock.monotonicNanoseconds()
         connection.idleSince = now
-        let unused: PooledConnection? = idle.withLock { idle in
-            guard idle.count < Self.maxIdle else { return connection }
+        let unused: [PooledConnection] = idle.withLock { idle in
             idle.append(connection)
-            return idle[0].idleSince < now - Self.maxIdleTime ? idle.removeFirst() : nil
+            let count = idle.prefix { $0.idleSince < now - Self.maxIdleTime }.count
+            let surplus = max(count, idle.count - Self.maxIdle)
+            defer { idle.removeFirst(surplus) }
+            return Array(idle.prefix(surplus))
         }
-        // It is closed outside the lock.
+        // They are closed outside the lock.
         withExtendedLifetime(unused) {}
     }
 }

@@ -16,8 +16,8 @@ struct EventsCommand {
 
         list prints the ID, the time, the state (waiting, set-aside or retried), the kind of the
         event, the upload, and the method and target of the upload. retry makes the server
-        deliver events that are set aside. drop removes events without a delivery. Exit status:
-        0 done, 66 no such event, 74 unusable directory.
+        deliver events that are set aside. drop removes events without a delivery, also those
+        that wait. Exit status: 0 done, 66 no such event, 74 unusable directory.
         """,
         options: EventsSettings.options.map(\.manual))
 

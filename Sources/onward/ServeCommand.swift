@@ -112,8 +112,7 @@ enum ServeCommand {
                     + " wrong, so no upload expires within the first hour")
         }
         if let warning = manager.warning { server.note(.warning, warning) }
-        // A connection needs a socket and usually a file. The server itself opens few files.
-        let needed = UInt64(settings.server.maximumConnections) * 2 + 100
+        let needed = settings.maximumOpenFiles
         if let descriptors, descriptors < needed {
             server.note(
                 .warning,
@@ -421,7 +420,7 @@ extension ServeCommand {
                         ),
                         ("69", "cannot listen on an address"),
                         ("71", "the system cannot provide something that the server needs, such as a thread"),
-                        ("74", "unusable data directory"),
+                        ("74", "unusable data directory, or directory of handover="),
                         ("75", "another server uses the data directory"),
                     ])
                 ]),

@@ -42,6 +42,16 @@ struct ServeSettings {
         return (certificateFile, keyFile)
     }
 
+    /// The number of files that the server opens at most.
+    var maximumOpenFiles: UInt64 {
+        // A connection needs a socket and usually a file. A request to another server also needs a socket, two descriptors
+        // of libcurl, and possibly two directories. The connections of 64 earlier requests are kept for each destination.
+        let isClient = if case .url? = publicationCheck?.destination { true } else { false }
+        let destinations = routes.count + (authorizationURL == nil ? 0 : 1) + (isClient ? 1 : 0)
+        let each = destinations == 0 ? 2 : 7
+        return UInt64(server.maximumConnections * each + destinations * 3 * 64 + 100)
+    }
+
     /// Creates the handler for files. With `--cors-origin *` pages of all origins may read files and also embed them.
     func filesHandler(of store: UploadStore) -> FilesHandler {
         var check = publicationCheck

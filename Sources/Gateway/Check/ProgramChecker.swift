@@ -37,8 +37,8 @@ struct ProgramChecker: Checker {
         let values: [(String, String?)] = [
             ("METHOD", upload.method.rawValue), ("TARGET", upload.target.path), ("UPLOAD", upload.idempotencyKey),
             ("LENGTH", "\(upload.length)"), ("PRINCIPAL", principal), ("DIGEST", upload.verifiedDigest),
-            ("CONTENT_TYPE", upload.fields["Content-Type"]),
-            ("CONTENT_DISPOSITION", upload.fields["Content-Disposition"]),
+            ("CONTENT_TYPE", upload.fields["Content-Type"]?.repairedFieldText),
+            ("CONTENT_DISPOSITION", upload.fields["Content-Disposition"]?.repairedFieldText),
         ]
         return values.compactMap { name, value in value.map { ("ONWARD_CHECK_" + name, $0) } }
     }

@@ -107,6 +107,7 @@ public struct FilesHandler: TargetHandler, SynchronousHandler {
             do throws(StoreError) { return try publish(upload, at: resource) } catch {
                 // The client did not choose this name.
                 guard error.concernsName else { throw error }
+                upload.check?.outcome = .failed
                 throw FileCheck.failure("it returned the path \(path), but \(error)")
             }
         }

@@ -195,7 +195,7 @@ struct TargetEndpoint {
         do {
             let lease =
                 hasRow
-                ? try service.store.create(upload, recordsAtOnce: !arrivesNow)
+                ? try service.store.create(upload, recordsAtOnce: !arrivesNow, isReported: isUpload)
                 : try service.store.createTransient(upload)
             let location = isUpload ? lease.id.map { service.routes.path(of: $0) } : nil
             if let id = lease.id {

@@ -69,6 +69,7 @@ final class UploadExchange: Exchange {
             return .receive(exchange)
         } catch {
             lease.release()
+            if exchange.isUnreachable { exchange.remove() }
             if case .superseded = error { throw error }
             return .respond(exchange.failed(error))
         }
@@ -174,9 +175,13 @@ final class UploadExchange: Exchange {
     private func remove() {
         guard let id = lease.id, !isRemoved else { return }
         lease.release()
-        _ = try? context.service.store.cancel(id, principal: context.identity.principal)
+        // Only an upload that has got a URL was reported.
+        _ = try? context.service.store.cancel(id, principal: context.identity.principal, isReported: !isUnreachable)
         isRemoved = true
     }
+
+    /// Whether no response contains the URL of the upload, so that it cannot be continued.
+    private var isUnreachable: Bool { if case .creation(location: nil, _) = origin { true } else { false } }
 
     /// The offset for an error response; `nil` if it cannot be reported.
     private var reportableOffset: Int64? { isRemoved ? nil : lease.reportableOffset }
@@ -228,8 +233,7 @@ final class UploadExchange: Exchange {
     func end(_ end: RequestEnd) {
         lease.release()
         if lease.id != nil { request.offset = lease.acknowledged }
-        // No response contains the URL, so the upload cannot be continued.
-        if case .creation(location: nil, _) = origin, !request.progress.hasCompleted { remove() }
+        if isUnreachable, !request.progress.hasCompleted { remove() }
     }
 
     /// - Returns: the error if the content does not match its digest; the content is then discarded.

@@ -58,6 +58,10 @@ package struct RetainedRequests: Sendable {
     /// Gives the content of a request a name in a directory of its application. The caller must remove the name.
     package func share(_ key: String, in path: String) throws(StoreError) -> SharedFile {
         guard let directory else { throw .notFound }
+        do throws(Errno) {
+            // The request can be older than the setting of the route.
+            try directory.open(at: key, [.readOnly, .noFollow]).setPermissions(SharedFile.permissions)
+        } catch { throw .io(error, during: "make a retained request readable") }
         return try HandoverDirectory(path).share(key, in: directory, durably: true)
     }
 

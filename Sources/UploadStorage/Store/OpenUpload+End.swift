@@ -228,8 +228,8 @@ extension OpenUpload {
         var row: CatalogRow
         var epoch: Int64
         var reserved: Int64
-        /// The event that reports the removal.
-        var kind: UploadEvent.Kind
+        /// The event that reports the removal; `nil`: it is not reported.
+        var kind: UploadEvent.Kind?
         /// The closure to call without a lock, before the row is removed.
         var revocation: (@Sendable () -> Void)?
     }
@@ -237,7 +237,7 @@ extension OpenUpload {
     /// Ends every lease, and removes row and bytes. Returns nil if the target resource still processes the upload at
     /// the deadline, and false if `isWanted` returns false.
     func remove(
-        principal: String?, until deadline: Int64, as kind: UploadEvent.Kind,
+        principal: String?, until deadline: Int64, as kind: UploadEvent.Kind?,
         if isWanted: (UploadRecord) -> Bool = { _ in true }
     ) throws(StoreError) -> Bool? {
         let claimed: Removal?? = try claim(principal: principal, until: deadline) {
@@ -289,7 +289,7 @@ extension OpenUpload {
         }
     }
 
-    private func beginRemoval(of row: CatalogRow, as kind: UploadEvent.Kind, _ state: inout State) -> Removal {
+    private func beginRemoval(of row: CatalogRow, as kind: UploadEvent.Kind?, _ state: inout State) -> Removal {
         let (mustTruncate, revocation) = state.revoking { $0.beginRemoval() }
         if mustTruncate { state.truncateStaged() }
         return Removal(

@@ -8,16 +8,21 @@ extension UploadStore {
     ///   acknowledgment, the end of the lease, or the end of the upload, whichever comes first. Before that, a crash, a
     ///   failed publication or a row that cannot be written removes the upload. So pass false only if all content has
     ///   arrived, and the end follows immediately.
-    package func create(_ new: NewUpload, recordsAtOnce: Bool = true) throws(StoreError) -> UploadLease {
-        try begin(new, isTransient: false, isRecorded: recordsAtOnce)
+    /// - Parameter isReported: whether the event `created` is recorded, which means that the upload has got a URL.
+    package func create(
+        _ new: NewUpload, recordsAtOnce: Bool = true, isReported: Bool = true
+    ) throws(StoreError) -> UploadLease {
+        try begin(new, isTransient: false, isRecorded: recordsAtOnce, isReported: isReported)
     }
 
     /// Creates bytes without an upload resource. They are removed at the end of the lease, unless they are published.
     package func createTransient(_ new: NewUpload) throws(StoreError) -> UploadLease {
-        try begin(new, isTransient: true, isRecorded: false)
+        try begin(new, isTransient: true, isRecorded: false, isReported: false)
     }
 
-    private func begin(_ new: NewUpload, isTransient: Bool, isRecorded: Bool) throws(StoreError) -> UploadLease {
+    private func begin(
+        _ new: NewUpload, isTransient: Bool, isRecorded: Bool, isReported: Bool
+    ) throws(StoreError) -> UploadLease {
         if let length = new.length, length < 0 { throw .invalidState("the length must not be negative") }
         let reserved = new.length ?? 0
         // The name of the bytes differs from the id of the upload, which is secret.
@@ -29,7 +34,9 @@ extension UploadStore {
             try ledger.begin(new.principal, reserving: reserved, counts: !isTransient)
             do throws(StoreError) {
                 let spare = try requireSpace(for: reserved)
-                let lease = try place(new, blob, isTransient: isTransient, isRecorded: isRecorded, reserved: reserved)
+                let lease = try place(
+                    new, blob, isTransient: isTransient, isRecorded: isRecorded, isReported: isReported,
+                    reserved: reserved)
                 lease.upload.update { $0.pace.spaceChecked(upTo: 0, spare: spare) }
                 return lease
             } catch {
@@ -53,7 +60,7 @@ extension UploadStore {
     }
 
     private func place(
-        _ new: NewUpload, _ blob: String, isTransient: Bool, isRecorded: Bool, reserved: Int64
+        _ new: NewUpload, _ blob: String, isTransient: Bool, isRecorded: Bool, isReported: Bool, reserved: Int64
     ) throws(StoreError) -> UploadLease {
         let row = CatalogRow(
             id: UploadID(), blob: blob, upload: new, createdAt: time,
@@ -64,7 +71,8 @@ extension UploadStore {
                 try area.create(row.blob)
             }
             if isRecorded {
-                try catalog.commit(context.reporting(.insert(row)) { [UploadEvent(.created, of: row)] })
+                try catalog.commit(
+                    context.reporting(.insert(row)) { [isReported ? UploadEvent(.created, of: row) : nil] })
             }
             let upload = OpenUpload(row.id, context, isTransient: isTransient)
             let epoch = upload.begin(row, blob: blob, reserved: reserved, isRecorded: isRecorded)
@@ -74,7 +82,8 @@ extension UploadStore {
         } catch {
             // The row may exist, because a commit that failed may have been made.
             if isRecorded {
-                _ = try? catalog.commit(.delete([context.removal(of: row, epoch: row.epoch, as: .canceled)]))
+                _ = try? catalog.commit(
+                    .delete([context.removal(of: row, epoch: row.epoch, as: isReported ? .canceled : nil)]))
             }
             // The caller removes the name from `newBlobs` when the upload is not counted any more.
             _ = try? area.remove(row.blob)

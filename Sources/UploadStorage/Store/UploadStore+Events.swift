@@ -9,10 +9,11 @@ extension StoreContext {
         return events.isEmpty ? change : .reporting(change, events)
     }
 
-    /// Returns the removal of the row of an upload, with the event that reports it.
-    func removal(of row: CatalogRow, epoch: Int64, as kind: UploadEvent.Kind) -> CatalogChange.Removal {
+    /// Returns the removal of the row of an upload, with the event that reports it; `nil`: it is not reported.
+    func removal(of row: CatalogRow, epoch: Int64, as kind: UploadEvent.Kind?) -> CatalogChange.Removal {
         CatalogChange.Removal(
-            id: row.id, epoch: epoch, event: configuration.recordsEvents ? UploadEvent(kind, of: row) : nil)
+            id: row.id, epoch: epoch,
+            event: configuration.recordsEvents ? kind.map { UploadEvent($0, of: row) } : nil)
     }
 }
 

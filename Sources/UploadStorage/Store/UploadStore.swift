@@ -243,10 +243,10 @@ extension UploadStore {
     ///
     /// Fails with ``StoreError/processing`` if a target still processes the upload after
     /// ``StoreConfiguration/processingWait``.
-    package func cancel(_ id: UploadID, principal: String) throws(StoreError) {
+    package func cancel(_ id: UploadID, principal: String, isReported: Bool = true) throws(StoreError) {
         let deadline = SystemClock.deadline(in: configuration.processingWait)
         let removed = try registry.withUpload(id) { (upload) throws(StoreError) in
-            try upload.remove(principal: principal, until: deadline, as: .canceled)
+            try upload.remove(principal: principal, until: deadline, as: isReported ? .canceled : nil)
         }
         if removed == nil { throw .processing }
     }

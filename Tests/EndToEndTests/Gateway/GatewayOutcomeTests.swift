@@ -170,16 +170,17 @@ struct GatewayOutcomeTests {
         }
     }
 
-    @Test("an upload without a URL whose origin is down is removed: the client sends it again")
+    @Test("an upload without a URL whose origin is down is removed without an event: the client sends it again")
     func unavailableWithoutURL() throws {
         let origin = try ScriptedOrigin(Fixture.accept)
         origin.stop()
-        try withGateway(to: origin, "retry=0s") { server in
+        try withGateway(to: origin, "retry=0s", options: ["--events", "http://127.0.0.1:1/"]) { server in
             let refused = try server.exchange(
                 .creation(nil, "POST", "/app/x", complete: true, .bytes(Fixture.content)))
             #expect(refused.status == 503 && refused.offset == nil, "\(refused)")
             #expect(names(server, in: "uploads") == [])
             #expect(try outcomes(server, "list").output == "")
+            #expect(try OnwardRun(["events", "list", "--root", server.root]).output == "")
         }
     }
 }
