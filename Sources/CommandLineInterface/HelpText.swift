@@ -20,7 +20,8 @@ package struct HelpText {
     /// The text for the program.
     package init(overview program: ProgramManual) {
         let forms = program.commands.map { page in
-            "\(program.name) \((page.usage.first ?? page.name).replacing(" [OPTIONS]", with: ""))"
+            // The summary of a command with several forms describes all of them.
+            "\(program.name) \((page.usage.count == 1 ? page.usage[0] : page.name).replacing(" [OPTIONS]", with: ""))"
         }
         let width = (forms.map(\.count).max() ?? 0) + 2
         var text = ""

@@ -49,7 +49,8 @@ public struct Route: Sendable, Hashable {
 
     private static func decoded(_ path: String) throws(RouteError) -> String {
         guard path.hasPrefix("/"), let segments = try? PathSegments(decoding: path) else {
-            throw RouteError("'\(path)' is not a path: it begins with a slash and has no '.', '..' or encoded slash")
+            throw RouteError(
+                "'\(path)' is not a path: a path begins with a slash and has no '.', '..' or encoded slash")
         }
         return "/" + segments.segments.joined(separator: "/")
     }

@@ -65,7 +65,8 @@ extension ServeSettings {
     func checkEvents() throws(OptionError) {
         if eventSecretsFile != nil {
             guard case .url? = events?.destination else {
-                throw OptionError("--events-secrets needs --events with a URL: only requests are signed")
+                throw OptionError(
+                    "--events-secrets needs --events with a URL: only requests are signed, not the input of a program")
             }
         }
         if case .program(let path)? = events?.destination { try Self.checkProgram(path, of: "--events") }

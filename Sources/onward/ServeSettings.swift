@@ -105,7 +105,7 @@ struct ServeSettings {
         },
         CommandOption(
             "check", "DESTINATION", group: applications,
-            "let a program or URL, such as a virus scanner, check each file of\n/files/ before it is published: /usr/local/bin/scan, or\nhttp://127.0.0.1:3000/check. It can refuse the file or return another\npath. Settings follow after commas; see the manual"
+            "let a program or URL, such as /usr/local/bin/scan or\nhttp://127.0.0.1:3000/check, check each file of /files/ before it is\npublished, for example for viruses. The check can refuse the file or\nchoose another path for it. Settings follow after commas; see the\nmanual"
         ) { settings, value throws(OptionError) in
             do throws(RouteError) {
                 settings.publicationCheck = try PublicationCheckSettings(parsing: value) {
@@ -282,7 +282,7 @@ struct ServeSettings {
         ) { $0.allowsPublicReading = true },
         CommandOption(
             flag: "allow-anonymous", group: "Access",
-            "accept requests of every client that can connect. Without this\noption a server that has no tokens, routes or --auth-url accepts only\nrequests that come directly from this machine, not through a proxy. It\nthen also rejects uploads and deletions by web pages of other origins,\nunless --cors-origin allows the origin"
+            "accept requests of every client that can connect. Without this\noption a server that has no tokens, routes or --auth-url accepts only\nrequests that come directly from this machine, not through a proxy. Such\na server also rejects uploads and deletions by web pages of other\norigins, unless --cors-origin allows the origin"
         ) { $0.server.allowsAnonymous = true },
         CommandOption(
             "cors-origin", "ORIGIN", group: "Browsers", repeatable: true,

@@ -24,7 +24,7 @@ struct ServerOptions: Sendable {
             },
             CommandOption(
                 "other-header", "'N: V'", group: "Server", repeatable: true,
-                "field with the credentials of a second principal, which replaces\nthe --header of the same name. With it, more cases run: they test\nthe access of one principal to the uploads of another; repeatable"
+                "field that replaces the --header of the same name and has the\ncredentials of a second principal. With it, more cases run: they test\nthe access of one principal to the uploads of another; repeatable"
             ) { options, value throws(OptionError) in
                 options.settings.otherFields.append(try ConnectionValues.field(value))
             },

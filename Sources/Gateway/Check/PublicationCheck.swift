@@ -73,8 +73,8 @@ public final class PublicationCheck: Sendable {
         queue.notifyAll()
         if Task.isCancelled { throw CancellationError() }
         throw TargetUnavailable(
-            "a file waited \(settings.timeout.wholeSeconds) s for other checks to end, of which at most"
-                + " \(settings.maximumCount) run at the same time (max=)", retryAfter: CheckFailure.pause)
+            "a file waited \(settings.timeout.wholeSeconds) s for its check, because at most"
+                + " \(settings.maximumCount) checks run at the same time (max=)", retryAfter: CheckFailure.pause)
     }
 }
 

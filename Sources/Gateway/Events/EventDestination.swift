@@ -92,8 +92,8 @@ public struct EventSettings: Sendable {
         }
         if keepTime < retryTime {
             mistakes.append(
-                "events would be dropped after keep=\(keepTime.wholeSeconds)s, although they are tried for"
-                    + " retry=\(retryTime.wholeSeconds)s: give a longer keep= or a shorter retry=")
+                "events would be dropped after keep=\(keepTime.wholeSeconds)s, although the server tries to deliver"
+                    + " them for retry=\(retryTime.wholeSeconds)s: give a longer keep= or a shorter retry=")
         }
         guard mistakes.isEmpty else { throw RouteError(mistakes.joined(separator: "; ")) }
     }
