@@ -7,10 +7,11 @@ import TransferServer
 
 /// Shows each request to an application, whose response decides whether the request is served.
 ///
-/// The application gets a GET request with the fields of the client's request, and with `Onward-Method`,
-/// `Onward-Target`, and `Onward-Length` if the length of the representation is known; never the content. A 2xx response
-/// allows the request. It names the principal in `Onward-Principal`, and can restrict uploads with `Upload-Limit`. The
-/// client gets a 4xx response as it is. If there is any other response or none, the client gets 503.
+/// The application gets a GET request without content. It has the fields of the client's request except conditions and
+/// ranges, and in addition `Onward-Method`, `Onward-Target`, `Onward-Host`, and `Onward-Length` if the length of the
+/// representation is known. A 2xx response allows the request. It names the principal in `Onward-Principal`, and can
+/// restrict uploads with `Upload-Limit`. A 4xx response is forwarded to the client. If there is any other response or
+/// none, the client gets 503.
 public final class ApplicationAuthorizer: Authorizer {
     /// The maximum number of bytes of a refusal's content.
     private static let maxContent = 64 << 10
@@ -59,8 +60,8 @@ public final class ApplicationAuthorizer: Authorizer {
         return try decision.get()
     }
 
-    /// Leaves identities of tokens to the authorizer of tokens. The application has allowed all others, except that only
-    /// tokens can read the metrics.
+    /// Allows every operation except `readMetrics` to an identity that the application has named. The authorizer of
+    /// tokens decides about all other identities; without it they are rejected.
     public func refusal(
         of identity: Identity, _ operation: AccessOperation, at path: PathSegments?
     ) -> AuthorizationRefusal? {
@@ -90,7 +91,7 @@ public final class ApplicationAuthorizer: Authorizer {
             }
             let limits = UploadLimits(parsing: head.fields, dialect: .rfc)
             if head.fields.contains("Upload-Limit") && limits == nil { return (.failure(Self.invalid), 0) }
-            // At the end of the response its connection can be used again.
+            // The connection can be used again only after the end of the response.
             _ = exchange.result(until: min(deadline, SystemClock.deadline(in: Self.endOfContent)))
             return (.success(Identity(principal: principal, credential: Self.credential, limits: limits)), lifetime)
         case 400..<500:
@@ -116,7 +117,8 @@ public final class ApplicationAuthorizer: Authorizer {
         }
     }
 
-    /// Waits for the content of a refusal, or for more than the maximum of it; `nil` if it is incomplete.
+    /// Waits until the content of a refusal is complete or longer than ``maxContent``.
+    /// - Returns: the content; `nil` if it is incomplete.
     private func content(of exchange: OriginExchange, until deadline: Int64) -> [UInt8]? {
         let (content, result) = exchange.collect(atMost: Self.maxContent) {
             SystemClock.monotonicNanoseconds() >= deadline
@@ -125,13 +127,14 @@ public final class ApplicationAuthorizer: Authorizer {
         return content.count > Self.maxContent ? content : nil
     }
 
-    /// Whether log lines and the catalog can contain the name, and it is not the name of all unknown clients.
+    /// Whether the name is valid in log lines and in the catalog, and is not the name of anonymous clients.
     private static func isPrincipal(_ name: String) -> Bool {
         !name.isEmpty && name.utf8.count <= 255 && name.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F }
             && name != Identity.anonymous.principal
     }
 
-    /// The seconds for which a decision may be used again; 0 without explicit freshness (RFC 9111 section 4.2.1).
+    /// The seconds for which a decision may be used again (RFC 9111 section 4.2): `max-age` minus `Age`, at most a day;
+    /// 0 without `max-age`, or with `no-store` or `no-cache`.
     private static func lifetime(_ fields: Fields) -> Int64 {
         var seconds: Int64 = 0
         for directive in fields.values("Cache-Control").flatMap({ $0.split(separator: ",") }) {
@@ -152,9 +155,9 @@ public final class ApplicationAuthorizer: Authorizer {
             + "correct it.")
 }
 
-/// What the application is shown of a request.
+/// The fields that the application gets for a request of a client.
 private struct Shown {
-    /// Conditions and ranges of the client's request, which do not apply to the request for a decision, and its framing.
+    /// Fields that do not apply to the request for a decision: conditions, ranges, and the length of the content.
     private static let removed = [
         "Content-Length", "If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since", "If-Range", "Range",
     ]
@@ -165,15 +168,15 @@ private struct Shown {
         var fields = ForwardedMessage.requestFields(head.fields, isUpload: false)
         for name in Self.removed { fields.remove(name) }
         fields.append("Onward-Method", head.method.rawValue)
-        // The application compares paths, so it is shown the path of an absolute URL, too.
+        // The application compares paths, so for a target that is an absolute URL it also gets only the path and query.
         fields.append("Onward-Target", target.path + (target.query.map { "?" + $0 } ?? ""))
         if let host = target.authority ?? head.fields["Host"] { fields.append("Onward-Host", host) }
         if let length = Self.length(head) { fields.append("Onward-Length", "\(length)") }
         self.fields = fields
     }
 
-    /// The length of the complete representation in bytes; `nil` if it is not known. `Upload-Length` of a request in which
-    /// the server does not read it could have any value.
+    /// The length of the complete representation in bytes; `nil` if it is not known. `Upload-Length` is ignored if the
+    /// server does not read it in this request, because it could then have any value.
     private static func length(_ head: RequestHead) -> Int64? {
         let fields = head.fields
         let dialect = Dialect(announcedBy: fields) ?? .rfc

@@ -1,7 +1,7 @@
 /// The segments of a path, percent-decoded exactly once. Each is safe as the name of a file or directory.
 ///
-/// Decoding rejects everything that two recipients could interpret differently (RFC 3986 §7.3): separators and dot
-/// segments in any spelling, control characters, empty segments, malformed escapes and invalid UTF-8.
+/// Decoding rejects everything that two recipients could interpret differently (RFC 3986 §7.3): slashes and backslashes
+/// inside a segment, dot segments, control characters, empty segments, malformed escapes and invalid UTF-8.
 public struct PathSegments: Sendable, Hashable {
     /// Why a path is rejected. The raw value is the stable code of problem documents.
     public enum Refusal: String, Error, Hashable, Sendable {
@@ -37,8 +37,8 @@ public struct PathSegments: Sendable, Hashable {
     public static let maximumSegmentLength = 255
     /// The maximum number of bytes of UTF-8 in the decoded path, slashes included.
     public static let maximumPathLength = 4096
-    /// The maximum number of segments. Each segment needs a directory when the file is published, and quotas do not
-    /// count directories.
+    /// The maximum number of segments. Each segment except the last needs a directory when the file is published, and
+    /// quotas do not count directories.
     public static let maximumDepth = 100
 
     /// The decoded segments, none of them empty; no segment at all for "/".
@@ -57,7 +57,7 @@ public struct PathSegments: Sendable, Hashable {
     /// Decodes a raw path that belongs to no file, and that the server forwards unchanged. Such a path may have empty
     /// segments, encoded slashes, segments of any length, and any number of segments.
     /// - Returns: the decoded segments, and the segments that a recipient gets if it removes empty segments and decodes
-    ///   slashes; `nil` if a recipient could get a dot segment, or if the path has another forbidden character.
+    ///   slashes; `nil` if a recipient could get a dot segment, or the path is malformed or has forbidden characters.
     package static func decodeForwarded(_ rawPath: String) -> (segments: [String], normalized: [String])? {
         let decoded = rawPath.withBytes { bytes in
             Result { () throws(Refusal) in try PathSegments.decode(bytes).segments }
@@ -73,7 +73,7 @@ public struct PathSegments: Sendable, Hashable {
         return (segments, normalized)
     }
 
-    /// Checks decoded segments by the same rules.
+    /// Creates a path from decoded segments, and checks them like the segments of a raw path after its decoding.
     public init(segments: [String], hasTrailingSlash: Bool = false) throws(Refusal) {
         var total = segments.isEmpty || hasTrailingSlash ? 1 : 0
         for segment in segments {
@@ -86,7 +86,8 @@ public struct PathSegments: Sendable, Hashable {
         self.hasTrailingSlash = hasTrailingSlash || segments.isEmpty
     }
 
-    /// The path on the wire: every byte but `pchar` (RFC 3986 §3.3) percent-encoded with upper-case digits.
+    /// The path on the wire. Every byte of a segment that is not a `pchar` (RFC 3986 §3.3) is percent-encoded with
+    /// upper-case digits.
     public var percentEncoded: String {
         var path = ""
         path.reserveCapacity(segments.reduce(1) { $0 + 1 + $1.utf8.count })

@@ -37,7 +37,7 @@ final class ActiveTransfer {
     private var isConnected = false
     /// The number of calls of ``noteProgress()``.
     private var progress: Int64 = 0
-    /// Whether the final head arrived before all content was sent. No more content is sent then.
+    /// Whether sending was stopped because the final head arrived before all content was sent.
     private var isEarly = false
     /// Whether sending is paused, so that libcurl reads what has arrived before it sends more.
     private var isPausedForInput = false
@@ -77,8 +77,9 @@ final class ActiveTransfer {
     var mayBeSent: Bool { times.requestStart != nil }
     /// Whether the complete content of the request was passed to the kernel.
     var isSent: Bool { sender?.isSent(easy.bytesSent, isHTTP2: false) ?? true }
-    /// Whether the transfer waits for the source or for the sink.
+    /// Whether the transfer waits for the source.
     var isAwaitingSource: Bool { sender?.isAwaitingSource == true }
+    /// Whether the transfer waits for the sink.
     var isAwaitingSink: Bool { receiver.isAwaitingSink }
 
     // MARK: The time
@@ -94,7 +95,7 @@ final class ActiveTransfer {
         return resume()
     }
 
-    /// The source or the sink is ready.
+    /// Continues the transfer after the source or the sink has become ready.
     func proceed() -> Step {
         let isSourceReady = sender?.isAwaitingSource == true
         guard isSourceReady || receiver.isAwaitingSink else { return .proceed(until: nil) }
@@ -106,7 +107,7 @@ final class ActiveTransfer {
     /// Notes progress that the numbers of sent and received bytes do not show.
     func noteProgress() { progress += 1 }
 
-    /// Notes that no byte could move since the last call, if this side waits.
+    /// Notes how many bytes have moved, and whether no byte can move because this side waits.
     func noteWait(_ now: Int64) {
         watch.note(moved: easy.bytesSent + receiver.moved + progress, isWaiting: isWaiting, now: now)
     }
@@ -156,7 +157,7 @@ final class ActiveTransfer {
         use.flatMap { sockets.isOpen($0.socket) ? $0.socket : nil }
     }
 
-    /// Whether the server has answered and needs no more content.
+    /// Whether the final head has arrived before all content was sent. The server then needs no more content.
     private var isAnsweredEarly: Bool {
         guard receiver.head != nil, let sender else { return false }
         return !sender.isSent(easy.bytesSent, isHTTP2: easy.isHTTP2)
@@ -165,7 +166,7 @@ final class ActiveTransfer {
     /// Stops sending once the response has begun.
     ///
     /// After an error status, libcurl stops by itself on some connections. Otherwise it does not detect the end of the
-    /// response while the content waits, so the response counts as ended when the server sends nothing more.
+    /// response while sending is paused, so the response counts as ended when the server sends nothing more.
     /// - Returns: whether libcurl has to be resumed.
     private func stopSending(_ now: Int64, _ next: inout Int64) -> Bool {
         guard isAnsweredEarly else { return false }
@@ -244,8 +245,8 @@ final class ActiveTransfer {
             return result(
                 isAnswered ? nil : .protocolViolation("There is no final response."), isContentComplete: isAnswered)
         }
-        // A write to a connection that was reset fails, and libcurl reads nothing more. The
-        // response that came before it (RFC 9112 §9.6) is unread.
+        // A write to a connection that was reset fails, and libcurl reads nothing more. A response that arrived before
+        // the reset (RFC 9112 §9.6) is then still unread.
         if receiver.head == nil, let unread { receiver.receive(unread: unread).forEach(report) }
         // A connection that is lost after the complete response has arrived is no failure.
         if receiver.isComplete { return result(nil) }
@@ -326,8 +327,8 @@ extension ActiveTransfer: EasyHandle.Delegate {
         guard let before = sender else { return 0 }
         if receiver.head != nil, !before.isAborted { return sender?.hold() ?? 0 }
         let count = sender?.read(into: buffer, now: SystemClock.monotonicNanoseconds()) ?? 0
-        // A server that answers early resets the connection next. A write then fails, and the response is lost, so the
-        // response has to be read first.
+        // A server that answers early may then reset the connection. A write would fail, and the response would be
+        // lost, so the response has to be read first.
         if count > 0, count <= buffer.count, !wasPausedForInput, let socket = openSocket,
             SocketState(descriptor: socket).hasInput
         {
@@ -349,7 +350,8 @@ extension ActiveTransfer: EasyHandle.Delegate {
         }
         if let event = receiver.header(line) {
             report(event)
-            // As after HEAD, content could follow nevertheless.
+            // The server could send content although the status forbids it, as after HEAD. On this connection the next
+            // response would then begin with that content.
             if isForwarded, case .head(let head) = event, head.status.forbidsContent, !head.fields.lacksContent {
                 easy.forbidReuse()
             }
@@ -363,7 +365,7 @@ extension ActiveTransfer: EasyHandle.Delegate {
 }
 
 extension Fields {
-    /// Whether the fields of a response say that it has no content.
+    /// Whether the fields of a response state no content: no `Transfer-Encoding`, and no `Content-Length` except 0.
     fileprivate var lacksContent: Bool {
         !contains("Transfer-Encoding") && values("Content-Length").allSatisfy { $0 == "0" }
     }

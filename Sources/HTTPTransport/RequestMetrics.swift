@@ -54,7 +54,7 @@ public struct RequestMetrics: Sendable, Hashable {
     /// The number of bytes of the response's content that were received.
     public var received: Int64 = 0
 
-    /// Metrics of a request that has just ended, also for tests of callers.
+    /// Creates the metrics of a request that has just ended, for example in tests of a program.
     /// - Parameters:
     ///   - method: the method of the request.
     ///   - duration: the time from the start of the request until now.
@@ -64,6 +64,6 @@ public struct RequestMetrics: Sendable, Hashable {
         startedAt = Date(timeIntervalSinceNow: -(duration / .seconds(1)))
     }
 
-    /// The number of requests whose metrics a transfer keeps.
+    /// The maximum number of requests whose metrics a transfer keeps.
     package static let keptCount = 50
 }

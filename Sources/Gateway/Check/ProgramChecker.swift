@@ -3,8 +3,9 @@ import HTTPSemantics
 import SystemCalls
 import TransferServer
 
-/// A program that is run once for each file, with the file as its standard input. Its exit status is that of clamscan(1):
-/// 0 accepts the file, and 1 with a reason on standard output refuses it. After every other end there is no verdict.
+/// A program that is run once for each file, with the file as its standard input. The exit status has the meaning that
+/// it has for clamscan(1): 0 accepts the file, and 1 with a reason on standard output refuses it. If the program ends
+/// in any other way, there is no verdict.
 struct ProgramChecker: Checker {
     let path: String
     let timeout: Duration
@@ -47,10 +48,11 @@ struct ProgramChecker: Checker {
         var target: String?
     }
 
-    /// - Parameter output: a JSON object, whose member `target` names another path.
+    /// - Parameter output: a JSON object. Its optional member `target` is another path for the file.
     private static func acceptance(_ output: [UInt8]) throws(CheckFailure) -> PublicationVerdict {
         guard let acceptance = try? JSONDecoder().decode(Acceptance.self, from: Data(output)) else {
-            throw CheckFailure("accepted the file, but its output is not a JSON object whose member 'target' is a path")
+            throw CheckFailure(
+                "accepted the file, but its output is not a JSON object, or the member 'target' is not a string")
         }
         return acceptance.target.map { .acceptAs($0) } ?? .accept
     }

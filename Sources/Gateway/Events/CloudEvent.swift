@@ -63,7 +63,7 @@ struct CloudEvent {
 
     /// The fields of a request that delivers the event.
     /// - Parameters:
-    ///   - secrets: the keys of the signatures, one for each.
+    ///   - secrets: the request gets one signature for each secret.
     ///   - seconds: the time of the attempt, in seconds since 1970.
     func fields(body: [UInt8], secrets: [EventSecret], at seconds: Int64) -> Fields {
         var fields: Fields = [
@@ -83,7 +83,7 @@ public struct EventSecret: Sendable, Hashable {
     private let key: [UInt8]
 
     /// Parses `whsec_` and the Base64 form of 24 to 64 bytes.
-    /// - Throws: ``RouteError`` that describes the mistake, without the text.
+    /// - Throws: ``RouteError`` that describes the mistake, and does not contain the secret.
     public init(parsing text: String) throws(RouteError) {
         guard text.hasPrefix("whsec_"), let data = Data(base64Encoded: String(text.dropFirst(6))),
             (24...64).contains(data.count)

@@ -54,7 +54,7 @@ private struct EndpointReceiver: EventReceiver {
 
     var description: String { url.description }
 
-    /// The maximum number of bytes of a response. The content is ignored.
+    /// The maximum number of bytes of a response's content that are read. They are ignored.
     private static let maxContent = 64 << 10
 
     func deliver(_ message: EventMessage, isCanceled: () -> Bool) -> EventAttempt {
@@ -90,9 +90,9 @@ private struct EventBody: UploadSource {
     var length: Int64? { Int64(bytes.count) }
 
     func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(SourceError) -> Int {
-        let rest = bytes.dropFirst(Int(offset)).prefix(buffer.count)
-        buffer.copyBytes(from: rest)
-        return rest.count
+        let part = bytes.dropFirst(Int(offset)).prefix(buffer.count)
+        buffer.copyBytes(from: part)
+        return part.count
     }
 
     func acknowledged(upTo offset: Int64) {}
@@ -103,7 +103,7 @@ private struct FunctionReceiver: EventReceiver {
     let body: @Sendable (UploadEvent) async throws -> Void
     let timeout: Duration
 
-    var description: String { "the program" }
+    var description: String { "the function of this program" }
 
     func deliver(_ message: EventMessage, isCanceled: () -> Bool) -> EventAttempt {
         let outcome = Monitor<EventAttempt?>(nil)

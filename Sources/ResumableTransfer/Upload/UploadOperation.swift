@@ -5,8 +5,8 @@ import HTTPSemantics
 import ResumableUpload
 import SystemCalls
 
-/// The operation of an upload. It connects the transport with the protocol's state machine, which makes all decisions,
-/// and with the source.
+/// The operation of an upload. It connects the protocol's state machine, which makes all decisions, with the transport
+/// and the source.
 final class UploadOperation: TransferOperation {
     typealias Success = UploadResult
     typealias Checkpoint = UploadCheckpoint
@@ -193,7 +193,8 @@ final class UploadOperation: TransferOperation {
     func reportProgress() {
         let acknowledged = machine.acknowledged
         let sent = max(position, acknowledged)
-        // Bytes in the kernel's buffer may never arrive. Bytes that have left the buffer have arrived at the next hop.
+        // The last 4 MiB may still be in the kernel's buffer, and may never arrive. Bytes that have left the buffer
+        // have arrived at the next hop.
         let done = max(driver.progress.completedUnitCount, acknowledged, sent - (4 << 20))
         driver.progress.update(completed: done, total: length)
         driver.control.events.send(.progress(sent: sent, acknowledged: acknowledged, total: length))

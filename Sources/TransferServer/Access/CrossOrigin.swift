@@ -53,7 +53,8 @@ struct CrossOrigin: Sendable {
     /// The maximum length of `Access-Control-Request-Headers` in bytes; a longer list is ignored.
     static let maxRequestedLength = 4096
 
-    /// The names in ``requestFields``, and the names in the field `Access-Control-Request-Headers` of a preflight.
+    /// The names in ``requestFields``, and the allowed names in the field `Access-Control-Request-Headers` of a
+    /// preflight.
     ///
     /// A list that is malformed or too long is ignored entirely.
     private static func allowedFields(for request: Fields) -> [String] {

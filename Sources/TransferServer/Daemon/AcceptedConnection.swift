@@ -8,9 +8,9 @@ import TLS
 /// until the descriptor is closed.
 ///
 /// During this time libmicrohttpd receives through ``RequestReader``: `CReceiveFilter` calls this object in place of
-/// recv(2) and `gnutls_record_recv`, and asks it in send(2) whether more follows. The server reads the content of
-/// requests from this object. Everything except `entry` is used by only one thread at a time: the thread that opens the
-/// connection, then the thread of the connection, then the thread that closes it.
+/// recv(2) and `gnutls_record_recv`, and it calls this object in send(2) to find out whether a file follows the head.
+/// The server reads the content of requests from this object. Everything except `entry` is used by only one thread at a
+/// time: the thread that opens the connection, then the thread of the connection, then the thread that closes it.
 final class AcceptedConnection {
     /// The part of the connection that other threads use.
     let entry: ConnectionEntry
@@ -18,7 +18,7 @@ final class AcceptedConnection {
     private var reader = RequestReader()
     /// Whether libmicrohttpd next sends a head, and then a file.
     var precedesFile = false
-    /// The exchange whose content is awaited, if it can have news for the client before the content has arrived.
+    /// The exchange whose content is awaited, if it can have a response for the client before all content has arrived.
     var awaiting: (any Exchange)?
 
     init(_ entry: ConnectionEntry, descriptor: Int32) {
@@ -59,10 +59,10 @@ final class AcceptedConnection {
     /// Whether input has arrived that was not read yet.
     var hasInput: Bool { reader.hasInput }
 
-    /// The milliseconds after which a thread that waits for content checks whether there is news.
+    /// The milliseconds after which a thread that waits for content checks whether there is a response for the client.
     private static let checkInterval: Int32 = 100
 
-    /// Reads content of the last request that has arrived.
+    /// Reads the content of the last request, as far as it has arrived.
     /// - Parameter session: the GnuTLS session of the connection; nil without TLS.
     func takeContent(
         into buffer: UnsafeMutableRawBufferPointer, _ session: UnsafeMutableRawPointer?

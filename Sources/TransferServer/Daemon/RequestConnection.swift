@@ -49,7 +49,7 @@ struct RequestConnection {
     /// Waits a moment for the remaining bytes of short content; returns whether all content has arrived.
     func receiveShortContent() -> Bool { accepted.receiveShortContent(session) }
 
-    /// Reads content of the last request that has arrived.
+    /// Reads the content of the last request, as far as it has arrived.
     func takeContent(into buffer: UnsafeMutableRawBufferPointer) -> RequestReader.Content {
         accepted.takeContent(into: buffer, session)
     }

@@ -158,7 +158,7 @@ struct ChunkedDecoder {
     private var lineSize = 0
     private var trailerLine: [UInt8] = []
 
-    /// Decodes `input` and moves the content to `output`. This may be the memory of `input`, or memory that starts
+    /// Decodes `input` and moves the content to `output`. `output` may be the memory of `input`, or memory that starts
     /// before it.
     mutating func decode(
         _ input: UnsafeRawBufferPointer, to output: UnsafeMutableRawPointer
@@ -192,7 +192,7 @@ struct ChunkedDecoder {
         return (next, produced, .incomplete)
     }
 
-    /// The size of a chunk if it has one digit and no extension, and its line is complete.
+    /// The size of a chunk if it has one digit, is not 0 and has no extension, and if the complete chunk has arrived.
     private static func smallChunk(_ input: UnsafeRawBufferPointer, at start: Int) -> Int? {
         guard start + 6 <= input.count, input[start + 1] == 0x0D, input[start + 2] == 0x0A,
             let size = digit(input[start]), size > 0, start + size + 5 <= input.count,

@@ -15,9 +15,9 @@ struct UploadExplanation: Sendable, Hashable {
 
     /// Why no offsets are reported while content is received.
     enum ProgressObstacle: Sendable, Hashable {
-        /// The interop version does not have such responses.
+        /// The interop version has no interim responses with offsets.
         case version(Int)
-        /// Nothing is acknowledged before the digest was compared.
+        /// Nothing is acknowledged before Content-Digest has been verified.
         case contentDigest
     }
 
@@ -138,7 +138,7 @@ enum InterimOmission: Sendable, Hashable {
 }
 
 extension String {
-    /// At most 64 characters that are valid in a structured field String.
+    /// The first 64 characters, with "?" in place of each character that is not printable ASCII.
     fileprivate var printableASCII: String {
         String(String.UnicodeScalarView(unicodeScalars.prefix(64).map { (0x20..<0x7F).contains($0.value) ? $0 : "?" }))
     }
