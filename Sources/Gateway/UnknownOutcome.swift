@@ -51,8 +51,8 @@ package struct UnknownOutcome: Codable, Sendable {
         ProblemDetails(
             status: .badGateway,
             detail:
-                "The application got the complete upload, but its response is not known. Ask the application for the "
-                + "result before you send the upload again.",
+                "The application may have processed the upload, but its response is not known. Ask the application for "
+                + "the result before you send the upload again.",
             code: "origin-outcome-unknown"))
 }
 

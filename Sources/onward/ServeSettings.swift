@@ -373,7 +373,7 @@ struct ServeSettings {
         let limits = server.limits
         func require(_ low: Int64?, _ lowName: String, atMost high: Int64?, _ highName: String) throws(OptionError) {
             guard let low, let high, low > high else { return }
-            throw OptionError("--\(lowName) is larger than --\(highName): nothing could be uploaded")
+            throw OptionError("--\(lowName) is larger than --\(highName); the limits contradict each other")
         }
         try require(limits.minSize, "min-size", atMost: limits.maxSize, "max-size")
         try require(limits.minAppendSize, "min-append-size", atMost: limits.maxAppendSize, "max-append-size")

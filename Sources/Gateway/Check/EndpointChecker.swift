@@ -70,7 +70,7 @@ struct EndpointChecker: Checker {
         throw CheckFailure(
             "has responded with status \(response.status)"
                 + (response.status.isClientError
-                    ? ", which refuses the file only with a problem document (\(ProblemDetails.mediaType)); 422 always does"
+                    ? ", which refuses the file only with a problem document (\(ProblemDetails.mediaType)); 422 needs none"
                     : ""))
     }
 }
