@@ -114,7 +114,10 @@ final class ProxiedRequest: RequestStream {
         var response = Response(status: head.status, fields: ForwardedMessage.responseFields(head.fields))
         let length = ForwardedMessage.contentLength(head.fields)
         if request.head.method == .head || head.status.forbidsContent {
-            if request.head.method == .head { response.content = .stream(OriginContent(exchange, request, length)) }
+            // The length that the content would have (RFC 9110 section 8.6).
+            if request.head.method == .head || head.status == .notModified {
+                response.content = .stream(OriginContent(exchange, request, length))
+            }
             return .forward(response)
         }
         if isEarly && !head.status.isClientError && !head.status.isServerError {

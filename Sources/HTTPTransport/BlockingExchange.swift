@@ -69,6 +69,9 @@ package final class BlockingExchange {
     /// Whether the request, or a part of it, may have been sent.
     package private(set) var mayBeSent = false
     private var wasSending = false
+    /// Whether the connection is kept for other requests. If every request of a server needs a new connection, kept ones
+    /// would never be used.
+    private let mayKeep: Bool
 
     fileprivate init(
         _ request: TransportRequest, _ content: ArrivingContent?, _ connection: PooledConnection,
@@ -76,6 +79,7 @@ package final class BlockingExchange {
     ) {
         self.content = content
         self.transport = transport
+        mayKeep = !request.needsNewConnection
         guard Fields.isValidName(request.method.rawValue), request.fields.firstInvalid == nil else {
             result = TransportResult(.invalidRequest)
             return
@@ -168,7 +172,7 @@ package final class BlockingExchange {
         self.connection = nil
         self.result = result
         connection.multi.remove(transfer.easy)
-        transport.keep(connection)
+        if mayKeep, connection.multi.sockets.isAnyOpen { transport.keep(connection) }
     }
 
     // MARK: The request

@@ -140,6 +140,9 @@ final class ConnectionSockets {
         return unread.removeValue(forKey: use.number)
     }
 
+    /// Whether there is a socket that has not been closed.
+    var isAnyOpen: Bool { !open.isEmpty }
+
     /// Whether the socket has not been closed.
     func isOpen(_ socket: Int32) -> Bool { open.contains(socket) }
 }

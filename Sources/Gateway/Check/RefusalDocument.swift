@@ -8,6 +8,9 @@ struct RefusalDocument {
     private static let code = "content-refused"
     private static let maxSize = 64 << 10
     private static let maxDetail = 1000
+    /// The maximum depth of a document. To convert a deeper one, Foundation could need more stack than a thread of a
+    /// connection has.
+    private static let maxDepth = 32
 
     let response: Response
 
@@ -21,7 +24,7 @@ struct RefusalDocument {
     ///   - json: a JSON object; otherwise the result is `nil`.
     ///   - status: the status of the response; `nil`: the member `status`, or 422.
     init?(json: [UInt8], status: Status? = nil) {
-        guard json.count <= Self.maxSize,
+        guard json.count <= Self.maxSize, Self.depth(of: json) <= Self.maxDepth,
             var members = try? JSONSerialization.jsonObject(with: Data(json)) as? [String: Any]
         else { return nil }
         let stated = (members["status"] as? Int).flatMap { (100...599).contains($0) ? Status(rawValue: $0) : nil }
@@ -35,6 +38,33 @@ struct RefusalDocument {
         else { return nil }
         response = Response(
             status: status, fields: ["Content-Type": ProblemDetails.mediaType], content: Array(content))
+    }
+
+    /// The maximum number of arrays and objects that contain each other.
+    static func depth(of json: [UInt8]) -> Int {
+        var (depth, maximum) = (0, 0)
+        var (isInString, isEscaped) = (false, false)
+        for byte in json {
+            if isInString {
+                if isEscaped {
+                    isEscaped = false
+                } else if byte == UInt8(ascii: "\\") {
+                    isEscaped = true
+                } else if byte == UInt8(ascii: "\"") {
+                    isInString = false
+                }
+                continue
+            }
+            switch byte {
+            case UInt8(ascii: "\""): isInString = true
+            case UInt8(ascii: "["), UInt8(ascii: "{"):
+                depth += 1
+                maximum = max(maximum, depth)
+            case UInt8(ascii: "]"), UInt8(ascii: "}"): depth -= 1
+            default: break
+            }
+        }
+        return maximum
     }
 
     /// A problem document with the text of the check as its detail.

@@ -68,7 +68,7 @@ struct LogFormatter {
             time: timestamp(time), level: level.rawValue, request: request?.description, message: text)
         switch format {
         case .json: return json(line)
-        case .text: return "\(line.time) \(line.level): \(line.request.map { $0 + " " } ?? "")\(text)"
+        case .text: return "\(line.time) \(line.level): \(line.request.map { $0 + " " } ?? "")\(text.onOneLine)"
         }
     }
 
@@ -221,6 +221,14 @@ struct LoggedTarget {
 }
 
 extension String {
+    /// The text with "?" in place of control characters, which could look like another line of the log.
+    var onOneLine: String {
+        guard unicodeScalars.contains(where: { $0.properties.generalCategory == .control }) else { return self }
+        return String(
+            String.UnicodeScalarView(
+                unicodeScalars.map { $0.properties.generalCategory == .control ? "?" : $0 }))
+    }
+
     /// The first `limit` characters, with "?" in place of spaces and control characters.
     func printable(_ limit: Int) -> String {
         if utf8.count <= limit && utf8.allSatisfy({ (0x21...0x7E).contains($0) }) { return self }

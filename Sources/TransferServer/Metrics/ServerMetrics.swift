@@ -134,7 +134,7 @@ struct ServerCounts: Sendable {
     }
 
     /// Whether a code can be a label; a target can respond with any text as its code.
-    private static func isValidLabel(_ code: String) -> Bool {
+    static func isValidLabel(_ code: String) -> Bool {
         (1...64).contains(code.utf8.count)
             && code.utf8.allSatisfy { $0 == 0x2D || (0x30...0x39).contains($0) || (0x61...0x7A).contains($0) }
     }

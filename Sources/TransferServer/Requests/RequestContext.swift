@@ -240,15 +240,17 @@ struct RequestSummary: Sendable {
     let countedReceived: Int64
 }
 
-/// The stable code in the problem document of a response.
+/// The stable code in the problem document of a response; `other` if a target has responded with a text that does not
+/// look like a code. Log and metrics contain it.
 private struct ProblemCode: Decodable {
-    let code: String?
+    private(set) var code: String?
 
     init?(of response: Response) {
         guard response.fields["Content-Type"] == ProblemDetails.mediaType, let bytes = response.content.bytes,
             let found = try? JSONDecoder().decode(ProblemCode.self, from: Data(bytes))
         else { return nil }
         self = found
+        if let code, !ServerCounts.isValidLabel(code) { self.code = "other" }
     }
 }
 

@@ -46,6 +46,30 @@ struct GatewayCheckProgramTests {
         }
     }
 
+    @Test("a document that is nested deeply is a text, and its code and control characters add no line to the log")
+    func hostileDocuments() throws {
+        let script = """
+            case $ONWARD_CHECK_TARGET in
+            */deep) printf '{"status":409,"t":'; printf '[%.0s' $(seq 2000); printf ']%.0s' $(seq 2000); echo '}';;
+            */code) printf '{"status":409,"code":"x\\nFORGED LINE"}';;
+            */path) printf '{"target":"/files/\\nFORGED LINE/"}'; exit 0;;
+            esac
+            exit 1
+            """
+        try Fixture.withProgram(script) { server, _ in
+            func put(_ path: String) throws -> Response {
+                try server.exchange(.creation(.v8, "PUT", path, complete: true, .bytes(Self.content)))
+            }
+            #expect(try put("/files/deep").status == 422)
+            #expect(try put("/files/code").status == 409)
+            #expect(try put("/files/path").status == 503)
+            _ = try server.process.awaitErrorOutput { text -> Bool? in text.contains("PUT /files/path 503") ? true : nil
+            }
+            #expect(!server.log.split(separator: "\n").contains { $0.hasPrefix("FORGED") }, "\(server.log)")
+            #expect(server.log.contains("PUT /files/code 409 other"), "\(server.log)")
+        }
+    }
+
     @Test("the program gets the file as its input, read-only, and the description in its environment")
     func input() throws {
         let script = """
