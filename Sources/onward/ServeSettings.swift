@@ -282,7 +282,7 @@ struct ServeSettings {
         ) { $0.allowsPublicReading = true },
         CommandOption(
             flag: "allow-anonymous", group: "Access",
-            "accept requests of every client that can connect. Without this\noption a server that has no tokens, routes or --auth-url accepts only\nrequests that come directly from this machine, not through a proxy. Such\na server also rejects uploads and deletions by web pages of other\norigins, unless --cors-origin allows the origin"
+            "accept requests of every client that can connect. Without this\noption a server that has no tokens, routes or --auth-url accepts only\nrequests that come directly from this machine, not through a proxy.\nSuch a server also rejects uploads and deletions by web pages of other\norigins, unless --cors-origin allows the origin"
         ) { $0.server.allowsAnonymous = true },
         CommandOption(
             "cors-origin", "ORIGIN", group: "Browsers", repeatable: true,

@@ -311,7 +311,7 @@ struct GatewayProxyFieldTests {
             #expect(unchanged.status == 304 && unchanged.value("ETag") == "\"x\"" && unchanged.content.isEmpty)
             #expect(unchanged.value("Content-Length") == "9")
             let lengthless = try connection.exchange(.get("/app/304/unknown"))
-            #expect(lengthless.status == 304 && !lengthless.fields.contains("Content-Length"), "\(lengthless)")
+            #expect(lengthless.status == 304 && lengthless.content.isEmpty, "\(lengthless)")
             let head = try connection.exchange(Request("HEAD", "/app/head"))
             #expect(head.status == 200 && head.value("Content-Length") == "12345" && head.value("X-A") == "1")
             #expect(try connection.exchange(.get("/app/empty")).status == 200)

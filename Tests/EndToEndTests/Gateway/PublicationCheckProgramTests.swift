@@ -51,8 +51,8 @@ struct GatewayCheckProgramTests {
         let script = """
             case $ONWARD_CHECK_TARGET in
             */deep) printf '{"status":409,"t":'; printf '[%.0s' $(seq 2000); printf ']%.0s' $(seq 2000); echo '}';;
-            */code) printf '{"status":409,"code":"x\\nFORGED LINE"}';;
-            */path) printf '{"target":"/files/\\nFORGED LINE/"}'; exit 0;;
+            */code) printf '%s' '{"status":409,"code":"x\\nFORGED LINE"}';;
+            */path) printf '%s' '{"target":"/files/\\nFORGED LINE/"}'; exit 0;;
             esac
             exit 1
             """
