@@ -147,9 +147,11 @@ struct GatewayCheckTests {
         let receiver = try ScriptedOrigin(Fixture.accept)
         try Fixture.withCheck(by: endpoint, options: ["--events", receiver.url + "/events"]) { server in
             #expect(try server.exchange(.creation(complete: true, .bytes([1]))).status == 422)
-            #expect(receiver.awaitRequests(2))
-            let last = try #require(receiver.requests.last).content
-            let text = String(decoding: last, as: UTF8.self)
+            let last: [UInt8]? = pollUntil(within: .seconds(30)) {
+                let requests = receiver.requests
+                return requests.count == 2 && requests[1].isComplete ? requests[1].content : nil
+            }
+            let text = String(decoding: try #require(last), as: UTF8.self)
             #expect(text.contains(#""type":"onward.upload.refused""#) && text.contains(#""status":422"#), "\(text)")
             #expect(!text.contains(#""file""#))
         }
