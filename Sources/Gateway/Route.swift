@@ -70,7 +70,7 @@ extension Route {
     ///   - duration: parses a duration; returns `nil` if it is invalid.
     /// - Throws: ``RouteError`` that describes all mistakes of the line.
     public init(parsing line: String, duration: (String) -> Duration?) throws(RouteError) {
-        let words = line.split { $0 == " " || $0 == "\t" || $0 == "," }.map(String.init)
+        let words = SettingWords(parsing: line)
         guard let first = words.first, let sign = first.firstIndex(of: "=") else {
             throw RouteError("'\(line)' is not a route: give PATH=ORIGIN, such as /upload=http://127.0.0.1:3000")
         }
@@ -84,12 +84,9 @@ extension Route {
             let path = try Self.decoded(String(first[..<sign]))
             if let origin { result = Route(decodedPath: path, origin: origin) }
         } catch { mistakes.insert(error.description, at: 0) }
-        var names: Set<String> = []
-        for word in words.dropFirst() {
-            let parts = word.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
-            let name = parts[0]
-            let value = parts.count > 1 ? parts[1] : ""
-            if !names.insert(name).inserted { mistakes.append("\(name) is given twice") }
+        for setting in words.settings {
+            let (word, name, value) = (setting.word, setting.name, setting.value)
+            if setting.isRepeated { mistakes.append("\(name) is given twice") }
             switch name {
             case "access":
                 if value == "open" { result?.access = .open } else { mistakes.append("'\(word)': use access=open") }

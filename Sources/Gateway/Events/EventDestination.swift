@@ -52,17 +52,15 @@ public struct EventSettings: Sendable {
     ///   - duration: parses a duration; returns `nil` if it is invalid.
     /// - Throws: ``RouteError`` that describes all mistakes of the text.
     public init(parsing text: String, duration: (String) -> Duration?) throws(RouteError) {
-        let words = text.split { $0 == " " || $0 == "\t" || $0 == "," }.map(String.init)
+        let words = SettingWords(parsing: text)
         guard let first = words.first else {
             throw RouteError("give a URL such as http://127.0.0.1:3000/events, or the absolute path of a program")
         }
         self.init(try EventDestination(parsing: first))
         var mistakes: [String] = []
-        var names: Set<String> = []
-        for word in words.dropFirst() {
-            let parts = word.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
-            let (name, value) = (parts[0], parts.count > 1 ? parts[1] : "")
-            if !names.insert(name).inserted { mistakes.append("\(name) is given twice") }
+        for setting in words.settings {
+            let (word, name, value) = (setting.word, setting.name, setting.value)
+            if setting.isRepeated { mistakes.append("\(name) is given twice") }
             switch name {
             case "timeout", "retry", "keep":
                 guard let time = duration(value), time > .zero else {

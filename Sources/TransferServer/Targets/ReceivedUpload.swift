@@ -63,7 +63,8 @@ public final class ReceivedUpload: Sendable {
     ///   - digest: the value of `Repr-Digest` in the response.
     init(
         target: Target, upload: NewUpload, fields: Fields, length: Int64, mayReplace: Bool, lease: UploadLease,
-        store: UploadStore, executor: ThreadExecutor, digest: String?, forwarding: ForwardingContext?,
+        store: UploadStore, executor: ThreadExecutor, digest: String?, verifiedDigest: String?,
+        forwarding: ForwardingContext?,
         resource: @escaping @Sendable (String) -> Resource?
     ) {
         self.target = target
@@ -78,7 +79,7 @@ public final class ReceivedUpload: Sendable {
         digestField = digest
         self.forwarding = forwarding
         self.resource = resource
-        verifiedDigest = RepresentationDigests(fields: upload.fields).expected?.serialized
+        self.verifiedDigest = verifiedDigest
     }
 
     /// How the check before the publication ended, for log and metrics; `nil` if there was none.

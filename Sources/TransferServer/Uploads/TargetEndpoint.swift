@@ -187,8 +187,8 @@ struct TargetEndpoint {
         // the application may have processed it.
         let hasRow = isUpload || handler is any StreamingHandler
         // If all content has arrived, the upload of a file ends immediately, so its row is created only at its end. Other
-        // handlers, and checks of files, may take long, and may keep the upload's idempotency key. A client that expects 100 has not sent
-        // content yet.
+        // handlers, and checks of files, may take long, and may keep the upload's idempotency key. A client that expects
+        // 100 has not sent content yet.
         let arrivesNow =
             isUpload && (handler as? any SynchronousHandler)?.completesSynchronously == true
             && !request.fields.contains("Expect") && request.receiveShortContent()

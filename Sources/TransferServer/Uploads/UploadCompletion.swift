@@ -43,6 +43,7 @@ struct UploadCompletion {
             fields: StoredCreation.declared(context.upload.fields, by: context.handler), length: length,
             mayReplace: context.service.refusal(of: context.identity, .write, on: context.target) == nil, lease: lease,
             store: context.service.store, executor: call.executor, digest: digestValue,
+            verifiedDigest: digests.expected?.serialized,
             forwarding: context.handler is any StreamingHandler
                 ? context.service.forwardingContext(of: context.request, context.identity) : nil,
             resource: resource)
