@@ -30,6 +30,8 @@ def gateway(bench):
             fields = [part for field in fields for part in ("-H", field)]
 
             def measure():
+                # The proxy and the origin store 1 GiB each.
+                programs.warm_memory(3072)
                 os.sync()
                 with start() as server:
                     before = server.cpu()
