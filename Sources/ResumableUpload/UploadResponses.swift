@@ -94,13 +94,14 @@ package struct UploadResponses: Sendable {
     ///   otherwise `nil`.
     package func finished(_ answer: Response, state: UploadState, uploadLocation: String?) -> Response {
         var response = answer
-        response.fields.reserveCapacity(response.fields.count + 6)
+        // The six fields of the upload, and those that the server adds to every response.
+        response.fields.reserveCapacity(response.fields.count + 12)
         // The location of a redirection must not be replaced.
         if let uploadLocation, dialect.finalLocationIsUploadResource, !answer.status.isRedirection {
             if let own = response.fields["Location"] { response.fields.set("Content-Location", own) }
             response.fields.set("Location", uploadLocation)
         }
-        for field in stateFields(state, isComplete: true) { response.fields.set(field.name, field.value) }
+        setStateFields(state, isComplete: true, in: &response.fields)
         return response
     }
 
@@ -166,20 +167,27 @@ package struct UploadResponses: Sendable {
 
     private var versionFields: Fields {
         var fields = Fields()
-        fields.reserveCapacity(8)
-        if echoesVersion, let version = dialect.interopVersion {
-            fields.append(UploadFieldName.interopVersion, "\(version)")
-        }
+        setVersionField(in: &fields)
         return fields
     }
 
     private func stateFields(_ state: UploadState, isComplete: Bool) -> Fields {
-        var fields = versionFields
-        let completeness = dialect.completenessField(isComplete)
-        fields.append(completeness.name, completeness.value)
-        fields.append(UploadFieldName.offset, "\(state.offset)")
-        fields.append(UploadFieldName.limit, state.limits.fieldValue(for: dialect))
+        var fields = Fields()
+        setStateFields(state, isComplete: isComplete, in: &fields)
         return fields
+    }
+
+    private func setVersionField(in fields: inout Fields) {
+        guard echoesVersion, let version = dialect.interopVersion else { return }
+        fields.set(UploadFieldName.interopVersion, "\(version)")
+    }
+
+    private func setStateFields(_ state: UploadState, isComplete: Bool, in fields: inout Fields) {
+        setVersionField(in: &fields)
+        let completeness = dialect.completenessField(isComplete)
+        fields.set(completeness.name, completeness.value)
+        fields.set(UploadFieldName.offset, "\(state.offset)")
+        fields.set(UploadFieldName.limit, state.limits.fieldValue(for: dialect))
     }
 }
 

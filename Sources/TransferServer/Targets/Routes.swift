@@ -12,6 +12,7 @@ struct Routes: Sendable {
     private let entries: [Entry]
     /// The segments before the paths of the server itself, such as `uploads`.
     private let own: [String]
+    private let uploads: [String]
     private let ownPaths: OwnPaths
 
     /// - Parameters:
@@ -19,6 +20,7 @@ struct Routes: Sendable {
     ///   - ownPrefix: see ``ServerConfiguration/ownPrefix``.
     init(_ handlers: [(prefix: String, handler: any TargetHandler)], ownPrefix: String = "") {
         own = ownPrefix.split(separator: "/").map(String.init)
+        uploads = own + ["uploads"]
         ownPaths = OwnPaths(ownPrefix)
         entries =
             handlers
@@ -59,7 +61,7 @@ struct Routes: Sendable {
             if let route = forwardedRoute(of: target) { return route }
             return .invalid(error, isUpload: target.path.hasPrefix(ownPath + "/uploads/"))
         }
-        if path.segments.count <= own.count + 2, path.segments.starts(with: own + ["uploads"]) {
+        if path.segments.count <= own.count + 2, path.segments.starts(with: uploads) {
             return .upload(path.segments.count > own.count + 1 && !path.hasTrailingSlash ? path.segments.last : nil)
         }
         guard let entry = entry(for: path) else { return .unknown }

@@ -217,19 +217,18 @@ final class SQLiteCatalog: UploadCatalog {
 extension CatalogRow {
     /// The values of ``CatalogSQL/columns``.
     var columns: [SQLiteValue] {
-        let phaseColumns: [SQLiteValue] =
+        let (number, response, reason): (Int64, SQLiteValue, SQLiteValue) =
             switch phase {
-            case .receiving: [.integer(CatalogSQL.Phase.receiving), .null, .null]
-            case .processing:
-                [.integer(CatalogSQL.Phase.processing), .null, isWithdrawn ? .text(CatalogSQL.withdrawn) : .null]
-            case .complete(let response):
-                [.integer(CatalogSQL.Phase.complete), .blob(response.savedBytes), .null]
-            case .invalid(let reason): [.integer(CatalogSQL.Phase.invalid), .null, .text(reason)]
+            case .receiving: (CatalogSQL.Phase.receiving, .null, .null)
+            case .processing: (CatalogSQL.Phase.processing, .null, isWithdrawn ? .text(CatalogSQL.withdrawn) : .null)
+            case .complete(let response): (CatalogSQL.Phase.complete, .blob(response.savedBytes), .null)
+            case .invalid(let reason): (CatalogSQL.Phase.invalid, .null, .text(reason))
             }
         return [
             .blob(id.bytes), .text(blob), .blob(upload.savedBytes), .integer(createdAt), .init(expiresAt),
-            .integer(epoch), .integer(offset), .init(length),
-        ] + phaseColumns + [.init(intent?.savedBytes), .blob(DigestStates(digestStates).savedBytes)]
+            .integer(epoch), .integer(offset), .init(length), .integer(number), response, reason,
+            .init(intent?.savedBytes), .blob(DigestStates(digestStates).savedBytes),
+        ]
     }
 
     /// Creates a row from the values of ``CatalogSQL/columns``.
