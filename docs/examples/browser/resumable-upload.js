@@ -111,8 +111,8 @@ export class ResumableUpload {
   // Sends the content from the offset on, up to its end or to max-append-size. It uses XMLHttpRequest, because fetch
   // does not report the progress of a request.
   #append({ offset, limits }) {
-    const most = Number(/(?:^|[ ,])max-append-size=(\d+)/.exec(limits)?.[1] ?? Infinity);
-    const end = Math.min(this.file.size, offset + most);
+    const maxLength = Number(/(?:^|[ ,])max-append-size=(\d+)/.exec(limits)?.[1] ?? Infinity);
+    const end = Math.min(this.file.size, offset + maxLength);
     const { signal } = this.controller;
     return new Promise((resolve, reject) => {
       signal.throwIfAborted();
