@@ -43,7 +43,7 @@ enum ServerRequirements {
         OFF-11|MUST|4.6|The offset returned is accepted by the next PATCH
         OFF-12|MUST|4.3.2|Unknown upload URI is not reported as an upload
         OFF-13|SHOULD|4.3.2|Retrieval does not answer 301/302
-        OFF-14|MUST|4.3.2|While fully received content is still being processed HEAD says ?0
+        OFF-14|MUST|4.3.2|While fully received content is still being processed HEAD reports ?0
         OFF-15|MUST|4.1.1|If any state is lost the upload is deactivated
         OFF-16|SHOULD|4.1.4|max-age in HEAD counts down
         OFF-17|SHOULD|RFC9110 9.3.2|Body on HEAD is never sent
