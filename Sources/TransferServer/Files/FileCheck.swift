@@ -40,7 +40,8 @@ struct FileCheck {
         switch verdict {
         case .accept: return .accepted
         case .acceptAs(let path):
-            guard let resource = upload.resource(path) else {
+            // Without a slash at its end the path of a collection is that of a directory, as for files below it.
+            guard let resource = upload.resource(path), resource.target.isCollection == path.hasSuffix("/") else {
                 throw Self.failure("it returned the path \(path), which is not a valid path of a file on this server")
             }
             return .moved(resource, path: path)

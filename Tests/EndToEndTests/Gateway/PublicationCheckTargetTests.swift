@@ -60,7 +60,7 @@ struct GatewayCheckTargetTests {
             "/files//x", "/files/a%2Fb", "/files/a%00", "/files/%C3", "http://127.0.0.1/files/x",
             "https://e.example/files/x",
             "/files/x?y", "/files/x#y", "/FILES/x", "/filesx", "/files/" + String(repeating: "x", count: 256),
-            "/files" + String(repeating: "/x", count: 101), "*", "/files/a\\b", "/files/a b", "/",
+            "/files" + String(repeating: "/x", count: 101), "*", "/files/a\\b", "/files/a b", "/", "/files",
         ])
     func hostile(target: String) throws {
         let endpoint = try Fixture.responses(("200 OK", [("Onward-Target", target)], ""), ("200 OK", [], ""))
