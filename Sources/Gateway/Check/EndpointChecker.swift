@@ -32,7 +32,7 @@ struct EndpointChecker: Checker {
         case nil: throw CheckFailure("has not responded within \(timeout.wholeSeconds) s")
         case .unknown(let reason)?: throw CheckFailure("has not responded: \(reason)")
         case .unavailable(let reason, let retryAfter)?:
-            throw CheckFailure("is not available: \(reason)", retryAfter: retryAfter ?? CheckFailure.pause)
+            throw CheckFailure("is not available: \(reason)", retryAfter: retryAfter)
         case .answered(OriginDelivery.responseTooLarge, _)?: throw CheckFailure("has sent more than 1 MiB")
         case .answered(let response, _)?: return try Self.verdict(response)
         }

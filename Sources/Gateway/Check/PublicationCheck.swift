@@ -34,6 +34,7 @@ public final class PublicationCheck: Sendable {
 
     /// Checks a file. Blocks the thread until the check has ended; a cancellation of the task ends it.
     /// - Throws: `TargetUnavailable` if there is no verdict: the destination has failed, or has exceeded a time limit.
+    ///   `CancellationError` after a cancellation.
     @Sendable public func verdict(on upload: ReceivedUpload) async throws -> PublicationVerdict {
         try check(upload)
     }
@@ -45,6 +46,8 @@ public final class PublicationCheck: Sendable {
             queue.notifyAll()
         }
         do throws(CheckFailure) { return try checker.verdict(on: upload) } catch {
+            // After a cancellation the destination is not the cause.
+            if Task.isCancelled { throw CancellationError() }
             throw TargetUnavailable(
                 "\(settings.destination), which checks files, \(error.reason)", retryAfter: error.retryAfter)
         }
@@ -74,7 +77,8 @@ public final class PublicationCheck: Sendable {
         if Task.isCancelled { throw CancellationError() }
         throw TargetUnavailable(
             "a file waited \(settings.timeout.wholeSeconds) s for its check, because at most"
-                + " \(settings.maximumCount) checks run at the same time (max=)", retryAfter: CheckFailure.pause)
+                + " \(settings.maximumCount) checks run at the same time (max=)",
+            retryAfter: TargetUnavailable.checkPause)
     }
 }
 
@@ -85,15 +89,13 @@ protocol Checker: Sendable {
 
 /// There is no verdict, and the file has to be checked again.
 struct CheckFailure: Error {
-    /// The time after which a client should ask again.
-    static let pause: Duration = .seconds(5)
-
     /// For the log, after the destination.
     var reason: String
-    var retryAfter = CheckFailure.pause
+    /// The time after which a client should ask again.
+    var retryAfter: Duration
 
-    init(_ reason: String, retryAfter: Duration = CheckFailure.pause) {
+    init(_ reason: String, retryAfter: Duration? = nil) {
         self.reason = reason
-        self.retryAfter = retryAfter
+        self.retryAfter = retryAfter ?? TargetUnavailable.checkPause
     }
 }

@@ -11,9 +11,6 @@ struct FileCheck {
         case refused(Response)
     }
 
-    /// The time after which a client should ask again if a check has failed.
-    private static let pause: Duration = .seconds(5)
-
     private let upload: ReceivedUpload
 
     init(_ upload: ReceivedUpload) { self.upload = upload }
@@ -55,8 +52,13 @@ struct FileCheck {
 
     /// The error after which the client asks again.
     static func failure(_ reason: String) -> TargetUnavailable {
-        TargetUnavailable("the check of the file failed: \(reason)", retryAfter: pause)
+        TargetUnavailable("the check of the file failed: \(reason)", retryAfter: TargetUnavailable.checkPause)
     }
+}
+
+extension TargetUnavailable {
+    /// The time after which a client should ask again if a check has failed.
+    package static let checkPause: Duration = .seconds(5)
 }
 
 extension StoreError {

@@ -63,11 +63,11 @@ struct UploadCompletion {
             log(error)
             return .final(published)
         case (_, nil):
-            log(HandlerInterruption())
+            logStop(HandlerInterruption())
             throw .superseded
         case (nil, .failure(let error)?) where call.isCanceled:
             // The target was interrupted, as if the process had ended.
-            log(error)
+            logStop(error)
             throw .superseded
         case (_, .success(let response)?):
             return try store(upload.withDigest(response), adding: upload.forwarding?.unstoredFields ?? [:])
@@ -107,6 +107,22 @@ struct UploadCompletion {
 
     private func log(_ error: any Error) {
         context.service.log.error("target failed: \(error)", request: context.request.id)
+    }
+
+    /// Logs that the server stops before the target has responded, and what happens to the upload.
+    private func logStop(_ error: any Error) {
+        let isOwn = error is CancellationError || error as? StoreError == .superseded
+        let consequence =
+            if lease.isProcessingRecorded {
+                "its outcome is unknown, and it is not called again"
+            } else if lease.id == nil {
+                "the client has to send the content again"
+            } else {
+                "the upload is kept, and the target is called again when the client repeats its request"
+            }
+        context.service.log.warning(
+            "the server stops before the target has responded\(isOwn ? "" : " (\(error))"): \(consequence)",
+            request: context.request.id)
     }
 
     /// - Parameter unstored: fields that only this response has.

@@ -433,6 +433,12 @@ struct GatewayEffectOnceTests {
             try client.send(.append(.v8, location, at: Self.content.count, complete: true, .bytes([])))
             #expect(origin.awaitRequests(1))
             #expect(try server.stop() == .exited(0))
+            let consequence =
+                isRepeatable ? "the upload is kept, and the target is called again" : "its outcome is unknown"
+            #expect(
+                server.log.contains("the server stops before the target has responded: \(consequence)"), "\(server.log)"
+            )
+            #expect(!server.log.contains("target failed"))
             hold.release()
             try server.restart()
             if isRepeatable {
@@ -457,6 +463,7 @@ struct GatewayEffectOnceTests {
             try client.send(.append(.v8, location, at: Self.content.count, complete: true, .bytes([])))
             try Fixture.expectWaiting(server, location)
             #expect(try server.stop() == .exited(0))
+            #expect(server.log.contains("the server stops before the target has responded (the target cannot"))
             try origin.restart()
             try server.restart()
             try Fixture.expectWaiting(server, location)

@@ -331,6 +331,12 @@ struct GatewayCheckTests {
                 let begun = ContinuousClock.now
                 #expect(try server.stop() == .exited(0))
                 #expect(ContinuousClock.now - begun < .seconds(5))
+                for consequence in ["the upload is kept, and the target is called again", "the client has to send"] {
+                    try Fixture.expectLog(server, "the server stops before the target has responded: \(consequence)")
+                }
+                for text in ["has not responded within", "target failed", "which checks files"] {
+                    #expect(!server.log.contains(text), "\(server.log)")
+                }
             }
             Fixture.expectNoFile(server)
             hold.release()
