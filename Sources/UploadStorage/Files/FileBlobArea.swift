@@ -38,7 +38,8 @@ final class FileBlobArea: BlobArea {
     func open(_ name: String) throws(Errno) -> any Blob {
         let descriptor: FileDescriptor
         do throws(Errno) { descriptor = try directory.uploads.open(at: name, [.readWrite, .noFollow]) } catch {
-            // Nobody may write to a file that an application could get by its path: see `FileBlob.endWriting()`.
+            // A file that was handed over by its path is read-only: see `FileBlob.endWriting()`. This server reads it, to
+            // hand it over again.
             guard error == .accessDenied else { throw error }
             descriptor = try directory.uploads.open(at: name, [.readOnly, .noFollow])
         }

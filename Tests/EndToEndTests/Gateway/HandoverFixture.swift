@@ -81,15 +81,27 @@ enum HandoverFixture {
         #expect(request.fields["Content-Length"] == "\(content.count)", note, sourceLocation: sourceLocation)
         let key = request.fields["Onward-Upload"] ?? ""
         #expect(key.utf8.count == 32 && key.allSatisfy(\.isHexDigit), note, sourceLocation: sourceLocation)
+        expectFields(request, credentials: credentials, sourceLocation: sourceLocation)
+    }
+
+    /// Expects that a request has ``fields``, and no others except these.
+    /// - Parameters:
+    ///   - credentials: fields that the request has in addition.
+    ///   - added: the names of fields with any value that the request has in addition.
+    ///   - allowed: the names of fields that it can have.
+    static func expectFields(
+        _ request: ScriptedOrigin.Request, credentials: [(String, String)] = [], added: Set<String> = added,
+        allowed: Set<String> = [], sourceLocation: SourceLocation = #_sourceLocation
+    ) {
+        let note = Comment(rawValue: request.text)
         let sent = fields + credentials
         let names = Set(sent.map { $0.0.lowercased() })
         for name in names {
             let values = sent.filter { $0.0.lowercased() == name }.map(\.1)
             #expect(request.fields.values(name) == values, note, sourceLocation: sourceLocation)
         }
-        #expect(
-            Set(request.fields.map { $0.name.lowercased() }) == names.union(added), note, sourceLocation: sourceLocation
-        )
+        let received = Set(request.fields.map { $0.name.lowercased() })
+        #expect(received.subtracting(allowed) == names.union(added), note, sourceLocation: sourceLocation)
     }
 
     /// Creates an upload with ``fields`` whose first bytes are `content`, and returns its location.

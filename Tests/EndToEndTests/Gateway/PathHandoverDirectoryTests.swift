@@ -201,10 +201,7 @@ struct GatewayPathHandoverDirectoryTests {
     @Test("a directory that disappears while the server runs: the upload waits until it is there again")
     func disappears() throws {
         let place = try PathHandover()
-        let origin = try ScriptedOrigin { request, connection in
-            try place.take(request)
-            try Fixture.accept(request, connection)
-        }
+        let origin = try ScriptedOrigin(place.takeAndAccept)
         try place.withGateway(to: origin) { server in
             let location = try Fixture.begin(server)
             #expect(rmdir(place.path) == 0)

@@ -63,6 +63,14 @@ final class PathHandover: Sendable {
         return target
     }
 
+    /// The script of an origin that moves each file away and accepts the request.
+    var takeAndAccept: ScriptedOrigin.Script {
+        { [self] request, connection in
+            try take(request)
+            try HandoverFixture.accept(request, connection)
+        }
+    }
+
     /// Runs `body` with a gateway whose route `/app` hands files over in this directory.
     func withGateway(
         to origin: ScriptedOrigin, _ settings: String..., options: [String] = [], _ body: (ServerProcess) throws -> Void
@@ -108,15 +116,8 @@ final class PathHandover: Sendable {
         #expect(!request.fields.contains("Transfer-Encoding"), note, sourceLocation: sourceLocation)
         #expect(request.fields.values("Onward-Length") == ["\(length)"], note, sourceLocation: sourceLocation)
         #expect(request.fields.values("Onward-Path").count == 1, note, sourceLocation: sourceLocation)
-        for (name, _) in HandoverFixture.fields {
-            let values = HandoverFixture.fields.filter { $0.0 == name }.map(\.1)
-            #expect(request.fields.values(name) == values, note, sourceLocation: sourceLocation)
-        }
-        let names = HandoverFixture.fields.map { $0.0.lowercased() } + ["onward-path", "onward-length"]
-        let got = Set(request.fields.map { $0.name.lowercased() })
-        #expect(
-            got.subtracting(["repr-digest", "onward-digest", "idempotency-key"]) == added.union(names),
-            note,
-            sourceLocation: sourceLocation)
+        HandoverFixture.expectFields(
+            request, added: added.union(["onward-path", "onward-length"]),
+            allowed: ["repr-digest", "onward-digest", "idempotency-key"], sourceLocation: sourceLocation)
     }
 }

@@ -119,16 +119,12 @@ struct GatewayPathHandoverTests {
         let place = try PathHandover()
         let server = Monitor<Int32>(0)
         let writers = Monitor<[Int]>([])
-        let left = Monitor(isRepeated ? 1 : 0)
+        let calls = Counter()
         let origin = try ScriptedOrigin { request, connection in
             let inode = PathHandover.status(try place.file(of: request))?.inode
             let found = Self.writers(of: try #require(inode), process: server.withLock { $0 })
             writers.withLock { $0.append(found) }
-            let fails = left.withLock { left in
-                left -= 1
-                return left >= 0
-            }
-            if fails { connection.reset() } else { try Fixture.accept(request, connection) }
+            if isRepeated, calls.next() == 1 { connection.reset() } else { try Fixture.accept(request, connection) }
         }
         try place.withGateway(to: origin, "repeat=safe") { process in
             server.withLock { $0 = process.process.identifier }
@@ -165,15 +161,11 @@ struct GatewayPathHandoverTests {
     @Test("503 without having taken the file: the request is repeated with another path, and the old path is gone")
     func unavailable() throws {
         let place = try PathHandover()
-        let left = Monitor(2)
+        let calls = Counter()
         let origin = try ScriptedOrigin { request, connection in
             #expect(PathHandover.content(try place.file(of: request)) == Self.content)
             #expect(place.names.count == 1)
-            let fails = left.withLock { left in
-                left -= 1
-                return left >= 0
-            }
-            if fails { try connection.respond("503 Wait") } else { try Fixture.accept(request, connection) }
+            if calls.next() <= 2 { try connection.respond("503 Wait") } else { try Fixture.accept(request, connection) }
         }
         try place.withGateway(to: origin, "retry=60s") { server in
             let location = try Fixture.begin(server)
@@ -186,10 +178,7 @@ struct GatewayPathHandoverTests {
     @Test("an origin that is down: while the upload waits, no file is in the directory")
     func down() throws {
         let place = try PathHandover()
-        let origin = try ScriptedOrigin { request, connection in
-            try place.take(request)
-            try Fixture.accept(request, connection)
-        }
+        let origin = try ScriptedOrigin(place.takeAndAccept)
         origin.stop()
         try place.withGateway(to: origin, "retry=0s") { server in
             let location = try Fixture.begin(server)
@@ -246,14 +235,10 @@ struct GatewayPathHandoverTests {
         arguments: End.allCases)
     func takenAndRepeated(end: End) throws {
         let place = try PathHandover()
-        let left = Monitor(1)
+        let calls = Counter()
         let origin = try ScriptedOrigin { request, connection in
             try place.take(request)
-            let fails = left.withLock { left in
-                left -= 1
-                return left >= 0
-            }
-            if fails { try end.perform(connection) } else { try Fixture.accept(request, connection) }
+            if calls.next() == 1 { try end.perform(connection) } else { try Fixture.accept(request, connection) }
         }
         try place.withGateway(to: origin, "repeat=safe", "retry=60s", "timeout=1s") { server in
             let location = try Fixture.begin(server)
@@ -361,13 +346,9 @@ struct GatewayPathHandoverTests {
     func resendDuringStart() throws {
         let place = try PathHandover()
         let hold = Hold()
-        let isFirst = Monitor(true)
+        let calls = Counter()
         let origin = try ScriptedOrigin { request, connection in
-            let cuts = isFirst.withLock { isFirst in
-                defer { isFirst = false }
-                return isFirst
-            }
-            if cuts { return connection.close() }
+            if calls.next() == 1 { return connection.close() }
             hold.wait()
             try place.take(request)
             try Fixture.accept(request, connection)
