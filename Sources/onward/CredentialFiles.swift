@@ -41,10 +41,7 @@ struct CredentialFiles {
     var events: EventSettings? {
         var events = settings.events
         events?.secrets = eventSecrets
-        if case .url(var url)? = events?.destination {
-            url.caFile = settings.originCertificates
-            events?.destination = .url(url)
-        }
+        events?.destination.destination?.caFile = settings.originCertificates
         return events
     }
 

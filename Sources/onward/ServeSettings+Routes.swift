@@ -64,12 +64,12 @@ extension ServeSettings {
     /// Rejects secrets that would not be used, and programs that cannot be run.
     func checkEvents() throws(OptionError) {
         if eventSecretsFile != nil {
-            guard case .url? = events?.destination else {
+            guard case .url? = events?.destination.destination else {
                 throw OptionError(
                     "--events-secrets needs --events with a URL: only requests are signed, not the input of a program")
             }
         }
-        if case .program(let path)? = events?.destination { try Self.checkProgram(path, of: "--events") }
+        if case .program(let path)? = events?.destination.destination { try Self.checkProgram(path, of: "--events") }
     }
 
     /// Rejects a program that cannot be run.

@@ -103,7 +103,7 @@ struct CloudEventTests {
     func parsing() throws {
         let settings = try settings(
             "http://127.0.0.1:3000/events?key=x,timeout=5s,retry=60s,keep=600s,max=10,source=urn:x")
-        guard case .url(let url) = settings.destination else {
+        guard case .destination(.url(let url)) = settings.destination else {
             Issue.record("no URL")
             return
         }
@@ -111,12 +111,12 @@ struct CloudEventTests {
         #expect(settings.timeout == .seconds(5) && settings.retryTime == .seconds(60))
         #expect(settings.keepTime == .seconds(600) && settings.maximumCount == 10 && settings.source == "urn:x")
         let program = try self.settings("/usr/local/bin/notify retry=1s")
-        guard case .program("/usr/local/bin/notify") = program.destination else {
+        guard case .destination(.program("/usr/local/bin/notify")) = program.destination else {
             Issue.record("no program")
             return
         }
         let socket = try self.settings("unix:/run/app.sock:/events")
-        guard case .url(let url) = socket.destination else {
+        guard case .destination(.url(let url)) = socket.destination else {
             Issue.record("no URL")
             return
         }

@@ -5,22 +5,21 @@ import UploadStorage
 
 /// The receiver of events.
 public enum EventDestination: Sendable {
-    /// A URL with http or https, or the target at a Unix socket. A response with 2xx means that the event is delivered.
-    case url(DestinationURL)
-    /// The absolute path of a program that is run once for each event, with the event on standard input. Exit status 0
-    /// means that the event is delivered.
-    case program(String)
+    /// A URL, whose response with 2xx means that the event is delivered, or a program that is run once for each event, with
+    /// the event on standard input and exit status 0 if the event is delivered.
+    case destination(Destination)
     /// A function of this process. The event is delivered if it returns. It is called again with the same event if it
     /// throws an error or does not return in time.
     case function(@Sendable (UploadEvent) async throws -> Void)
 
     /// Parses `http://HOST[:PORT]/PATH`, the same with `https`, `unix:/SOCKET:/PATH`, or the absolute path of a program.
     /// - Throws: ``RouteError`` that describes the mistake.
-    public init(parsing text: String) throws(RouteError) {
-        switch try Destination(parsing: text) {
-        case .url(let url): self = .url(url)
-        case .program(let path): self = .program(path)
-        }
+    public init(parsing text: String) throws(RouteError) { self = .destination(try Destination(parsing: text)) }
+
+    /// The URL or the program; `nil` for a function, which cannot be replaced by setting this value to `nil`.
+    public var destination: Destination? {
+        get { if case .destination(let destination) = self { destination } else { nil } }
+        set { if let newValue { self = .destination(newValue) } }
     }
 }
 

@@ -33,8 +33,8 @@ enum EventAttempt: Sendable, Hashable {
 extension EventDestination {
     func receiver(timeout: Duration) -> any EventReceiver {
         switch self {
-        case .url(let url): EndpointReceiver(url, timeout: timeout)
-        case .program(let path): ProgramReceiver(path: path, timeout: timeout)
+        case .destination(.url(let url)): EndpointReceiver(url, timeout: timeout)
+        case .destination(.program(let path)): ProgramReceiver(path: path, timeout: timeout)
         case .function(let body): FunctionReceiver(body: body, timeout: timeout)
         }
     }
