@@ -4,14 +4,18 @@ import SystemCalls
 /// Sends requests to one server, each on the thread that waits for its response. The connections are used again, also for
 /// requests of other threads.
 package final class BlockingTransport: Sendable {
-    /// The maximum number of connections that are kept while no request uses them.
-    private static let maxIdle = 64
-    /// The nanoseconds after which an unused connection is closed at the end of another request.
-    private static let maxIdleTime: Int64 = 60_000_000_000
-
+    private let maxIdle: Int
+    /// In nanoseconds.
+    private let maxIdleTime: Int64
     private let idle = Monitor<[PooledConnection]>([])
 
-    package init() {}
+    /// - Parameters:
+    ///   - maxIdle: the maximum number of connections that are kept while no request uses them.
+    ///   - maxIdleTime: the time after which an unused connection is closed at the end of another request.
+    package init(maxIdle: Int = 64, maxIdleTime: Duration = .seconds(60)) {
+        self.maxIdle = maxIdle
+        self.maxIdleTime = maxIdleTime.nanoseconds
+    }
 
     /// Starts a request. Its exchange is used on one thread at a time.
     ///
@@ -36,8 +40,8 @@ package final class BlockingTransport: Sendable {
         connection.idleSince = now
         let unused: [PooledConnection] = idle.withLock { idle in
             idle.append(connection)
-            let count = idle.prefix { $0.idleSince < now - Self.maxIdleTime }.count
-            let surplus = max(count, idle.count - Self.maxIdle)
+            let count = idle.prefix { $0.idleSince < now - maxIdleTime }.count
+            let surplus = max(count, idle.count - maxIdle)
             defer { idle.removeFirst(surplus) }
             return Array(idle.prefix(surplus))
         }
