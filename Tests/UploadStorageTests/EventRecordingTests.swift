@@ -198,7 +198,8 @@ import Testing
         var counts = try #require(store.eventStatistics)
         #expect(counts.waiting == 3 && counts.setAside == 2 && counts.recorded == 6 && counts.oldest != nil)
         #expect(try store.dropEvents(olderThan: 0, keeping: 4) == [numbers[1]])
-        #expect(try store.dropEvents(olderThan: .max, keeping: 100) == Array(numbers[2...]))
+        #expect(try store.dropEvents(olderThan: .max, onlySetAside: true, keeping: 100) == [numbers[2]])
+        #expect(try store.dropEvents(olderThan: .max, keeping: 100) == Array(numbers[3...]))
         counts = try #require(store.eventStatistics)
         #expect(counts.waiting == 0 && counts.setAside == 0 && counts.dropped == 5 && counts.oldest == nil)
     }

@@ -196,8 +196,11 @@ public final class EventDelivery: Sendable {
                 "events set aside, because they could not be delivered to \(receiver.description) within"
                     + " \(settings.retryTime.wholeSeconds) s: \(late.count); see 'onward events list'")
         }
+        // After a start each event can be delivered for this time, however long the process did not run.
+        let isStart = SystemClock.monotonicNanoseconds() - createdAt < rules.retryTime
         let dropped = try store.dropEvents(
-            olderThan: wallMilliseconds - settings.keepTime.nanoseconds / 1_000_000, keeping: settings.maximumCount)
+            olderThan: wallMilliseconds - settings.keepTime.nanoseconds / 1_000_000, onlySetAside: isStart,
+            keeping: settings.maximumCount)
         if !dropped.isEmpty {
             state.withLock { $0.schedule.remove(dropped) }
             note(

@@ -37,8 +37,9 @@ package indirect enum CatalogChange: Sendable {
     /// Removes events that were delivered.
     case removeEvents([Int64])
     case setEventsAside([Int64])
-    /// Removes those of the `limit` oldest events that are older than this time, in milliseconds since 1970.
-    case dropEvents(before: Int64, limit: Int)
+    /// Removes those of the `limit` oldest events, or of the oldest that are set aside, that are older than this time, in
+    /// milliseconds since 1970.
+    case dropEvents(before: Int64, limit: Int, onlySetAside: Bool)
 
     package struct Removal: Sendable {
         package var id: UploadID

@@ -147,8 +147,9 @@ package final class MemoryCatalog: UploadCatalog {
             for index in state.events.indices where numbers.contains(state.events[index].number) {
                 state.events[index].state = .setAside
             }
-        case .dropEvents(let time, let limit):
-            removed.events = state.events.prefix(limit).filter { $0.event.time < time }.map(\.number)
+        case .dropEvents(let time, let limit, let onlySetAside):
+            let candidates = state.events.filter { !onlySetAside || $0.state == .setAside }
+            removed.events = candidates.prefix(limit).filter { $0.event.time < time }.map(\.number)
             let numbers = Set(removed.events)
             state.events.removeAll { numbers.contains($0.number) }
         }

@@ -262,9 +262,13 @@ enum CatalogSQL {
     static let removeEvent = "DELETE FROM events WHERE number = ?"
     static let setEventAside = "UPDATE events SET state = 1 WHERE number = ?"
     static let retryEvent = "UPDATE events SET state = 2 WHERE number = ? AND state = 1"
-    static let dropEvents = """
+    static let dropEvents = drop("events")
+    static let dropEventsSetAside = drop("events WHERE state = 1")
+    private static func drop(_ events: String) -> String {
+        """
         DELETE FROM events WHERE number IN (
-            SELECT number FROM (SELECT number, time FROM events ORDER BY number LIMIT ?1) WHERE time < ?2)
+            SELECT number FROM (SELECT number, time FROM \(events) ORDER BY number LIMIT ?1) WHERE time < ?2)
         RETURNING number
         """
+    }
 }

@@ -242,8 +242,9 @@ final class SQLiteCatalogWriter: @unchecked Sendable {
         case .setEventsAside(let numbers):
             for number in numbers { try connection.run(CatalogSQL.setEventAside, [.integer(number)]) }
             refusal = nil
-        case .dropEvents(let time, let limit):
-            removed.events = try connection.rows(CatalogSQL.dropEvents, [.integer(Int64(limit)), .integer(time)])
+        case .dropEvents(let time, let limit, let onlySetAside):
+            let statement = onlySetAside ? CatalogSQL.dropEventsSetAside : CatalogSQL.dropEvents
+            removed.events = try connection.rows(statement, [.integer(Int64(limit)), .integer(time)])
                 .compactMap(\.[0].integer)
             refusal = nil
         }

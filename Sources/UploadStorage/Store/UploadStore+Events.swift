@@ -75,14 +75,20 @@ extension UploadStore {
 
     /// Drops the oldest events: those that are older than `time` (milliseconds since 1970), and those beyond the newest
     /// `count`. Each transaction drops at most 256, so that other changes do not wait long.
+    /// - Parameter onlySetAside: whether the time applies only to events that are set aside.
     /// - Returns: the numbers of the dropped events.
-    package func dropEvents(olderThan time: Int64, keeping count: Int) throws(StoreError) -> [Int64] {
+    package func dropEvents(
+        olderThan time: Int64, onlySetAside: Bool = false, keeping count: Int
+    ) throws(StoreError) -> [Int64] {
         var dropped: [Int64] = []
         let counts = try catalog.countEvents()
         var surplus = (counts.waiting ?? 0) + counts.setAside - count
         while !registry.isClosed {
-            let limit = surplus > 0 ? min(surplus, Self.droppedBatch) : Self.droppedBatch
-            let batch = try catalog.commit(.dropEvents(before: surplus > 0 ? .max : time, limit: limit)).events
+            let change: CatalogChange =
+                surplus > 0
+                ? .dropEvents(before: .max, limit: min(surplus, Self.droppedBatch), onlySetAside: false)
+                : .dropEvents(before: time, limit: Self.droppedBatch, onlySetAside: onlySetAside)
+            let batch = try catalog.commit(change).events
             dropped += batch
             surplus -= batch.count
             if batch.isEmpty { break }

@@ -84,6 +84,27 @@ struct GatewayEventOutageTests {
         }
     }
 
+    @Test(
+        "the time during which the server does not run does not drop events, because they were not tried after the start",
+        .enabled(if: PreloadedLibrary.compiler != nil))
+    func longDowntime() throws {
+        let clock = try ShiftedClock()
+        let endpoint = try EventEndpoint()
+        endpoint.origin.stop()
+        try withServer(options: endpoint.options(["retry=60s", "keep=60s"]), environment: clock.environment) { server in
+            try server.store(["/files/a", "/files/b"])
+            #expect(try server.stop() == .exited(0))
+            try clock.shift(by: 30 * 86_400)
+            try server.restart()
+            // The limits are checked at the start and every two seconds.
+            _ = try server.metrics { $0["onward_events_failed_attempts_total"] >= 3 }
+            let metrics = try server.metrics()
+            #expect(metrics["onward_events_dropped_total"] == 0 && metrics[Self.waiting] == 2)
+            try endpoint.origin.restart()
+            #expect(endpoint.awaitAccepted(2).count == 2)
+        }
+    }
+
     @Test("a wall clock that is set forward or back drops no event", .enabled(if: PreloadedLibrary.compiler != nil))
     func clock() throws {
         let clock = try ShiftedClock()
