@@ -172,6 +172,19 @@ struct DeliveryScheduleTests {
         #expect(schedule.next(now: 0)?.number == 2)
     }
 
+    @Test("among the events that are due, the one that has waited longest is next")
+    func fairness() {
+        var schedule = schedule("a") { $0.concurrency = 1 }
+        #expect(schedule.next(now: 0)?.number == 1)
+        schedule.finished(1, .failed(retryAfter: nil, isRejection: true), now: 0)
+        schedule.add(Self.entry(2, of: "b"), age: 0, now: Self.second / 2)
+        schedule.add(Self.entry(3, of: "c"), age: 0, now: 2 * Self.second)
+        for number in [2, 1, 3] as [Int64] {
+            #expect(schedule.next(now: 2 * Self.second)?.number == number)
+            schedule.finished(number, .delivered, now: 2 * Self.second)
+        }
+    }
+
     @Test("generated histories: order, limits, and every event is delivered or set aside", arguments: 1...60)
     func histories(seed: UInt64) {
         var generator = SeededGenerator(seed: seed)

@@ -3,7 +3,9 @@ import UploadStorage
 /// Decides which event is delivered next: in order for each upload, with increasing pauses after failures. A value
 /// without clock, input and output.
 ///
-/// It contains a limited number of events. All times are nanoseconds of one monotonic clock.
+/// It contains a limited number of events. If it is full, it forgets events that have failed, together with the later
+/// events of their uploads, so that they do not hold up others: see ``OutboxPosition``. All times are nanoseconds of one
+/// monotonic clock.
 struct DeliverySchedule: Sendable, Hashable {
     /// The times after which events are tried again and set aside.
     struct Rules: Sendable, Hashable {
@@ -16,8 +18,18 @@ struct DeliverySchedule: Sendable, Hashable {
         /// The number of failures in sequence after which the destination counts as unavailable: from then on there is
         /// one attempt at a time.
         var failuresUntilUnavailable = 8
-        /// The maximum number of events.
+        /// The number of rejections in sequence after which the destination counts as rejecting: from then on older events
+        /// are read slowly.
+        var rejectionsUntilSlow = 1024
+        /// The pause between pages of older events while the destination is rejecting.
+        var slowPause: Int64 = 4_000_000_000
+        /// The maximum number of events. At most half of them are events that an operator retries.
         var capacity = 1024
+        /// The number of events that are read from the outbox together.
+        var page = 256
+
+        /// The maximum number of events that an operator retries.
+        var maxRetried: Int { capacity / 2 }
     }
 
     private struct Entry: Sendable, Hashable {
@@ -27,16 +39,25 @@ struct DeliverySchedule: Sendable, Hashable {
         var attempts = 0
         var due: Int64
         var isRunning = false
+
+        func isForgettable(with uploads: Set<String>) -> Bool {
+            entry.state == .waiting && uploads.contains(entry.event.upload)
+        }
     }
 
-    private let rules: Rules
+    let rules: Rules
     /// In the order of their numbers, except that retried events follow at the end.
     private var entries: [Entry] = []
     private var failures = 0
+    private var rejections = 0
     /// While the destination is unavailable: when it is tried again.
     private var nextProbe: Int64 = 0
     private var probePause: Int64 = 0
     private var running = 0
+    /// The uploads of which the outbox has events that were read before and are not in the schedule: since the last pass
+    /// began, and, during a pass, before.
+    private var forgotten = ForgottenUploads()
+    private var forgottenBefore = ForgottenUploads()
 
     init(_ rules: Rules = Rules()) { self.rules = rules }
 
@@ -46,14 +67,65 @@ struct DeliverySchedule: Sendable, Hashable {
     /// Whether the last attempts have failed, so that the destination counts as unavailable.
     var isUnavailable: Bool { failures >= rules.failuresUntilUnavailable }
 
-    /// Adds an event.
-    /// - Parameter age: the nanoseconds for which the event has waited.
-    mutating func add(_ entry: OutboxEntry, age: Int64, now: Int64) {
-        guard !entries.contains(where: { $0.entry.number == entry.number }) else { return }
-        // An operator has requested another attempt of a retried event, so its time begins again.
-        let begun = entry.state == .retried ? now : now - max(0, age)
-        entries.append(Entry(entry: entry, begun: begun, due: now))
+    /// Whether many events were rejected, and none was delivered since.
+    var isRejecting: Bool { rejections >= rules.rejectionsUntilSlow }
+
+    /// Adds an event, unless it has to follow a forgotten event of its upload.
+    /// - Parameters:
+    ///   - age: the nanoseconds for which the event has waited.
+    ///   - isAgain: whether the event was read in a pass, which has read all earlier events of its upload.
+    mutating func add(_ entry: OutboxEntry, age: Int64, now: Int64, isAgain: Bool = false) {
+        guard room > 0, !entries.contains(where: { $0.entry.number == entry.number }) else { return }
+        if entry.state == .retried {
+            guard entries.count(where: { $0.entry.state == .retried }) < rules.maxRetried else { return }
+            // An operator has requested another attempt, so the time of the event begins again.
+            return entries.append(Entry(entry: entry, begun: now, due: now))
+        }
+        let upload = entry.event.upload
+        if forgotten.contains(upload) || !isAgain && forgottenBefore.contains(upload) {
+            return forgotten.insert(upload)
+        }
+        entries.append(Entry(entry: entry, begun: now - max(0, age), due: now))
     }
+
+    // MARK: Forgotten events
+
+    /// Whether the outbox has events that were read before and are not in the schedule.
+    var hasForgotten: Bool { !forgotten.isEmpty }
+
+    /// Begins to read all events of the outbox again.
+    mutating func beginPass() { (forgottenBefore, forgotten) = (forgotten, ForgottenUploads()) }
+
+    /// Each event that was forgotten before the pass is in the schedule again, or was forgotten again.
+    mutating func endPass() { forgottenBefore = ForgottenUploads() }
+
+    /// Whether the schedule can have room for so many events.
+    func canMakeRoom(for count: Int, now: Int64) -> Bool {
+        if room >= count { return true }
+        let uploads = forgettable(now: now)
+        return room + entries.count { $0.isForgettable(with: uploads) } >= count
+    }
+
+    /// Forgets events if that is necessary to have room for so many events.
+    /// - Returns: whether there is room.
+    mutating func makeRoom(for count: Int, now: Int64) -> Bool {
+        if room >= count { return true }
+        guard canMakeRoom(for: count, now: now) else { return false }
+        let uploads = forgettable(now: now)
+        for entry in entries where entry.isForgettable(with: uploads) { forgotten.insert(entry.entry.event.upload) }
+        entries.removeAll { $0.isForgettable(with: uploads) }
+        return true
+    }
+
+    /// The uploads whose first event has failed and waits for its next attempt. There are none while the destination is
+    /// unavailable, because then these events hold up nothing.
+    private func forgettable(now: Int64) -> Set<String> {
+        let hasFailed = { (entry: Entry) in entry.attempts > 0 && !entry.isRunning && entry.due > now }
+        guard !isUnavailable, entries.contains(where: hasFailed) else { return [] }
+        return Set(firstOfUploads(where: hasFailed).map { entries[$0].entry.event.upload })
+    }
+
+    // MARK: Attempts
 
     /// Returns the next event to deliver, and counts it as running; nil if none is due.
     mutating func next(now: Int64) -> OutboxEntry? {
@@ -66,8 +138,12 @@ struct DeliverySchedule: Sendable, Hashable {
     private func nextIndex(now: Int64) -> Int? {
         guard running < (isUnavailable ? 1 : rules.concurrency), !isUnavailable || now >= nextProbe else { return nil }
         // While the destination is unavailable, an event that was not tried before shows whether only some events fail.
+        // Otherwise the event that has waited longest is next, so that many failing events do not hold up others.
         return firstOfUploads { !$0.isRunning && (isUnavailable || $0.due <= now) }
-            .min { isUnavailable ? entries[$0].attempts < entries[$1].attempts : $0 < $1 }
+            .min { first, second in
+                isUnavailable
+                    ? entries[first].attempts < entries[second].attempts : entries[first].due < entries[second].due
+            }
     }
 
     /// The indexes of the entries that are the first of their uploads and meet a condition.
@@ -112,10 +188,11 @@ struct DeliverySchedule: Sendable, Hashable {
             entries.remove(at: index)
             // The destination is available again, so that all events are due.
             if isUnavailable { for index in entries.indices { entries[index].due = min(entries[index].due, now) } }
-            (failures, probePause) = (0, 0)
+            (failures, rejections, probePause) = (0, 0, 0)
         case .failed(let retryAfter, let isRejection):
             entries[index].attempts += 1
             failures = isRejection ? 0 : failures + 1
+            if isRejection { rejections += 1 }
             let pause = Self.pause(after: entries[index].attempts, rules.pauses)
             entries[index].due = now + max(Self.varied(pause, jitter), retryAfter ?? 0)
             if isUnavailable {

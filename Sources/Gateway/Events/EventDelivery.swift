@@ -8,13 +8,11 @@ import UploadStorage
 /// The store records events in the transactions of what they report (`StoreConfiguration.recordsEvents`). Each event is
 /// delivered at least once, and the events of one upload in their order. An event that cannot be delivered is tried
 /// again with increasing pauses, then set aside, and dropped after ``EventSettings/keepTime``. Uploads never wait for a
-/// delivery.
+/// delivery, and no event waits for the failures of other uploads' events.
 public final class EventDelivery: Sendable {
     private struct State {
         var schedule: DeliverySchedule
-        /// The events after this number are not in the schedule yet.
-        var loaded: Int64 = 0
-        var mayHaveMore = true
+        var position = OutboxPosition()
         /// Events that were delivered and are still in the outbox, and when the first of them was delivered.
         var delivered: [Int64] = []
         var deliveredSince: Int64 = 0
@@ -28,7 +26,6 @@ public final class EventDelivery: Sendable {
     /// Delivered events are removed together. After a crash within this time, in nanoseconds, they are delivered again.
     private static let removalPause: Int64 = 1_000_000_000
     private static let removalBatch = 512
-    private static let page = 256
     /// The pause in nanoseconds between checks of the outbox for events that are too old, too many, or tried again.
     private static let checkPause: Int64 = 2_000_000_000
     /// The pause in nanoseconds between two lines of the log about failures.
@@ -65,7 +62,7 @@ public final class EventDelivery: Sendable {
     /// - Throws: `Errno` if the system cannot start a thread.
     package func startBlocking() throws(Errno) {
         store.onEvents { [state] in
-            state.withLock { $0.mayHaveMore = true }
+            state.withLock { $0.position.mayHaveNew = true }
             state.notifyAll()
         }
         do throws(Errno) {
@@ -109,6 +106,7 @@ public final class EventDelivery: Sendable {
     /// Loads events, removes those that were delivered, and applies the limits, until the delivery is closed.
     private func keep() {
         var nextCheck: Int64 = 0
+        var hasFailed = false
         while !isClosing {
             let now = SystemClock.monotonicNanoseconds()
             do throws(StoreError) {
@@ -118,47 +116,55 @@ public final class EventDelivery: Sendable {
                     nextCheck = now + Self.checkPause
                     try check()
                 }
+                hasFailed = false
             } catch {
                 if error == .superseded { return }
-                note(.error, "the outbox of events cannot be read: \(error)")
+                if !hasFailed { note(.error, "the outbox of events cannot be read: \(error)") }
+                hasFailed = true
                 nextCheck = now + Self.reportPause
             }
             let deadline = min(nextCheck, SystemClock.monotonicNanoseconds() + Self.removalPause)
-            _ = state.wait(until: deadline) { state -> Void? in
-                let canLoad = state.mayHaveMore && state.schedule.room >= Self.page
+            _ = state.wait(until: deadline) { [hasFailed] state -> Void? in
+                let now = SystemClock.monotonicNanoseconds()
+                let canLoad = !hasFailed && state.position.hasPage(for: state.schedule, now: now)
                 return state.isClosing || canLoad || state.delivered.count >= Self.removalBatch ? () : nil
             }
         }
     }
 
+    /// Loads the next page of events.
     private func load() throws(StoreError) {
-        while true {
-            let position = state.withLock { state -> Int64? in
-                guard state.mayHaveMore, state.schedule.room >= Self.page else { return nil }
-                state.mayHaveMore = false
-                return state.loaded
-            }
-            guard let position else { return }
-            let entries = try store.events(after: position, limit: Self.page)
-            add(entries) { state in
-                state.loaded = entries.last?.number ?? position
-                if entries.count == Self.page { state.mayHaveMore = true }
-            }
+        let page = state.withLock { state in
+            state.position.nextPage(for: &state.schedule, now: SystemClock.monotonicNanoseconds())
         }
+        guard let page else { return }
+        let entries: [OutboxEntry]
+        do throws(StoreError) { entries = try store.events(after: page.after, limit: rules.page) } catch {
+            if !page.isAgain { state.withLock { $0.position.mayHaveNew = true } }
+            throw error
+        }
+        add(entries, of: page)
     }
 
-    private func add(_ entries: [OutboxEntry], _ change: (inout State) -> Void) {
+    /// - Parameter page: the page with the events; nil if an operator retries them, or if they were removed only from the
+    ///   schedule.
+    private func add(_ entries: [OutboxEntry], of page: OutboxPosition.Page? = nil) {
         let now = SystemClock.monotonicNanoseconds()
         let wall = wallMilliseconds
+        // The time during which this process did not run does not count.
+        let age = { [createdAt] (entry: OutboxEntry) in
+            min((wall - entry.event.time) * 1_000_000, now - createdAt)
+        }
         state.withLock { state in
-            // Retried events are read from the outbox, which contains delivered events until they are removed.
+            // The outbox contains delivered events until they are removed.
             let delivered = Set(state.delivered)
-            for entry in entries where !delivered.contains(entry.number) {
-                // The time during which this process did not run does not count.
-                let age = min((wall - entry.event.time) * 1_000_000, now - createdAt)
-                state.schedule.add(entry, age: age, now: now)
+            if let page {
+                state.position.add(entries, of: page, except: delivered, to: &state.schedule, now: now, age: age)
+            } else {
+                for entry in entries where !delivered.contains(entry.number) {
+                    state.schedule.add(entry, age: age(entry), now: now)
+                }
             }
-            change(&state)
         }
         if !entries.isEmpty { state.notifyAll() }
     }
@@ -188,7 +194,7 @@ public final class EventDelivery: Sendable {
         let late = state.withLock { $0.schedule.setAside(now: SystemClock.monotonicNanoseconds()) }
         if !late.isEmpty {
             do throws(StoreError) { try store.updateEvents(delivered: [], setAside: late.map(\.number)) } catch {
-                add(late) { _ in }
+                add(late)
                 throw error
             }
             note(
@@ -207,8 +213,10 @@ public final class EventDelivery: Sendable {
                 .error,
                 "events dropped without a delivery, because they were too old or too many: \(dropped.count)")
         }
-        let room = state.withLock { $0.schedule.room }
-        if room > 0 { add(try store.retriedEvents(limit: min(room, Self.page))) { _ in } }
+        let retried = try store.retriedEvents(limit: rules.maxRetried)
+        if retried.isEmpty { return }
+        state.withLock { _ = $0.schedule.makeRoom(for: rules.page, now: SystemClock.monotonicNanoseconds()) }
+        add(retried)
     }
 
     // MARK: Attempts

@@ -84,6 +84,29 @@ struct GatewayEventOutageTests {
         }
     }
 
+    @Test("events of other uploads do not wait for many rejected events, which are tried again until they are accepted")
+    func manyRejected() throws {
+        let endpoint = try EventEndpoint { event in
+            .status(event.data.target.hasPrefix("/files/bad") ? "400 No" : "200 OK")
+        }
+        try endpoint.withServer(options: ["--durability", "relaxed"]) { server in
+            // The server has 1024 events in memory.
+            try server.store((0..<1500).map { "/files/bad-\($0)" })
+            _ = try server.metrics { $0["onward_events_failed_attempts_total"] >= 1024 }
+            try server.store((0..<5).map { "/files/good-\($0)" })
+            #expect(
+                endpoint.awaitAccepted(5, within: .seconds(60)).allSatisfy { $0.data.target.hasPrefix("/files/good") })
+            // Each rejected event is tried.
+            let areTried: Bool? = pollUntil(within: .seconds(60)) {
+                Set(endpoint.attempts.map(\.id)).count == 1505 ? true : nil
+            }
+            #expect(areTried == true)
+            endpoint.respond { _ in .status("200 OK") }
+            #expect(endpoint.awaitAccepted(1505, within: .seconds(120)).repeated.isEmpty)
+            _ = try server.metrics { $0[Self.waiting] == 0 && $0[Self.setAside] == 0 }
+        }
+    }
+
     @Test(
         "the time during which the server does not run does not drop events, because they were not tried after the start",
         .enabled(if: PreloadedLibrary.compiler != nil))

@@ -1,0 +1,30 @@
+/// A set of uploads in a limited amount of memory. It can also contain a few uploads that were never inserted (a Bloom
+/// filter with two positions).
+struct ForgottenUploads: Sendable, Hashable {
+    /// The number of bits, which need 256 KiB.
+    private static let size: UInt = 1 << 21
+
+    /// Empty before the first insertion.
+    private var words: [UInt64] = []
+    /// Different sets contain different uploads by mistake.
+    private let salt = UInt64.random(in: 0 ... .max)
+
+    var isEmpty: Bool { words.isEmpty }
+
+    mutating func insert(_ upload: String) {
+        if words.isEmpty { words = [UInt64](repeating: 0, count: Int(Self.size / 64)) }
+        for position in positions(of: upload) { words[position.word] |= position.bit }
+    }
+
+    func contains(_ upload: String) -> Bool {
+        !words.isEmpty && positions(of: upload).allSatisfy { words[$0.word] & $0.bit != 0 }
+    }
+
+    private func positions(of upload: String) -> [(word: Int, bit: UInt64)] {
+        var hasher = Hasher()
+        hasher.combine(salt)
+        hasher.combine(upload)
+        let hash = UInt(bitPattern: hasher.finalize())
+        return [hash % Self.size, (hash >> 32) % Self.size].map { (Int($0 / 64), 1 << UInt64($0 % 64)) }
+    }
+}
