@@ -36,7 +36,8 @@ public struct EventSettings: Sendable {
     public var timeout: Duration = .seconds(30)
     /// The time after which an event that cannot be delivered is set aside. Then the later events of its upload follow.
     public var retryTime: Duration = .seconds(86_400)
-    /// The time after which an event is dropped. A time below ``retryTime`` drops events that are still tried.
+    /// The time after which an event is dropped. Events that wait are not dropped within ``retryTime`` after the start of
+    /// the delivery, however long it did not run.
     public var keepTime: Duration = .seconds(7 * 86_400)
     /// The maximum number of events that wait or are set aside. The oldest are dropped.
     public var maximumCount = 1_000_000
