@@ -50,6 +50,13 @@ let package = Package(
         .target(name: "CommandLineInterface", swiftSettings: strict),
 
         .target(name: "StructuredFields", swiftSettings: strict),
+        // The module and the page for browsers. SwiftPM generates the code that contains these files.
+        .target(
+            name: "BrowserAssets",
+            resources: ["onward.js", "onward.d.ts", "page.html", "page.css", "page.js", "texts.js"].map {
+                .embedInCode($0)
+            },
+            swiftSettings: strict),
         .target(name: "HTTPSemantics", dependencies: ["StructuredFields"], swiftSettings: strict),
         .target(name: "ResumableUpload", dependencies: ["HTTPSemantics", "StructuredFields"], swiftSettings: strict),
         .target(
@@ -60,7 +67,7 @@ let package = Package(
             name: "TransferServer",
             dependencies: [
                 "UploadStorage", "ResumableUpload", "HTTPSemantics", "StructuredFields", "SystemCalls", "Digests",
-                "TLS", "CMicroHTTPD", "CReceiveFilter",
+                "TLS", "BrowserAssets", "CMicroHTTPD", "CReceiveFilter",
             ],
             swiftSettings: strict),
         // Requests to servers, for the client and the gateway.

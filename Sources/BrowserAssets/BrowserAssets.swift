@@ -1,0 +1,15 @@
+/// The files that the server serves to browsers. They are embedded in the program.
+package enum BrowserAssets {
+    /// The version in the URL of the module: that of the product.
+    package static let version = "0.2.0"
+
+    /// The JavaScript client, and its types for TypeScript.
+    package static var module: [UInt8] { PackageResources.onward_js }
+    package static var moduleTypes: [UInt8] { PackageResources.onward_d_ts }
+
+    /// The parts of the page for people.
+    package static var page: [UInt8] { PackageResources.page_html }
+    package static var pageStyle: [UInt8] { PackageResources.page_css }
+    package static var pageScript: [UInt8] { PackageResources.page_js }
+    package static var pageTexts: [UInt8] { PackageResources.texts_js }
+}

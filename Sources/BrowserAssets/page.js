@@ -1,0 +1,2 @@
+// The program of the page.
+"use strict";
