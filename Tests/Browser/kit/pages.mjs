@@ -1,0 +1,25 @@
+// A server of pages, so that their origin is not that of the tested server.
+import { createServer } from "node:http";
+
+/**
+ * Serves the same document at every path, except those in `documents`. Paths that contain `strict` have a
+ * Content-Security-Policy without workers.
+ */
+export async function servePages(moduleOrigin, documents = {}) {
+  const document = '<!doctype html><meta charset="utf-8"><title>Test</title><input type="file" id="file" multiple>';
+  const server = createServer((request, response) => {
+    const policy = request.url.includes("strict")
+      ? `default-src 'none'; script-src ${moduleOrigin}; connect-src *; worker-src 'none'` : "default-src * blob:";
+    const own = documents[request.url];
+    response.writeHead(200, {
+      "Content-Type": "text/html; charset=utf-8", ...(own ? {} : { "Content-Security-Policy": policy }),
+    });
+    response.end(own ?? document);
+  });
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address();
+  return {
+    url: `http://localhost:${port}`, otherUrl: `http://127.0.0.1:${port}`, documents,
+    stop: () => (server.closeAllConnections(), server.close()),
+  };
+}
