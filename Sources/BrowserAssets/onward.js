@@ -194,6 +194,8 @@ export class UploadMachine {
     this.hasDiscovered = this.intent.limits !== null;
     /** Whether a response in this run has shown that the upload exists. */
     this.isKnown = false;
+    /** Whether this run has created the upload. */
+    this.isOwn = false;
     /** Whether the server may have received everything. */
     this.mayBeComplete = false;
     /** The response that reported a complete upload, while its final response is requested. */
@@ -210,13 +212,17 @@ export class UploadMachine {
       !Object.keys(fields).some((name) => name.toLowerCase().startsWith("if-"));
   }
 
-  /** @returns {{ kind: "send" | "wait" | "refresh" | "finished" | "failed", [detail: string]: any }} */
-  next() {
+  /**
+   * @param {number} now milliseconds since 1970
+   * @returns {{ kind: "send" | "wait" | "refresh" | "finished" | "failed", [detail: string]: any }}
+   */
+  next(now) {
     if (this.wait) {
       const step = { kind: "wait", ...this.wait };
       this.wait = null;
       return step;
     }
+    this.#checkExpiry(now);
     if (["finished", "failed", "refresh"].includes(this.phase)) {
       return { kind: this.phase, error: this.error, response: this.response, isResponseLost: this.isResponseLost };
     }
@@ -257,6 +263,19 @@ export class UploadMachine {
       default:
         return { kind: "retrieve", method: "HEAD", url, fields: VERSION_FIELD, start: this.acknowledged, end: null };
     }
+  }
+
+  /**
+   * After its lifetime an upload is not accessed any more. If an earlier run has received the lifetime, the clock may have
+   * been wrong, so the offset is retrieved first.
+   */
+  #checkExpiry(now) {
+    const { expires = null } = this.resumption ?? {};
+    const isUsed = ["append", "replay", "retrieve"].includes(this.phase);
+    if (!isUsed || !this.isOwn || expires === null || expires >= now) return;
+    this.#forget();
+    this.attempts += 1;
+    if (this.attempts > this.intent.retries) this.stop(new UploadError("exhausted", "the upload has expired"));
   }
 
   /** Handles the final response to the current request. `now`: milliseconds since 1970. */
@@ -417,6 +436,7 @@ export class UploadMachine {
     } else if (new URL(location).origin !== new URL(response.url).origin) {
       this.#fail(new UploadError("violation", "the upload has another origin than its target", response));
     } else {
+      this.isOwn = true;
       this.acknowledged = 0;
       this.resumption = { url: location, acknowledged: 0, expires: this.#expiry(now) };
       return true;
@@ -451,10 +471,7 @@ export class UploadMachine {
     const reported = offset ?? (Number.isSafeInteger(expected) ? expected : null);
     const error = UploadError.of("temporary", response);
     if (reported === null || reported === this.request.start) return this.#again("retrieve", error);
-    const before = this.acknowledged;
-    if (!this.#accept(reported)) return;
-    if (this.acknowledged === before) this.#again("retrieve", error);
-    else this.phase = "append";
+    if (this.#accept(reported)) this.phase = "append";
   }
 
   /** 413: content of this size is not sent again. */
@@ -472,9 +489,7 @@ export class UploadMachine {
     if (this.isKnown || (this.mayBeComplete && this.intent.method !== "PUT")) {
       return this.#fail(UploadError.of("gone", response));
     }
-    this.resumption = null;
-    this.acknowledged = 0;
-    this.phase = this.hasDiscovered || this.isSingle ? "create" : "discover";
+    this.#forget();
   }
 
   #replayed(response, now) {
@@ -491,6 +506,13 @@ export class UploadMachine {
   }
 
   // MARK: Transitions
+
+  /** Starts again with a new upload. */
+  #forget() {
+    this.resumption = null;
+    this.acknowledged = 0;
+    this.phase = this.hasDiscovered || this.isSingle ? "create" : "discover";
+  }
 
   #finish(response, isResponseLost = false) {
     if (!isSuccessful(response.status)) return this.#fail(UploadError.of("refused", response));
@@ -844,9 +866,9 @@ async function sendFromNode(request, options, redirections = 0) {
   });
   const location = resolve(response.headers.location, request.url);
   if (![307, 308].includes(response.status) || !location || redirections === 5) return response;
-  const following = { ...options, fields: { ...fields } };
-  if (new URL(location).origin !== url.origin) delete following.fields.Authorization;
-  return await sendFromNode({ ...request, url: location }, following, redirections + 1);
+  const isForeign = new URL(location).origin !== url.origin;
+  return await sendFromNode(
+    { ...request, url: location }, isForeign ? { ...options, fields: request.fields } : options, redirections + 1);
 }
 
 // MARK: Connections, locks and remembered uploads
@@ -1099,7 +1121,7 @@ class FileUpload {
           throw error;
         }
       }
-      const step = this.#machine.next();
+      const step = this.#machine.next(Date.now());
       switch (step.kind) {
         case "send":
           await this.#exchange(step.request);
@@ -1216,7 +1238,9 @@ class FileUpload {
   async #exchange(request) {
     const machine = this.#machine;
     const { signal } = this.#activity;
-    const fields = mergedFields(await this.#fields(), request.fields);
+    // A redirection may have led to another origin, which must not get the credentials.
+    const isForeign = new URL(request.url).origin !== new URL(this.target).origin;
+    const fields = mergedFields(isForeign ? {} : await this.#fields(), request.fields);
     let sent = 0;
     this.#set("uploading");
     let response;

@@ -26,7 +26,7 @@ function machine(intent = {}, resumption = null) {
 /** The next request, after any waits. */
 function nextRequest(machine) {
   for (;;) {
-    const step = machine.next();
+    const step = machine.next(0);
     if (step.kind !== "wait") {
       assert.equal(step.kind, "send", step.error?.message);
       return step.request;
@@ -132,7 +132,7 @@ test("the limits of the target are requested before the first byte, and a file t
   const request = nextRequest(upload);
   assert.deepEqual([request.method, request.url, request.end], ["OPTIONS", TARGET, null]);
   upload.responded(response(204, { "upload-limit": "max-size=9999999" }), 0);
-  const step = upload.next();
+  const step = upload.next(0);
   assert.deepEqual([step.kind, step.error.code, step.error.isResumable], ["failed", "too-large", false]);
 });
 
@@ -152,7 +152,7 @@ test("an upload is created with an empty request, and sent in parts that the ser
     assert.equal(append.fields["Upload-Complete"], complete);
     upload.responded(response(complete === "?1" ? 201 : 204, { "upload-complete": complete }), 0);
   }
-  assert.equal(upload.next().kind, "finished");
+  assert.equal(upload.next(0).kind, "finished");
 });
 
 test("a short PUT is one request, but not if it has a condition", () => {
@@ -169,12 +169,14 @@ test("a short PUT is one request, but not if it has a condition", () => {
 test("without support for resumable uploads, everything is one request, which is repeated only if that is safe", () => {
   for (const [method, isRepeated] of [["PUT", true], ["POST", false]]) {
     const upload = machine({ method });
-    respond(upload, "discover", 405);
+    // The second response has no limits.
+    if (method === "PUT") respond(upload, "discover", 405);
+    else respond(upload, "discover", 204);
     const request = nextRequest(upload);
     assert.deepEqual([request.kind, request.end], ["create", 10_000_000]);
     upload.interrupted(new onward.UploadError("interrupted", ""), 5000);
     if (isRepeated) assert.equal(nextRequest(upload).kind, "create");
-    else assert.equal(upload.next().error.code, "not-resumable");
+    else assert.equal(upload.next(0).error.code, "not-resumable");
   }
 });
 
@@ -189,10 +191,22 @@ test("the ninth failure without progress ends the upload, and progress resets th
   for (let round = 0; round < 8; round += 1) lost();
   assert.equal(nextRequest(upload).kind, "retrieve");
   upload.interrupted(new onward.UploadError("interrupted", "lost"), 0);
-  const step = upload.next();
+  const step = upload.next(0);
   assert.deepEqual([step.kind, step.error.code, step.error.cause.code], ["failed", "exhausted", "interrupted"]);
   assert.equal(step.error.isResumable, true);
   assert.deepEqual([upload.resumption.url, upload.resumption.acknowledged], [UPLOAD, 5]);
+});
+
+test("an offset that does not increase is no progress", () => {
+  const upload = started();
+  for (let round = 0; round < 8; round += 1) {
+    nextRequest(upload);
+    upload.interrupted(new onward.UploadError("interrupted", "lost"), 0);
+    respond(upload, "retrieve", 204, { "upload-offset": "0", "upload-complete": "?0" });
+  }
+  nextRequest(upload);
+  upload.interrupted(new onward.UploadError("interrupted", "lost"), 0);
+  assert.equal(upload.next(0).error?.code, "exhausted");
 });
 
 test("a pause is not an attempt", () => {
@@ -207,7 +221,7 @@ test("a pause is not an attempt", () => {
 test("the delay of Retry-After precedes the usual delay", () => {
   const upload = started();
   respond(upload, "append", 503, { "retry-after": "7" }, { problem: { code: "not-ready", detail: "Later." } });
-  const step = upload.next();
+  const step = upload.next(0);
   assert.deepEqual([step.kind, step.delay, step.error.code, step.error.problem.code], ["wait", 7000, "temporary", "not-ready"]);
   assert.equal(nextRequest(upload).kind, "retrieve");
 });
@@ -228,7 +242,7 @@ test("a smaller offset than before deletes the upload, because the server has lo
   respond(upload, "append", 409, { "upload-offset": "77", "upload-complete": "?0" });
   respond(upload, "append", 409, { "upload-offset": "76", "upload-complete": "?0" });
   respond(upload, "cancel", 204);
-  assert.equal(upload.next().error.code, "offset-lost");
+  assert.equal(upload.next(0).error.code, "offset-lost");
 });
 
 test("an upload of an earlier run that has expired is started again, one of this run has failed", () => {
@@ -239,9 +253,20 @@ test("an upload of an earlier run that has expired is started again, one of this
     assert.equal(nextRequest(remembered).kind, "discover");
     const upload = started();
     respond(upload, "append", status);
-    const step = upload.next();
+    const step = upload.next(0);
     assert.deepEqual([step.kind, step.error.code, step.error.isResumable], ["failed", "gone", false]);
   }
+});
+
+test("an upload is not accessed after its lifetime", () => {
+  const upload = started();
+  assert.equal(upload.next(60_000).request.kind, "append");
+  upload.interrupted(new onward.UploadError("interrupted", ""), 0, false);
+  const request = upload.next(60_001).request;
+  assert.deepEqual([request.kind, request.url], ["create", TARGET]);
+  // The lifetime of an earlier run may be from a wrong clock.
+  const remembered = machine({}, { url: UPLOAD, acknowledged: 5000, expires: 60_000 });
+  assert.equal(remembered.next(60_001).request.kind, "retrieve");
 });
 
 test("a lost final response is requested again with an empty append", () => {
@@ -252,7 +277,7 @@ test("a lost final response is requested again with an empty append", () => {
   const append = nextRequest(upload);
   assert.deepEqual([append.kind, append.start, append.end, append.completes], ["append", 10_000_000, 10_000_000, true]);
   upload.responded(response(201, { "upload-complete": "?1", location: "/files/a.bin" }), 0);
-  const step = upload.next();
+  const step = upload.next(0);
   assert.deepEqual([step.kind, step.isResponseLost, step.response.headers.location], ["finished", false, "/files/a.bin"]);
   // A server that does not repeat it still has the complete file.
   const other = started();
@@ -260,14 +285,14 @@ test("a lost final response is requested again with an empty append", () => {
   other.interrupted(new onward.UploadError("interrupted", ""), 10_000_000);
   respond(other, "retrieve", 204, { "upload-offset": "10000000", "upload-complete": "?1" });
   respond(other, "append", 400, {}, { problem: { code: "completed-upload" } });
-  const last = other.next();
+  const last = other.next(0);
   assert.deepEqual([last.kind, last.isResponseLost], ["finished", true]);
 });
 
 test("the final response of the target ends the upload, also if it is an error", () => {
   const upload = started();
   respond(upload, "append", 422, { "upload-complete": "?1" }, { problem: { code: "content-refused", detail: "No." } });
-  const { kind, error } = upload.next();
+  const { kind, error } = upload.next(0);
   assert.deepEqual([kind, error.code, error.status, error.problem.code, error.message, error.isResumable],
     ["failed", "refused", 422, "content-refused", "No.", false]);
 });
@@ -275,22 +300,22 @@ test("the final response of the target ends the upload, also if it is an error",
 test("other credentials are requested once after a 401, and again after progress", () => {
   const upload = started({ canRefresh: true });
   respond(upload, "append", 401);
-  assert.equal(upload.next().kind, "refresh");
+  assert.equal(upload.next(0).kind, "refresh");
   upload.refreshed();
   respond(upload, "retrieve", 204, { "upload-offset": "5", "upload-complete": "?0" });
   respond(upload, "append", 401);
-  assert.equal(upload.next().kind, "refresh");
+  assert.equal(upload.next(0).kind, "refresh");
   upload.refreshed();
   respond(upload, "retrieve", 401);
-  const { kind, error } = upload.next();
+  const { kind, error } = upload.next(0);
   assert.deepEqual([kind, error.code, error.status, error.isResumable], ["failed", "unauthorized", 401, true]);
 });
 
 test("after a 413 less content is sent, and never less than nothing", () => {
   const upload = started({ size: 1000, method: "POST" });
   const sizes = [];
-  let step = upload.next();
-  for (; step.kind !== "failed"; step = upload.next()) {
+  let step = upload.next(0);
+  for (; step.kind !== "failed"; step = upload.next(0)) {
     if (step.kind === "wait") continue;
     const { kind, start, end } = step.request;
     if (kind === "append") sizes.push(end - start);
@@ -303,13 +328,13 @@ test("after a 413 less content is sent, and never less than nothing", () => {
 test("the URL of an upload must have the origin of its target", () => {
   const upload = machine({ limits: {} });
   respond(upload, "create", 201, { location: "http://other.example/uploads/1" });
-  assert.equal(upload.next().error.code, "violation");
+  assert.equal(upload.next(0).error.code, "violation");
 });
 
 test("a created upload without a URL is not continued", () => {
   const upload = machine({ limits: {} });
   respond(upload, "create", 201);
-  assert.equal(upload.next().error.code, "not-resumable");
+  assert.equal(upload.next(0).error.code, "not-resumable");
 });
 
 test("cancel deletes the upload, also before a retry", () => {
@@ -319,7 +344,7 @@ test("cancel deletes the upload, also before a retry", () => {
   const request = nextRequest(upload);
   assert.deepEqual([request.method, request.url], ["DELETE", UPLOAD]);
   upload.interrupted(new onward.UploadError("interrupted", ""), 0);
-  assert.deepEqual([upload.next().error.code, upload.resumption], ["canceled", null]);
+  assert.deepEqual([upload.next(0).error.code, upload.resumption], ["canceled", null]);
 });
 
 /** A server that loses requests and responses, and refuses some. */
@@ -389,8 +414,8 @@ test("an upload to a server that loses requests and responses arrives, and ackno
     const server = new ModelServer(random, size);
     const upload = machine({ size, method, retries: 200, random: random.next, appendSize: random.oneIn(3) ? 70_000 : undefined });
     let highest = 0;
-    let step = upload.next();
-    for (let count = 0; step.kind !== "finished"; count += 1, step = upload.next()) {
+    let step = upload.next(0);
+    for (let count = 0; step.kind !== "finished"; count += 1, step = upload.next(0)) {
       assert.ok(count < 20_000 && step.kind !== "failed", `seed ${seed}: ${step.error?.message}`);
       if (step.kind === "wait") {
         assert.ok(step.delay >= 0 && step.delay <= 30_000);

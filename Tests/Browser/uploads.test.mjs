@@ -196,6 +196,35 @@ test("limits are requested before the first byte, and parts have the size that t
   await limited.stop();
 });
 
+test("a redirection to another origin gets no credentials", async () => {
+  const received = [];
+  const listen = (handler) => new Promise((resolve) => {
+    const listener = createServer((request, response) => {
+      received.push([request.method, request.headers.authorization, request.headers["x-key"]]);
+      request.resume();
+      request.on("end", () => handler(request, response));
+    });
+    listener.listen(0, "127.0.0.1", () => resolve(listener));
+  });
+  const base = (listener) => `http://127.0.0.1:${listener.address().port}`;
+  const other = await listen((request, response) => {
+    if (request.method === "PATCH") return response.writeHead(201, { "Upload-Complete": "?1" }).end();
+    response.writeHead(201, { Location: "/upload", "Upload-Limit": "min-size=0" }).end();
+  });
+  const first = await listen((request, response) => {
+    if (request.method === "OPTIONS") return response.writeHead(204, { "Upload-Limit": "min-size=0" }).end();
+    response.writeHead(307, { Location: `${base(other)}/x` }).end();
+  });
+  const options = { token: "secret", headers: { "X-Key": "k" } };
+  await upload(random.bytes(300_000), `${base(first)}/x`, options).finished;
+  assert.deepEqual(received, [
+    ["OPTIONS", "Bearer secret", "k"], ["PUT", "Bearer secret", "k"], ["PUT", undefined, undefined],
+    ["PATCH", undefined, undefined],
+  ]);
+  first.close();
+  other.close();
+});
+
 test("a server without resumable uploads gets one request", async () => {
   const received = [];
   const plain = createServer((request, response) => {
