@@ -39,6 +39,31 @@ struct ListingQueryTests {
     }
 
     @Test(
+        "a prefix is the beginning of names, and stays in the link to the next page",
+        arguments: [
+            ("prefix=", ""), ("prefix=.", "."), ("prefix=..", ".."), ("prefix=%2E%2e", ".."), ("prefix=a%20b", "a b"),
+            ("prefix=a+b", "a b"), ("prefix=%C3%A9", "é"), ("prefix=a&limit=1000", "a"), ("prefix=a%26b%3D", "a&b="),
+            ("prefix=" + String(repeating: "a", count: 255), String(repeating: "a", count: 255)),
+        ])
+    func prefixes(query: String, prefix: String) throws {
+        let parsed = try ListingQuery(parsing: query)
+        #expect(parsed == ListingQuery(prefix: prefix))
+        let next = try ListingQuery(parsing: parsed.serialized(after: "a b&"))
+        #expect(next == ListingQuery(cursor: "a b&", prefix: prefix))
+        #expect(parsed.serialized(after: "x").contains("prefix") == !prefix.isEmpty)
+    }
+
+    @Test(
+        "a prefix that no name can have is refused",
+        arguments: [
+            "prefix=a/", "prefix=/", "prefix=a%2Fb", "prefix=%00", "prefix=%zz", "prefix=%C3", "prefix=a%5C",
+            "prefix=a&prefix=a", "prefix=&prefix=", "prefix=" + String(repeating: "a", count: 256),
+        ])
+    func invalidPrefixes(query: String) {
+        #expect(throws: ListingQuery.Refusal.invalidPrefix) { try ListingQuery(parsing: query) }
+    }
+
+    @Test(
         "a cursor that cannot be a name is refused",
         arguments: [
             "after", "after=", "after=.", "after=..", "after=a/b", "after=a%2Fb", "after=%00", "after=%0A", "after=%zz",

@@ -13,11 +13,11 @@ import Testing
         return batch
     }
 
-    private func pages(of names: SortedNames, limit: Int) -> [String] {
+    private func pages(of names: SortedNames, prefix: String = "", limit: Int) -> [String] {
         var found: [String] = []
         var cursor: String?
         repeat {
-            let page = names.page(after: cursor, limit: limit)
+            let page = names.page(after: cursor, prefix: prefix, limit: limit)
             #expect(page.names.count <= limit && (!page.hasMore || page.names.count == limit))
             found += page.names
             cursor = page.hasMore ? page.names.last : nil
@@ -55,6 +55,13 @@ import Testing
             for cursor in (0..<20).map({ _ in randomName() }) {
                 let rest = sorted.filter { cursor.utf8.lexicographicallyPrecedes($0.utf8) }
                 #expect(names.page(after: cursor, limit: 3).names == Array(rest.prefix(3)))
+            }
+            for prefix in ["", "n", "na", "né", "n日a", "na long part", "m", "o", "nnn"]
+                + sorted.shuffled(using: &generator).prefix(5)
+            {
+                let matches = sorted.filter { $0.utf8.starts(with: prefix.utf8) }
+                #expect(pages(of: names, prefix: prefix, limit: 50) == matches, "seed \(seed), '\(prefix)'")
+                #expect(!names.page(after: nil, prefix: prefix, limit: max(1, matches.count)).hasMore)
             }
         }
         names.apply(batch(expected, isPresent: false))

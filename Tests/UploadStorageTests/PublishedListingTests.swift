@@ -43,6 +43,27 @@ import Testing
         }
     }
 
+    @Test("only names that begin with the bytes of a prefix are selected")
+    func prefixes() {
+        let names = ["a", "ab", "abc", "abd", "ac", "Ab", "e\u{301}", "é", "日本"]
+        for prefix in ["", "a", "ab", "abc", "abcd", "e", "é", "日", "x"] {
+            let matches = names.filter { $0.utf8.starts(with: prefix.utf8) }
+                .sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
+            for limit in 1...3 {
+                var found: [String] = []
+                var cursor: String?
+                repeat {
+                    var selection = NameSelection(after: cursor, prefix: prefix, limit: limit)
+                    offer(names, to: &selection)
+                    let page = selection.page()
+                    found += page.names
+                    cursor = page.hasMore ? page.names.last : nil
+                } while cursor != nil && found.count <= names.count
+                #expect(found.map { Array($0.utf8) } == matches.map { Array($0.utf8) }, "'\(prefix)'")
+            }
+        }
+    }
+
     @Test("names are sorted by their bytes, and names that no URL can contain are omitted")
     func order() {
         var selection = NameSelection(after: nil, limit: 10)

@@ -70,7 +70,7 @@ final class NameIndexes: Sendable {
     /// - Returns: nil if the directory has no index, because it is small, too large, or cannot be observed, or because
     ///   another directory is being read.
     func page(
-        of directory: any PublishedDirectory, after cursor: String?, limit: Int
+        of directory: any PublishedDirectory, after cursor: String?, prefix: String = "", limit: Int
     ) throws(Errno) -> NamePage? {
         guard let identity = directory.identityIfLarge else { return nil }
         // Waits until no other request uses the index of this directory.
@@ -82,7 +82,7 @@ final class NameIndexes: Sendable {
         var index: Index?
         defer { endUse(of: identity, index) }
         index = try current(known, identity, directory)
-        return index?.names?.page(after: cursor, limit: limit)
+        return index?.names?.page(after: cursor, prefix: prefix, limit: limit)
     }
 
     /// Returns an index with all changes, if there can be one.

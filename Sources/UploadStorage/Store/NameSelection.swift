@@ -7,12 +7,14 @@ struct NamePage: Sendable, Hashable {
     var hasMore = false
 }
 
-/// Selects the names of one page of a directory: the first names after a cursor, in the order of their bytes. The names
-/// of the directory can be offered in any order. At most about twice as many names as a page has are kept.
+/// Selects the names of one page of a directory: the first names after a cursor that begin with a prefix, in the order of
+/// their bytes. The names of the directory can be offered in any order. At most about twice as many names as a page has are
+/// kept.
 struct NameSelection: ~Copyable {
     /// The size of a page plus 1: the additional name shows whether there is another page.
     private let capacity: Int
     private let cursor: [UInt8]
+    private let prefix: [UInt8]
     private let isListing: Bool
     private var names: [[UInt8]] = []
     /// If this is not empty, only names before it can still be on the page.
@@ -22,15 +24,17 @@ struct NameSelection: ~Copyable {
     ///   - limit: the maximum number of names on the page, at least one.
     ///   - isListing: whether only names that can be expressed in a URL are selected. Otherwise all names in UTF-8 are
     ///     selected.
-    init(after cursor: String?, limit: Int, isListing: Bool = true) {
+    init(after cursor: String?, prefix: String = "", limit: Int, isListing: Bool = true) {
         precondition(limit > 0)
         self.isListing = isListing
         capacity = limit + 1
         self.cursor = Array((cursor ?? "").utf8)
+        self.prefix = Array(prefix.utf8)
     }
 
     mutating func offer(_ name: UnsafeRawBufferPointer) {
-        guard cursor.isEmpty || cursor.lexicographicallyPrecedes(name),
+        guard prefix.isEmpty || name.starts(with: prefix),
+            cursor.isEmpty || cursor.lexicographicallyPrecedes(name),
             bound.isEmpty || name.lexicographicallyPrecedes(bound),
             isListing ? Self.listedName(name) != nil : String(validating: name, as: UTF8.self) != nil
         else { return }

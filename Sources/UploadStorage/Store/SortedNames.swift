@@ -84,39 +84,52 @@ struct SortedNames: Sendable {
         }
     }
 
-    /// Returns the first names after a cursor, without those that cannot be expressed in a URL.
-    func page(after cursor: String?, limit: Int) -> NamePage {
+    /// Returns the first names after a cursor that begin with a prefix, without those that cannot be expressed in a URL.
+    func page(after cursor: String?, prefix: String = "", limit: Int) -> NamePage {
         var page = NamePage()
-        let cursor = Array((cursor ?? "").utf8)
+        let (cursor, prefix) = (Array((cursor ?? "").utf8), Array(prefix.utf8))
         cursor.withUnsafeBytes { cursor in
-            // All names before the last block that starts at or before the cursor are before the cursor.
-            var (first, end) = (0, blocks.count)
-            while end - first > 1 {
-                let middle = (first + end) / 2
-                let isAfter = blocks[middle].withUnsafeBytes { Self.name(in: $0, at: 0).compared(to: cursor) > 0 }
-                if isAfter { end = middle } else { first = middle }
-            }
-            for block in blocks[first...] where !page.hasMore {
-                block.withUnsafeBytes { Self.append(from: $0, after: cursor, limit: limit, to: &page) }
+            prefix.withUnsafeBytes { prefix in
+                let start = cursor.compared(to: prefix) < 0 ? prefix : cursor
+                // All names before the last block that starts at or before the start are before the start.
+                var (first, end) = (0, blocks.count)
+                while end - first > 1 {
+                    let middle = (first + end) / 2
+                    let isAfter = blocks[middle].withUnsafeBytes { Self.name(in: $0, at: 0).compared(to: start) > 0 }
+                    if isAfter { end = middle } else { first = middle }
+                }
+                for block in blocks[first...] {
+                    let isLast = block.withUnsafeBytes {
+                        Self.append(from: $0, after: cursor, prefix: prefix, limit: limit, to: &page)
+                    }
+                    if isLast { return }
+                }
             }
         }
         return page
     }
 
+    /// Returns whether no later block has names for the page.
     private static func append(
-        from block: UnsafeRawBufferPointer, after cursor: UnsafeRawBufferPointer, limit: Int, to page: inout NamePage
-    ) {
+        from block: UnsafeRawBufferPointer, after cursor: UnsafeRawBufferPointer, prefix: UnsafeRawBufferPointer,
+        limit: Int, to page: inout NamePage
+    ) -> Bool {
         var position = 0
         while position < block.count {
             let name = name(in: block, at: position)
             position += 1 + name.count
+            guard name.starts(with: prefix) else {
+                if name.compared(to: prefix) > 0 { return true }
+                continue
+            }
             guard name.compared(to: cursor) > 0, let text = NameSelection.listedName(name) else { continue }
             if page.names.count == limit {
                 page.hasMore = true
-                return
+                return true
             }
             page.names.append(text)
         }
+        return false
     }
 }
 

@@ -20,7 +20,8 @@ extension UploadStore {
         PublishedListing(try openDirectory(directory))
     }
 
-    /// Returns the first `limit` entries of a directory whose names come after `cursor` in the order of their bytes.
+    /// Returns the first `limit` entries of a directory whose names begin with `prefix` and come after `cursor` in the order
+    /// of their bytes.
     ///
     /// The names of a large directory are kept for the next pages (``NameIndexes``). Any other directory is read to its
     /// end for each page. A name that exists while all pages are read is on exactly one of them, even if other names are
@@ -28,14 +29,14 @@ extension UploadStore {
     /// - Parameter cursor: the name after which the page begins; nil for the first page. It need not be the name of an
     ///   entry.
     package func page(
-        of directory: PublishedName.Directory, after cursor: String?, limit: Int
+        of directory: PublishedName.Directory, after cursor: String?, prefix: String = "", limit: Int
     ) throws(StoreError) -> PublishedListing {
         let opened = try openDirectory(directory)
         let indexed = try translating("list a directory") { () throws(Errno) in
-            try context.nameIndexes.page(of: opened, after: cursor, limit: limit)
+            try context.nameIndexes.page(of: opened, after: cursor, prefix: prefix, limit: limit)
         }
         if let indexed { return PublishedListing(opened, indexed) }
-        var selection = NameSelection(after: cursor, limit: limit)
+        var selection = NameSelection(after: cursor, prefix: prefix, limit: limit)
         let reader = try openDirectory(directory)
         try translating("list a directory") { () throws(Errno) in
             while try reader.nextName({ selection.offer($0) }) != nil {}
