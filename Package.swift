@@ -142,8 +142,8 @@ let package = Package(
         .testTarget(
             name: "TransferServerTests",
             dependencies: [
-                "TransferServer", "UploadStorage", "ResumableUpload", "FramingDifferential", "HTTPSemantics",
-                "SystemCalls", "ConformanceKit", "TestSupport",
+                "TransferServer", "UploadStorage", "ResumableUpload", "FramingDifferential", "HTTPSemantics", "Digests",
+                "BrowserAssets", "SystemCalls", "ConformanceKit", "TestSupport",
             ],
             swiftSettings: strict),
         .testTarget(

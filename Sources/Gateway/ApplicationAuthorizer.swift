@@ -46,7 +46,11 @@ public final class ApplicationAuthorizer: Authorizer {
     /// Returns the identity of a token, or the one that the application names.
     /// - Throws: `AuthorizationRefusal` with the response of the application, or with 503.
     public func identify(_ head: RequestHead, target: RequestTarget) throws(AuthorizationRefusal) -> Identity {
-        if let tokens, head.fields.contains("Authorization"), let known = try? tokens.identify(head, target: target) {
+        let (hasToken, hasCookie) = (head.fields.contains("Authorization"), head.fields.contains("Cookie"))
+        // Most cookies belong to the application.
+        if let tokens, hasToken || hasCookie, let known = try? tokens.identify(head, target: target),
+            hasToken || known.hasOwnCredential
+        {
             return known
         }
         let shown = Shown(head, target)
@@ -165,7 +169,7 @@ private struct Shown {
     let fields: Fields
 
     init(_ head: RequestHead, _ target: RequestTarget) {
-        var fields = ForwardedMessage.requestFields(head.fields, isUpload: false)
+        var fields = ForwardedMessage.requestFields(SessionCookie.removed(from: head.fields), isUpload: false)
         for name in Self.removed { fields.remove(name) }
         fields.append("Onward-Method", head.method.rawValue)
         // The application compares paths, so for a target that is an absolute URL it also gets only the path and query.

@@ -56,6 +56,32 @@ package struct HTTPDate: Hashable, Comparable, Sendable {
         }
     }
 
+    /// The date as in RFC 3339 section 5.6, e.g. `1994-11-06T08:49:37Z`.
+    package var internetDate: String {
+        let date = CivilDate(dayNumber: dayNumber)
+        let secondOfDay = secondOfDay
+        return String(unsafeUninitializedCapacity: 20) { buffer in
+            var end = 0
+            func append(_ number: Int, digits: Int = 2, _ separator: Unicode.Scalar) {
+                var remaining = number
+                for place in (end..<end + digits).reversed() {
+                    buffer[place] = UInt8(ascii: "0") + UInt8(remaining % 10)
+                    remaining /= 10
+                }
+                end += digits
+                buffer[end] = UInt8(ascii: separator)
+                end += 1
+            }
+            append(date.year, digits: 4, "-")
+            append(date.month, "-")
+            append(date.day, "T")
+            append(secondOfDay / 3600, ":")
+            append(secondOfDay / 60 % 60, ":")
+            append(secondOfDay % 60, "Z")
+            return end
+        }
+    }
+
     /// The number of complete days since 1970-01-01, negative before it.
     var dayNumber: Int {
         let seconds = Int(secondsSinceEpoch)

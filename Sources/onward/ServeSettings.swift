@@ -14,6 +14,7 @@ struct ServeSettings {
     var server = {
         var configuration = ServerConfiguration()
         configuration.logSink = .standardError
+        configuration.servesPage = true
         return configuration
     }()
     var store = StoreConfiguration()
@@ -131,7 +132,7 @@ struct ServeSettings {
         ) { settings, value throws(OptionError) in settings.originCertificates = try certificates(in: value) },
         CommandOption(
             "own-prefix", "PATH", group: applications,
-            "path of the server's own resources (files, uploads, healthz, readyz,\nmetrics), such as /.onward, for applications that use these names"
+            "path of the server's own resources (files, uploads, healthz, readyz,\nmetrics, onward), such as /.onward, for applications that use these names"
         ) { settings, value throws(OptionError) in
             guard value.hasPrefix("/"), let path = try? PathSegments(decoding: value), !path.segments.isEmpty else {
                 throw OptionError("'\(value)' is not a path such as /.onward")
@@ -273,7 +274,7 @@ struct ServeSettings {
         // Access
         CommandOption(
             "token-file", "FILE", group: "Access",
-            "file with lines NAME TOKEN [SCOPES] [prefix=/files/x/]; TOKEN may\nbe sha256:HEX; SCOPES is a list of read, create and write\nseparated by commas [default: all three]; read again on SIGHUP"
+            "file with lines NAME TOKEN [SCOPES] [prefix=/files/x/]; TOKEN may\nbe sha256:HEX; SCOPES is a list of read, create, write and\nadmin separated by commas [default: read,create,write]; read again\non SIGHUP"
         ) { settings, value throws(OptionError) in
             settings.tokenFile = try fileName(value)
         },
@@ -296,6 +297,10 @@ struct ServeSettings {
             settings.server.corsOrigins.append(value)
         },
 
+        CommandOption(
+            flag: "no-page", group: "Browsers",
+            "do not serve the page for people: browsers get plain listings of\n/files/"
+        ) { $0.server.servesPage = false },
         CommandOption(
             flag: "inline", group: "Browsers",
             "let browsers show files of active types, such as HTML, SVG and\nPDF, in a sandbox; without this option browsers save them"

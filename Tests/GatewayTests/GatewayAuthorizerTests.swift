@@ -222,7 +222,7 @@ struct OwnPathsTests {
     func contains() {
         for (prefix, before) in [("", []), ("/.onward", [".onward"]), ("/a/b", ["a", "b"])] as [(String, [String])] {
             let own = OwnPaths(prefix)
-            for name in ["files", "uploads", "healthz", "readyz", "metrics"] {
+            for name in ["files", "uploads", "healthz", "readyz", "metrics", "onward"] {
                 for below in [[], ["x"], ["x", "y"]] as [[String]] {
                     #expect(own.path(of: before + [name] + below) == prefix + "/" + name)
                     #expect(own.contains(before + [name] + below))

@@ -24,6 +24,16 @@ import Testing
         #expect(parse(value) == seconds)
     }
 
+    @Test(
+        "A date is written as in RFC 3339, too",
+        arguments: [
+            (784_111_777, "1994-11-06T08:49:37Z"), (-1, "1969-12-31T23:59:59Z"), (951_782_400, "2000-02-29T00:00:00Z"),
+            (.max, "9999-12-31T23:59:59Z"), (.min, "0000-01-01T00:00:00Z"),
+        ] as [(Int64, String)])
+    func internetDate(seconds: Int64, text: String) {
+        #expect(HTTPDate(secondsSinceEpoch: seconds).internetDate == text)
+    }
+
     @Test(arguments: [
         "", "Sun", "sun, 06 Nov 1994 08:49:37 GMT", "Sun, 06 nov 1994 08:49:37 GMT", "Sun, 06 Nov 1994 08:49:37 gmt",
         "Sun, 06 Nov 1994 08:49:37 UTC", "Sun, 06 Nov 1994 08:49:37", "Sun, 6 Nov 1994 08:49:37 GMT",

@@ -71,6 +71,10 @@ public struct Identity: Sendable, Hashable {
     public let limits: UploadLimits?
     /// Whether the request has an `Authorization` that only this server understands. It is not forwarded.
     package var hasOwnCredential = false
+    /// Whether the request has a session cookie in place of a bearer token.
+    var isSession = false
+    /// The token of the request; `nil` if it has none of this server.
+    var token: TokenList.Token?
 
     /// Creates an identity.
     public init(principal: String, credential: String = "", limits: UploadLimits? = nil) {

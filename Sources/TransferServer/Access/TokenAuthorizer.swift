@@ -21,13 +21,15 @@ public final class TokenAuthorizer: Authorizer {
         self.list.withLock { $0 = list }
     }
 
-    /// Returns the principal of the bearer token in `Authorization`.
+    /// Returns the principal of the bearer token in `Authorization`. Without this field a `GET` or `HEAD` request may have the
+    /// cookie that the server has set for a token.
     /// - Throws: `AuthorizationRefusal` with status 401 if the token is missing or unknown.
     public func identify(
         _ head: RequestHead, target: RequestTarget
     ) throws(AuthorizationRefusal) -> Identity {
         let lines = head.fields.values("Authorization")
         if lines.isEmpty {
+            if let known = cookieToken(head) { return identity(of: known, isSession: true) }
             // OPTIONS is not a read operation; a preflight gets its response without credentials.
             guard allowsPublicReading, head.method == .get || head.method == .head else { throw Self.missing }
             return .anonymous
@@ -35,8 +37,20 @@ public final class TokenAuthorizer: Authorizer {
         guard lines.count == 1, let token = Self.bearerToken(lines[0]) else { throw Self.invalid }
         let digest = TokenList.digest(token)
         guard let known = list.withLock({ $0.token(withDigest: digest) }) else { throw Self.invalid }
-        var identity = Identity(principal: known.name, credential: known.credential)
+        return identity(of: known, isSession: false)
+    }
+
+    private func cookieToken(_ head: RequestHead) -> TokenList.Token? {
+        guard head.fields.contains("Cookie"), SessionCookie.isUsable(in: head) else { return nil }
+        let list = list.withLock { $0 }
+        return SessionCookie.token(in: head.fields, of: list, now: SystemClock.realtimeSeconds())
+    }
+
+    private func identity(of token: TokenList.Token, isSession: Bool) -> Identity {
+        var identity = Identity(principal: token.name, credential: token.credential)
         identity.hasOwnCredential = true
+        identity.isSession = isSession
+        identity.token = token
         return identity
     }
 
@@ -50,6 +64,7 @@ public final class TokenAuthorizer: Authorizer {
         guard let token = tokens.first(where: { $0.credential == identity.credential }),
             token.name == identity.principal
         else { return Self.invalid }
+        if identity.isSession && operation != .read { return Self.missing }
         if operation == .read && allowsPublicReading { return nil }
         guard token.allows(operation) else { return Self.insufficientScope(operation) }
         guard token.covers(path) else { return Self.beyondPrefix }
@@ -57,7 +72,7 @@ public final class TokenAuthorizer: Authorizer {
     }
 
     /// The token in a value of `Authorization` with the scheme `Bearer` in any case (RFC 9110 section 11.4).
-    private static func bearerToken(_ value: String) -> String? {
+    static func bearerToken(_ value: String) -> String? {
         let parts = value.split(separator: " ", maxSplits: 1)
         guard parts.count == 2, parts[0].lowercased() == "bearer" else { return nil }
         let token = String(parts[1].drop { $0 == " " })
@@ -88,6 +103,14 @@ public final class TokenAuthorizer: Authorizer {
             }
         return .forbidden(
             code: "insufficient-scope", detail: detail, challenge: realm + #", error="insufficient_scope""#)
+    }
+
+    /// The refusal of a request for the usage of all principals.
+    static var withoutAdministration: AuthorizationRefusal {
+        .forbidden(
+            code: "insufficient-scope",
+            detail: "The usage of all principals requires a token with the scope admin and without a prefix.",
+            challenge: realm + #", error="insufficient_scope""#)
     }
 
     private static var beyondPrefix: AuthorizationRefusal {

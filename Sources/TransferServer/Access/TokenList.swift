@@ -5,7 +5,7 @@ import UploadStorage
 /// The tokens of a server: the content of a token file.
 ///
 /// A line has the form `NAME TOKEN [SCOPES] [prefix=/files/x/]…`, separated by white space; SCOPES are names of
-/// ``TokenScope`` separated by commas, by default all; `#` begins a comment. TOKEN is a bearer token (RFC 6750 section
+/// ``TokenScope`` separated by commas, by default all but `admin`; `#` begins a comment. TOKEN is a bearer token (RFC 6750 section
 /// 2.1), or `sha256:` and the hexadecimal SHA-256 of a bearer token. Several lines can have the same name: their tokens
 /// share uploads and quota.
 public struct TokenList: Sendable, Hashable {
@@ -87,7 +87,7 @@ public struct TokenList: Sendable, Hashable {
         }
         tokens.append(
             Token(
-                name: name, digest: digest, credential: digest.hexadecimal, scopes: scopes ?? Set(TokenScope.allCases),
+                name: name, digest: digest, credential: digest.hexadecimal, scopes: scopes ?? [.read, .create, .write],
                 prefixes: prefixes))
     }
 
@@ -112,7 +112,7 @@ public struct TokenList: Sendable, Hashable {
         var scopes: Set<TokenScope> = []
         for part in word.split(separator: ",", omittingEmptySubsequences: false) {
             guard let scope = TokenScope(rawValue: String(part)) else {
-                throw Reason(text: "'\(part)' is not one of the scopes read, create, write")
+                throw Reason(text: "'\(part)' is not one of the scopes read, create, write, admin")
             }
             scopes.insert(scope)
         }
@@ -148,9 +148,11 @@ public struct TokenList: Sendable, Hashable {
             }
     }
 
-    static func digest(_ token: String) -> [UInt8] {
+    static func digest(_ token: String) -> [UInt8] { digest(Array(token.utf8)) }
+
+    static func digest(_ token: [UInt8]) -> [UInt8] {
         var digest = RunningDigest(.sha256)
-        Array(token.utf8).withUnsafeBytes { digest.update($0) }
+        token.withUnsafeBytes { digest.update($0) }
         return digest.finalized()
     }
 
@@ -162,7 +164,8 @@ public struct TokenList: Sendable, Hashable {
         return found
     }
 
-    private static func isEqual(_ left: [UInt8], _ right: [UInt8]) -> Bool {
+    /// Compares all bytes, whatever they are.
+    static func isEqual(_ left: [UInt8], _ right: [UInt8]) -> Bool {
         guard left.count == right.count else { return false }
         var difference: UInt8 = 0
         for index in left.indices { difference |= left[index] ^ right[index] }
@@ -181,4 +184,6 @@ public enum TokenScope: String, Sendable, Hashable, CaseIterable {
     case create
     /// Create, replace and delete files.
     case write
+    /// Read the usage of all principals and the free space. No other scope includes it.
+    case admin
 }

@@ -69,7 +69,7 @@ struct ReceivedRequest {
     }
 
     /// The head, which can be incomplete if the request is rejected.
-    let head: RequestHead
+    var head: RequestHead
     let evaluation: Evaluation
 
     /// Evaluates a complete head.

@@ -3,13 +3,15 @@ import ResumableUpload
 import SystemCalls
 import UploadStorage
 
-/// The listing of a directory, as HTML or as pages of JSON. Neither needs memory for the entire directory.
+/// The listing of a directory: as the page for people, as plain HTML, or as pages of JSON. None of them needs memory for the
+/// entire directory.
 struct FileListing {
     let store: UploadStore
     let resourcePolicy: ResourcePolicy
 
     func response(to request: TargetRequest, directory: [String]) throws(StoreError) -> Response {
         guard let directory = PublishedName.Directory(segments: directory) else { throw .notFound }
+        if let page = request.page { return try self.page(page, directory) }
         return Self.prefersJSON(request.fields)
             ? try json(directory, request) : try html(directory, request)
     }
@@ -30,6 +32,13 @@ struct FileListing {
             "Vary": "Accept", "X-Content-Type-Options": "nosniff",
             "Cross-Origin-Resource-Policy": resourcePolicy.rawValue,
         ]
+    }
+
+    private func page(_ request: PageRequest, _ directory: PublishedName.Directory) throws(StoreError) -> Response {
+        var fields = fields
+        for field in request.page.fields { fields.set(field.name, field.value) }
+        let content = ListingContent(try store.listing(of: directory), as: PageListing(request: request))
+        return Response(status: 200, fields: fields, content: .stream(content))
     }
 
     /// The complete directory in one document, in the order of the file system.
@@ -71,14 +80,21 @@ struct FileListing {
 
 /// The format of a listing: its start, its entries and its end.
 protocol ListingFormat: Sendable {
+    /// The maximum number of entries; nil: all entries are listed.
+    var maxEntries: Int? { get }
     func appendStart(to bytes: inout [UInt8])
     func append(_ entry: PublishedEntry, isFirst: Bool, to bytes: inout [UInt8])
-    func appendEnd(to bytes: inout [UInt8])
+    /// - Parameter isComplete: whether there are no entries beyond ``maxEntries``.
+    func appendEnd(isComplete: Bool, to bytes: inout [UInt8])
+}
+
+extension ListingFormat {
+    var maxEntries: Int? { nil }
 }
 
 extension PublishedEntry {
     /// The name as the last segment of a URL path, with a slash at the end for a directory.
-    fileprivate var reference: String {
+    var reference: String {
         // All names in a listing can be expressed in a URL.
         let segments = try? PathSegments(segments: [name], hasTrailingSlash: isDirectory)
         return String(segments?.percentEncoded.dropFirst() ?? "")
@@ -105,7 +121,7 @@ struct JSONListing: ListingFormat {
         bytes += "}".utf8
     }
 
-    func appendEnd(to bytes: inout [UInt8]) { bytes += "]".utf8 }
+    func appendEnd(isComplete: Bool, to bytes: inout [UInt8]) { bytes += "]".utf8 }
 }
 
 /// An HTML page with a table, in the order of the entries.
@@ -145,12 +161,12 @@ struct HTMLListing: ListingFormat {
         bytes += "</td></tr>\n".utf8
     }
 
-    func appendEnd(to bytes: inout [UInt8]) { bytes += "</table>\n</html>\n".utf8 }
+    func appendEnd(isComplete: Bool, to bytes: inout [UInt8]) { bytes += "</table>\n</html>\n".utf8 }
 }
 
 extension [UInt8] {
     /// Appends text with HTML escapes. The result is also valid in quoted attribute values.
-    fileprivate mutating func appendHTML(_ text: String) {
+    mutating func appendHTML(_ text: String) {
         for byte in text.utf8 {
             switch byte {
             case UInt8(ascii: "&"): self += "&amp;".utf8
@@ -172,7 +188,8 @@ final class ListingContent: ContentStream {
     private struct State {
         let listing: PublishedListing
         var stage = Stage.start
-        var hasEntries = false
+        /// The number of entries so far.
+        var count = 0
         /// The output; the bytes from `sent` on are not sent yet.
         var written: [UInt8] = []
         var sent = 0
@@ -210,11 +227,12 @@ final class ListingContent: ContentStream {
             format.appendStart(to: &state.written)
             state.stage = .entries
         case .entries:
-            if let entry = try state.listing.next() {
-                format.append(entry, isFirst: !state.hasEntries, to: &state.written)
-                state.hasEntries = true
+            let entry = try state.listing.next()
+            if let entry, format.maxEntries.map({ state.count < $0 }) ?? true {
+                format.append(entry, isFirst: state.count == 0, to: &state.written)
+                state.count += 1
             } else {
-                format.appendEnd(to: &state.written)
+                format.appendEnd(isComplete: entry == nil, to: &state.written)
                 state.stage = .ended
             }
         case .ended: return false

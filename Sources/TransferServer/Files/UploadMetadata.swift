@@ -20,7 +20,7 @@ struct UploadMetadata: Sendable, Hashable {
             let words = pair.split(separator: " ").map(String.init)
             // After a key without a value the space can be absent, too.
             guard (1...2).contains(words.count), Fields.isValidValue(words[0]),
-                let value = Self.decoded(words.count == 2 ? words[1] : ""),
+                let value = Data(canonicalBase64: words.count == 2 ? words[1] : ""),
                 values.updateValue(value, forKey: words[0]) == nil
             else { return nil }
         }
@@ -32,12 +32,6 @@ struct UploadMetadata: Sendable, Hashable {
         }
         filename = texts["filename"] ?? texts["name"]
         filetype = texts["filetype"] ?? texts["type"]
-    }
-
-    /// Decodes Base64; nil if the text is not canonical: unused bits must be zero (RFC 4648 section 3.5).
-    private static func decoded(_ text: String) -> Data? {
-        guard let data = Data(base64Encoded: text), data.base64EncodedString() == text else { return nil }
-        return data
     }
 
     /// The value of the field with only the name and the media type; `nil` if it has neither. Clients also send other

@@ -185,6 +185,21 @@ public struct PublicBase: Sendable, Hashable, CustomStringConvertible {
     /// The URL or relative reference of a path of the server for clients.
     public func reference(to path: String) -> String { description + path }
 
+    /// The path of the base, without a slash at its end.
+    var path: String { String(description.dropFirst(root.utf8.count)) }
+
+    /// `https://host` of a complete URL; otherwise empty.
+    private var root: Substring {
+        guard let scheme = description.firstRange(of: "://") else { return "" }
+        return description[..<(description[scheme.upperBound...].firstIndex(of: "/") ?? description.endIndex)]
+    }
+
+    /// The scheme and the authority of a complete URL.
+    var origin: (scheme: String, authority: String)? {
+        guard let scheme = root.firstRange(of: "://") else { return nil }
+        return (String(root[..<scheme.lowerBound]), String(root[scheme.upperBound...]))
+    }
+
     /// The fields of a response, with this base before paths of the server.
     /// - Parameter prefix: the beginning of these paths.
     func rebased(_ fields: Fields, below prefix: String = "/") -> Fields {

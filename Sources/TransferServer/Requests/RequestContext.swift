@@ -23,7 +23,7 @@ final class RequestContext {
 
     let id = RequestID()
     /// The request as it was received; its framing can be rejected.
-    let received: ReceivedRequest
+    private(set) var received: ReceivedRequest
     let connection: ConnectionEntry
     let startedAt = SystemClock.monotonicNanoseconds()
 
@@ -88,6 +88,10 @@ final class RequestContext {
     var head: RequestHead { received.head }
     var method: Method { head.method }
     var fields: Fields { head.fields }
+
+    /// Removes the cookie of the session from the fields: no handler gets it.
+    func removeSessionCookie() { received.head.fields = SessionCookie.removed(from: fields) }
+
     /// Whether the client sent the request over https, according to a trusted proxy or otherwise to the connection.
     var isSecure: Bool { origin.scheme.map { $0 == "https" } ?? (connection.credentials != nil) }
     /// Whether the end of the connection may be the end of the content (RFC 1945 section 7.2). A server cannot

@@ -14,8 +14,8 @@ public struct ServerConfiguration: Sendable {
     public var strictTransportSecurity: Int64?
     /// The base of the server's paths for clients; `nil`: the base that a trusted proxy reports with each request.
     public var publicBase: PublicBase?
-    /// The path below which the server has its own resources (`/uploads/`, `/healthz`, `/readyz`, `/metrics`), such as
-    /// `/.onward`; empty: they are at the top.
+    /// The path below which the server has its own resources (`/uploads/`, `/onward/`, `/healthz`, `/readyz`, `/metrics`),
+    /// such as `/.onward`; empty: they are at the top.
     public var ownPrefix = ""
     /// Trusted proxies, in addition to those on this machine. Their forwarding fields determine the client of a
     /// request.
@@ -62,6 +62,9 @@ public struct ServerConfiguration: Sendable {
     public var explains = false
     /// The Cache-Control of files. `private` is added to responses that require credentials.
     public var cacheControl = CacheControl.noCache
+    /// Whether people get a page in their browser: for directories of a ``FilesHandler`` with the prefix `files`, and for the
+    /// path above it if no handler has this path. Only requests that name `text/html` in `Accept` get the page.
+    public var servesPage = false
     /// The version of the program, for `/metrics`.
     public var version: String?
 

@@ -16,6 +16,7 @@ final class TransferService: RequestService {
     let crossOrigin: CrossOrigin
     private let trustedProxies: TrustedProxies
     let digests = FileDigests()
+    let page: BrowserPage?
     private let draining = Atomic<Bool>(false)
     /// The numbers of connections that were closed or rejected since the last report, and the time of the next report
     /// (monotonic nanoseconds).
@@ -36,6 +37,7 @@ final class TransferService: RequestService {
                 allowsAnonymous: configuration.allowsAnonymous, allowedOrigins: configuration.corsOrigins)
         crossOrigin = CrossOrigin(origins: configuration.corsOrigins)
         trustedProxies = TrustedProxies(configuration.trustedProxies)
+        page = configuration.servesPage ? BrowserPage.current : nil
     }
 
     func beginDraining() { draining.store(true, ordering: .relaxed) }
@@ -124,28 +126,36 @@ final class TransferService: RequestService {
         if Expectation(fields: request.fields, version: request.head.version) == .unsupported {
             return .respond(ProblemDetails.unsupportedExpectation)
         }
-        // Health checks do not need a token.
-        if case .health(let path) = route { return .respond(health(request, path)) }
+        switch route {
+        // Health checks do not need a token, nor does the end of a session.
+        case .health, .session: return serve(request, at: route, .anonymous, target, nil)
+        case .target(_ as FilesHandler, _, _): break
+        // Only files can be read with the cookie of a session.
+        default: request.removeSessionCookie()
+        }
+        let page = pageRequest(request, at: route)
         let identity: Identity
         do throws(AuthorizationRefusal) {
             identity = try self.identity(of: request.head, target)
         } catch {
-            return .respond(unauthenticated(request, refusal: error))
+            let shown = error.isUnauthenticated ? page?.response(to: error) : nil
+            return .respond(shown ?? unauthenticated(request, refusal: error))
         }
         request.principal = identity.principal
+        request.removeSessionCookie()
         // tus 1.0 has some field names in common with the draft. Without this check the server would read these fields
         // as those of the draft, and the client would report an upload that does not exist.
         if TusProtocol.isUsed(by: request.fields), route.canReceiveContent, !route.isForwarded {
             return .respond(ProblemDetails.tusProtocol)
         }
-        return serve(request, at: route, identity)
+        return serve(request, at: route, identity, target, page)
     }
 
     /// The identity that sends a request.
     ///
     /// A client without credentials gets the same response for an upload of another principal as for an upload that does
     /// not exist.
-    private func identity(of head: RequestHead, _ target: RequestTarget) throws(AuthorizationRefusal) -> Identity {
+    func identity(of head: RequestHead, _ target: RequestTarget) throws(AuthorizationRefusal) -> Identity {
         if let authorizer = authorizer as? any UploadAuthorizer, case .upload(let name?) = routes.route(of: target),
             let id = UploadID(parsing: name), let upload = try? store.record(id).upload,
             let path = routes.match(reference: upload.target)?.target.location,
@@ -201,19 +211,37 @@ final class TransferService: RequestService {
     /// The nanoseconds after which the sender of a request in progress is identified again.
     private static let identityLifetime: Int64 = 10_000_000_000
 
-    private func serve(_ request: RequestContext, at route: Route, _ identity: Identity) -> FirstStep {
+    private func serve(
+        _ request: RequestContext, at route: Route, _ identity: Identity, _ target: RequestTarget, _ page: PageRequest?
+    ) -> FirstStep {
         switch route {
-        case .health(let path): .respond(health(request, path))
-        case .metrics: .respond(MetricsEndpoint(service: self, request: request, identity: identity).response())
-        case .server: .respond(server(request, identity))
-        case .upload(let name): UploadEndpoint(service: self, request: request, identity: identity).serve(name)
+        case .health(let path): return .respond(health(request, path))
+        case .session:
+            return .respond(SessionEndpoint(service: self, request: request, target: target).response())
+        case .usage:
+            return .respond(
+                UsageEndpoint(service: self, request: request, identity: identity).response(to: target.query))
+        case .home:
+            guard let page, let files = routes.filesTarget else {
+                return .respond(ProblemDetails.notFound(hasFiles: routes.hasFiles))
+            }
+            return TargetEndpoint(
+                service: self, request: request, identity: identity, handler: files.handler, target: files.target,
+                page: page
+            ).serve()
+        case .metrics:
+            return .respond(MetricsEndpoint(service: self, request: request, identity: identity).response())
+        case .server: return .respond(server(request, identity))
+        case .upload(let name):
+            return UploadEndpoint(service: self, request: request, identity: identity).serve(name)
         case .target(let handler, let target, _):
-            TargetEndpoint(service: self, request: request, identity: identity, handler: handler, target: target)
-                .serve()
+            return TargetEndpoint(
+                service: self, request: request, identity: identity, handler: handler, target: target, page: page
+            ).serve()
         case .invalid(let refusal, let isUpload):
             // Every invalid URL of an upload gets the response for an unknown upload.
-            .respond(isUpload ? UploadError.notFound.problem(in: .rfc) : ProblemDetails(refusal))
-        case .unknown: .respond(ProblemDetails.notFound(hasFiles: routes.hasFiles))
+            return .respond(isUpload ? UploadError.notFound.problem(in: .rfc) : ProblemDetails(refusal))
+        case .unknown: return .respond(ProblemDetails.notFound(hasFiles: routes.hasFiles))
         }
     }
 

@@ -1,7 +1,7 @@
 /// The paths that the server uses itself. They belong to no other handler, not even to one for all paths.
 package struct OwnPaths: Sendable {
     /// The first segments below the prefix.
-    private static let names = ["files", "uploads", "healthz", "readyz", "metrics"]
+    private static let names = ["files", "uploads", "healthz", "readyz", "metrics", "onward"]
 
     private let prefix: [String]
 

@@ -13,6 +13,8 @@ struct Routes: Sendable {
     /// The segments before the paths of the server itself, such as `uploads`.
     private let own: [String]
     private let uploads: [String]
+    /// The path of these segments in percent-encoding, without a slash at its end.
+    private let ownPath: String
     private let ownPaths: OwnPaths
 
     /// - Parameters:
@@ -21,6 +23,7 @@ struct Routes: Sendable {
     init(_ handlers: [(prefix: String, handler: any TargetHandler)], ownPrefix: String = "") {
         own = ownPrefix.split(separator: "/").map(String.init)
         uploads = own + ["uploads"]
+        ownPath = own.isEmpty ? "" : (try? PathSegments(segments: own))?.percentEncoded ?? ownPrefix
         ownPaths = OwnPaths(ownPrefix)
         entries =
             handlers
@@ -43,7 +46,19 @@ struct Routes: Sendable {
     /// The path of the metrics, with a slash at its end, so that a token with the prefix `/metrics/` covers it.
     var metricsPath: PathSegments? { try? PathSegments(decoding: ownPath + "/metrics/") }
 
-    private var ownPath: String { own.reduce("") { $0 + "/" + $1 } }
+    /// The path above the server's own paths in percent-encoding, with a slash at its end.
+    var ownBase: String { ownPath + "/" }
+
+    /// The path of the usage of all principals, with a slash at its end, so that a token with this prefix covers it.
+    var usagePath: PathSegments? { try? PathSegments(segments: own + ["onward", "usage"], hasTrailingSlash: true) }
+
+    /// The directory of the files that the page for browsers shows; `nil` if the server has no files at this place.
+    var filesTarget: (handler: FilesHandler, target: Target)? {
+        guard let path = try? PathSegments(segments: own + ["files"], hasTrailingSlash: true),
+            let entry = entry(for: path), let handler = entry.handler as? FilesHandler, entry.prefix == path.segments
+        else { return nil }
+        return (handler, Self.target(path, below: entry, query: nil))
+    }
 
     /// Returns the route of a request target.
     func route(of target: RequestTarget) -> Route {
@@ -53,6 +68,8 @@ struct Routes: Sendable {
             case "/healthz": return .health("/healthz")
             case "/readyz": return .health("/readyz")
             case "/metrics": return .metrics
+            case "/onward/session": return .session
+            case "/onward/usage": return .usage
             default: break
             }
         }
@@ -64,7 +81,9 @@ struct Routes: Sendable {
         if path.segments.count <= own.count + 2, path.segments.starts(with: uploads) {
             return .upload(path.segments.count > own.count + 1 && !path.hasTrailingSlash ? path.segments.last : nil)
         }
-        guard let entry = entry(for: path) else { return .unknown }
+        guard let entry = entry(for: path) else {
+            return path.segments == own && path.hasTrailingSlash && filesTarget != nil ? .home : .unknown
+        }
         return .target(entry.handler, Self.target(path, below: entry, query: target.query), label: entry.label)
     }
 
@@ -115,6 +134,12 @@ enum Route: Sendable {
     /// `/healthz` or `/readyz`.
     case health(String)
     case metrics
+    /// The session of a browser, which has a cookie.
+    case session
+    /// The usage of the principal, or of all principals.
+    case usage
+    /// The path above the own paths, if no handler has it: browsers get the page with the files.
+    case home
     /// `*`: the server itself.
     case server
     /// An upload resource, with its identifier as the client sent it; `nil` for `/uploads` itself.
@@ -125,11 +150,11 @@ enum Route: Sendable {
     case invalid(PathSegments.Refusal, isUpload: Bool)
     case unknown
 
-    /// Whether the server reads content: not for health checks, metrics and `*`.
+    /// Whether the server reads content: not for health checks, metrics, sessions, usage and `*`.
     var canReceiveContent: Bool {
         switch self {
-        case .health, .metrics, .server: false
-        case .upload, .target, .invalid, .unknown: true
+        case .health, .metrics, .session, .usage, .server: false
+        case .home, .upload, .target, .invalid, .unknown: true
         }
     }
 
@@ -141,6 +166,8 @@ enum Route: Sendable {
         switch self {
         case .health(let path): path
         case .metrics: "/metrics"
+        case .session, .usage: "/onward"
+        case .home: "/"
         case .server: "*"
         case .upload: "/uploads"
         case .target(_, _, let label): label

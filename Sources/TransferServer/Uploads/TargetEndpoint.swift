@@ -10,6 +10,8 @@ struct TargetEndpoint {
     let identity: Identity
     let handler: any TargetHandler
     let target: Target
+    /// The page for people, if the request gets it instead of a listing or an error.
+    let page: PageRequest?
 
     private var principal: String { identity.principal }
     private var limits: UploadLimits { service.configuration.limits.restricted(by: identity.limits) }
@@ -79,11 +81,14 @@ struct TargetEndpoint {
     // MARK: Without a representation
 
     private func serveWithoutContent() -> FirstStep {
-        if let refusal = refusal(AccessOperation(request.method)) { return .respond(refusal) }
+        if let refusal = refusal(AccessOperation(request.method)) {
+            return .respond(page?.response(to: refusal) ?? Response(refusal))
+        }
         guard handler.methods(of: target).contains(request.method) else { return .respond(methodNotAllowed) }
+        let page = page
         let wanted = TargetRequest(
             target: target, method: request.method, principal: principal, fields: request.fields,
-            base: request.origin.base)
+            base: request.origin.base, page: page)
         let service = service
         let handler = handler
         let connection = request.connection
@@ -98,6 +103,9 @@ struct TargetEndpoint {
                 response =
                     service.handlerCall(for: request).run { await handler.respond(to: wanted) }
                     ?? Response(ProblemDetails.targetFailed)
+            }
+            if response.status == .notFound, let page {
+                response = page.response(response.status, code: ProblemDetails.noSuchFile.code)
             }
             var caching = CacheControl.noCache
             if response.status == 200, case .stream(let stream) = response.content, let content = stream as? FileContent

@@ -166,6 +166,12 @@ package struct Usage: Sendable, Hashable {
     /// The number of bytes in the published files that this principal created.
     package var publishedBytes: Int64
 
+    /// The bytes that count toward the quota.
+    package var bytes: Int64 {
+        let (sum, overflow) = reservedBytes.addingReportingOverflow(publishedBytes)
+        return overflow ? .max : sum
+    }
+
     package init(uploads: Int = 0, reservedBytes: Int64 = 0, publishedBytes: Int64 = 0) {
         self.uploads = uploads
         self.reservedBytes = reservedBytes

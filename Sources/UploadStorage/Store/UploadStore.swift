@@ -99,6 +99,10 @@ public final class UploadStore: Sendable {
     /// Returns the current usage of a principal.
     package func usage(of principal: String) -> Usage { ledger.usage(of: principal) }
 
+    /// Returns the current usage of all principals that have uploads or files; nil until it is counted, and if the count
+    /// has failed. Does not wait.
+    package var usageOfAll: [String: Usage]? { ledger.entriesIfCounted }
+
     /// Returns the state of an upload with its durable offset. Its lease does not end.
     package func record(_ id: UploadID) throws(StoreError) -> UploadRecord {
         if let upload = registry.current(id), let record = try upload.reportableRecord() {

@@ -74,6 +74,11 @@ final class UsageLedger: Sendable {
     /// The usage of every principal.
     var entries: [String: Usage] { withCounted { $0.usage } }
 
+    /// The usage of every principal; nil until it is counted, and if the count has failed.
+    var entriesIfCounted: [String: Usage]? {
+        state.withLock { $0.isCounted && $0.failure == nil ? $0.usage : nil }
+    }
+
     private func withCounted<Result>(_ body: (inout State) -> Result) -> Result {
         state.waitForever { state -> Result? in state.isCounted ? body(&state) : nil }
     }

@@ -24,7 +24,7 @@ struct CachingTests {
             }
         }
         var listing: Set<String?> = []
-        for accept in ["text/html", "application/json"] {
+        for accept in ["*/*", "text/html", "application/json"] {
             let response = try server.exchange(Request.get("/files/").with("Accept", accept).with(token: token))
             #expect(response.value("Vary")?.lowercased() == "accept")
             // A listing has no validators.

@@ -9,7 +9,7 @@ import Testing
 struct LargeListingTests {
     private static let directory = "/files/\(ManyFiles.name)/"
 
-    private func html(_ target: String = directory) -> Request { .get(target).with("Accept", "text/html") }
+    private func html(_ target: String = directory) -> Request { .get(target).with("Accept", "*/*") }
 
     private func json(_ target: String) -> Request { .get(target).with("Accept", "application/json") }
 
@@ -25,7 +25,7 @@ struct LargeListingTests {
             // The first request is not measured: it costs more.
             _ = try server.exchange(html("/files/"))
             _ = try server.exchange(json(Self.directory + "?limit=1"))
-            for request in [html(), json(Self.directory)] {
+            for request in [html(), .page(Self.directory), json(Self.directory)] {
                 let before = try residentBytes(server)
                 var readers: [RawConnection] = []
                 var firstBytes: [Int64] = []
@@ -82,6 +82,27 @@ struct LargeListingTests {
         let start = Array("<tr><td><a href=\"./file%20".utf8)
         guard row.starts(with: start) else { return nil }
         return Int(String(decoding: row.dropFirst(start.count).prefix(7), as: UTF8.self))
+    }
+
+    @Test("The page for people has the first 10,000 files as rows, and notes that there are more")
+    func page() throws {
+        try withServer { server in
+            let many = try ManyFiles(lentTo: server)
+            defer { withExtendedLifetime(many) {} }
+            _ = try server.exchange(.page("/files/"))
+            let before = try residentBytes(server)
+            let page = try server.exchange(.page(Self.directory))
+            let rows = page.text.split(separator: "\n").filter { $0.contains("<tr data-size=\"0\"") }
+            #expect(rows.count == 10_000 && Set(rows).count == rows.count)
+            #expect(page.text.contains("</tr>\n<tr class=\"more\" data-more></tr>\n</tbody>"))
+            let listed = try server.exchange(html()).text
+            let names = listed.split(separator: "\n").filter { $0.contains("<tr><td>") }.prefix(10_000).compactMap {
+                $0.firstMatch(of: /href="([^"]*)"/)?.1
+            }
+            #expect(rows.compactMap { $0.firstMatch(of: /href="([^"]*)"/)?.1 } == names)
+            let grown = try residentBytes(server) - before
+            #expect(grown < 8 << 20, "\(grown >> 10) KiB")
+        }
     }
 
     private struct Entry: Decodable {

@@ -1,0 +1,112 @@
+import BrowserAssets
+import HTTPSemantics
+
+/// The page for people: one document, with its style and its script. Responses differ only in the attributes that name
+/// the paths and the status, and in the rows of the folder.
+struct BrowserPage: Sendable {
+    /// The page of this version; `nil` if its template lacks a place.
+    static let current = BrowserPage(
+        template: text(BrowserAssets.page), style: text(BrowserAssets.pageStyle),
+        script: constant("onward", ofModule: text(BrowserAssets.module))
+            + withoutExports(text(BrowserAssets.pageTexts) + "\n" + text(BrowserAssets.pageScript)),
+        version: BrowserAssets.version)
+
+    /// The places in the template, in their order.
+    private static let places = [
+        " data-onward", "<style></style>", " data-status", "<tbody></tbody>", "<script type=\"module\"></script>",
+    ]
+
+    private let version: String
+    /// The document before the attributes of `html`, between them and those of `body`, then until the rows, and after the
+    /// rows.
+    private let start, head, body: [UInt8]
+    let end: [UInt8]
+    /// The fields of every response with the page.
+    let fields: Fields
+
+    /// - Parameters:
+    ///   - template: a document with the places above.
+    ///   - script: a JavaScript module without imports and exports.
+    init?(template: String, style: String, script: String, version: String) {
+        guard let parts = Self.parts(of: template, at: Self.places) else { return nil }
+        self.version = version
+        start = Array(parts[0].utf8)
+        head = Array("\(parts[1])<style>\(style)</style>\(parts[2])".utf8)
+        body = Array("\(parts[3])<tbody>".utf8)
+        end = Array("</tbody>\(parts[4])<script type=\"module\">\(script)</script>\(parts[5])".utf8)
+        // User files are in the same origin, so that 'self' would let them run as scripts of the page.
+        let policy = """
+            default-src 'none'; script-src '\(Self.source(script))'; style-src '\(Self.source(style))'; \
+            img-src 'self' blob:; media-src 'self' blob:; connect-src 'self'; worker-src blob:; form-action 'none'; \
+            base-uri 'none'; frame-ancestors 'none'
+            """
+        fields = [
+            "Content-Type": "text/html; charset=utf-8", "Content-Security-Policy": policy,
+            "X-Content-Type-Options": "nosniff", "Cross-Origin-Opener-Policy": "same-origin",
+            "Referrer-Policy": "same-origin",
+        ]
+    }
+
+    /// Whether the request names HTML, and does not prefer JSON.
+    static func isRequested(by fields: Fields) -> Bool {
+        guard let accept = AcceptField(fieldLines: fields.values("Accept")),
+            let html = accept.weight(ofListedType: "text/html"), html > 0
+        else { return false }
+        return html > accept.weight(ofListedType: "application/json") ?? 0
+    }
+
+    func appendStart(
+        _ attributes: [(String, String)], _ status: [(String, String)], to bytes: inout [UInt8]
+    ) {
+        func append(_ attributes: [(String, String)]) {
+            for (name, value) in attributes {
+                bytes += " data-\(name)=\"".utf8
+                bytes.appendHTML(value)
+                bytes += "\"".utf8
+            }
+        }
+        bytes += start
+        append(attributes + [("version", version)])
+        bytes += head
+        append(status)
+        bytes += body
+    }
+
+    // MARK: Assembly
+
+    private static func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
+
+    /// The hash of an inline script or style in a Content-Security-Policy.
+    private static func source(_ text: String) -> String { "sha256-" + TokenList.digest(text).base64 }
+
+    private static func parts(of text: String, at places: [String]) -> [String]? {
+        var parts: [String] = []
+        var remaining = text[...]
+        for place in places {
+            guard let range = remaining.firstRange(of: place) else { return nil }
+            parts.append(String(remaining[..<range.lowerBound]))
+            remaining = remaining[range.upperBound...]
+        }
+        return parts + [String(remaining)]
+    }
+
+    /// A constant whose properties are what a module exports. The page contains the module in this form, because a
+    /// policy that lets the page import its URL cannot be written without the host that the browser sees.
+    static func constant(_ name: String, ofModule source: String) -> String {
+        let names = source.split(separator: "\n").compactMap(exportedName).joined(separator: ", ")
+        return "const \(name) = (() => {\n\(withoutExports(source))\nreturn { \(names) };\n})();\n"
+    }
+
+    /// The source without `export` at the beginning of lines.
+    static func withoutExports(_ source: String) -> String {
+        source.split(separator: "\n", omittingEmptySubsequences: false)
+            .map { $0.hasPrefix("export ") ? $0.dropFirst(7) : $0 }.joined(separator: "\n")
+    }
+
+    /// The name that a line such as `export async function upload(` exports.
+    private static func exportedName(_ line: Substring) -> String? {
+        guard line.hasPrefix("export ") else { return nil }
+        let words = line.dropFirst(7).split { !$0.isLetter && !$0.isNumber && $0 != "_" && $0 != "$" }
+        return words.first { !["async", "function", "class", "const", "let"].contains($0) }.map(String.init)
+    }
+}
