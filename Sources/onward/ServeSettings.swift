@@ -132,7 +132,7 @@ struct ServeSettings {
         ) { settings, value throws(OptionError) in settings.originCertificates = try certificates(in: value) },
         CommandOption(
             "own-prefix", "PATH", group: applications,
-            "path of the server's own resources (files, uploads, healthz, readyz,\nmetrics, onward), such as /.onward, for applications that use these names"
+            "path of the server's own resources (files, uploads, healthz, readyz,\nmetrics, onward), such as /.onward, for applications that use these\nnames"
         ) { settings, value throws(OptionError) in
             guard value.hasPrefix("/"), let path = try? PathSegments(decoding: value), !path.segments.isEmpty else {
                 throw OptionError("'\(value)' is not a path such as /.onward")
