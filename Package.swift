@@ -53,9 +53,10 @@ let package = Package(
         // The module and the page for browsers. SwiftPM generates the code that contains these files.
         .target(
             name: "BrowserAssets",
-            resources: ["onward.js", "onward.d.ts", "page.html", "page.css", "page.js", "texts.js"].map {
-                .embedInCode($0)
-            },
+            resources: [
+                "onward.js", "onward.d.ts", "page.html", "page.css", "page.js", "page-elements.js", "page-session.js",
+                "page-folder.js", "page-viewer.js", "page-usage.js", "page-sources.js", "page-uploads.js", "texts.js",
+            ].map { .embedInCode($0) },
             swiftSettings: strict),
         .target(name: "HTTPSemantics", dependencies: ["StructuredFields"], swiftSettings: strict),
         .target(name: "ResumableUpload", dependencies: ["HTTPSemantics", "StructuredFields"], swiftSettings: strict),

@@ -10,6 +10,13 @@ package enum BrowserAssets {
     /// The parts of the page for people.
     package static var page: [UInt8] { PackageResources.page_html }
     package static var pageStyle: [UInt8] { PackageResources.page_css }
-    package static var pageScript: [UInt8] { PackageResources.page_js }
+    /// The files of the script share their declarations, so they are joined to one.
+    package static var pageScript: [UInt8] {
+        [
+            PackageResources.page_elements_js, PackageResources.page_session_js, PackageResources.page_folder_js,
+            PackageResources.page_viewer_js, PackageResources.page_usage_js, PackageResources.page_sources_js,
+            PackageResources.page_uploads_js, PackageResources.page_js,
+        ].flatMap { $0 }
+    }
     package static var pageTexts: [UInt8] { PackageResources.texts_js }
 }

@@ -1,0 +1,175 @@
+// The token, what it allows, and the cookie with which the browser loads files.
+
+const session = { token: null, principal: null, scopes: [], prefixes: [], renewAt: Infinity };
+const tokenKey = `onward-token:${page.base}`;
+let renewal = null;
+
+/** A response that is not successful, or that did not arrive (status 0). */
+class Refusal extends Error {
+  constructor(status, problem) {
+    super(problem?.detail ?? problem?.title ?? `status ${status}`);
+    this.status = status;
+    this.code = problem?.code ?? null;
+  }
+
+  static async from(response) {
+    const isProblem = response.headers.get("Content-Type")?.startsWith("application/problem+json");
+    return new Refusal(response.status, isProblem ? await response.json().catch(() => null) : null);
+  }
+}
+
+/** A sentence for a person that says why a request failed: a `Refusal`, or the `UploadError` of the module. */
+function reason(error) {
+  const code = error.problem?.code ?? error.code;
+  const keys = {
+    gone: "reasonGone", "offset-lost": "reasonGone", "digest-mismatch": "reasonDigest", "source-changed": "reasonChanged",
+    "source-unreadable": "reasonUnreadable", "no-permission": "reasonPermission", "too-large": "reasonTooLarge",
+  };
+  if (Object.hasOwn(keys, code)) return text(keys[code]);
+  switch (error.status) {
+    case 401: return text("reasonToken");
+    case 403: return text("reasonForbidden");
+    case 404: return text("reasonMissing");
+    case 413: return text("reasonTooLarge");
+    case 507: return text(code?.includes("quota") ? "reasonQuota" : "reasonFull");
+    case undefined: case 0: return text("reasonNetwork");
+    default: return text("reasonOther", { status: error.problem?.detail ?? String(error.status) });
+  }
+}
+
+/** Sends a request with the token. Throws a `Refusal` unless the response is successful. */
+async function request(url, options = {}) {
+  const headers = new Headers(options.headers);
+  if (session.token) headers.set("Authorization", `Bearer ${session.token}`);
+  let response;
+  try {
+    response = await fetch(url, { ...options, headers });
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new Refusal(0);
+  }
+  if (!response.ok) throw await Refusal.from(response);
+  return response;
+}
+
+/** Verifies the token of `session`, and gets the cookie for it. Repeats this before the cookie expires. */
+async function openSession() {
+  clearTimeout(renewal);
+  session.renewAt = Infinity;
+  const response = await request(`${page.base}onward/session`, { method: "POST" });
+  const { principal, scopes, prefixes, expires } = await response.json();
+  Object.assign(session, { principal, scopes, prefixes: prefixes.map(normalizedPath) });
+  if (expires === null) return;
+  session.renewAt = Date.now() + expires * 600;
+  renewal = setTimeout(renewSession, expires * 600);
+}
+
+/** Renews the cookie; without a connection, again when it is back. A token that was revoked is asked for again. */
+async function renewSession() {
+  try {
+    await openSession();
+  } catch (error) {
+    if (error.status === 401 && session.token) await askForToken(text("tokenExpired"));
+    else renewal = setTimeout(renewSession, 30_000);
+  }
+}
+
+/** After the computer slept, timers are late. */
+async function renewIfDue() {
+  if (Date.now() > session.renewAt) await renewSession();
+}
+
+/** Uses the token of this tab, or the one that was kept on this device. */
+async function startSession() {
+  session.token = sessionStorage.getItem(tokenKey) ?? localStorage.getItem(tokenKey);
+  try {
+    await openSession();
+  } catch (error) {
+    if (error.status === 401 && session.token) {
+      forgetToken();
+      await openSession().catch(() => {});
+    } else if (error.status !== 401) {
+      renewal = setTimeout(renewSession, 5_000);
+    }
+  }
+  showSession();
+}
+
+function forgetToken() {
+  session.token = null;
+  sessionStorage.removeItem(tokenKey);
+  localStorage.removeItem(tokenKey);
+}
+
+async function signOut() {
+  forgetToken();
+  await fetch(`${page.base}onward/session`, { method: "DELETE" }).catch(() => {});
+  location.reload();
+}
+
+let question = null;
+
+/** Asks a person for a token until the server accepts one. Returns the token, or null. One dialog serves all callers. */
+function askForToken(message) {
+  question ??= showTokenDialog(message).finally(() => { question = null; });
+  return question;
+}
+
+async function showTokenDialog(message) {
+  const field = element("input", {
+    id: "token", type: "password", autocomplete: "off", spellcheck: "false", required: true,
+    "aria-describedby": "token-problem",
+  });
+  const problem = element("p", { id: "token-problem", class: "problem", role: "alert", text: message ?? "" });
+  const keep = element("input", { id: "keep", type: "checkbox", "aria-describedby": "keep-hint" });
+  const show = element("input", {
+    id: "show-token", type: "checkbox", onchange: () => { field.type = show.checked ? "text" : "password"; },
+  });
+  const content = [
+    element("label", { for: "token", text: text("token") }), field, problem,
+    element("p", { class: "choice" }, show, element("label", { for: "show-token", text: text("showToken") })),
+    element("p", { class: "choice" }, keep, element("label", { for: "keep", text: text("keepToken") })),
+    element("p", { id: "keep-hint", class: "hint", text: text("keepHint") }),
+  ];
+  const previous = session.token;
+  const submit = async () => {
+    session.token = field.value.trim();
+    try {
+      await openSession();
+      return true;
+    } catch (error) {
+      session.token = previous;
+      problem.textContent = error.status === 401 ? text("tokenRejected") : reason(error);
+      field.focus();
+      field.select();
+      return false;
+    }
+  };
+  const result = await ask(text("tokenTitle"), content, [
+    { value: "continue", label: text("continue"), style: "primary" }, { value: null, label: text("cancel") },
+  ], { submit });
+  if (result === null) return null;
+  const [used, other] = keep.checked ? [localStorage, sessionStorage] : [sessionStorage, localStorage];
+  used.setItem(tokenKey, session.token);
+  other.removeItem(tokenKey);
+  showSession();
+  showUsage();
+  return session.token;
+}
+
+/** Whether the token may do this in the folder. */
+function allows(scope, path = folder.path) {
+  const { scopes, prefixes } = session;
+  return (scopes.includes(scope) || (scope === "create" && scopes.includes("write")))
+    && (prefixes.length === 0 || prefixes.some((prefix) => path.startsWith(prefix.endsWith("/") ? prefix : `${prefix}/`)));
+}
+
+/** Shows only what the token allows. */
+function showSession() {
+  byID("tools").hidden = false;
+  byID("choose-files").hidden = byID("choose-folder").hidden = !allows("create");
+  byID("sign-in").hidden = session.token !== null;
+  byID("sign-out").hidden = session.token === null;
+  byID("show-usage").hidden = !session.scopes.includes("admin");
+  document.body.classList.toggle("may-delete", allows("write"));
+}

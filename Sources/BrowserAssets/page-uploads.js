@@ -1,0 +1,378 @@
+// Uploads: the list, its rows, and what a person can do with each of them.
+
+// Only so many rows are in the document; the list can be much longer.
+const maxRows = 60;
+
+/**
+ * The uploads of this page. Their states are those of the module and
+ * - `queued`: not started yet
+ * - `exists`: a file with the name exists, and a person has to decide
+ * - `interrupted`: begun by an earlier page; `pending` is what the module remembers
+ */
+const uploads = [];
+const isRunning = ({ state }) => ["waiting", "hashing", "uploading", "offline"].includes(state);
+const isEnded = ({ state }) => state === "completed";
+// Whether a person has paused all uploads, also those that are still queued.
+let areAllPaused = false;
+
+/**
+ * Adds an upload of the file to the list, and starts it as soon as possible.
+ * `ifExists`: `ask` (the server refuses an existing name), `replace`, or `keep` (the server chooses a free name).
+ */
+function addUpload({ file, handle, name, folder: path, ifExists = "ask" }) {
+  uploads.push({
+    file, handle, name, path, ifExists, size: file.size, sent: 0, acknowledged: 0, state: "queued", rate: new Rate(),
+    error: null, pending: null, transfer: null,
+  });
+}
+
+/** Bytes in each second, averaged over some seconds. */
+class Rate {
+  constructor() { this.samples = []; }
+
+  add(bytes, now = performance.now()) {
+    this.samples.push({ bytes, now });
+    while (this.samples.length > 2 && now - this.samples[0].now > 8000) this.samples.shift();
+  }
+
+  reset() { this.samples = []; }
+
+  get value() {
+    const [first, last] = [this.samples[0], this.samples.at(-1)];
+    return first && last.now - first.now > 500 ? Math.max(0, last.bytes - first.bytes) / (last.now - first.now) * 1000 : 0;
+  }
+}
+
+/** The options for the module. After a revocation all uploads wait for the same dialog. */
+function moduleOptions() {
+  let used = null;
+  const token = ({ isRejected }) => {
+    if (isRejected && session.token === used) return askForToken(used === null ? "" : text("tokenExpired"));
+    used = session.token;
+    return used;
+  };
+  return { token, retries: Infinity };
+}
+
+/** Starts queued uploads. The module performs four at a time, so only a few of thousands are handed to it. */
+function startUploads() {
+  let free = areAllPaused ? 0 : 6 - uploads.filter(isRunning).length;
+  for (const item of uploads) {
+    if (free <= 0) break;
+    if (item.state !== "queued") continue;
+    startUpload(item);
+    free -= 1;
+  }
+  showUploads();
+}
+
+function startUpload(item) {
+  const isPut = item.ifExists !== "keep";
+  follow(item, onward.upload(item.file, isPut ? item.path + encodeURIComponent(item.name) : item.path, {
+    ...moduleOptions(), method: isPut ? "PUT" : "POST", name: item.name, handle: item.handle,
+    creationHeaders: item.ifExists === "ask" ? { "If-None-Match": "*" } : {},
+  }));
+}
+
+/** Shows the progress of an upload of the module, and its result. */
+async function follow(item, transfer) {
+  Object.assign(item, { transfer, pending: null, error: null, state: transfer.state });
+  item.rate.reset();
+  try {
+    for await (const progress of transfer) {
+      if (progress.state !== item.state) item.rate.reset();
+      const { state, sent, acknowledged, retry } = progress;
+      Object.assign(item, { state, sent, acknowledged, retry });
+      if (state === "uploading") item.rate.add(sent);
+      showUploadsSoon();
+    }
+    const result = await transfer.finished;
+    Object.assign(item, { state: "completed", sent: item.size });
+    // The server has chosen a name that the page does not know if the response was lost.
+    if (result.url) addEntry(new URL(result.url, location).pathname, item.size);
+    else if (item.path === folder.path) reloadFolder();
+    announceCompletion(item);
+    showUsage();
+  } catch (error) {
+    if (error.code === "canceled") {
+      removeItem(item);
+    } else {
+      const exists = error.status === 412 && item.ifExists === "ask";
+      Object.assign(item, { state: exists ? "exists" : "failed", error });
+      if (!exists) announce(text("announceFailed", { name: isolated(item.name), reason: reason(error) }));
+    }
+  }
+  startUploads();
+}
+
+let announced = 0;
+
+/** Reads out each of a few files, but only the end of many. */
+function announceCompletion(item) {
+  const open = uploads.some((one) => one.state === "queued" || isRunning(one));
+  announced += 1;
+  if (uploads.length <= 5) announce(text("announceCompleted", { name: isolated(item.name) }));
+  else if (!open) announce(text("announceAll", { count: announced }));
+  if (!open) announced = 0;
+}
+
+function removeItem(item) {
+  const index = uploads.indexOf(item);
+  if (index < 0) return;
+  const hadFocus = item.row?.contains(document.activeElement);
+  uploads.splice(index, 1);
+  item.row?.remove();
+  showUploads();
+  if (hadFocus) (uploads.length > 0 ? byID("uploads-title") : byID("title")).focus();
+}
+
+/** Offers the uploads that earlier pages began. Removes offers that another tab has resumed. */
+async function findInterrupted() {
+  let found;
+  try { found = await onward.pendingUploads({ server: new URL(filesPath(), location) }); } catch { return; }
+  const offered = found.filter(({ isActive }) => !isActive);
+  for (const item of uploads.filter(({ pending }) => pending)) {
+    if (!offered.some(({ id }) => id === item.pending.id)) removeItem(item);
+  }
+  const isShown = (pending) => uploads.some((item) => item.id === pending.id
+    || (item.file && item.state !== "completed" && matches(pending, item)));
+  const added = offered.filter((pending) => !isShown(pending));
+  for (const pending of added) {
+    const path = new URL(pending.target).pathname;
+    uploads.push({
+      id: pending.id, name: pending.name, size: pending.size, sent: pending.acknowledged, acknowledged: pending.acknowledged,
+      path: normalizedPath(path.slice(0, path.lastIndexOf("/") + 1)), state: "interrupted", ifExists: "ask", rate: new Rate(), pending,
+    });
+  }
+  if (added.length > 0) announce(text("interruptedFound", { count: added.length }));
+  showUploads();
+}
+
+/** Whether the remembered upload is that of the file. */
+function matches(pending, { file, name, path }) {
+  const target = normalizedPath(new URL(pending.target).pathname);
+  return pending.name === name && pending.size === file.size && pending.lastModified === file.lastModified
+    && (target === path || target === path + encodeURIComponent(name));
+}
+
+/** Resumes what an earlier page began: with one click where the browser kept a handle, otherwise with the file. */
+async function resumeInterrupted(item) {
+  if (!item.pending.handle) return chooseAgain(item);
+  await resumeWith(item, item.pending.handle);
+  // The file was moved or changed.
+  if (["different-file", "source-unreadable"].includes(item.error?.code)) chooseAgain(item);
+}
+
+function chooseAgain(item) {
+  const input = byID("again-input");
+  input.value = "";
+  input.onchange = () => resumeWith(item, input.files[0]);
+  input.click();
+}
+
+/** Resumes with a file, or with the handle of a file. */
+async function resumeWith(item, source) {
+  try {
+    const transfer = await item.pending.resume(source, moduleOptions());
+    item.file = source.getFile ? await source.getFile() : source;
+    follow(item, transfer);
+  } catch (error) {
+    item.error = error;
+    announce(interruptedReason(item));
+  }
+  showUploads();
+}
+
+/** Why an interrupted upload was not resumed. */
+function interruptedReason({ error, pending }) {
+  if (error.code !== "different-file") return reason(error);
+  const date = new Date(pending.lastModified);
+  return text("reasonDifferent", {
+    name: isolated(pending.name), size: formatSize(pending.size), date: `${dates.format(date)} ${clocks.format(date)}`,
+  });
+}
+
+/** Discards the upload on the server, after a question if many bytes would be lost. */
+async function cancelUpload(item) {
+  if (item.acknowledged > 10e6) {
+    const name = isolated(item.name);
+    const answer = await ask(text("cancelTitle", { name }),
+      [element("p", { text: text("cancelText", { sent: formatSize(item.acknowledged) }) })],
+      [{ value: "cancel", label: text("cancelUpload"), style: "danger" }, { value: null, label: text("keepUpload") }]);
+    if (answer === null || isEnded(item)) return;
+  }
+  if (item.pending) await item.pending.cancel(moduleOptions()).catch(() => item.pending.forget());
+  else if (item.transfer && item.state !== "failed") await item.transfer.cancel().catch(() => {});
+  removeItem(item);
+  startUploads();
+}
+
+/** Decides what happens with a file whose name exists. */
+function decide(item, ifExists) {
+  if (ifExists === "skip") return removeItem(item);
+  Object.assign(item, { ifExists, state: "queued" });
+  startUploads();
+}
+
+function pause(item) {
+  item.transfer.pause();
+  announce(text("announcePaused", { name: isolated(item.name) }));
+}
+
+function resume(item) {
+  item.transfer.resume();
+  announce(text("announceResumed", { name: isolated(item.name) }));
+}
+
+/** The actions of a person for the state: icon, text and function. */
+function actionsFor(item) {
+  const { state } = item;
+  const discard = ["close", "discard", cancelUpload];
+  if (isRunning(item)) {
+    return [...(item.retry ? [["resume", "retry", resume]] : []), ["pause", "pause", pause], discard];
+  }
+  switch (state) {
+    case "paused": return [["resume", "resume", resume], discard];
+    case "interrupted": return [["", "resume", resumeInterrupted], ["", "discard", cancelUpload]];
+    case "failed": return [["resume", "retry", (one) => { one.state = "queued"; startUploads(); }], discard];
+    case "exists": return [
+      ...(allows("write", item.path) ? [["", "replace", (one) => decide(one, "replace")]] : []),
+      ["", "keepBoth", (one) => decide(one, "keep")], ["", "skipFile", (one) => decide(one, "skip")],
+    ];
+    case "completed": return [["close", "remove", removeItem]];
+    default: return [discard];
+  }
+}
+
+/** The sentence below the name. */
+function statusOf(item) {
+  const values = { sent: formatSize(item.sent), total: formatSize(item.size) };
+  const { state, rate: { value: rate } } = item;
+  switch (state) {
+    case "queued": return text("waiting", values);
+    case "waiting":
+      return item.retry ? text("retrying", { ...values, time: formatDuration(Math.max(0, item.retry.at - Date.now()) / 1000) })
+        : text("waiting", values);
+    case "hashing": return text("checking", values);
+    case "uploading":
+      if (rate < 1) return text("progress", values);
+      return text("progressLeft", { ...values, rate: formatSize(rate), time: formatDuration((item.size - item.sent) / rate) });
+    case "failed": return reason(item.error);
+    case "interrupted":
+      if (item.error) return interruptedReason(item);
+      return text(item.pending.handle ? "interrupted" : "interruptedChoose", values);
+    default: return text(state, values);
+  }
+}
+
+/** Writes the upload into its row. Buttons are replaced only if the actions change, so that they keep the focus. */
+function showRow(item) {
+  item.row ??= makeRow(item);
+  const { row, nodes } = item;
+  const actions = actionsFor(item);
+  const kind = actions.map(([, key]) => key).join();
+  row.className = item.state;
+  if (item.error && item.state === "interrupted") row.classList.add("failed");
+  setText(nodes.status, statusOf(item));
+  nodes.progress.hidden = ["exists", "completed", "failed", "queued"].includes(item.state);
+  nodes.progress.value = item.size > 0 ? item.sent / item.size : 0;
+  if (kind === row.dataset.kind) return row;
+  const hadFocus = nodes.buttons.contains(document.activeElement);
+  row.dataset.kind = kind;
+  nodes.buttons.replaceChildren(...actions.map(([symbol, key, action]) => {
+    const label = text("labelOf", { action: text(key), name: isolated(item.name) });
+    const onclick = () => action(item);
+    return symbol ? iconButton(symbol, label, onclick)
+      : element("button", { type: "button", "aria-label": label, text: text(key), onclick });
+  }));
+  if (hadFocus) nodes.buttons.querySelector("button")?.focus();
+  return row;
+}
+
+function makeRow(item) {
+  const name = visible(item.name);
+  const where = item.path === folder.path ? [] : [element("span", { class: "where", text: text("into", { folder: folderName(item.path) }) })];
+  item.nodes = {
+    status: element("p", { class: "status" }),
+    progress: element("progress", { max: 1, "aria-label": text("progressOf", { name: isolated(item.name) }) }),
+    buttons: element("div", { class: "buttons" }),
+  };
+  return element("li", {},
+    element("p", { class: "name" }, element("bdi", { text: name }), " ", ...where), item.nodes.buttons,
+    item.nodes.progress, item.nodes.status);
+}
+
+let shownAt = 0;
+let showTimer = 0;
+
+/** Shows the uploads at most four times in a second. */
+function showUploadsSoon() {
+  showTimer ||= setTimeout(showUploads, Math.max(0, shownAt + 250 - performance.now()));
+}
+
+function showUploads() {
+  clearTimeout(showTimer);
+  showTimer = 0;
+  shownAt = performance.now();
+  const section = byID("uploads");
+  section.hidden = uploads.length === 0;
+  document.body.classList.toggle("has-uploads", uploads.length > 0);
+  if (uploads.length === 0) {
+    byID("upload-rows").replaceChildren();
+    document.title = text("pageTitle", { folder: folderName(), host: location.host });
+    return;
+  }
+  const rank = (item) => ["exists", "failed", "interrupted"].includes(item.state) ? 0
+    : isRunning(item) || item.state === "paused" ? 1 : item.state === "queued" ? 2 : 3;
+  const shown = uploads.length <= maxRows ? uploads
+    : uploads.toSorted((one, other) => rank(one) - rank(other)).slice(0, maxRows);
+  arrange(byID("upload-rows"), shown.map(showRow));
+  const hiddenCount = uploads.length - shown.length;
+  byID("uploads-hidden").hidden = hiddenCount === 0;
+  setText(byID("uploads-hidden"), text("moreUploads", { count: hiddenCount }));
+  showSummary();
+}
+
+/** The progress of all uploads, in the list and in the title of the window. */
+function showSummary() {
+  const counted = uploads.filter(({ state }) => state !== "interrupted" && state !== "exists");
+  const running = uploads.filter((item) => isRunning(item) || item.state === "queued");
+  const done = counted.filter(isEnded).length;
+  const rate = running.reduce((sum, item) => sum + item.rate.value, 0);
+  const left = running.reduce((sum, item) => sum + item.size - item.sent, 0);
+  setText(byID("uploads-summary"), counted.length === 0 ? ""
+    : rate > 1 && running.length > 1 ? text("summaryLeft", { done, count: counted.length, time: formatDuration(left / rate) })
+      : text("summary", { done, count: counted.length }));
+  const total = running.reduce((sum, { size }) => sum + size, 0);
+  const percent = total > 0 ? Math.floor((1 - left / total) * 100) : 0;
+  document.title = (running.length > 0 ? `${percent} % ` : "") + text("pageTitle", { folder: folderName(), host: location.host });
+  byID("pause-all").hidden = areAllPaused || running.length === 0;
+  byID("resume-all").hidden = !areAllPaused && !uploads.some(({ state }) => state === "paused");
+  byID("clear").hidden = done === 0;
+}
+
+function makeUploadsTools() {
+  const tool = (id, key, onclick) => element("button", { type: "button", id, text: text(key), onclick });
+  byID("uploads-tools").append(
+    tool("pause-all", "pauseAll", pauseAll), tool("resume-all", "resumeAll", resumeAll), tool("clear", "clear", clearEnded));
+}
+
+function pauseAll() {
+  areAllPaused = true;
+  uploads.filter(isRunning).forEach(({ transfer }) => transfer.pause());
+  showUploads();
+  byID("resume-all").focus();
+}
+
+function resumeAll() {
+  areAllPaused = false;
+  uploads.filter(({ state }) => state === "paused").forEach(({ transfer }) => transfer.resume());
+  startUploads();
+  byID("pause-all").focus();
+}
+
+function clearEnded() {
+  uploads.splice(0, uploads.length, ...uploads.filter((item) => !isEnded(item)));
+  showUploads();
+  (uploads.length > 0 ? byID("uploads-title") : byID("title")).focus();
+}
