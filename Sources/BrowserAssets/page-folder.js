@@ -247,8 +247,8 @@ function showCount() {
   const parts = [];
   if (folders) parts.push(text("folders", { count: folders }));
   if (files) parts.push(text("filesCount", { count: files }), formatSize(shown.reduce((sum, entry) => sum + entry.size, 0)));
-  setText(byID("count"),
-    isPartial ? text(query ? "partialMatches" : "partial", { count: shown.length }) : parts.join(" · "));
+  setText(byID("count"), isPartial ? text(query ? "partialMatches" : "partial", { count: shown.length })
+    : query ? text("shown", { shown: shown.length, count: entries.length }) : parts.join(" · "));
   byID("filter").hidden = entries.length === 0 && !query;
   byID("entries").hidden = shown.length === 0;
   byID("more").hidden = !folder.hasMore;

@@ -168,7 +168,8 @@ function allows(scope, path = folder.path) {
 function showSession() {
   byID("tools").hidden = false;
   byID("choose-files").hidden = byID("choose-folder").hidden = !allows("create");
-  byID("sign-in").hidden = session.token !== null;
+  // Who may do everything without a token needs none.
+  byID("sign-in").hidden = session.token !== null || allows("write");
   byID("sign-out").hidden = session.token === null;
   byID("show-usage").hidden = !session.scopes.includes("admin");
   document.body.classList.toggle("may-delete", allows("write"));

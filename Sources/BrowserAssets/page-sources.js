@@ -85,6 +85,11 @@ async function uploadFiles({ files, unreadable }) {
   let added = 0;
   let decision = null;
   for (const one of chosen) {
+    const interrupted = interruptedUpload(one);
+    if (interrupted) {
+      resumeWith(interrupted, one.handle ?? one.file);
+      continue;
+    }
     if (existing.has(one)) {
       remaining -= 1;
       if (!decision?.isForAll) decision = await askAboutName(one, existing.get(one), remaining);
@@ -97,8 +102,11 @@ async function uploadFiles({ files, unreadable }) {
   }
   if (added > 0) announce(text("announceStarted", { count: added }));
   startUploads();
-  findInterrupted();
 }
+
+/** The interrupted upload of the same file into the same folder. */
+const interruptedUpload = ({ file, name, folder: path }) =>
+  uploads.find(({ pending }) => pending && matches(pending, { file, name, path }));
 
 /** The chosen files whose name exists on the server, with the entries. Other tests are left to the server. */
 async function existingFiles(chosen) {
@@ -108,10 +116,7 @@ async function existingFiles(chosen) {
     const entries = await listedNames(path);
     for (const one of files) {
       const entry = entries.get(one.name);
-      // An interrupted upload of the same file is resumed, so nothing has to be decided again.
-      if (entry && !entry.isFolder && !uploads.some((item) => item.pending && matches(item.pending, { ...one, path }))) {
-        existing.set(one, entry);
-      }
+      if (entry && !entry.isFolder && !interruptedUpload(one)) existing.set(one, entry);
     }
   }
   return existing;

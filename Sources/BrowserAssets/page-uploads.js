@@ -251,7 +251,9 @@ function statusOf(item) {
   switch (state) {
     case "queued": return text("waiting", values);
     case "waiting":
-      return item.retry ? text("retrying", { ...values, time: formatDuration(Math.max(0, item.retry.at - Date.now()) / 1000) })
+      return item.retry ? text("retrying", {
+        ...values, reason: reason(item.retry.error), time: formatDuration(Math.max(0, item.retry.at - Date.now()) / 1000),
+      })
         : text("waiting", values);
     case "hashing": return text("checking", values);
     case "uploading":
@@ -353,6 +355,8 @@ function showSummary() {
 
 function makeUploadsTools() {
   const tool = (id, key, onclick) => element("button", { type: "button", id, text: text(key), onclick });
+  // The time until the next attempt.
+  setInterval(() => { if (uploads.some(({ state, retry }) => state === "waiting" && retry)) showUploads(); }, 1000);
   byID("uploads-tools").append(
     tool("pause-all", "pauseAll", pauseAll), tool("resume-all", "resumeAll", resumeAll), tool("clear", "clear", clearEnded));
 }

@@ -153,7 +153,8 @@ async function startPage() {
   leaveForbiddenFolder();
   showUsage();
   if (!navigator.onLine) showConnection();
-  findInterrupted();
+  await findInterrupted();
+  document.body.dataset.isReady = "true";
 }
 
 startPage();

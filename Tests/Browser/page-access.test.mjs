@@ -1,0 +1,218 @@
+// The accessibility of every state of the page for people, examined by axe in both color schemes and two widths.
+// ONWARD_SCREENSHOTS=DIR also writes a picture of each.
+import assert from "node:assert/strict";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { browsers, launch } from "./kit/browser.mjs";
+import { awaitDialog, awaitEntry, awaitPage, awaitUpload, pressUpload } from "./kit/people.mjs";
+import { Server } from "./kit/server.mjs";
+
+const axe = fileURLToPath(new URL("../../.build/axe/axe_core_python/axe.min.js", import.meta.url));
+const pictures = process.env.ONWARD_SCREENSHOTS;
+const tokens = { alice: "alice-token-0123456789", dora: "dora-token-0123456789" };
+let directory;
+
+before(() => {
+  assert.ok(existsSync(axe), "scripts/install-axe installs axe");
+  directory = mkdtempSync(join(tmpdir(), "onward-access-"));
+  if (pictures) mkdirSync(pictures, { recursive: true });
+});
+after(() => rmSync(directory, { recursive: true, force: true }));
+
+/** A picture of hills, without a file in the repository. */
+const hills = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 64 40" width="640" height="400"><defs><linearGradient id="s" x2="0" y2="1">
+<stop stop-color="#f8c68a"/><stop offset="1" stop-color="#b9a8d6"/></linearGradient></defs><path fill="url(#s)" d="M0 0h64v40H0z"/>
+<path fill="#4a7a70" d="M0 25c10-8 22 4 34-2s20-8 30 0v17H0z"/><path fill="#26463c" d="M0 34c14-10 22-4 34 0s18 0 30-4v10H0z"/></svg>`;
+
+for (const name of browsers) {
+  describe(name, { timeout: 900_000 }, () => {
+    let browser, server, page;
+    before(async () => {
+      const path = join(directory, `tokens-${name}`);
+      writeFileSync(path, `alice ${tokens.alice} read,write,admin\ndora ${tokens.dora} create\n`, { mode: 0o600 });
+      server = await Server.start(["--token-file", path, "--quota", "10G", "--max-append-size", "256K"]);
+      const files = join(server.directory, "data/files");
+      for (const folder of ["Photos/Summer 2026", "Reports", "Empty"]) mkdirSync(join(files, folder), { recursive: true });
+      for (const [path, size] of [
+        ["annual report 2026.pdf", 3_400_000], ["backup.tar.gz", 48_000_000], ["budget.ods", 74_213], ["dataset.parquet", 9_876_543],
+        ["notes.txt", 812], ["disk image.iso", 734_003_200], ["talk.webm", 31_000_000], ["interview.mp3", 5_100_000],
+        ["evil\u202Egnp.exe", 1], [`a name that is so long that it needs two lines ${"even in a wide window ".repeat(6)}.txt`, 12],
+      ]) {
+        writeFileSync(join(files, "Reports", path), "");
+        truncateSync(join(files, "Reports", path), size);
+      }
+      for (const one of ["hills.svg", "lake.svg"]) writeFileSync(join(files, "Photos", one), hills);
+      browser = await launch(name, name === "firefox" ? {} : { args: ["--accept-lang=en-US"] });
+    });
+    after(async () => {
+      await browser?.close();
+      await server?.stop();
+    });
+
+    async function open(path, token = tokens.alice) {
+      await page?.close();
+      page = await browser.open(server.url + "/files/Empty/");
+      await awaitPage(page);
+      await page.evaluate((token) => {
+        sessionStorage.clear();
+        if (token) sessionStorage.setItem("onward-token:/", token);
+        return fetch("/onward/session", { method: "DELETE" });
+      }, token);
+      await page.navigate(server.url + path);
+      await awaitPage(page);
+    }
+
+    /** Examines the page in both color schemes and two widths. */
+    async function examine(state) {
+      const found = [];
+      for (const [width, height] of [[1280, 800], [360, 740]]) {
+        await page.resize(width, height);
+        for (const colors of name === "chromium" ? ["light", "dark"] : ["light"]) {
+          if (name === "chromium") await page.setMedia({ colors });
+          // Transitions of colors and progress have ended.
+          await page.evaluate(() => Promise.all(document.getAnimations().map(({ finished }) => finished)));
+          if (pictures) await page.screenshot(join(pictures, `${name}-${state}-${width}-${colors}.png`));
+          if (!(await page.evaluate(() => "axe" in window))) await page.evaluate(`() => { ${readFileSync(axe, "utf8")} }`);
+          const problems = await page.evaluate(async () => (await axe.run(document, { resultTypes: ["violations"] })).violations
+            .map(({ id, nodes }) => `${id}: ${nodes.slice(0, 3).map(({ html }) => html.slice(0, 200)).join(" ")}`));
+          found.push(...problems.map((problem) => `${state} ${width} ${colors}: ${problem}`));
+          const overflow = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+          if (overflow > 0) found.push(`${state} ${width}: wider than the window by ${overflow} pixels`);
+        }
+      }
+      await page.resize(1280, 800);
+      assert.deepEqual(found, []);
+    }
+
+    /** Chooses files that need no disk. */
+    const add = (...files) => page.evaluate((files) => {
+      const transfer = new DataTransfer();
+      for (const [name, size] of files) transfer.items.add(new File([new Uint8Array(size)], name, { lastModified: 1.79e12 }));
+      const input = document.getElementById("files-input");
+      input.files = transfer.files;
+      input.dispatchEvent(new Event("change"));
+    }, files);
+
+    test("without a token", async () => {
+      await open("/files/Reports/", null);
+      await examine("unauthorized");
+      await page.click("#notice button");
+      await awaitDialog(page);
+      await page.type("wrong");
+      await page.press("Enter");
+      await page.waitFor(() => document.querySelector("#token-problem").textContent);
+      await examine("token");
+    });
+
+    test("folders", async () => {
+      await open("/");
+      await examine("root");
+      await open("/files/Reports/");
+      await examine("folder");
+      await page.click("#search");
+      await page.type("report");
+      await page.waitFor(() => document.querySelectorAll("tbody tr:not([hidden])").length === 1);
+      await examine("search");
+      await page.type("xyz");
+      await page.waitFor(() => document.querySelector("#notice:not([hidden])"));
+      await examine("nothing-found");
+      await open("/files/Empty/");
+      await examine("empty");
+      await open("/files/Missing/");
+      await examine("missing");
+    });
+
+    test("a token that may only upload", async () => {
+      await open("/files/Reports/", tokens.dora);
+      await examine("upload-only");
+    });
+
+    test("a picture, and a file that is not a picture", async () => {
+      await open("/files/Photos/");
+      await page.evaluate(() => document.querySelector("tr.image a").click());
+      await page.waitFor(() => document.querySelector("dialog img")?.naturalWidth > 0);
+      await examine("picture");
+      await page.press("Escape");
+      await open("/files/Reports/");
+      await page.evaluate(() => document.querySelector("tr.video a").click());
+      await page.waitFor(() => document.querySelector("dialog [role=status]"));
+      await examine("not-shown");
+    });
+
+    test("questions and usage", async () => {
+      await open("/files/Reports/");
+      await page.evaluate(() => document.querySelector("[data-delete]").click());
+      await awaitDialog(page);
+      await examine("delete");
+      await page.press("Escape");
+      await page.waitFor(() => !document.querySelector("dialog"));
+      await add(["notes.txt", 500], ["budget.ods", 90_000]);
+      await awaitDialog(page);
+      await examine("exists");
+      await page.press("Escape");
+      await page.waitFor(() => !document.querySelector("dialog"));
+      await page.click("#show-usage");
+      await awaitDialog(page);
+      await examine("usage");
+    });
+
+    test("uploads in all states", async () => {
+      await open("/files/Reports/");
+      await add(["small.txt", 300], ["holiday film.mp4", 90_000_000], ["scan 0001.tiff", 90_000_000], ["archive.zip", 90_000_000]);
+      await awaitUpload(page, "small.txt", "completed");
+      for (const [one, part] of [["scan 0001.tiff", 0.05], ["archive.zip", 0.1], ["holiday film.mp4", 0.1]]) {
+        await awaitUpload(page, one, "uploading", { beyond: part });
+        await pressUpload(page, one, "Pause");
+        await awaitUpload(page, one, "paused");
+      }
+      await pressUpload(page, "holiday film.mp4", "Resume");
+      await awaitUpload(page, "holiday film.mp4", "uploading");
+      await page.waitFor(() => / left$/.test(document.querySelector("#upload-rows .uploading .status").textContent));
+      await examine("uploads");
+      await page.evaluate(() => document.querySelector("#pause-all").click());
+      await server.crash();
+      await page.evaluate(() => document.querySelector("#resume-all").click());
+      await page.waitFor(() => /next attempt/.test(document.querySelector("#upload-rows").textContent));
+      await examine("server-lost");
+      await page.evaluate(() => document.querySelector("#pause-all").click());
+      await server.restart();
+      await page.reload();
+      await awaitPage(page);
+      await page.waitFor(() => document.querySelectorAll("#upload-rows .interrupted").length > 0);
+      await examine("interrupted");
+      await page.evaluate(() => document.querySelector("#upload-rows button").click());
+      await page.evaluate(() => {
+        const transfer = new DataTransfer();
+        transfer.items.add(new File(["x"], "other.mp4", { lastModified: 1.79e12 }));
+        const input = document.getElementById("again-input");
+        input.files = transfer.files;
+        input.dispatchEvent(new Event("change"));
+      });
+      await page.waitFor(() => document.querySelector("#upload-rows .failed"));
+      await examine("another-file");
+    });
+
+    test("German, and a connection that is lost", { skip: name !== "chromium" }, async () => {
+      const german = await launch(name, { args: ["--accept-lang=de-DE"] });
+      try {
+        page = await german.open(server.url + "/");
+        await awaitPage(page);
+        await page.click("#notice button");
+        await awaitDialog(page);
+        assert.equal(await page.evaluate(() => document.documentElement.lang), "de");
+        await page.type(tokens.alice);
+        await page.press("Enter");
+        await awaitEntry(page, "Reports");
+        await page.setOffline(true);
+        await page.evaluate(() => dispatchEvent(new Event("offline")));
+        await examine("german");
+      } finally {
+        await german.close();
+        page = null;
+      }
+    });
+  });
+}

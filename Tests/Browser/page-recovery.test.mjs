@@ -1,0 +1,219 @@
+// Uploads of the page for people that are interrupted in every way.
+import assert from "node:assert/strict";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { browsers, launch } from "./kit/browser.mjs";
+import { awaitDialog, awaitEntry, awaitPage, awaitUpload, hash, pressUpload, uploadNames, writeFile } from "./kit/people.mjs";
+import { SeededRandom, runSeed } from "./kit/random.mjs";
+import { Server, until } from "./kit/server.mjs";
+
+const random = new SeededRandom(runSeed);
+console.log(`# seed ${runSeed}`);
+
+let directory;
+const file = (name, size) => writeFile(directory, name, size, random);
+before(() => (directory = mkdtempSync(join(tmpdir(), "onward-recovery-"))));
+after(() => rmSync(directory, { recursive: true, force: true }));
+
+for (const name of browsers) {
+  describe(name, { timeout: 900_000 }, () => {
+    let browser, server;
+    before(async () => {
+      browser = await launch(name);
+      server = await Server.start(["--max-append-size", "2M"]);
+    });
+    after(async () => {
+      await browser?.close();
+      await server?.stop();
+    });
+
+    async function open(path = "/", { base = server, from = browser } = {}) {
+      const page = await from.open(base.url + path);
+      await awaitPage(page);
+      return page;
+    }
+
+    test("a lost network is shown at once, and the upload continues at once when it is back", async (context) => {
+      const sent = file("offline.bin", 60_000_000);
+      const page = await open("/files/offline/");
+      if (!(await page.evaluate(() => navigator.onLine))) return context.skip("this machine has only loopback");
+      await page.choose("#files-input", [sent.path]);
+      await awaitUpload(page, sent.name, "uploading", { beyond: 0.05 });
+      await page.setOffline(true);
+      await awaitUpload(page, sent.name, "offline", { seconds: 5 });
+      assert.equal(await page.evaluate(() => document.querySelector("#banner[role=alert]:not([hidden])").textContent),
+        "No connection. Uploads resume when it is back.");
+      await page.setOffline(false);
+      await page.waitFor(() => document.querySelector("#banner").hidden, { seconds: 5 });
+      await awaitUpload(page, sent.name, "completed");
+      assert.equal(hash(server.file(`offline/${sent.name}`)), sent.sha256);
+    });
+
+    test("an upload is resumed after the browser was killed and started again", async () => {
+      const sent = file("killed.bin", 60_000_000);
+      const profile = mkdtempSync(join(tmpdir(), "onward-profile-"));
+      const first = await launch(name, { profile });
+      let page = await open("/files/killed/", { from: first });
+      await page.choose("#files-input", [sent.path]);
+      await awaitUpload(page, sent.name, "uploading", { beyond: 0.1 });
+      await pressUpload(page, sent.name, "Pause");
+      await awaitUpload(page, sent.name, "paused");
+      // The browser writes its database some time later.
+      await page.evaluate(() => new Promise((resolve) => setTimeout(resolve, 1000)));
+      await first.kill();
+      const second = await launch(name, { profile });
+      page = await open("/", { from: second });
+      await awaitUpload(page, sent.name, "interrupted");
+      // The person chooses the file as for a new upload, in another folder than before.
+      await page.evaluate(() => document.querySelector("#upload-rows button").click());
+      await page.choose("#again-input", [sent.path]);
+      await awaitUpload(page, sent.name, "completed");
+      assert.equal(hash(server.file(`killed/${sent.name}`)), sent.sha256);
+      await second.close();
+      rmSync(profile, { recursive: true, force: true });
+    });
+
+    test("choosing the same file for the same folder resumes its upload", async () => {
+      const sent = file("again.bin", 60_000_000);
+      const page = await open("/files/again/");
+      await page.choose("#files-input", [sent.path]);
+      await awaitUpload(page, sent.name, "uploading", { beyond: 0.1 });
+      await pressUpload(page, sent.name, "Pause");
+      await awaitUpload(page, sent.name, "paused");
+      await page.reload();
+      await awaitPage(page);
+      await awaitUpload(page, sent.name, "interrupted");
+      const before = server.requests(" PUT /files/again/");
+      await page.choose("#files-input", [sent.path]);
+      await awaitUpload(page, sent.name, "completed");
+      assert.equal(server.requests(" PUT /files/again/"), before, "no second upload was created");
+      await until(async () => (await uploadNames(page)).length === 1);
+      assert.equal(hash(server.file(`again/${sent.name}`)), sent.sha256);
+    });
+
+    test("a crashed tab leaves an upload that the next tab resumes", { skip: name !== "chromium" }, async () => {
+      const sent = file("crashed.bin", 60_000_000);
+      const first = await open("/files/crashed/");
+      await first.choose("#files-input", [sent.path]);
+      await awaitUpload(first, sent.name, "uploading", { beyond: 0.1 });
+      await first.crash();
+      const page = await open("/files/crashed/");
+      await awaitUpload(page, sent.name, "interrupted");
+      await pressUpload(page, sent.name, "Resume");
+      await page.choose("#again-input", [sent.path]);
+      await awaitUpload(page, sent.name, "completed");
+      assert.equal(hash(server.file(`crashed/${sent.name}`)), sent.sha256);
+    });
+
+    test("two tabs with the same file write one file, and the second tab does not offer what the first one sends", async () => {
+      const sent = file("tabs.bin", 60_000_000);
+      const [one, two] = [await open("/files/tabs/"), await open("/files/tabs/")];
+      await one.choose("#files-input", [sent.path]);
+      await awaitUpload(one, sent.name, "uploading", { beyond: 0.02 });
+      await two.reload();
+      await awaitPage(two);
+      assert.deepEqual(await uploadNames(two), []);
+      await two.choose("#files-input", [sent.path]);
+      await awaitUpload(one, sent.name, "completed");
+      // The second tab gets the result of the first one, or finds that the name exists.
+      await awaitUpload(two, sent.name, ["completed", "exists"]);
+      assert.deepEqual(server.names("tabs"), [sent.name]);
+      assert.equal(hash(server.file(`tabs/${sent.name}`)), sent.sha256);
+    });
+
+    test("a stored handle resumes the upload with one click", async () => {
+      // The handles of the origin-private file system need no permission, which a test could not give.
+      const page = await open("/files/handles/");
+      const provide = () => page.evaluate(async () => {
+        const root = await navigator.storage.getDirectory();
+        const handle = await root.getFileHandle("stored.bin", { create: true });
+        if ((await handle.getFile()).size === 0) {
+          const writable = await handle.createWritable();
+          await writable.write(new Uint8Array(60_000_000).fill(7));
+          await writable.close();
+        }
+        window.showOpenFilePicker = async () => [handle];
+      });
+      await provide();
+      await page.click("#choose-files");
+      await awaitUpload(page, "stored.bin", "uploading", { beyond: 0.1 });
+      await pressUpload(page, "stored.bin", "Pause");
+      await awaitUpload(page, "stored.bin", "paused");
+      await page.reload();
+      await awaitPage(page);
+      assert.match(await awaitUpload(page, "stored.bin", "interrupted"), /^Interrupted at [\d.]+ MB of 60\.0 MB$/);
+      await pressUpload(page, "stored.bin", "Resume");
+      await awaitUpload(page, "stored.bin", "completed");
+      assert.deepEqual(server.file("handles/stored.bin"), Buffer.alloc(60_000_000, 7));
+    });
+
+    test("a full quota is explained, and the upload continues when there is space again", async () => {
+      const tokens = join(directory, `quota-${name}`);
+      const token = "quota-token-0123456789";
+      writeFileSync(tokens, `anna ${token} read,write\n`, { mode: 0o600 });
+      const small = await Server.start(["--token-file", tokens, "--quota", "5M"]);
+      const [one, two] = [file("one.bin", 4_000_000), file("two.bin", 3_000_000)];
+      const page = await open("/", { base: small });
+      await page.click("#notice button");
+      await awaitDialog(page);
+      await page.type(token);
+      await page.press("Enter");
+      await page.waitFor(() => document.querySelector("#choose-files").checkVisibility());
+      await page.choose("#files-input", [one.path]);
+      await awaitUpload(page, one.name, "completed");
+      await page.choose("#files-input", [two.path]);
+      assert.match(await page.waitFor(() =>
+        Array.from(document.querySelectorAll("#upload-rows .waiting .status"), ({ textContent }) => textContent).find((text) => / next /.test(text))), /^Your storage on the server is full\. .* next attempt in/);
+      await awaitEntry(page, one.name);
+      await page.evaluate(() => document.querySelector("[data-delete]").click());
+      await awaitDialog(page);
+      await page.click("dialog button[value=delete]");
+      await page.waitFor(() => document.querySelectorAll("#entries tbody tr").length === 0);
+      await pressUpload(page, two.name, "Try again");
+      await awaitUpload(page, two.name, "completed");
+      assert.equal(hash(small.file(two.name)), two.sha256);
+      await page.close();
+      await small.stop();
+    });
+
+    test("discarding an interrupted upload removes it from the server", async () => {
+      const sent = file("discarded.bin", 60_000_000);
+      const page = await open("/files/discarded/");
+      await page.choose("#files-input", [sent.path]);
+      await awaitUpload(page, sent.name, "uploading", { beyond: 0.05 });
+      await pressUpload(page, sent.name, "Pause");
+      await awaitUpload(page, sent.name, "paused");
+      await page.reload();
+      await awaitPage(page);
+      await awaitUpload(page, sent.name, "interrupted");
+      const before = server.requests(" DELETE /uploads/", " 204");
+      await pressUpload(page, sent.name, "Discard");
+      await page.waitFor(() => document.querySelector("dialog") || document.querySelectorAll("#upload-rows li").length === 0);
+      if (await page.evaluate(() => document.querySelector("dialog") !== null)) await page.click("dialog button[value=cancel]");
+      await page.waitFor(() => document.querySelectorAll("#upload-rows li").length === 0);
+      await until(() => server.requests(" DELETE /uploads/", " 204") === before + 1);
+    });
+
+    test("a folder is dropped from the disk", { skip: name !== "chromium" }, async () => {
+      const folder = join(directory, "dropped folder");
+      mkdirSync(join(folder, "inner/empty"), { recursive: true });
+      writeFileSync(join(folder, "a.txt"), "a");
+      writeFileSync(join(folder, "inner/b.txt"), "b");
+      const page = await open("/files/drops/");
+      const data = { items: [], files: [folder], dragOperationsMask: 1 };
+      for (const type of ["dragEnter", "dragOver", "drop"]) {
+        await page.cdp("Input.dispatchDragEvent", { type, x: 300, y: 300, data });
+        if (type === "dragOver") {
+          assert.equal(await page.evaluate(() => document.querySelector("#drop-target:not([hidden])").textContent.replace(/[\u2068\u2069]/g, "")),
+            "Upload into drops");
+        }
+      }
+      await page.waitFor(() => document.querySelectorAll("#upload-rows .completed").length === 2);
+      assert.equal(server.file("drops/dropped folder/a.txt").toString(), "a");
+      assert.equal(server.file("drops/dropped folder/inner/b.txt").toString(), "b");
+      await awaitEntry(page, "dropped folder");
+    });
+  });
+}

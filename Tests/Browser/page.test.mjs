@@ -1,0 +1,418 @@
+// The page for people in real browsers.
+import assert from "node:assert/strict";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { browsers, launch } from "./kit/browser.mjs";
+import {
+  awaitDialog, awaitEntry, awaitPage, awaitUpload, focused, hash, pressUpload, shownNames, uploadNames, writeFile,
+} from "./kit/people.mjs";
+import { SeededRandom, runSeed } from "./kit/random.mjs";
+import { Server, until } from "./kit/server.mjs";
+
+const random = new SeededRandom(runSeed);
+console.log(`# seed ${runSeed}`);
+const LARGE = Number(process.env.ONWARD_BROWSER_SIZE ?? 1_000_000_000);
+const TOKEN = "a-token-0123456789abcdef";
+
+let directory;
+const file = (name, size) => writeFile(directory, name, size, random);
+before(() => (directory = mkdtempSync(join(tmpdir(), "onward-page-"))));
+after(() => rmSync(directory, { recursive: true, force: true }));
+
+/** Puts a file into the server's directory. */
+function publish(server, name, content = "x") {
+  const path = join(server.directory, "data/files", name);
+  mkdirSync(join(path, ".."), { recursive: true });
+  writeFileSync(path, content);
+}
+
+for (const name of browsers) {
+  describe(name, { timeout: 900_000 }, () => {
+    let browser, server, page;
+    before(async () => {
+      browser = await launch(name);
+      // Small requests, so that an upload can be observed.
+      server = await Server.start(["--max-append-size", "2M"]);
+    });
+    after(async () => {
+      await browser?.close();
+      await server?.stop();
+    });
+
+    const open = async (path = "/", base = server) => {
+      page = await browser.open(base.url + path);
+      await awaitPage(page);
+      return page;
+    };
+    const chosen = (paths) => page.choose("#files-input", paths);
+    const noErrors = () => assert.deepEqual(page.messages.filter((message) =>
+      /^error/.test(message) && !/favicon|Failed to load resource/.test(message)), []);
+
+    test("folders are shown, sorted, searched and opened without loading the page again", async () => {
+      publish(server, "list/b.txt", "12345");
+      publish(server, "list/a10.txt", "1");
+      publish(server, "list/a9.txt", "22");
+      publish(server, "list/sub/inner/deep.txt");
+      await open("/");
+      await page.evaluate(() => (window.isSame = true));
+      await page.evaluate(() => Array.from(document.querySelectorAll("tbody a")).find((link) => link.textContent === "list").click());
+      await awaitEntry(page, "a9.txt");
+      assert.deepEqual(await shownNames(page), ["sub", "a9.txt", "a10.txt", "b.txt"]);
+      assert.equal(await page.evaluate(() => location.pathname), "/files/list/");
+      await page.click("th[data-sort=size] button");
+      assert.deepEqual(await shownNames(page), ["sub", "b.txt", "a9.txt", "a10.txt"]);
+      assert.equal(await page.evaluate(() => document.querySelector("th[data-sort=size]").getAttribute("aria-sort")), "descending");
+      await page.click("#search");
+      await page.type("A txt");
+      await page.waitFor(() => document.querySelectorAll("tbody tr:not([hidden])").length === 2);
+      assert.deepEqual(await shownNames(page), ["a9.txt", "a10.txt"]);
+      await page.evaluate(() => history.back());
+      await awaitEntry(page, "list");
+      assert.equal(await page.evaluate(() => location.pathname), "/");
+      // The focus is on the folder from which the person came.
+      await page.waitFor(() => document.activeElement.textContent === "list");
+      assert.equal(await page.evaluate(() => window.isSame), true);
+      await open("/files/list/sub/inner/");
+      assert.deepEqual(await page.evaluate(() => Array.from(document.querySelectorAll("#path a"), (link) => link.textContent)),
+        ["Files", "list", "sub"]);
+      assert.equal(await page.evaluate(() => document.querySelector("h1").textContent), "inner");
+      noErrors();
+    });
+
+    test("names with every kind of character are shown as text, and their links have the right content", async () => {
+      const names = [
+        `"quotes" & 'apostrophes'.txt`, "<script>alert(1)<\u2044script>.txt", "<img src=x onerror=alert(1)>", "a&amp;b.txt",
+        "percent %2F %00.txt", "question?.txt", "hash#tag.txt", "  two  spaces  .txt", "plus+and;semi:colon.txt", "~*.txt",
+        "emoji 👩‍👩‍👧‍👦 🎉.txt", "שלום עולם.txt", "{{rows}} $& $1.txt", "..hidden", "evil\u202Egnp.exe", "zero\u200Bwidth.txt",
+        `${"x".repeat(200)}.txt`, "ﬁle ①.txt", "e\u0301 é.txt",
+      ];
+      for (const one of names) publish(server, `names/${one}`, one);
+      publish(server, "names/fo#ld?er %41 <b>/inside.txt", "inside");
+      const expected = names.map((one) => one.replace(/[\u202E\u200B]/, (letter) => `[U+${letter.codePointAt(0).toString(16).toUpperCase()}]`));
+      // Once as the server writes the rows, once as the page does.
+      for (const isLoaded of [true, false]) {
+        await open(isLoaded ? "/files/names/" : "/");
+        if (!isLoaded) {
+          await page.evaluate(() => Array.from(document.querySelectorAll("tbody a")).find((link) => link.textContent === "names").click());
+          await awaitEntry(page, "..hidden");
+        }
+        assert.deepEqual((await shownNames(page)).sort(), [...expected, "fo#ld?er %41 <b>"].sort());
+        const contents = await page.evaluate(() => Promise.all(Array.from(document.querySelectorAll("tbody tr.file td:first-child a"),
+          async (link) => [link.textContent, await (await fetch(link.href)).text()])));
+        for (const [shown, content] of contents) assert.equal(expected[names.indexOf(content)], shown);
+        assert.equal(contents.length, names.length);
+        assert.equal(await page.evaluate(() => document.querySelectorAll("tbody :is(script, img, b)").length), 0);
+      }
+      await page.evaluate(() => document.querySelector("tbody tr.folder a").click());
+      await awaitEntry(page, "inside.txt");
+      assert.equal(await page.evaluate(() => document.querySelector("h1").textContent), "fo#ld?er %41 <b>");
+      await page.evaluate(() => document.querySelectorAll("#path a")[1].click());
+      await awaitEntry(page, "..hidden");
+      assert.deepEqual(page.prompts, []);
+      noErrors();
+    });
+
+    test("an upload is paused, resumed after a reload with the same file, and arrives unchanged", async () => {
+      const sent = file("ein größeres.bin", 40_000_000);
+      const other = file("other.bin", 40_000_000);
+      await open("/files/inbox/");
+      await chosen([sent.path]);
+      await awaitUpload(page, sent.name, "uploading", { beyond: 0.1 });
+      await pressUpload(page, sent.name, "Pause");
+      assert.match(await awaitUpload(page, sent.name, "paused"), /^Paused at .* MB of 40\.0 MB$/);
+      await page.reload();
+      await awaitPage(page);
+      if (name === "chromium") assert.deepEqual(page.prompts, ["beforeunload"]);
+      assert.match(await awaitUpload(page, sent.name, "interrupted"), /choose the file again/);
+      const before = server.requests(" PUT /files/inbox/");
+      await pressUpload(page, sent.name, "Resume");
+      await page.choose("#again-input", [other.path]);
+      await page.waitFor(() => document.querySelector("#upload-rows .status").textContent.startsWith("This is another file."));
+      await pressUpload(page, sent.name, "Resume");
+      await page.choose("#again-input", [sent.path]);
+      assert.equal(await awaitUpload(page, sent.name, "completed"), "Uploaded · 40.0 MB");
+      await awaitEntry(page, sent.name);
+      assert.equal(hash(server.file(`inbox/${sent.name}`)), sent.sha256);
+      assert.equal(server.requests(" PUT /files/inbox/"), before, "no second upload was created");
+      // Nothing is offered any more.
+      await page.reload();
+      await awaitPage(page);
+      assert.deepEqual(await uploadNames(page), []);
+      noErrors();
+    });
+
+    test("an upload continues in the background of other folders, and after the server was killed twice", async () => {
+      const sent = file("large.bin", LARGE);
+      const large = await Server.start();
+      publish(large, "elsewhere/a.txt");
+      await open("/", large);
+      await chosen([sent.path]);
+      for (const part of [0.2, 0.6]) {
+        await awaitUpload(page, sent.name, "uploading", { beyond: part, seconds: 120 });
+        await large.crash();
+        await awaitUpload(page, sent.name, "waiting");
+        await large.restart();
+        await page.evaluate(() => Array.from(document.querySelectorAll("tbody a, #path a")).find(({ textContent }) =>
+          ["elsewhere", "Files"].includes(textContent)).click());
+        await awaitPage(page);
+      }
+      await awaitUpload(page, sent.name, "completed", { seconds: 300 });
+      assert.equal(hash(large.file(sent.name)), sent.sha256);
+      await page.close();
+      await large.stop();
+    });
+
+    test("a name that exists is replaced, kept beside, or skipped, as the person decides", async () => {
+      const one = file("one.txt", 10);
+      const two = file("two.txt", 20);
+      const three = file("three.txt", 30);
+      for (const { name } of [one, two, three]) publish(server, `exists/${name}`, "old");
+      await open("/files/exists/");
+      await chosen([one.path, two.path, three.path]);
+      assert.equal((await awaitDialog(page)).replace(/[\u2068\u2069]/g, ""), "one.txt exists already");
+      await page.click("dialog button[value=replace]");
+      await page.waitFor(() => document.querySelector("dialog h2")?.textContent.includes("two.txt"));
+      await page.click("dialog button[value=skip]");
+      await page.waitFor(() => document.querySelector("dialog h2")?.textContent.includes("three.txt"));
+      await page.click("dialog button[value=keep]");
+      await page.waitFor(() => document.querySelectorAll("#upload-rows .completed").length === 2);
+      assert.equal(hash(server.file("exists/one.txt")), one.sha256);
+      assert.equal(server.file("exists/two.txt").toString(), "old");
+      assert.equal(server.file("exists/three.txt").toString(), "old");
+      const kept = server.names("exists").filter((name) => !["one.txt", "two.txt", "three.txt"].includes(name));
+      assert.equal(kept.length, 1);
+      assert.equal(hash(server.file(`exists/${kept[0]}`)), three.sha256);
+      await awaitEntry(page, kept[0]);
+      // A file that appears after the folder was loaded is not replaced either.
+      const late = file("late.txt", 40);
+      publish(server, "exists/late.txt", "old");
+      await chosen([late.path]);
+      await awaitUpload(page, "late.txt", "exists");
+      assert.equal(server.file("exists/late.txt").toString(), "old");
+      await pressUpload(page, "late.txt", "Replace");
+      await awaitUpload(page, "late.txt", "completed");
+      assert.equal(hash(server.file("exists/late.txt")), late.sha256);
+      noErrors();
+    });
+
+    test("a folder is uploaded with its folders, and many files at once", async () => {
+      await open("/files/many-uploads/");
+      await page.evaluate(() => {
+        const transfer = new DataTransfer();
+        for (let index = 0; index < 300; index += 1) transfer.items.add(new File([`content ${index}`], `file ${index}.txt`));
+        const input = document.getElementById("files-input");
+        input.files = transfer.files;
+        input.dispatchEvent(new Event("change"));
+      });
+      await page.waitFor(() => document.getElementById("uploads-summary").textContent.startsWith("300 of 300"), { seconds: 120 });
+      assert.equal(server.names("many-uploads").length, 300);
+      assert.equal(server.file("many-uploads/file 299.txt").toString(), "content 299");
+      await page.waitFor(() => document.querySelectorAll("#entries tbody tr").length === 300);
+      assert.ok(await page.evaluate(() => document.querySelectorAll("#upload-rows li").length) <= 60);
+      // A browser reports the paths of a chosen folder like this.
+      await page.evaluate(() => {
+        const inner = new File(["inner"], "inner.txt");
+        Object.defineProperty(inner, "webkitRelativePath", { value: "tree/some folder/inner.txt" });
+        const input = document.getElementById("folder-input");
+        Object.defineProperty(input, "files", { value: [inner] });
+        input.dispatchEvent(new Event("change"));
+      });
+      await awaitEntry(page, "tree");
+      assert.equal(server.file("many-uploads/tree/some folder/inner.txt").toString(), "inner");
+      noErrors();
+    });
+
+    test("files are dropped and pasted", async () => {
+      await open("/files/dropped/");
+      for (const type of ["drop", "paste"]) {
+        await page.evaluate((type) => {
+          const transfer = new DataTransfer();
+          transfer.items.add(new File([type], `${type}.txt`, { lastModified: 1e12 }));
+          // In Firefox a script cannot make a clipboard with files.
+          const event = new Event(type, { bubbles: true, cancelable: true });
+          Object.defineProperty(event, type === "drop" ? "dataTransfer" : "clipboardData", { value: transfer });
+          document.body.dispatchEvent(event);
+        }, type);
+        await awaitEntry(page, `${type}.txt`);
+        assert.equal(server.file(`dropped/${type}.txt`).toString(), type);
+      }
+      noErrors();
+    });
+
+    test("a token is asked for, decides what is offered, and can be replaced after a revocation in the middle of an upload", async () => {
+      const tokens = join(directory, `tokens-${name}`);
+      const write = (...lines) => writeFileSync(tokens, lines.join("\n") + "\n", { mode: 0o600 });
+      const reader = "reader-token-0123456789";
+      write(`anna ${TOKEN} read,write`, `rita ${reader} read`);
+      const secured = await Server.start(["--token-file", tokens, "--max-append-size", "1M"]);
+      publish(secured, "picture.svg", `<svg xmlns="http://www.w3.org/2000/svg" width="7" height="5"/>`);
+      publish(secured, "keep.txt", "kept");
+      await open("/", secured);
+      assert.deepEqual(await shownNames(page), []);
+      assert.equal(await page.evaluate(() => document.querySelector("#notice h2").textContent), "This server needs a token");
+      await page.click("#notice button");
+      await awaitDialog(page);
+      await page.type("wrong-token-0123456789");
+      await page.press("Enter");
+      await page.waitFor(() => document.querySelector("#token-problem").textContent);
+      await page.type(reader);
+      await page.press("Enter");
+      await awaitEntry(page, "keep.txt");
+      // What this token may not do is not offered.
+      const offered = () => page.evaluate(() => ["#choose-files", "#choose-folder", "[data-delete]"].map((one) =>
+        document.querySelector(one).checkVisibility()));
+      assert.deepEqual(await offered(), [false, false, false]);
+      assert.equal(await page.evaluate(() => localStorage.length), 0);
+      await page.click("#sign-out");
+      await page.waitFor(() => document.querySelector("#notice h2")?.textContent === "This server needs a token");
+      await page.click("#notice button");
+      await awaitDialog(page);
+      await page.type(TOKEN);
+      await page.press("Enter");
+      await awaitEntry(page, "keep.txt");
+      assert.deepEqual(await offered(), [true, true, true]);
+      // A picture is loaded with the cookie.
+      await page.evaluate(() => document.querySelector("tr.image a").click());
+      await page.waitFor(() => document.querySelector("dialog img")?.naturalWidth === 7);
+      await page.press("Escape");
+      const sent = file("secret.bin", 60_000_000);
+      await chosen([sent.path]);
+      await awaitUpload(page, sent.name, "uploading", { beyond: 0.05 });
+      write("anna second-token-0123456789 read,write");
+      secured.process.kill("SIGHUP");
+      await awaitDialog(page);
+      assert.match(await page.evaluate(() => document.querySelector("#token-problem").textContent), /any more/);
+      await page.type("second-token-0123456789");
+      await page.press("Enter");
+      await awaitUpload(page, sent.name, "completed");
+      assert.equal(hash(secured.file(sent.name)), sent.sha256);
+      await page.close();
+      await secured.stop();
+    });
+
+    test("a folder with 10,000 files is sorted and searched, and a larger one by prefix", async () => {
+      for (let index = 0; index < 10_000; index += 1) publish(server, `thousands/file ${index}.txt`, "");
+      await open("/files/thousands/");
+      assert.equal((await shownNames(page)).length, 10_000);
+      assert.equal((await shownNames(page))[9999], "file 9999.txt");
+      await page.click("#search");
+      await page.type("999");
+      await page.waitFor(() => document.querySelectorAll("tbody tr:not([hidden])").length === 19);
+      for (let index = 0; index < 200; index += 1) publish(server, `thousands/another ${index}.txt`, "");
+      await page.reload();
+      await awaitPage(page);
+      assert.equal((await shownNames(page)).length, 1000);
+      assert.equal(await page.evaluate(() => document.querySelector("#count").textContent),
+        "The first 1,000 entries in the order of their names");
+      await page.evaluate(() => document.getElementById("more").click());
+      await page.waitFor(() => document.querySelectorAll("tbody tr").length === 2000);
+      assert.equal(new Set(await shownNames(page)).size, 2000);
+      await page.evaluate(() => scrollTo(0, 0));
+      await page.click("#search");
+      await page.type("file 998");
+      await page.waitFor(() => document.querySelectorAll("tbody tr").length === 11);
+      assert.deepEqual((await shownNames(page)).slice(0, 2), ["file 998.txt", "file 9980.txt"]);
+      noErrors();
+    });
+
+    test("everything works with the keyboard, and the focus is never lost", async () => {
+      publish(server, "keys/a.txt");
+      publish(server, "keys/b.svg", `<svg xmlns="http://www.w3.org/2000/svg" width="7" height="5"/>`);
+      publish(server, "keys/c.svg", `<svg xmlns="http://www.w3.org/2000/svg" width="9" height="5"/>`);
+      await open("/files/keys/");
+      await page.press("Tab");
+      assert.equal(await focused(page), "Skip to the files");
+      const visited = [];
+      for (let count = 0; count < 30 && !visited.includes("Delete \u2068c.svg\u2069"); count += 1) {
+        await page.press("Tab");
+        visited.push(await focused(page));
+        assert.ok(await page.evaluate(() => document.activeElement.checkVisibility()), visited.at(-1));
+      }
+      for (const one of ["Files", "Upload files", "Upload folder", "Search in this folder", "Name", "Size", "Modified", "a.txt",
+        "Delete \u2068a.txt\u2069", "b.svg", "Download \u2068b.svg\u2069"]) assert.ok(visited.includes(one), `${one}: ${visited}`);
+      // From row to row, into a picture, to the next one, and back.
+      await page.evaluate(() => document.querySelector("tbody a").focus());
+      await page.press("ArrowDown");
+      assert.equal(await focused(page), "b.svg");
+      await page.press("Enter");
+      await page.waitFor(() => document.querySelector("dialog img")?.naturalWidth === 7);
+      await page.press("ArrowRight");
+      await page.waitFor(() => document.querySelector("dialog img")?.naturalWidth === 9);
+      await page.press("Escape");
+      await page.waitFor(() => !document.querySelector("dialog"));
+      assert.equal(await focused(page), "c.svg");
+      // Deletion, first canceled: the focus is on Cancel.
+      await page.press("ArrowUp", "ArrowUp", "Tab");
+      assert.equal(await focused(page), "Delete \u2068a.txt\u2069");
+      await page.press("Enter");
+      await awaitDialog(page);
+      assert.equal(await focused(page), "Cancel");
+      await page.press("Enter");
+      await page.waitFor(() => !document.querySelector("dialog"));
+      assert.equal(await focused(page), "Delete \u2068a.txt\u2069");
+      assert.deepEqual(server.names("keys"), ["a.txt", "b.svg", "c.svg"]);
+      await page.press("Enter");
+      await awaitDialog(page);
+      await page.press("Shift+Tab", "Enter");
+      await page.waitFor(() => document.activeElement.textContent === "b.svg");
+      assert.deepEqual(server.names("keys"), ["b.svg", "c.svg"]);
+      // An upload: pause, resume, discard.
+      const sent = file("keyed.bin", 60_000_000);
+      await chosen([sent.path]);
+      await awaitUpload(page, sent.name, "uploading", { beyond: 0.01 });
+      await page.evaluate(() => document.querySelector("#upload-rows button").focus());
+      await page.press("Enter");
+      await awaitUpload(page, sent.name, "paused");
+      assert.match(await focused(page), /^Resume: /);
+      await page.press("Enter");
+      await page.waitFor(() => document.activeElement.getAttribute("aria-label")?.startsWith("Pause: "));
+      await page.press("Tab", "Enter");
+      // A question is asked if much was sent.
+      await page.waitFor(() => document.querySelector("dialog") || document.querySelectorAll("#upload-rows li").length === 0);
+      if (await page.evaluate(() => document.querySelector("dialog") !== null)) await page.press("Shift+Tab", "Enter");
+      await page.waitFor(() => document.querySelectorAll("#upload-rows li").length === 0);
+      assert.notEqual(await page.evaluate(() => document.activeElement), "BODY");
+      assert.ok(await page.evaluate(() => document.activeElement !== document.body));
+      await until(() => server.requests(" DELETE /uploads/", " 204"));
+      noErrors();
+    });
+
+    test("the page announces what happens", async () => {
+      const sent = file("heard.txt", 1000);
+      await open("/files/heard/");
+      await chosen([sent.path]);
+      await awaitUpload(page, sent.name, "completed");
+      const said = await page.evaluate(() => document.getElementById("announcements").textContent.replace(/[\u2068\u2069]/g, ""));
+      assert.match(said, /1 upload started\..*heard\.txt is uploaded\./);
+    });
+
+    test("the upload URLs are not in the document, and no request leaves the server", async () => {
+      const sent = file("hidden.bin", 60_000_000);
+      await open("/files/hidden/");
+      await chosen([sent.path]);
+      await awaitUpload(page, sent.name, "uploading", { beyond: 0.02 });
+      assert.ok(!(await page.evaluate(() => document.documentElement.outerHTML)).includes("/uploads/"));
+      await awaitUpload(page, sent.name, "completed");
+      const hosts = await page.evaluate(() => [...new Set(performance.getEntriesByType("resource").map(({ name }) => new URL(name).host))]);
+      assert.deepEqual(hosts.filter((host) => host && host !== `127.0.0.1:${server.port}`), []);
+    });
+  });
+}
+
+describe("the texts", () => {
+  test("all languages have the same texts with the same values", async () => {
+    const source = readFileSync(new URL("../../Sources/BrowserAssets/texts.js", import.meta.url), "utf8");
+    const { texts } = await import(`data:text/javascript,${encodeURIComponent(source)}`);
+    const values = (pattern) => [...new Set(Object.values(typeof pattern === "object" ? pattern : { pattern }).join(" ").match(/\{\w+\}/g))].sort();
+    for (const [language, table] of Object.entries(texts)) {
+      assert.deepEqual(Object.keys(table), Object.keys(texts.en), language);
+      for (const [key, pattern] of Object.entries(table)) assert.deepEqual(values(pattern), values(texts.en[key]), `${language}: ${key}`);
+    }
+    const script = ["page.html", ...["", "-elements", "-session", "-folder", "-viewer", "-usage", "-sources", "-uploads"].map((part) => `page${part}.js`)]
+      .map((name) => readFileSync(new URL(`../../Sources/BrowserAssets/${name}`, import.meta.url), "utf8")).join("\n");
+    const unused = Object.keys(texts.en).filter((key) => !new RegExp(`["']${key}["']|data-text="${key}"`).test(script));
+    assert.deepEqual(unused, []);
+  });
+});
