@@ -98,8 +98,9 @@ test-systemd: test-packages ## as root: boot systemd in separate namespaces and 
 	$(SWIFT) build --product onward
 	scripts/test-systemd .build/debug/onward
 
-test-browser: ## upload from pages in headless Chromium (installs the package of Debian)
+test-browser: ## upload from pages in headless Chromium and Firefox (installs the packages of Debian)
 	@scripts/system-packages browser
+	@scripts/install-axe
 	$(SWIFT) build --build-tests
 	ONWARD_BROWSER=1 SWIFT=$(SWIFT) scripts/run-tests --filter BrowserTests
 

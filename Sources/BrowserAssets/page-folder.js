@@ -292,10 +292,12 @@ function addEntry(path, size) {
 
 let scheduled = 0;
 
-/** Many uploads can end at the same time. */
+/** Shows the folder soon, because many uploads can end at the same time. It takes longer if the folder is large. */
 function scheduleFolder() {
-  clearTimeout(scheduled);
-  scheduled = setTimeout(showFolder, 200);
+  scheduled ||= setTimeout(() => {
+    scheduled = 0;
+    showFolder();
+  }, 200 + folder.entries.length / 5);
 }
 
 async function deleteEntry(entry) {

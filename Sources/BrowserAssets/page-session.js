@@ -59,6 +59,7 @@ async function openSession() {
   const response = await request(`${page.base}onward/session`, { method: "POST" });
   const { principal, scopes, prefixes, expires } = await response.json();
   Object.assign(session, { principal, scopes, prefixes: prefixes.map(normalizedPath) });
+  showSession();
   if (expires === null) return;
   session.renewAt = Date.now() + expires * 600;
   renewal = setTimeout(renewSession, expires * 600);
@@ -152,7 +153,6 @@ async function showTokenDialog(message) {
   const [used, other] = keep.checked ? [localStorage, sessionStorage] : [sessionStorage, localStorage];
   used.setItem(tokenKey, session.token);
   other.removeItem(tokenKey);
-  showSession();
   showUsage();
   return session.token;
 }

@@ -1,12 +1,9 @@
 // The start of the page and its events. The server joins onward.js (as `onward`), texts.js and the parts of this script
 // (page-*.js, in the order of BrowserAssets.swift) into one module, so they share their declarations.
 
-let problemTimer = 0;
-
 /** Shows a message above the files, which screen readers read at once. */
 function showProblem(message) {
   const banner = byID("banner");
-  clearTimeout(problemTimer);
   banner.textContent = message;
   banner.hidden = message === "";
 }
@@ -32,8 +29,11 @@ function resumeAfterRefusal() {
   startUploads();
 }
 
-function showConnection() {
-  if (navigator.onLine) {
+/** A server on this machine can be reached without a network. */
+const isReachable = () => fetch(`${page.base}healthz`, { cache: "no-store" }).then(({ ok }) => ok, () => false);
+
+async function showConnection() {
+  if (navigator.onLine || await isReachable()) {
     if (!byID("banner").hidden) announce(text("online"));
     showProblem("");
     renewIfDue();
@@ -139,9 +139,16 @@ function listen() {
   listenForDrops();
 }
 
+/** Waits until the browser has painted the rows of the server, before this script changes them. */
+const firstPaint = () => new Promise((resolve) => {
+  requestAnimationFrame(() => setTimeout(resolve));
+  setTimeout(resolve, 200);
+});
+
 async function startPage() {
   translateDocument();
   makeUploadsTools();
+  await firstPaint();
   readDocument();
   byID("actions").hidden = false;
   listen();

@@ -270,9 +270,11 @@ for (const name of browsers) {
       await page.click("#notice button");
       await awaitDialog(page);
       await page.type(TOKEN);
+      await page.evaluate(() => document.getElementById("keep").click());
       await page.press("Enter");
       await awaitEntry(page, "keep.txt");
       assert.deepEqual(await offered(), [true, true, true]);
+      assert.deepEqual(await page.evaluate(() => [localStorage.length, sessionStorage.length]), [1, 0]);
       // A picture is loaded with the cookie.
       await page.evaluate(() => document.querySelector("tr.image a").click());
       await page.waitFor(() => document.querySelector("dialog img")?.naturalWidth === 7);
