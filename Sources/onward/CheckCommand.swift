@@ -114,11 +114,7 @@ struct CheckSettings {
     var isJSON = false
 
     static let options: [CommandOption<CheckSettings>] = [
-        CommandOption("root", "DIR", group: "Options", "data directory [default: ./onward-data]") {
-            settings, value throws(OptionError) in
-            guard !value.isEmpty else { throw OptionError("the directory's name is empty") }
-            settings.root = value
-        },
+        .root { $0.root = $1 },
         CommandOption(
             flag: "digests", group: "Options",
             "print the SHA-256 of every published file in the format of\nsha256sum, to compare the files with a copy of them"

@@ -138,11 +138,7 @@ struct EventsSettings {
     var isJSON = false
 
     static let options: [CommandOption<EventsSettings>] = [
-        CommandOption("root", "DIR", group: "Options", "data directory [default: ./onward-data]") {
-            settings, value throws(OptionError) in
-            guard !value.isEmpty else { throw OptionError("the directory's name is empty") }
-            settings.root = value
-        },
+        .root { $0.root = $1 },
         CommandOption(flag: "all", group: "Options", "retry or drop all events that are set aside") { $0.all = true },
         CommandOption(flag: "json", group: "Options", "print one JSON object on each line") { $0.isJSON = true },
     ]

@@ -166,11 +166,7 @@ struct OutcomesSettings {
     var isJSON = false
 
     static let options: [CommandOption<OutcomesSettings>] = [
-        CommandOption("root", "DIR", group: "Options", "data directory [default: ./onward-data]") {
-            settings, value throws(OptionError) in
-            guard !value.isEmpty else { throw OptionError("the directory's name is empty") }
-            settings.root = value
-        },
+        .root { $0.root = $1 },
         CommandOption(
             "origin-cacert", "F", group: "Options",
             "PEM certificates to trust for https applications instead of\nthe system's"

@@ -22,7 +22,7 @@ enum ServeCommand {
             try parser.parse(arguments, environment: environment, into: &settings)
             try settings.check()
             for name in parser.unknownVariables(of: environment) {
-                Console.Bounded.error("onward serve: warning: \(name) in the environment is not the name of any option")
+                Console.Bounded.error("onward serve: warning: there is no option for the environment variable \(name)")
             }
         } catch {
             Console.Bounded.error("onward serve: \(error.message)\nSee 'onward serve --help'.")
@@ -49,16 +49,6 @@ enum ServeCommand {
             Console.Bounded.error("onward serve: \(error.message)")
             return .usage
         }
-        var configuration = settings.store
-        configuration.interruptedResponse = .init(
-            ProblemDetails(
-                status: 500, detail: "The server stopped while it processed the complete upload.",
-                code: "target-interrupted"))
-        configuration.retainUnknownOutcomes(of: settings.routes, ownPrefix: settings.server.ownPrefix)
-        configuration.validated = FilesHandler.validated
-        configuration.recordsEvents = settings.events != nil
-        // If unfinished uploads do not expire, only stored responses do.
-        configuration.lifetime = settings.server.limits.maxAge.map { .seconds($0) } ?? configuration.keepCompleted
         let opening: OpeningNotifier?
         do throws(Errno) { opening = try manager.notifyOpening(settings.root) } catch {
             return report(.cannotStartThread("the service manager", error))
@@ -66,7 +56,7 @@ enum ServeCommand {
         defer { opening?.end() }
         let store: UploadStore
         do {
-            store = try UploadStore.open(root: settings.root, configuration: configuration)
+            store = try UploadStore.open(root: settings.root, configuration: storeConfiguration(settings))
         } catch {
             return report(error, root: settings.root)
         }
@@ -77,19 +67,7 @@ enum ServeCommand {
             configuration: serverConfiguration, store: store,
             handlers: [(settings.server.ownPrefix + "/files", settings.filesHandler(of: store))]
                 + settings.routes.map { ($0.prefix, GatewayHandler($0)) })
-        store.onLoss { upload in
-            server.note(
-                .error,
-                "\(upload) lost acknowledged bytes: another program wrote to \(settings.root)/uploads, or the disk"
-                    + " failed; run 'onward check' to verify all uploads and files")
-        }
-        store.onDamage { error in
-            server.note(
-                .error,
-                "the catalog is damaged (\(error)) and the server is not ready: it rejects uploads and still serves files."
-                    + " Stop it and restore \(settings.root)/onward.sqlite from a backup; 'onward check' verifies everything else"
-            )
-        }
+        logDamage(of: store, to: server, root: settings.root)
         let delivery = files.events.map { events in
             EventDelivery(events, from: store) { level, text in server.note(level, text) }
         }
@@ -112,14 +90,7 @@ enum ServeCommand {
                     + " wrong, so no upload expires within the first hour")
         }
         if let warning = manager.warning { server.note(.warning, warning) }
-        let needed = settings.maximumOpenFiles
-        if let descriptors, descriptors < needed {
-            server.note(
-                .warning,
-                "the system allows \(descriptors) open files, but --max-connections \(settings.server.maximumConnections) can"
-                    + " need \(needed). When all are in use, new connections get no response. Raise the limit ('ulimit -n', or"
-                    + " LimitNOFILE= of the service), or lower --max-connections")
-        }
+        if let descriptors { warn(of: descriptors, settings, server) }
         let watchdog: Watchdog?
         do throws(Errno) { watchdog = try Self.watchdog(of: server, store, for: manager) } catch {
             server.stopBlocking()
@@ -144,6 +115,48 @@ enum ServeCommand {
         }
         server.stopBlocking()
         return .done
+    }
+
+    private static func storeConfiguration(_ settings: ServeSettings) -> StoreConfiguration {
+        var configuration = settings.store
+        configuration.interruptedResponse = .init(
+            ProblemDetails(
+                status: 500, detail: "The server stopped while it processed the complete upload.",
+                code: "target-interrupted"))
+        configuration.retainUnknownOutcomes(of: settings.routes, ownPrefix: settings.server.ownPrefix)
+        configuration.validated = FilesHandler.validated
+        configuration.recordsEvents = settings.events != nil
+        // If unfinished uploads do not expire, only stored responses do.
+        configuration.lifetime = settings.server.limits.maxAge.map { .seconds($0) } ?? configuration.keepCompleted
+        return configuration
+    }
+
+    /// Logs lost bytes and a damaged catalog when they are found.
+    private static func logDamage(of store: UploadStore, to server: Server, root: String) {
+        store.onLoss { upload in
+            server.note(
+                .error,
+                "\(upload) lost acknowledged bytes: another program wrote to \(root)/uploads, or the disk"
+                    + " failed; run 'onward check' to verify all uploads and files")
+        }
+        store.onDamage { error in
+            server.note(
+                .error,
+                "the catalog is damaged (\(error)) and the server is not ready: it rejects uploads and still serves files."
+                    + " Stop it and restore \(root)/onward.sqlite from a backup; 'onward check' verifies everything else"
+            )
+        }
+    }
+
+    /// Warns if the connections can need more open files than the process may have.
+    private static func warn(of descriptors: UInt64, _ settings: ServeSettings, _ server: Server) {
+        let needed = settings.maximumOpenFiles
+        guard descriptors < needed else { return }
+        server.note(
+            .warning,
+            "the system allows \(descriptors) open files, but --max-connections \(settings.server.maximumConnections) can"
+                + " need \(needed). When all are in use, new connections get no response. Raise the limit ('ulimit -n', or"
+                + " LimitNOFILE= of the service), or lower --max-connections")
     }
 
     /// Starts the watchdog if the service manager requests it.
@@ -354,12 +367,12 @@ extension ServeCommand {
                 [
                     .paragraph(
                         """
-                        --check DESTINATION,SETTING,... shows each complete file of /files/ to a program or a URL before the
+                        --check DESTINATION,SETTING,... passes each complete file of /files/ to a program or a URL before the
                         file appears. DESTINATION is the absolute path of a program, which gets the file on standard input
                         and its description in variables ONWARD_CHECK_..., or a URL (http, https, or unix:/SOCKET:/PATH),
                         which gets the file with POST. Exit status 0 or a status of 2xx accepts the file. Exit status 1 with a
                         reason on standard output, or a status of 422, refuses and removes it. Otherwise the file is kept, and
-                        is checked again when its client asks. The settings are:
+                        is checked again when the client repeats its request. The settings are:
                         """),
                     .terms([
                         (

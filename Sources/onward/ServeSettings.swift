@@ -24,9 +24,9 @@ struct ServeSettings {
     /// The receiver of events (`--events`), and the file with the secrets of their signatures.
     var events: EventSettings?
     var eventSecretsFile: String?
-    /// The path of a PEM file with the certificates that are trusted for https URLs of applications and events.
+    /// The path of a PEM file with the certificates that are trusted for https URLs of applications, checks and events.
     var originCertificates: String?
-    /// Who checks files before they are published (`--check`).
+    /// The check of files before they are published (`--check`).
     var publicationCheck: PublicationCheckSettings?
     /// The URL of the application that authorizes requests.
     var authorizationURL: String?
@@ -65,13 +65,7 @@ struct ServeSettings {
 
     static let options: [CommandOption<ServeSettings>] = [
         // General
-        CommandOption(
-            "root", "DIR", group: "General", "data directory, created if it is missing\n[default: ./onward-data]"
-        ) {
-            settings, value throws(OptionError) in
-            guard !value.isEmpty else { throw OptionError("the directory's name is empty") }
-            settings.root = value
-        },
+        .root("data directory, created if it is missing\n[default: ./onward-data]", group: "General") { $0.root = $1 },
         CommandOption(
             "listen", "HOST:PORT", group: "General", repeatable: true,
             "address to listen on, or unix:PATH; repeatable. ONWARD_LISTEN contains\nall addresses, separated by spaces [default: 127.0.0.1:8080]"
@@ -429,5 +423,18 @@ struct ServeSettings {
         if host.hasPrefix("[") && host.hasSuffix("]") { host = String(host.dropFirst().dropLast()) }
         guard !host.isEmpty else { throw OptionError("'\(text)' has no host; for all IPv4 addresses use 0.0.0.0") }
         return .tcp(host: host, port: port)
+    }
+}
+
+extension CommandOption {
+    /// The option `--root`, which names the data directory.
+    static func root(
+        _ help: String = "data directory [default: ./onward-data]", group: String = "Options",
+        set: @escaping @Sendable (inout Settings, String) -> Void
+    ) -> CommandOption {
+        CommandOption("root", "DIR", group: group, help) { settings, value throws(OptionError) in
+            guard !value.isEmpty else { throw OptionError("the directory's name is empty") }
+            set(&settings, value)
+        }
     }
 }
