@@ -77,10 +77,10 @@ extension FuzzTarget {
         },
         check: { input throws(Violation) in
             var reader = ResponseHeadReader(uri: "http://localhost/files/a")
-            var rest = input[...]
-            while let end = rest.firstIndex(of: 0x0A) {
-                let line = UnsafeRawBufferPointer(rebasing: rest[...end])
-                rest = rest[(end + 1)...]
+            var remaining = input[...]
+            while let end = remaining.firstIndex(of: 0x0A) {
+                let line = UnsafeRawBufferPointer(rebasing: remaining[...end])
+                remaining = remaining[(end + 1)...]
                 switch reader.read(line) {
                 case .more: continue
                 case .interim(let head):

@@ -28,7 +28,7 @@ extension FuzzTarget {
             var reader = InputReader(input)
             let size = reader.integer()
             let lines = reader.lines
-            for size in [size, size & 0xFF, Int64(reader.rest.count)] {
+            for size in [size, size & 0xFF, Int64(reader.remaining.count)] {
                 if let set = ByteRangeSet(fieldLines: lines) { try checkResolution(of: set, size: size) }
             }
             if let range = ContentRange(parsing: reader.text) {

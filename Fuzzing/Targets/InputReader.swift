@@ -1,13 +1,13 @@
 /// Splits an input: numbers are read from its beginning, and text from the remaining bytes.
 struct InputReader {
-    private(set) var rest: UnsafeRawBufferPointer
+    private(set) var remaining: UnsafeRawBufferPointer
 
-    init(_ input: UnsafeRawBufferPointer) { rest = input }
+    init(_ input: UnsafeRawBufferPointer) { remaining = input }
 
     /// Returns the next byte, or 0 at the end.
     mutating func byte() -> UInt8 {
-        guard let first = rest.first else { return 0 }
-        rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst())
+        guard let first = remaining.first else { return 0 }
+        remaining = UnsafeRawBufferPointer(rebasing: remaining.dropFirst())
         return first
     }
 
@@ -19,13 +19,13 @@ struct InputReader {
     }
 
     /// The remaining bytes as text, decoded as the programs decode received bytes.
-    var text: String { String(decoding: rest, as: UTF8.self) }
+    var text: String { String(decoding: remaining, as: UTF8.self) }
 
-    var bytes: [UInt8] { Array(rest) }
+    var bytes: [UInt8] { Array(remaining) }
 
     /// The remaining text, with one field line on each line.
     var lines: [String] {
-        rest.split(separator: 0x0A, omittingEmptySubsequences: false).map { String(decoding: $0, as: UTF8.self) }
+        remaining.split(separator: 0x0A, omittingEmptySubsequences: false).map { String(decoding: $0, as: UTF8.self) }
     }
 
     /// Returns an input of a number, which `integer()` reads, and a text.

@@ -124,13 +124,13 @@ final class ServerUnderTest {
     /// Returns the input with the path of an existing upload instead of the placeholder.
     private func filledIn(_ input: [UInt8]) throws(Violation) -> (input: [UInt8], hasUpload: Bool) {
         var result: [UInt8] = []
-        var rest = input[...]
-        while let range = rest.firstRange(of: Self.uploadMark) {
-            result += rest[..<range.lowerBound]
+        var remaining = input[...]
+        while let range = remaining.firstRange(of: Self.uploadMark) {
+            result += remaining[..<range.lowerBound]
             result += try uploadPath()
-            rest = rest[range.upperBound...]
+            remaining = remaining[range.upperBound...]
         }
-        return (result + rest, rest.startIndex > 0)
+        return (result + remaining, remaining.startIndex > 0)
     }
 
     private func uploadPath() throws(Violation) -> [UInt8] {

@@ -5,7 +5,7 @@ import ResumableUpload
 import SystemCalls
 import TransferServer
 
-/// Shows each request to an application, whose response decides whether the request is served.
+/// Sends each request, without its content, to an application, whose response decides whether the request is served.
 ///
 /// The application gets a GET request without content. It has the fields of the client's request except conditions and
 /// ranges, and in addition `Onward-Method`, `Onward-Target`, `Onward-Host`, and `Onward-Length` if the length of the
@@ -18,7 +18,7 @@ public final class ApplicationAuthorizer: Authorizer {
     /// The maximum time to wait for the end of a response whose content is not needed.
     private static let endOfContent: Duration = .milliseconds(100)
 
-    /// The authorizer of tokens of this server, which is asked first; `nil`: there is none.
+    /// The authorizer of tokens of this server, which is used first; `nil`: there is none.
     let tokens: (any Authorizer)?
     private let client: OriginClient
     private let target: String
@@ -29,7 +29,7 @@ public final class ApplicationAuthorizer: Authorizer {
     ///   - url: `http://HOST[:PORT]/PATH`, `https://HOST[:PORT]/PATH` or `unix:/SOCKET:/PATH`.
     ///   - caFile: see ``Origin/caFile``.
     ///   - timeout: the maximum time for a decision.
-    ///   - tokens: an authorizer that is asked first. Requests that it accepts are not shown to the application.
+    ///   - tokens: an authorizer that is used first. The application does not get requests that it accepts.
     /// - Throws: ``RouteError`` if the URL is invalid.
     public init(
         url: String, caFile: String? = nil, timeout: Duration = .seconds(10), tokens: (any Authorizer)? = nil
@@ -57,7 +57,7 @@ public final class ApplicationAuthorizer: Authorizer {
         let now = SystemClock.monotonicNanoseconds()
         let key = shown.key
         if let kept = decisions.withLock({ $0.decision(for: key, now: now) }) { return try kept.get() }
-        let (decision, lifetime) = ask(shown)
+        let (decision, lifetime) = request(shown)
         if lifetime > 0 {
             decisions.withLock { $0.keep(decision, for: key, until: now + lifetime * 1_000_000_000, now: now) }
         }
@@ -81,7 +81,7 @@ public final class ApplicationAuthorizer: Authorizer {
     private static let unauthenticated = AuthorizationRefusal.forbidden(
         code: "not-allowed", detail: "The application has not authorized this client.")
 
-    private func ask(_ shown: Shown) -> (Result<Identity, AuthorizationRefusal>, lifetime: Int64) {
+    private func request(_ shown: Shown) -> (Result<Identity, AuthorizationRefusal>, lifetime: Int64) {
         let exchange = client.start(
             OriginRequest(method: .get, target: target, fields: shown.fields, isRepeatable: true))
         defer { exchange.cancel() }

@@ -77,9 +77,9 @@ struct Handover {
             return try send(file)
         }
         // The file exists only during the request. Every later attempt uses another path, so an application that still
-        // has the old one cannot take the file of a request that it did not get.
-        let isTaken = !file.remove()
-        return try result.get().knowing(isTaken: isTaken)
+        // has the old one cannot move the file of a request that it did not get.
+        let isMoved = !file.remove()
+        return try result.get().considering(isMoved: isMoved)
     }
 
     /// - Parameter file: the file that the origin gets instead of the content.

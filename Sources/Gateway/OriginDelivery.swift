@@ -66,11 +66,11 @@ struct OriginDelivery {
 }
 
 extension OriginDelivery.Outcome {
-    /// The outcome, after it was found whether the application has taken the file of the request. If it has, the request
-    /// may have had an effect, whatever the status of the response says.
-    func knowing(isTaken: Bool) -> Self {
-        guard isTaken, case .unavailable(let reason, _) = self else { return self }
-        return .unknown(reason: "\(reason), but the application has taken the file")
+    /// The outcome if the application has moved the file of the request (`isMoved`), or has not. If it has, the request may
+    /// have had an effect, whatever the status of the response is.
+    func considering(isMoved: Bool) -> Self {
+        guard isMoved, case .unavailable(let reason, _) = self else { return self }
+        return .unknown(reason: "\(reason), but the application has moved the file")
     }
 
     /// The outcome for the operator in a sentence.

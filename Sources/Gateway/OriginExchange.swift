@@ -101,7 +101,7 @@ final class OriginExchange {
     var head: ClientResponseHead? { exchange.head }
 
     /// Whether a response has arrived, interim or final, or the exchange has ended.
-    var hasNews: Bool { exchange.hasInterim || hasResponse }
+    var hasInterimOrResponse: Bool { exchange.hasInterim || hasResponse }
 
     /// Whether the head of the final response has arrived, or the exchange has ended.
     var hasResponse: Bool { exchange.head != nil || exchange.result != nil }

@@ -15,7 +15,7 @@ final class ProxiedRequest: RequestStream {
     private let exchange: OriginExchange
     /// The time of the next check whether the client is still there, in monotonic nanoseconds.
     private var nextCheck = SystemClock.monotonicNanoseconds() + checkInterval
-    /// Whether the rest of the content is not needed, because the origin has responded.
+    /// Whether the remaining content is discarded, because the origin has responded.
     private var isDiscarding = false
 
     init(_ request: StreamedRequest, to client: OriginClient, fields: Fields) {
@@ -61,11 +61,11 @@ final class ProxiedRequest: RequestStream {
         }
     }
 
-    var hasNews: Bool {
+    var hasEarlyResponse: Bool {
         guard !isDiscarding else { return false }
         // The exchange continues only when this thread calls it.
         exchange.step(until: 0)
-        return exchange.hasNews
+        return exchange.hasInterimOrResponse
     }
 
     func check() -> StreamedStep? {
@@ -85,7 +85,7 @@ final class ProxiedRequest: RequestStream {
 
     /// The response to a request whose content has not ended.
     private func earlyResponse() -> StreamedStep? {
-        // A refusal that does not fit into memory is sent after the rest of the content.
+        // An error response that does not fit into memory is sent after the remaining content.
         if let status = exchange.head?.status, status.isClientError || status.isServerError, !isComplete() {
             isDiscarding = true
             return request.context.isAwaited() ? nil : .drop

@@ -110,8 +110,8 @@ extension UnknownOutcome {
             source: hasContent ? RetainedContent(file: content, length: size) : nil, isRepeatable: false,
             needsNewConnection: true)
         let delivered = OriginDelivery(client, request).run(isCanceled: { false })
-        let isTaken = file?.remove() == false
-        guard let outcome = delivered?.knowing(isTaken: isTaken) else { return (nil, "") }
+        let isMoved = file?.remove() == false
+        guard let outcome = delivered?.considering(isMoved: isMoved) else { return (nil, "") }
         guard case .answered(let response, _) = outcome else { return (nil, outcome.summary) }
         return (response, outcome.summary)
     }

@@ -24,11 +24,11 @@ package final class BlockingTransport: Sendable {
     /// - Parameter content: the source of the request if its content does not exist in advance.
     package func start(_ request: TransportRequest, content: ArrivingContent? = nil) -> BlockingExchange {
         // A server may be about to close a connection of an earlier request.
-        let connection = (request.needsNewConnection ? nil : takeIdle()) ?? PooledConnection()
+        let connection = (request.needsNewConnection ? nil : idleConnection()) ?? PooledConnection()
         return BlockingExchange(request, content, connection, self)
     }
 
-    private func takeIdle() -> PooledConnection? {
+    private func idleConnection() -> PooledConnection? {
         // The connection that was used last is the least likely to have been closed by the server.
         let connection = idle.withLock { $0.popLast() }
         connection?.multi.sockets.endConnectionsWithUnrequestedInput()
@@ -205,10 +205,10 @@ package final class BlockingExchange {
 
     /// Reads content that has arrived.
     /// - Returns: the number of bytes; 0 if there are none.
-    package func read(into buffer: UnsafeMutableRawBufferPointer) -> Int { response.take(into: buffer) }
+    package func read(into buffer: UnsafeMutableRawBufferPointer) -> Int { response.read(into: buffer) }
 
     /// Reads all content that has arrived.
-    package func readAll() -> [UInt8] { response.takeAll() }
+    package func readAll() -> [UInt8] { response.readAll() }
 }
 
 /// What has arrived of a response and was not read.
@@ -235,7 +235,7 @@ private final class ReceivedResponse: BodySink, @unchecked Sendable {
         bytes += new
     }
 
-    func take(into buffer: UnsafeMutableRawBufferPointer) -> Int {
+    func read(into buffer: UnsafeMutableRawBufferPointer) -> Int {
         let count = min(buffer.count, bytes.count - consumed)
         bytes.withUnsafeBytes {
             buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: $0[consumed..<consumed + count]))
@@ -248,7 +248,7 @@ private final class ReceivedResponse: BodySink, @unchecked Sendable {
         return count
     }
 
-    func takeAll() -> [UInt8] {
+    func readAll() -> [UInt8] {
         defer { (bytes, consumed) = ([], 0) }
         return consumed == 0 ? bytes : Array(bytes[consumed...])
     }

@@ -21,10 +21,10 @@ package struct Decimal: Hashable, Sendable {
         let scaled = value * 1000
         guard scaled.magnitude <= Double(Self.maxThousandths) + 1 else { return nil }
         // `rounded(_:)` would need the C mathematics library, which this module does not link.
-        let whole = Int(scaled)
-        let remainder = (scaled - Double(whole)).magnitude
-        let roundsAway = remainder > 0.5 || (remainder == 0.5 && !whole.isMultiple(of: 2))
-        self.init(thousandths: whole + (roundsAway ? (scaled < 0 ? -1 : 1) : 0))
+        let integer = Int(scaled)
+        let remainder = (scaled - Double(integer)).magnitude
+        let roundsAway = remainder > 0.5 || (remainder == 0.5 && !integer.isMultiple(of: 2))
+        self.init(thousandths: integer + (roundsAway ? (scaled < 0 ? -1 : 1) : 0))
     }
 }
 
@@ -35,7 +35,7 @@ extension Decimal: Comparable {
 extension Decimal: CustomStringConvertible {
     /// The canonical form: no leading or trailing zeros, except one on each side of the point (`0.5`, `-3.0`).
     package var description: String {
-        let (whole, remainder) = thousandths.magnitude.quotientAndRemainder(dividingBy: 1000)
+        let (integer, remainder) = thousandths.magnitude.quotientAndRemainder(dividingBy: 1000)
         var fraction = remainder
         var width = 3
         while width > 1, fraction.isMultiple(of: 10) {
@@ -44,6 +44,6 @@ extension Decimal: CustomStringConvertible {
         }
         let digits = String(fraction)
         let padding = String(repeating: "0", count: width - digits.utf8.count)
-        return "\(thousandths < 0 ? "-" : "")\(whole).\(padding)\(digits)"
+        return "\(thousandths < 0 ? "-" : "")\(integer).\(padding)\(digits)"
     }
 }

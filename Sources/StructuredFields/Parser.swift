@@ -203,9 +203,9 @@ extension Parser {
         let sign = consume(.minus) ? -1 : 1
         guard let first = current else { throw failure(.unexpectedEnd) }
         guard first.isDigit else { throw failure(.invalidNumber) }
-        let whole = try digits(atMost: 15)
-        guard current == .point else { return .integer(sign * whole.value) }
-        guard whole.count <= 12 else { throw failure(.numberTooLong) }
+        let integer = try digits(atMost: 15)
+        guard current == .point else { return .integer(sign * integer.value) }
+        guard integer.count <= 12 else { throw failure(.numberTooLong) }
         position += 1
         var fraction = try digits(atMost: 3, else: .invalidNumber)
         guard fraction.count > 0 else { throw failure(.invalidNumber) }
@@ -213,7 +213,7 @@ extension Parser {
             fraction.value *= 10
             fraction.count += 1
         }
-        guard let decimal = Decimal(thousandths: sign * (whole.value * 1000 + fraction.value)) else {
+        guard let decimal = Decimal(thousandths: sign * (integer.value * 1000 + fraction.value)) else {
             throw failure(.numberTooLong)
         }
         return .decimal(decimal)

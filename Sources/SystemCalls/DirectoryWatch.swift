@@ -34,14 +34,14 @@ package final class DirectoryWatch: Sendable {
                 if error == .wouldBlock { return true }
                 throw error
             }
-            var rest = UnsafeRawBufferPointer(rebasing: buffer[..<count])
-            while rest.count >= MemoryLayout<inotify_event>.size {
-                let event = rest.load(as: inotify_event.self)
+            var remaining = UnsafeRawBufferPointer(rebasing: buffer[..<count])
+            while remaining.count >= MemoryLayout<inotify_event>.size {
+                let event = remaining.load(as: inotify_event.self)
                 if event.mask & losses != 0 { return false }
                 let end = MemoryLayout<inotify_event>.size + Int(event.len)
-                let padded = rest[MemoryLayout<inotify_event>.size..<end]
+                let padded = remaining[MemoryLayout<inotify_event>.size..<end]
                 body(UnsafeRawBufferPointer(rebasing: padded.prefix { $0 != 0 }))
-                rest = UnsafeRawBufferPointer(rebasing: rest[end...])
+                remaining = UnsafeRawBufferPointer(rebasing: remaining[end...])
             }
         }
     }

@@ -2,7 +2,7 @@ import CommandLineInterface
 
 /// Parses sizes and durations.
 enum Quantity {
-    /// Bytes: a whole number, alone or with K, M, G, T (powers of 1000) or KiB, MiB, GiB, TiB (powers of 1024).
+    /// Bytes: an integer, alone or with K, M, G, T (powers of 1000) or KiB, MiB, GiB, TiB (powers of 1024).
     static func bytes(_ text: String) throws(OptionError) -> Int64 {
         let units: [String: Int64] = [
             "": 1, "K": 1000, "M": 1_000_000, "G": 1_000_000_000, "T": 1_000_000_000_000, "KIB": 1 << 10,
@@ -11,7 +11,7 @@ enum Quantity {
         return try value(text, units: units, expected: "a size such as 500M (powers of 1000) or 2GiB (of 1024)")
     }
 
-    /// Seconds: a whole number, alone or with s, m, h or d; at most a hundred years.
+    /// Seconds: an integer, alone or with s, m, h or d; at most a hundred years.
     static func seconds(_ text: String) throws(OptionError) -> Int64 {
         let units: [String: Int64] = ["": 1, "S": 1, "M": 60, "H": 3600, "D": 86_400]
         let seconds = try value(text, units: units, expected: "a duration such as 30s or 7d")

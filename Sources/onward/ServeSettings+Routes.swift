@@ -86,9 +86,9 @@ extension ServeSettings {
     /// - Parameter paths: the paths of the routes before this one.
     private func mistakes(in route: Route, _ paths: inout Set<String>) -> [String] {
         var mistakes: [String] = []
-        if let taken = OwnPaths(server.ownPrefix).path(of: route.segments) {
+        if let used = OwnPaths(server.ownPrefix).path(of: route.segments) {
             mistakes.append(
-                "the route \(route.path) is \(taken) or below it, which this server uses itself; --own-prefix moves the"
+                "the route \(route.path) is \(used) or below it, which this server uses itself; --own-prefix moves the"
                     + " server's own paths")
         }
         if !paths.insert(route.path).inserted { mistakes.append("the route \(route.path) is given twice") }

@@ -61,7 +61,7 @@ struct ReadInput {
             switch arrival {
             case .bytes(let count):
                 let piece = buffer[..<count]
-                if let request = reader.takeRequest() {
+                if let request = reader.nextRequest() {
                     requests.append(request)
                     contents.append("")
                     if let waits {
@@ -75,7 +75,7 @@ struct ReadInput {
                 }
                 if piece.contains("?\r\n".utf8) {
                     let room = rooms[min(max(0, requests.count - 1), rooms.count - 1)]
-                    takeContent(&reader, from: source, room: room, &content)
+                    readContent(&reader, from: source, room: room, &content)
                 }
                 if piece.suffix(5).elementsEqual("0\r\n\r\n".utf8) {
                     contents[contents.count - 1] = String(decoding: content, as: UTF8.self)
@@ -94,11 +94,11 @@ struct ReadInput {
         }
     }
 
-    private mutating func takeContent(
+    private mutating func readContent(
         _ reader: inout RequestReader, from source: Pieces, room: Int, _ content: inout [UInt8]
     ) {
         var buffer = [UInt8](repeating: 0, count: room)
-        switch buffer.withUnsafeMutableBytes({ reader.takeContent(into: $0, from: source) }) {
+        switch buffer.withUnsafeMutableBytes({ reader.readContent(into: $0, from: source) }) {
         case .bytes(let count):
             content += buffer[..<count]
             reads += 1

@@ -90,7 +90,7 @@ extension UploadOperation {
         sent += result.sent
         driver.progress.note(transferred: sent)
         report(result, of: request, from: uri, isAborted: isAborted)
-        learn(from: result, to: request)
+        noteTraits(from: result, to: request)
         uploadURI = machine.resumption?.uri ?? uploadURI
         source.acknowledged(upTo: machine.acknowledged)
         await driver.keepCheckpoint()
@@ -120,7 +120,7 @@ extension UploadOperation {
     }
 
     /// Notes properties of the server for later uploads.
-    private func learn(from result: TransportResult, to request: ClientRequest) {
+    private func noteTraits(from result: TransportResult, to request: ClientRequest) {
         guard let target = RequestURI(driver.plan.request.uri) else { return }
         let servers = driver.client.servers
         if request.kind == .create, isAnnounced { servers.noteCreation(target, isAnnounced: true) }

@@ -38,7 +38,7 @@ final class AcceptedConnection {
 
     /// Returns the request whose head libmicrohttpd has received last. Each request is returned only once; nil if there
     /// is no new request.
-    func takeRequest() -> ReceivedRequest? { reader.takeRequest() }
+    func nextRequest() -> ReceivedRequest? { reader.nextRequest() }
 
     /// The maximum number of bytes, and the time in nanoseconds, of ``receiveShortContent(_:)``.
     private static let (shortContent, shortTime) = (256 << 10, Int64(2_000_000))
@@ -64,11 +64,11 @@ final class AcceptedConnection {
 
     /// Reads the content of the last request, as far as it has arrived.
     /// - Parameter session: the GnuTLS session of the connection; nil without TLS.
-    func takeContent(
+    func readContent(
         into buffer: UnsafeMutableRawBufferPointer, _ session: UnsafeMutableRawPointer?
     ) -> RequestReader.Content {
-        if let session { return reader.takeContent(into: buffer, from: SecureSource(session: session)) }
-        return reader.takeContent(into: buffer, from: PlainSource(descriptor: descriptor))
+        if let session { return reader.readContent(into: buffer, from: SecureSource(session: session)) }
+        return reader.readContent(into: buffer, from: PlainSource(descriptor: descriptor))
     }
 
     /// Stops parsing: input that still arrives is discarded.
@@ -102,7 +102,7 @@ final class AcceptedConnection {
         { context in
             guard let context else { return false }
             let connection = Unmanaged<AcceptedConnection>.fromOpaque(context).takeUnretainedValue()
-            return connection.hasInput || connection.awaiting?.hasNews == true
+            return connection.hasInput || connection.awaiting?.hasEarlyResponse == true
         },
         { context in
             guard let context else { return -1 }

@@ -29,14 +29,14 @@ final class ContentBuffers: Sendable {
 
     /// Calls `body` with a buffer, whose content is undefined.
     func withBuffer<Result>(_ body: (UnsafeMutableRawBufferPointer) -> Result) -> Result {
-        guard let buffer = takeLarge() else {
+        guard let buffer = largeBuffer() else {
             return withUnsafeTemporaryAllocation(byteCount: Self.smallSize, alignment: 64, body)
         }
         defer { state.withLock { $0.unused.append(buffer) } }
         return body(buffer)
     }
 
-    private func takeLarge() -> UnsafeMutableRawBufferPointer? {
+    private func largeBuffer() -> UnsafeMutableRawBufferPointer? {
         state.withLock { state in
             if let buffer = state.unused.popLast() { return buffer }
             if state.allocated == count { return nil }

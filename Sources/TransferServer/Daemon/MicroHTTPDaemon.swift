@@ -141,7 +141,7 @@ final class MicroHTTPDaemon: @unchecked Sendable {
             guard let exchange = request.exchange else { return .NO }
             guard hasContent else { return finish(request, by: exchange, on: connection) }
             return ContentBuffers.shared.withBuffer { buffer in
-                switch connection.takeContent(into: buffer) {
+                switch connection.readContent(into: buffer) {
                 case .bytes(let count):
                     let bytes = UnsafeRawBufferPointer(rebasing: buffer[..<count])
                     return receive(bytes, of: request, by: exchange, on: connection)
@@ -160,7 +160,7 @@ final class MicroHTTPDaemon: @unchecked Sendable {
             // The response was sent. Content is still read, because the kernel would otherwise reset the connection,
             // and the client could lose the response.
             guard hasContent else { return .NO }
-            let content = ContentBuffers.shared.withBuffer { connection.takeContent(into: $0) }
+            let content = ContentBuffers.shared.withBuffer { connection.readContent(into: $0) }
             if case .bytes(let count) = content {
                 request.contentReceived += Int64(count)
                 request.discarded += Int64(count)
@@ -202,7 +202,7 @@ final class MicroHTTPDaemon: @unchecked Sendable {
     private func check(
         _ request: RequestContext, _ exchange: any Exchange, on connection: RequestConnection
     ) -> MHD_Result {
-        guard exchange.hasNews else { return .YES }
+        guard exchange.hasEarlyResponse else { return .YES }
         connection.entry.enter(.storing, at: SystemClock.monotonicNanoseconds())
         let step = exchange.check()
         connection.entry.enter(.content, at: SystemClock.monotonicNanoseconds())
@@ -248,7 +248,7 @@ final class MicroHTTPDaemon: @unchecked Sendable {
             request.stage = .receiving
             request.exchange = exchange
             if !request.isCompletelyReceived {
-                if exchange.expectsNews { connection.accepted.awaiting = exchange }
+                if exchange.canHaveEarlyResponse { connection.accepted.awaiting = exchange }
                 connection.entry.enter(.content, at: SystemClock.monotonicNanoseconds())
                 // The client may be slow, and the thread has used more of its stack than it needs for content.
                 if !connection.accepted.hasInput { ThreadStack.releaseUnused() }
@@ -419,7 +419,7 @@ private func daemon(_ context: UnsafeMutableRawPointer?) -> MicroHTTPDaemon? {
 private let beginTarget:
     @convention(c) (UnsafeMutableRawPointer?, UnsafePointer<CChar>?, OpaquePointer?) -> UnsafeMutableRawPointer? = {
         _, _, handle in
-        guard let accepted = handle.flatMap({ RequestConnection($0) })?.accepted, let received = accepted.takeRequest()
+        guard let accepted = handle.flatMap({ RequestConnection($0) })?.accepted, let received = accepted.nextRequest()
         else { return nil }
         return Unmanaged.passRetained(RequestContext(received, on: accepted.entry)).toOpaque()
     }

@@ -50,8 +50,8 @@ struct RequestConnection {
     func receiveShortContent() -> Bool { accepted.receiveShortContent(session) }
 
     /// Reads the content of the last request, as far as it has arrived.
-    func takeContent(into buffer: UnsafeMutableRawBufferPointer) -> RequestReader.Content {
-        accepted.takeContent(into: buffer, session)
+    func readContent(into buffer: UnsafeMutableRawBufferPointer) -> RequestReader.Content {
+        accepted.readContent(into: buffer, session)
     }
 
     func queue(_ response: OutgoingResponse, status: Status) -> Bool {

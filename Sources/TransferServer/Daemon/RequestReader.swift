@@ -20,7 +20,7 @@ struct RequestReader {
         case end(Int)
     }
 
-    /// The result of ``takeContent(into:from:)``.
+    /// The result of ``readContent(into:from:)``.
     enum Content: Equatable {
         /// The number of bytes, at least one.
         case bytes(Int)
@@ -68,7 +68,7 @@ struct RequestReader {
     /// Whether the source may have more input that can be read without waiting.
     private(set) var mayHaveMore = false
 
-    /// The request whose substitute was written last, until ``takeRequest()``.
+    /// The request whose substitute was written last, until ``nextRequest()``.
     private var request: ReceivedRequest?
 
     /// Whether a read would return bytes or the end of the input, even if the socket has no input.
@@ -81,7 +81,7 @@ struct RequestReader {
 
     /// Returns the request whose substitute was written last. Each request is returned only once; nil if there is no
     /// new request.
-    mutating func takeRequest() -> ReceivedRequest? {
+    mutating func nextRequest() -> ReceivedRequest? {
         defer { request = nil }
         return request
     }
@@ -223,12 +223,12 @@ struct RequestReader {
 
     /// Fills `output` with content of the last request that has arrived, decoded.
     /// - Parameter output: at least as large as ``headPiece``, so that it has room for all content whose end is written.
-    mutating func takeContent(
+    mutating func readContent(
         into output: UnsafeMutableRawBufferPointer, from source: some ByteSource
     ) -> Content {
         switch place {
-        case .content(let length): return withInput(source) { $0.takeBytes(of: length, into: output, &$1) }
-        case .chunks: return withInput(source) { $0.takeChunks(into: output, &$1) }
+        case .content(let length): return withInput(source) { $0.readBytes(of: length, into: output, &$1) }
+        case .chunks: return withInput(source) { $0.readChunks(into: output, &$1) }
         case .malformed(let refusal):
             discard()
             return .malformed(refusal)
@@ -236,7 +236,7 @@ struct RequestReader {
         }
     }
 
-    private mutating func takeBytes(
+    private mutating func readBytes(
         of length: Int64, into output: UnsafeMutableRawBufferPointer, _ input: inout Input<some ByteSource>
     ) -> Content {
         let limit = Int(min(length, Int64(output.count)))
@@ -261,7 +261,7 @@ struct RequestReader {
         return filled > 0 ? .bytes(filled) : .none
     }
 
-    private mutating func takeChunks(
+    private mutating func readChunks(
         into output: UnsafeMutableRawBufferPointer, _ input: inout Input<some ByteSource>
     ) -> Content {
         guard let base = output.baseAddress else { return .none }

@@ -170,7 +170,7 @@ public struct FilesHandler: TargetHandler, SynchronousHandler {
     private static func refusal(
         method: Method, fields: Fields, current: PublishedFile.Attributes?, mayReplace: Bool = true
     ) -> Response? {
-        if current != nil && !mayReplace { return Response(ProblemDetails.nameTaken) }
+        if current != nil && !mayReplace { return Response(ProblemDetails.nameInUse) }
         let now = HTTPDate(secondsSinceEpoch: SystemClock.realtimeSeconds())
         let validators = current.map {
             Validators(
@@ -258,7 +258,7 @@ extension ProblemDetails {
         detail: "Forms are not supported, because the stored file would contain the entire form. Send the file itself"
             + " as the content, with curl -T instead of curl -F.",
         code: "unsupported-media-type")
-    static let nameTaken = ProblemDetails(
+    static let nameInUse = ProblemDetails(
         status: 403, detail: "A file with this name exists, and the token allows only new names.",
         code: "insufficient-scope")
     static let noSuchFile = ProblemDetails(

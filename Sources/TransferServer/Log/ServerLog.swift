@@ -126,7 +126,7 @@ final class ServerLog: Sendable {
                 let now = SystemClock.realtimeNanoseconds()
                 writer.reportLost(formatter.line(.message(.warning, text, request: nil, time: now)))
             }
-            let failed = writer.takeFailedLines()
+            let failed = writer.removeFailedLines()
             let isStopping = state.withLock { state in
                 state.queue.countDropped(failed)
                 return state.deadline != nil
@@ -251,7 +251,7 @@ struct LogWriter {
     }
 
     /// Returns the number of failed lines since the last call.
-    mutating func takeFailedLines() -> Int {
+    mutating func removeFailedLines() -> Int {
         defer { failedLines = 0 }
         return failedLines
     }

@@ -41,18 +41,18 @@ protocol Exchange: AnyObject {
     /// Handles the regular end of the content.
     func finish() -> NextStep
     func end(_ end: RequestEnd)
-    /// Whether ``hasNews`` can become true while content is awaited.
-    var expectsNews: Bool { get }
-    /// Whether ``check()`` has something to send.
-    var hasNews: Bool { get }
-    /// Sends what the client can get before the content has ended. Called between calls of `receive`, and before
-    /// `finish`.
+    /// Whether ``hasEarlyResponse`` can become true while content is awaited.
+    var canHaveEarlyResponse: Bool { get }
+    /// Whether ``check()`` has an interim or final response to send.
+    var hasEarlyResponse: Bool { get }
+    /// Sends the responses that the client can get before the content has ended. Called between calls of `receive`, and
+    /// before `finish`.
     func check() -> NextStep
 }
 
 extension Exchange {
-    var expectsNews: Bool { false }
-    var hasNews: Bool { false }
+    var canHaveEarlyResponse: Bool { false }
+    var hasEarlyResponse: Bool { false }
     func check() -> NextStep { .proceed }
 }
 

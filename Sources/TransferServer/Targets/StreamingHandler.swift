@@ -119,8 +119,9 @@ package protocol RequestStream: AnyObject {
     /// Handles the next bytes of content, which are valid only during the call.
     /// - Returns: `nil` to continue.
     func receive(_ bytes: UnsafeRawBufferPointer) -> StreamedStep?
-    /// Whether the other server has sent something that the client can get before the content has ended.
-    var hasNews: Bool { get }
+    /// Whether the other server has sent an interim or final response, or the connection to it has ended. The client can get
+    /// this before the content has ended.
+    var hasEarlyResponse: Bool { get }
     /// Sends the interim responses that have arrived.
     /// - Returns: `nil` to continue, or a response that has arrived before the end of the content.
     func check() -> StreamedStep?
@@ -131,7 +132,7 @@ package protocol RequestStream: AnyObject {
 }
 
 extension RequestStream {
-    package var hasNews: Bool { false }
+    package var hasEarlyResponse: Bool { false }
     package func check() -> StreamedStep? { nil }
 }
 
@@ -188,8 +189,8 @@ final class StreamedExchange: Exchange {
 
     func finish() -> NextStep { step(stream.finish()) }
 
-    var expectsNews: Bool { true }
-    var hasNews: Bool { stream.hasNews }
+    var canHaveEarlyResponse: Bool { true }
+    var hasEarlyResponse: Bool { stream.hasEarlyResponse }
     func check() -> NextStep { stream.check().map(step) ?? .proceed }
 
     private func step(_ step: StreamedStep) -> NextStep {

@@ -126,11 +126,11 @@ extension UploadLease {
         do throws(StoreError) { try appendAtOnce(bytes, completes: completes) } catch {
             guard case .quotaExceeded = error, bytes.count > Self.smallPart else { throw error }
             // Nothing was appended. The bytes are appended again in small parts, until the quota is nearly full.
-            var rest = bytes
-            while !rest.isEmpty {
-                let part = UnsafeRawBufferPointer(rebasing: rest.prefix(Self.smallPart))
-                rest = UnsafeRawBufferPointer(rebasing: rest[part.count...])
-                try appendAtOnce(part, completes: completes && rest.isEmpty)
+            var remaining = bytes
+            while !remaining.isEmpty {
+                let part = UnsafeRawBufferPointer(rebasing: remaining.prefix(Self.smallPart))
+                remaining = UnsafeRawBufferPointer(rebasing: remaining[part.count...])
+                try appendAtOnce(part, completes: completes && remaining.isEmpty)
             }
         }
     }

@@ -209,15 +209,15 @@ extension UploadStore {
     package func takeOver(
         _ id: UploadID, principal: String, waitForProcessing wait: Duration, exclusive: Bool = false
     ) throws(StoreError) -> TakeOver {
-        enum Taken {
+        enum Claim {
             case lease(epoch: Int64, UploadRecord, revocation: (@Sendable () -> Void)?)
             case complete(UploadRecord)
         }
         let use = try registry.use(id)
         let upload = use.upload
         let expiryTime = expiryTime
-        let taken = try upload.claim(principal: principal, until: SystemClock.deadline(in: wait)) {
-            (state) throws(StoreError) -> Taken in
+        let claim = try upload.claim(principal: principal, until: SystemClock.deadline(in: wait)) {
+            (state) throws(StoreError) -> Claim in
             guard let record = upload.record(state) else { throw .notFound }
             if let expiresAt = record.expiresAt, let expiryTime, expiresAt <= expiryTime {
                 throw .gone(reason: "it has expired")
@@ -231,7 +231,7 @@ extension UploadStore {
                 return .lease(epoch: state.machine.epoch, record, revocation: revocation)
             }
         }
-        switch taken {
+        switch claim {
         case .lease(let epoch, let record, let revocation):
             revocation?()
             return .lease(UploadLease(use, epoch: epoch, record: record))

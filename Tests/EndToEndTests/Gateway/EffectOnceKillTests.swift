@@ -30,7 +30,7 @@ struct GatewayEffectOnceKillTests {
             self.handover = handover
             origin = try ScriptedOrigin { request, connection in
                 // After a kill, the next start may remove the file before the origin moves it.
-                if let handover, (try? handover.take(request)) == nil { return try connection.respond("500 Gone") }
+                if let handover, (try? handover.move(request)) == nil { return try connection.respond("500 Gone") }
                 try Fixture.accept(request, connection)
             }
             let setting = handover.map { ",handover=\($0.path)" } ?? ""
@@ -114,8 +114,8 @@ struct GatewayEffectOnceKillTests {
             let uploads = place.server.root + "/uploads"
             let isEmpty = pollUntil(within: .seconds(30)) { PathHandover.entries(uploads).isEmpty ? true : nil }
             #expect(isEmpty == true && place.handover?.names ?? [] == [], "killed at operation \(number)")
-            for file in place.handover?.takenFiles ?? [] {
-                let content = PathHandover.content((place.handover?.taken ?? "") + "/" + file)
+            for file in place.handover?.movedFiles ?? [] {
+                let content = PathHandover.content((place.handover?.destination ?? "") + "/" + file)
                 #expect(content == Self.content, "killed at operation \(number)")
             }
         }

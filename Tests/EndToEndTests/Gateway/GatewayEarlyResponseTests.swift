@@ -57,7 +57,9 @@ struct GatewayEarlyResponseTests {
         }
     }
 
-    @Test("a refusal that is larger than the memory for it follows the rest of the content, and waiting costs nothing")
+    @Test(
+        "an error response that does not fit into memory is sent after the remaining content, and waiting needs no processor time"
+    )
     func large() throws {
         let origin = try ScriptedOrigin { request, connection in
             guard request.path == "/app/large" else { return try connection.respond() }

@@ -43,8 +43,8 @@ struct GatewayPathHandoverDirectoryTests {
                     }
                 }
             }
-            let taken = owner == user ? place.taken : foreign.taken
-            let move = "mv \(file) \(taken)/moved"
+            let destination = owner == user ? place.destination : foreign.destination
+            let move = "mv \(file) \(destination)/moved"
             #expect(try !PathHandover.run(as: owner == user ? other : user, move))
             #expect(try PathHandover.run(as: owner, move))
             try connection.respond()
@@ -58,7 +58,7 @@ struct GatewayPathHandoverDirectoryTests {
             }
             #expect(succeeded.withLock { $0 } == ["read own"])
             for handover in [place, foreign] {
-                #expect(PathHandover.content(handover.taken + "/moved") == Self.content)
+                #expect(PathHandover.content(handover.destination + "/moved") == Self.content)
                 handover.expectNothingLeft(server)
             }
             #expect(PathHandover.status(server.root)?.mode == 0o700)
@@ -66,7 +66,7 @@ struct GatewayPathHandoverDirectoryTests {
     }
 
     @Test(
-        "an origin that replaces its file by links and adds entries: only the names are removed, and the file counts as taken",
+        "an origin that replaces its file by links and adds entries: only the names are removed, and the file counts as moved",
         .enabled(if: PathHandover.canChangeUser, "needs root, to run programs as other users"))
     func hostile() throws {
         let place = try PathHandover()
@@ -80,7 +80,7 @@ struct GatewayPathHandoverDirectoryTests {
             let directory = file.dropLast("/content".count)
             // Two links, a file in place of the directory's file, and an empty directory.
             let command = """
-                mv \(file) \(place.taken)/moved && ln -s \(secret) \(file) && ln -s \(kept) \(directory)/link \
+                mv \(file) \(place.destination)/moved && ln -s \(secret) \(file) && ln -s \(kept) \(directory)/link \
                 && touch \(directory)/more && mkdir \(directory)/empty
                 """
             #expect(try PathHandover.run(as: PathHandover.group, command))
@@ -201,7 +201,7 @@ struct GatewayPathHandoverDirectoryTests {
     @Test("a directory that disappears while the server runs: the upload waits until it is there again")
     func disappears() throws {
         let place = try PathHandover()
-        let origin = try ScriptedOrigin(place.takeAndAccept)
+        let origin = try ScriptedOrigin(place.moveAndAccept)
         try place.withGateway(to: origin) { server in
             let location = try Fixture.begin(server)
             #expect(rmdir(place.path) == 0)
@@ -215,7 +215,7 @@ struct GatewayPathHandoverDirectoryTests {
             #expect(origin.requests.isEmpty && place.names.isEmpty && rmdir(place.path) == 0)
             try place.make(place.path)
             Fixture.expectAnswer(try Fixture.complete(server, location), .v8)
-            #expect(PathHandover.content(place.taken + "/0") == Self.content)
+            #expect(PathHandover.content(place.destination + "/0") == Self.content)
             place.expectNothingLeft(server)
         }
     }

@@ -17,20 +17,20 @@ final class PathHandover: Sendable {
     /// The directory of the route.
     let path: String
     /// A directory of the origin.
-    let taken: String
+    let destination: String
 
     init(name: String = "incoming", group: UInt32 = group) throws {
         parent = try TemporaryDirectory()
         path = parent.path + "/" + name
-        taken = parent.path + "/taken"
+        destination = parent.path + "/moved"
         // All users can reach the directories, as those of a service.
         #expect(chmod(parent.path, 0o711) == 0)
         try make(path, group: group)
-        #expect(mkdir(taken, 0o700) == 0)
-        if geteuid() == 0 { #expect(chown(taken, group, group) == 0) }
+        #expect(mkdir(destination, 0o700) == 0)
+        if geteuid() == 0 { #expect(chown(destination, group, group) == 0) }
     }
 
-    /// Creates a directory as the documentation says.
+    /// Creates a directory as in the documentation.
     func make(_ path: String, group: UInt32 = group) throws {
         guard mkdir(path, 0o700) == 0, geteuid() != 0 || chown(path, uid_t.max, group) == 0, chmod(path, 0o2710) == 0
         else { throw Errno.current }
@@ -43,7 +43,7 @@ final class PathHandover: Sendable {
     var names: [String] { (try? FileManager.default.contentsOfDirectory(atPath: path)) ?? ["unreadable"] }
 
     /// The files that the origin has moved away.
-    var takenFiles: [String] { ((try? FileManager.default.contentsOfDirectory(atPath: taken)) ?? []).sorted() }
+    var movedFiles: [String] { ((try? FileManager.default.contentsOfDirectory(atPath: destination)) ?? []).sorted() }
 
     /// The path that a request contains, which has to be one of this directory.
     func file(of request: ScriptedOrigin.Request) throws -> String {
@@ -57,16 +57,16 @@ final class PathHandover: Sendable {
 
     /// Moves the file of a request away, and returns its new path.
     @discardableResult
-    func take(_ request: ScriptedOrigin.Request) throws -> String {
-        let target = taken + "/\(takenFiles.count)"
+    func move(_ request: ScriptedOrigin.Request) throws -> String {
+        let target = destination + "/\(movedFiles.count)"
         guard rename(try file(of: request), target) == 0 else { throw Errno.current }
         return target
     }
 
     /// The script of an origin that moves each file away and accepts the request.
-    var takeAndAccept: ScriptedOrigin.Script {
+    var moveAndAccept: ScriptedOrigin.Script {
         { [self] request, connection in
-            try take(request)
+            try move(request)
             try HandoverFixture.accept(request, connection)
         }
     }

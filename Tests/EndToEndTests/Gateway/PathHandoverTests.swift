@@ -88,7 +88,7 @@ struct GatewayPathHandoverTests {
         let origin = try ScriptedOrigin { request, connection in
             let file = try place.file(of: request)
             inode.withLock { $0 = PathHandover.status(file)?.inode ?? 0 }
-            try place.take(request)
+            try place.move(request)
             try connection.respond()
         }
         try place.withGateway(to: origin) { server in
@@ -101,10 +101,10 @@ struct GatewayPathHandoverTests {
             let before = try #require(PathHandover.status(server.root + "/uploads/" + stored))
             let response = try Fixture.complete(server, location, at: size)
             #expect(response.status == 200, "\(response)")
-            let file = try #require(PathHandover.status(place.taken + "/0"))
+            let file = try #require(PathHandover.status(place.destination + "/0"))
             #expect(file.inode == before.inode && inode.withLock { $0 } == before.inode)
             #expect(file.links == 1 && file.mode == 0o444)
-            let handle = try FileDescriptor.open(place.taken + "/0", [.readOnly])
+            let handle = try FileDescriptor.open(place.destination + "/0", [.readOnly])
             #expect(try handle.status().size == Int64(size))
             var last = [UInt8](repeating: 0, count: content.count)
             _ = try last.withUnsafeMutableBytes { try handle.read(into: $0, at: Int64(size - content.count)) }
@@ -158,7 +158,9 @@ struct GatewayPathHandoverTests {
 
     // MARK: The effect
 
-    @Test("503 without having taken the file: the request is repeated with another path, and the old path is gone")
+    @Test(
+        "503 from an origin that has not moved the file: the request is repeated with another path, and the old path is gone"
+    )
     func unavailable() throws {
         let place = try PathHandover()
         let calls = Counter()
@@ -178,7 +180,7 @@ struct GatewayPathHandoverTests {
     @Test("an origin that is down: while the upload waits, no file is in the directory")
     func down() throws {
         let place = try PathHandover()
-        let origin = try ScriptedOrigin(place.takeAndAccept)
+        let origin = try ScriptedOrigin(place.moveAndAccept)
         origin.stop()
         try place.withGateway(to: origin, "retry=0s") { server in
             let location = try Fixture.begin(server)
@@ -191,12 +193,12 @@ struct GatewayPathHandoverTests {
             try origin.restart()
             Fixture.expectAnswer(try Fixture.complete(server, location), .v8)
             #expect(origin.requests.count == 1)
-            #expect(PathHandover.content(place.taken + "/0") == Self.content)
+            #expect(PathHandover.content(place.destination + "/0") == Self.content)
             place.expectNothingLeft(server)
         }
     }
 
-    /// What an origin does after it has taken the file.
+    /// What an origin does after it has moved the file.
     enum End: String, CaseIterable, Sendable {
         case cut, unavailable, stalls
 
@@ -210,12 +212,12 @@ struct GatewayPathHandoverTests {
     }
 
     @Test(
-        "the file is taken and the response is lost, or is 503: the outcome is unknown, and nothing is sent again",
+        "the file is moved and the response is lost, or is 503: the outcome is unknown, and nothing is sent again",
         arguments: End.allCases)
-    func taken(end: End) throws {
+    func moved(end: End) throws {
         let place = try PathHandover()
         let origin = try ScriptedOrigin { request, connection in
-            try place.take(request)
+            try place.move(request)
             try end.perform(connection)
         }
         try place.withGateway(to: origin, "retry=60s", "timeout=1s") { server in
@@ -223,7 +225,7 @@ struct GatewayPathHandoverTests {
             Fixture.expectUnknown(try Fixture.complete(server, location))
             try Fixture.expectFinal(server, origin, location) { Fixture.expectUnknown($0) }
             #expect(origin.requests.count == 1)
-            #expect(PathHandover.content(place.taken + "/0") == Self.content)
+            #expect(PathHandover.content(place.destination + "/0") == Self.content)
             // The operator can still send the request again.
             #expect(PathHandover.entries(server.root + "/retained").count == 2)
             place.expectNothingLeft(server)
@@ -233,11 +235,11 @@ struct GatewayPathHandoverTests {
     @Test(
         "on a repeatable route such a request is sent again, with the same key, another path and the same content",
         arguments: End.allCases)
-    func takenAndRepeated(end: End) throws {
+    func movedAndRepeated(end: End) throws {
         let place = try PathHandover()
         let calls = Counter()
         let origin = try ScriptedOrigin { request, connection in
-            try place.take(request)
+            try place.move(request)
             if calls.next() == 1 { try end.perform(connection) } else { try Fixture.accept(request, connection) }
         }
         try place.withGateway(to: origin, "repeat=safe", "retry=60s", "timeout=1s") { server in
@@ -249,24 +251,26 @@ struct GatewayPathHandoverTests {
             #expect(origin.requests.count == 2)
             #expect(Set(origin.requests.map { $0.fields["Idempotency-Key"] }).count == 1)
             #expect(Set(origin.requests.map { $0.fields["Onward-Path"] }).count == 2)
-            for file in place.takenFiles { #expect(PathHandover.content(place.taken + "/" + file) == Self.content) }
-            #expect(place.takenFiles.count == 2)
+            for file in place.movedFiles {
+                #expect(PathHandover.content(place.destination + "/" + file) == Self.content)
+            }
+            #expect(place.movedFiles.count == 2)
             place.expectNothingLeft(server)
         }
     }
 
-    @Test("any other response is final, whether the file was taken or not", arguments: [false, true])
-    func failed(isTaken: Bool) throws {
+    @Test("any other response is final, whether the file was moved or not", arguments: [false, true])
+    func failed(isMoved: Bool) throws {
         let place = try PathHandover()
         let origin = try ScriptedOrigin { request, connection in
-            if isTaken { try place.take(request) }
+            if isMoved { try place.move(request) }
             try connection.respond("500 Broken")
         }
         try place.withGateway(to: origin) { server in
             let location = try Fixture.begin(server)
             #expect(try Fixture.complete(server, location).status == 500)
             try Fixture.expectFinal(server, origin, location) { #expect($0.status == 500) }
-            #expect(place.takenFiles.count == (isTaken ? 1 : 0))
+            #expect(place.movedFiles.count == (isMoved ? 1 : 0))
             place.expectNothingLeft(server)
         }
     }
@@ -274,11 +278,11 @@ struct GatewayPathHandoverTests {
     @Test(
         "the server is killed while the origin has the path: the file is removed at the next start",
         arguments: [false, true], [false, true])
-    func killed(isTaken: Bool, isRepeatable: Bool) throws {
+    func killed(isMoved: Bool, isRepeatable: Bool) throws {
         let place = try PathHandover()
         let hold = Hold()
         let origin = try ScriptedOrigin { request, connection in
-            if isTaken { try place.take(request) }
+            if isMoved { try place.move(request) }
             hold.wait()
             try Fixture.accept(request, connection)
         }
@@ -287,7 +291,7 @@ struct GatewayPathHandoverTests {
             let client = try server.connect()
             try client.send(.append(.v8, location, at: Self.content.count, complete: true, .bytes([])))
             #expect(origin.awaitRequests(1))
-            if isTaken { #expect(pollUntil(within: .seconds(30)) { place.takenFiles.isEmpty ? nil : true } == true) }
+            if isMoved { #expect(pollUntil(within: .seconds(30)) { place.movedFiles.isEmpty ? nil : true } == true) }
             try server.crash()
             #expect(place.names.count == 1)
             hold.release()
@@ -311,7 +315,7 @@ struct GatewayPathHandoverTests {
         let ends = Monitor<[End]>([.cut, .unavailable, .cut])
         let origin = try ScriptedOrigin { request, connection in
             #expect(PathHandover.content(try place.file(of: request)) == Self.content)
-            try place.take(request)
+            try place.move(request)
             if let end = ends.withLock({ $0.isEmpty ? nil : $0.removeFirst() }) { return try end.perform(connection) }
             try Fixture.accept(request, connection)
         }
@@ -335,7 +339,7 @@ struct GatewayPathHandoverTests {
                     request, length: Self.content.count, added: ["host", "content-length", "onward-upload"])
             }
             #expect(Set(origin.requests.map { $0.fields["Onward-Path"] }).count == 4)
-            #expect(place.takenFiles.count == 4)
+            #expect(place.movedFiles.count == 4)
             #expect(PathHandover.entries(server.root + "/retained").isEmpty)
             #expect(try outcomes("resend", upload) == .exited(66))
             place.expectNothingLeft(server)
@@ -350,7 +354,7 @@ struct GatewayPathHandoverTests {
         let origin = try ScriptedOrigin { request, connection in
             if calls.next() == 1 { return connection.close() }
             hold.wait()
-            try place.take(request)
+            try place.move(request)
             try Fixture.accept(request, connection)
         }
         try place.withGateway(to: origin) { server in
@@ -364,7 +368,7 @@ struct GatewayPathHandoverTests {
             #expect(place.names.count == 1)
             hold.release()
             #expect(try operation.awaitEnding() == .exited(0))
-            #expect(PathHandover.content(place.taken + "/0") == Self.content)
+            #expect(PathHandover.content(place.destination + "/0") == Self.content)
             place.expectNothingLeft(server)
         }
     }

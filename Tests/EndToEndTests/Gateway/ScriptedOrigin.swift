@@ -215,11 +215,11 @@ final class ScriptedOrigin: Sendable {
                 if buffer.count >= end.count {
                     for start in max(0, searched - 3)...(buffer.count - end.count)
                     where buffer[start..<(start + end.count)].elementsEqual(end) {
-                        return take(start + end.count)
+                        return next(start + end.count)
                     }
                 }
                 searched = buffer.count
-                guard searched < 1 << 20, try fill() else { return buffer.isEmpty ? nil : take(buffer.count) }
+                guard searched < 1 << 20, try fill() else { return buffer.isEmpty ? nil : next(buffer.count) }
             }
         }
 
@@ -228,7 +228,7 @@ final class ScriptedOrigin: Sendable {
             var start = 0
             while true {
                 if let end = buffer[start...].firstIndex(of: 0x0A) {
-                    let line = take(end + 1).dropLast()
+                    let line = next(end + 1).dropLast()
                     guard line.last == 0x0D else { throw WireFailure.malformed("a line of chunks without CR") }
                     return String(decoding: line.dropLast(), as: UTF8.self)
                 }
@@ -240,10 +240,10 @@ final class ScriptedOrigin: Sendable {
         /// The bytes that have arrived, at least one and at most `maxCount`.
         func part(_ maxCount: Int) throws -> [UInt8] {
             if buffer.isEmpty, try !fill() { throw WireFailure.closed("reading content") }
-            return take(min(maxCount, buffer.count))
+            return next(min(maxCount, buffer.count))
         }
 
-        private func take(_ count: Int) -> [UInt8] {
+        private func next(_ count: Int) -> [UInt8] {
             if count == buffer.count {
                 defer { buffer = [] }
                 return buffer
@@ -372,7 +372,7 @@ final class ScriptedOrigin: Sendable {
             }
         }
 
-        /// Reads the rest of the content and sends a response with a length.
+        /// Reads the remaining content and sends a response with a length.
         func respond(_ status: String = "200 OK", _ fields: [(String, String)] = [], _ content: String = "ok") throws {
             try discardContent()
             let lines = fields.map { "\($0.0): \($0.1)\r\n" }.joined()

@@ -72,8 +72,8 @@ final class ServerProcess {
         let before = log.utf8.count
         process.kill(SIGHUP)
         _ = try process.awaitErrorOutput { text -> Bool? in
-            let news = text.dropFirst(min(before, text.count))
-            return ["was read again", "stay as they were", "stays as it was"].contains { news.contains($0) }
+            let addition = text.dropFirst(min(before, text.count))
+            return ["was read again", "stay as they were", "stays as it was"].contains { addition.contains($0) }
                 ? true : nil
         }
     }

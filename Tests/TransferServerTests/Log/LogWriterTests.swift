@@ -61,7 +61,7 @@ struct LogWriterTests {
         writer.append("a")
         writer.append("b")
         writer.flush()
-        #expect(writer.lost == 2 && writer.takeFailedLines() == 2 && writer.takeFailedLines() == 0)
+        #expect(writer.lost == 2 && writer.removeFailedLines() == 2 && writer.removeFailedLines() == 0)
         // After the reader has read, the count is reported and reset.
         _ = pipe.readAvailable()
         writer.reportLost("2 lost")
@@ -82,7 +82,7 @@ struct LogWriterTests {
             #expect(writer.lost == 1)
             writer.reportLost("1 lost")
             #expect(writer.lost == 1)
-            #expect(writer.takeFailedLines() == 1)
+            #expect(writer.removeFailedLines() == 1)
         }
     }
 }

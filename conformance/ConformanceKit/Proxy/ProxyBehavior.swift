@@ -38,7 +38,7 @@ package struct ProxyBehavior: Sendable, Equatable {
         case lost(String)
     }
 
-    var speaksOldHTTP = false
+    var usesOldHTTP = false
     var interim: Interim?
     var body: Body?
     var chunkedBody: Body?

@@ -17,11 +17,11 @@ extension ProxyRun {
         }
         upstream.answer(200, [], Array("reached".utf8))
         let response = try client.readResponse()
-        behavior.speaksOldHTTP = upstream.head.version < .http11
+        behavior.usesOldHTTP = upstream.head.version < .http11
         guard response.status == 200, response.text == "reached" else {
             return (.bad, "the response arrived as \(response.summary)")
         }
-        return behavior.speaksOldHTTP
+        return behavior.usesOldHTTP
             ? (.poor, "with HTTP/1.0, for which servers send no 104") : (.good, "with \(upstream.head.version)")
     }
 

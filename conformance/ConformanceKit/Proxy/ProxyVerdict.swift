@@ -37,7 +37,7 @@ package struct ProxyVerdict: Sendable, Equatable {
         } else if seen.chunkedBody == .withheld {
             limit("bodies without a length are buffered: configure clients to send Content-Length")
         }
-        if seen.speaksOldHTTP {
+        if seen.usesOldHTTP {
             limit("the proxy uses HTTP/1.0, which has no 104: configure HTTP/1.1 (nginx: proxy_http_version 1.1)")
         }
         for method in seen.refusedMethods { refuse("unusable: the proxy refuses \(method); allow this method") }

@@ -94,7 +94,7 @@ private final class Relay: Sendable {
     }
 
     private func forwarded(_ head: RequestHead) -> String {
-        var text = "\(head.method) \(head.target) HTTP/1.\(fault == .speaksOldHTTP ? 0 : 1)\r\n"
+        var text = "\(head.method) \(head.target) HTTP/1.\(fault == .usesOldHTTP ? 0 : 1)\r\n"
         for field in head.fields {
             let name = field.name.lowercased()
             switch fault {

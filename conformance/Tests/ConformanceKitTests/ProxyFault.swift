@@ -26,7 +26,7 @@ enum ProxyFault: String, CaseIterable, Sendable {
     case hidesHost
     case refusesPatch
     case limitsHeads
-    case speaksOldHTTP
+    case usesOldHTTP
 
     /// Whether the fault is that a message is missing, which only a timeout can detect.
     var isFoundByWaiting: Bool {
@@ -69,7 +69,7 @@ enum ProxyFault: String, CaseIterable, Sendable {
         case .hidesHost: ("request-fields", "poor", "Host changed to upstream.example", "--public-url")
         case .refusesPatch: ("methods", "bad", "PATCH", "refuses PATCH")
         case .limitsHeads: ("large-head", "poor", "fields of 4 kB are refused", "")
-        case .speaksOldHTTP: ("reach", "poor", "HTTP/1.0", "proxy_http_version")
+        case .usesOldHTTP: ("reach", "poor", "HTTP/1.0", "proxy_http_version")
         }
     }
 }
