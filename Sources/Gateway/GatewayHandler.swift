@@ -58,7 +58,7 @@ public final class GatewayHandler: StreamingHandler {
         status: 508, detail: "The application of this route forwards the request to this server again.",
         code: "forwarding-loop")
     private static let upgradeUnsupported = ProblemDetails(
-        status: .notImplemented, detail: "This server does not forward connections that change their protocol.",
+        status: .notImplemented, detail: "This server does not forward Upgrade and CONNECT.",
         code: "upgrade-unsupported")
     private static let traceUnsupported = ProblemDetails(
         status: .notImplemented, detail: "This server does not forward TRACE.", code: "trace-unsupported")

@@ -147,7 +147,8 @@ final class ProxiedRequest: RequestStream {
     private static let fullDuplex = ProblemDetails(
         status: .notImplemented,
         detail:
-            "The application responds while it receives the request. This server sends a response only after the request.",
+            "The application sends a successful response before it has received the complete request, which this server does"
+            + " not support.",
         code: "full-duplex-unsupported")
 }
 

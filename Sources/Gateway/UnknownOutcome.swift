@@ -5,8 +5,8 @@ import SystemCalls
 import TransferServer
 import UploadStorage
 
-/// A request for a complete upload that was sent to an application without a known response. The data directory retains
-/// it, so that an operator can send it again.
+/// A request with a complete upload that was sent to an application, and whose response is not known. The data directory
+/// retains it, so that an operator can send it again.
 package struct UnknownOutcome: Codable, Sendable {
     package struct Field: Codable, Sendable {
         package var name: String
@@ -51,8 +51,8 @@ package struct UnknownOutcome: Codable, Sendable {
         ProblemDetails(
             status: .badGateway,
             detail:
-                "The application may have processed the upload, but its response is not known. Ask the application for "
-                + "the result before you send the upload again.",
+                "The application may have processed the upload, but its response is not known. Find out whether the "
+                + "application has the upload before you send it again.",
             code: "origin-outcome-unknown"))
 }
 

@@ -75,7 +75,7 @@ package enum UploadError: Error, Sendable, Hashable {
     package var detail: String {
         switch self {
         case .mismatchingOffset(let expected, let provided):
-            "The upload is at offset \(expected), the request starts at \(provided). Continue at \(expected)."
+            "The upload is at offset \(expected), but the request starts at \(provided). Continue at \(expected)."
         case .inconsistentLength(let detail): detail
         case .lengthExceeded(let length):
             "The content exceeds the upload's length of \(length) bytes. The upload is invalid; start a new one."

@@ -76,7 +76,7 @@ struct RefusalDocument {
         response = Response(
             ProblemDetails(
                 status: Self.status,
-                detail: detail.isEmpty ? "A check of the file has refused it." : String(detail.prefix(Self.maxDetail)),
+                detail: detail.isEmpty ? "The check has refused the file." : String(detail.prefix(Self.maxDetail)),
                 code: Self.code))
     }
 }

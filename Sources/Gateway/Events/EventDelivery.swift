@@ -284,7 +284,8 @@ public final class EventDelivery: Sendable {
         if isDue {
             note(
                 .warning,
-                "the event \(event.id) could not be delivered to \(receiver.description): \(reason); it is tried again")
+                "the event \(event.id) could not be delivered to \(receiver.description): \(reason); the server will try again"
+            )
         }
     }
 }

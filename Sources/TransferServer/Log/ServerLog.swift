@@ -101,7 +101,7 @@ final class ServerLog: Sendable {
         while let batch = next() {
             for entry in batch.entries where !isExpired { receive(formatter.line(entry)) }
             if batch.dropped == 0 || isExpired { continue }
-            let text = "\(batch.dropped) log lines were dropped: the receiver of lines was too slow"
+            let text = "\(batch.dropped) log lines were dropped, because the log sink was too slow"
             let now = SystemClock.realtimeNanoseconds()
             receive(formatter.line(.message(.warning, text, request: nil, time: now)))
         }
@@ -122,7 +122,7 @@ final class ServerLog: Sendable {
             writer.flush()
             writer.lost += batch.dropped
             if writer.lost > 0 {
-                let text = "\(writer.lost) log lines were dropped: standard error accepted nothing, or failed"
+                let text = "\(writer.lost) log lines were dropped, because standard error was blocked or failed"
                 let now = SystemClock.realtimeNanoseconds()
                 writer.reportLost(formatter.line(.message(.warning, text, request: nil, time: now)))
             }

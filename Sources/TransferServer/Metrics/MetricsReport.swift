@@ -39,10 +39,10 @@ struct MetricsReport: Sendable {
             })
         exposition.add(
             "onward_http_requests_interrupted_total", .counter,
-            "Interrupted requests, by the reason.",
+            "Interrupted requests, by reason.",
             counts.interruptions.sorted.map { .init([("reason", $0.key)], $0.count) })
         exposition.add(
-            "onward_errors_total", .counter, "Responses with a problem document, by its code.",
+            "onward_errors_total", .counter, "Responses with a problem document, by code.",
             counts.errors.sorted.map { .init([("code", $0.key)], $0.count) })
         exposition.add(
             "onward_http_received_bytes_total", .counter, "Bytes of content received.", counts.received)
@@ -95,11 +95,11 @@ struct MetricsReport: Sendable {
         if let retained = store?.retained {
             exposition.add(
                 "onward_outcomes_unknown", .gauge,
-                "Requests that an application got without a known response; see 'onward outcomes'.", retained)
+                "Requests to applications whose outcome is unknown; see 'onward outcomes'.", retained)
         }
         exposition.add(
             "onward_origin_requests_total", .counter,
-            "Requests to applications, by route and by how the exchange ended.",
+            "Requests to applications, by route and outcome.",
             counts.forwarded.sorted.map { series, count in
                 .init([("route", series.route), ("outcome", series.outcome.rawValue)], count)
             })
@@ -110,11 +110,11 @@ struct MetricsReport: Sendable {
 
     private func addChecks(to exposition: inout Exposition) {
         exposition.add(
-            "onward_checks_total", .counter, "Checks of files before their publication, by how they ended.",
+            "onward_checks_total", .counter, "Checks of files before their publication, by outcome.",
             counts.checks.sorted.map { .init([("outcome", $0.key)], $0.count) })
         exposition.add(
             histogram: "onward_check_duration_seconds",
-            "Time of a check, with the time for which it waited for other checks.", [([], counts.checkSeconds)])
+            "Duration of a check, including its wait for other checks.", [([], counts.checkSeconds)])
     }
 
     private func addEvents(to exposition: inout Exposition) {
@@ -128,7 +128,7 @@ struct MetricsReport: Sendable {
         exposition.add(
             "onward_events_oldest_age_seconds", .gauge, "Age of the oldest event that waits; 0 if there is none.",
             [.init([], age)])
-        exposition.add("onward_events_recorded_total", .counter, "Events of uploads.", events.recorded)
+        exposition.add("onward_events_recorded_total", .counter, "Events that were recorded.", events.recorded)
         exposition.add("onward_events_delivered_total", .counter, "Events that were delivered.", events.delivered)
         exposition.add(
             "onward_events_failed_attempts_total", .counter, "Attempts to deliver an event that failed.",

@@ -201,7 +201,8 @@ final class TransferService: RequestService {
                 let now = try self.identity(of: request.head, requested)
                 guard now.principal == identity.principal else {
                     return .forbidden(
-                        code: "not-allowed", detail: "The credentials now belong to another principal than before.")
+                        code: "not-allowed",
+                        detail: "Since the request began, the principal of its credentials has changed.")
                 }
             } catch { return error }
         }

@@ -155,7 +155,7 @@ package final class DataDirectoryCheck {
             found(
                 isSameTime ? .fileResized : .fileChanged, path,
                 isSameTime
-                    ? "it was published with \(record.size) bytes, but now has \(size)"
+                    ? "it was published with \(record.size) bytes, and now has \(size)"
                     : "it was changed since its publication", report)
         } catch {
             switch error {

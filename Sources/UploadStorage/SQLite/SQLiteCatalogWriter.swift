@@ -45,7 +45,7 @@ final class SQLiteCatalogWriter: @unchecked Sendable {
         if !isClean && !isCurrent {
             // A migration rewrites rows, so the database has to be intact.
             let answer = try connection.rows(CatalogSQL.quickCheck).first?[0].text
-            if answer != "ok" { throw StoreError.damaged(answer ?? "quick_check gave no answer") }
+            if answer != "ok" { throw StoreError.damaged(answer ?? "quick_check returned no result") }
         }
         let directory = String(path[..<(path.lastIndex(of: "/") ?? path.startIndex)])
         try CatalogMigration(connection, in: directory.isEmpty ? "." : directory).run(from: version)

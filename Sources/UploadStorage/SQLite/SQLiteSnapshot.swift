@@ -45,7 +45,7 @@ final class SQLiteSnapshot: @unchecked Sendable {
 
     /// Returns the first message of `quick_check`; nil if the database is intact.
     func damage() throws(SQLiteFailure) -> String? {
-        let answer = try rows(CatalogSQL.quickCheck).first?[0].text ?? "quick_check gave no answer"
+        let answer = try rows(CatalogSQL.quickCheck).first?[0].text ?? "quick_check returned no result"
         return answer == "ok" ? nil : answer
     }
 }

@@ -104,7 +104,7 @@ enum ClientManual {
                     "75",
                     "interrupted by a signal, temporary failure, or the transfer is\nalready running: run the same command again later"
                 ),
-                ("77", "the server does not allow the request"),
+                ("77", "the server or a proxy does not allow the transfer"),
             ])
         ])
 

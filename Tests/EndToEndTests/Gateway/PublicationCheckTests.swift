@@ -112,7 +112,7 @@ struct GatewayCheckTests {
         "a refused file is removed, and its client gets the status and the document, again after a restart",
         arguments: [
             ("422 No", "text/plain; charset=utf-8", "it has a\nvirus", 422, "content-refused", "it has a virus"),
-            ("422 No", "text/html", "<b>no</b>", 422, "content-refused", "A check of the file has refused it."),
+            ("422 No", "text/html", "<b>no</b>", 422, "content-refused", "The check has refused the file."),
             (
                 "403 Forbidden", "application/problem+json",
                 #"{"type":"https://e.example/v","title":"Virus","status":200,"names":[{"a":1.5}],"code":"virus-found"}"#,
@@ -122,7 +122,7 @@ struct GatewayCheckTests {
             ("415 No", "application/problem+json", #"{"detail":"only images"}"#, 415, "content-refused", "only images"),
             (
                 "422 No", "application/problem+json", "[1]", 422, "content-refused",
-                "A check of the file has refused it."
+                "The check has refused the file."
             ),
         ])
     func refused(
