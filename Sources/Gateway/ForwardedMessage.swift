@@ -67,7 +67,7 @@ enum ForwardedMessage {
         }
     }
 
-    /// Whether the client wants to use another protocol on this connection (RFC 9110 section 7.8).
+    /// Whether the client requests another protocol for this connection (RFC 9110 section 7.8).
     static func requestsUpgrade(_ fields: Fields) -> Bool {
         guard connectionOptions(fields).contains("upgrade") else { return false }
         // A server may ignore an upgrade to HTTP/2, which RFC 9113 has removed.

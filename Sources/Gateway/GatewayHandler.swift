@@ -81,8 +81,8 @@ public final class GatewayHandler: StreamingHandler {
         ForwardedMessage.requestFields(request, isUpload: true).map(\.name)
     }
 
-    /// Returns `true`: until the request is about to be sent, it can be sent later. From then on only a route that is
-    /// ``Route/isRepeatable`` sends it again.
+    /// Returns `true`: if the request was not sent to the application, it can be sent later. If it was sent, it is sent
+    /// again only for a route with ``Route/isRepeatable``.
     public var completionIsRepeatable: Bool { true }
 
     /// Sends the complete upload to the origin and returns its response.

@@ -8,7 +8,7 @@ public struct Origin: Sendable, Hashable, CustomStringConvertible {
     enum Address: Sendable, Hashable {
         /// A URL with a scheme, a host and possibly a port.
         case url(String)
-        /// The path of a Unix socket, on which the origin speaks HTTP.
+        /// The path of a Unix socket at which the origin accepts HTTP connections.
         case unix(String)
     }
 

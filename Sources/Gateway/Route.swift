@@ -24,7 +24,7 @@ public struct Route: Sendable, Hashable {
     /// The maximum time in which the origin receives and sends nothing.
     public var timeout: Duration = .seconds(60)
     /// The maximum time for which one request of a client waits for an origin that cannot be reached or responds with
-    /// 503. After it the client gets 503 and can ask again.
+    /// 503. After this time the client gets 503, and can repeat its request.
     public var retryTime: Duration = .seconds(10)
     /// The directory in which the application gets complete uploads by path: its request has the absolute path of the file
     /// in `Onward-Path`, the length in `Onward-Length`, and no content. `nil`: the request has the content.

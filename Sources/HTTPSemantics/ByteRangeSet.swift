@@ -4,7 +4,7 @@
 package struct ByteRangeSet: Sendable, Hashable {
     /// One `range-spec`. Positions above `Int64.max` become `Int64.max`, which is beyond every representation.
     enum Specification: Sendable, Hashable {
-        /// From `first` up to and including `last`; nil is the end.
+        /// The bytes from `first` to `last`, both included; nil: to the end.
         case positions(first: Int64, last: Int64?)
         /// The last `length` bytes.
         case suffix(length: Int64)

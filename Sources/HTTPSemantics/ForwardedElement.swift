@@ -1,4 +1,4 @@
-/// What one proxy reports about the request that it forwards: `forwarded-element` of RFC 7239 §4.
+/// The report of one proxy about a request that it forwards: `forwarded-element` of RFC 7239 §4.
 package struct ForwardedElement: Sendable, Hashable {
     /// The node that sent the request to the proxy (`for`); nil if the proxy does not report it.
     package let client: ForwardedNode?

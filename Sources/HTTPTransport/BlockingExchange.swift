@@ -211,7 +211,7 @@ package final class BlockingExchange {
     package func readAll() -> [UInt8] { response.readAll() }
 }
 
-/// What has arrived of a response and was not read.
+/// The parts of a response that have arrived and were not read.
 private final class ReceivedResponse: BodySink, @unchecked Sendable {
     // Used by the thread of the exchange only.
     private static let capacity = 256 << 10

@@ -114,7 +114,7 @@ final class ConnectionSockets {
 
     private func socket(withPort port: UInt16) -> Int32? {
         func hasPort(_ socket: Int32) -> Bool { SocketState(descriptor: socket).localPort == port }
-        // A connection is often used again, and asking every socket for its port takes a system call for each.
+        // A connection is often used again, and reading the ports of all sockets needs a system call for each of them.
         if let known = ports[port], open.contains(known), hasPort(known) { return known }
         let found = open.first(where: hasPort)
         ports[port] = found

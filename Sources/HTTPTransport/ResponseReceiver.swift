@@ -20,7 +20,7 @@ package struct ResponseReceiver {
     package private(set) var content: [UInt8] = []
     package private(set) var received: Int64 = 0
     /// Bytes of the final head, once it is complete, and of the content. Interim responses and parts of a head do not
-    /// count: a server can send them for ever.
+    /// count: a server can send them without end.
     package private(set) var moved: Int64 = 0
     private var headSize: Int64 = 0
     /// Whether anything was received, even an interim response or a part of a head.
@@ -259,7 +259,7 @@ package struct ResponseHeadReader {
 
     // MARK: Strictness
 
-    /// What a strict reader refuses in the framing of the content (RFC 9112 section 6).
+    /// The mistake because of which a strict recipient rejects the framing of the content (RFC 9112 section 6).
     private func strictMistake(in head: ClientResponseHead) -> String? {
         let codings = head.fields.values("Transfer-Encoding")
         let lengths = head.fields.values("Content-Length")

@@ -197,7 +197,7 @@ extension TransportRequest {
     package var sentContent: RequestContent { method == .head ? .none : content }
 }
 
-/// What is done with the content of a response.
+/// The handling of the content of a response.
 package enum BodyDisposition: Sendable {
     /// Up to `limit` bytes are kept for ``TransportResult/content``. The exchange ends, without a failure, if more
     /// follow or when this time has passed since the head.

@@ -87,7 +87,7 @@ extension Dialect {
     /// with an empty file, and then reports success. Other servers of these versions complete such an upload.
     package var reachingLengthCompletes: Bool { self == .interop5 || self == .interop6 }
 
-    /// What the end of a request's content means in this version.
+    /// The meaning of the end of a request's content in this version.
     func completion(isComplete: Bool) -> ContentPlan.Completion {
         if isComplete { return .atEnd }
         return reachingLengthCompletes ? .atLength : .never

@@ -139,7 +139,7 @@ package struct ParseFailure: Error, Hashable, Sendable {
         case nonASCII
         /// The value ended before it was complete.
         case unexpectedEnd
-        /// Something follows a complete value.
+        /// There are characters after a complete value.
         case trailingCharacters
         /// A List or Dictionary ends in a comma.
         case trailingComma

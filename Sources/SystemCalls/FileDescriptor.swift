@@ -85,7 +85,7 @@ extension FileDescriptor {
 
     /// Creates a file in memory with this content, at offset 0 (memfd_create(2)).
     package static func inMemory(_ content: [UInt8]) throws(Errno) -> FileDescriptor {
-        // Linux before 6.3 does not know the second flag, and an administrator can require it (vm.memfd_noexec).
+        // Linux before 6.3 does not support the second flag, and an administrator can require it (vm.memfd_noexec).
         var number = memfd_create("input", UInt32(ONWARD_MFD_CLOEXEC | ONWARD_MFD_NOEXEC_SEAL))
         if number < 0 { number = memfd_create("input", UInt32(ONWARD_MFD_CLOEXEC)) }
         guard number >= 0 else { throw .current }

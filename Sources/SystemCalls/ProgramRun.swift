@@ -5,7 +5,7 @@ import Glibc
 /// The program inherits no descriptor and no variable of this process except those that are named here. At its end the
 /// processes that it started are ended, too, unless they have left its group.
 package struct ProgramRun: Sendable {
-    /// What the program reads from its standard input.
+    /// The standard input of the program.
     package enum Input: Sendable {
         /// The bytes, which the program can also map and seek.
         case bytes([UInt8])
@@ -59,7 +59,7 @@ package struct ProgramRun: Sendable {
     /// Variables in addition to those of ``inheritedVariables``.
     package var variables: [(name: String, value: String)]
     package var input: Input
-    /// The maximum time until the program is asked to end. It has ``stopTime`` more before it is killed.
+    /// The maximum time until the program gets SIGTERM. It gets SIGKILL ``stopTime`` later.
     package var timeout: Duration
     package var maxOutput = 64 << 10
     package var maxErrors = 4 << 10

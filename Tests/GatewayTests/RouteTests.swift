@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Routes")
 struct RouteTests {
-    /// Parses a line in which durations are whole seconds.
+    /// Parses a line in which durations are numbers of seconds.
     private func route(_ line: String) throws(RouteError) -> Route {
         try Route(parsing: line) { text in
             guard text.hasSuffix("s"), let seconds = Int64(text.dropLast()), seconds >= 0 else { return nil }

@@ -2,7 +2,7 @@ import HTTPSemantics
 import SystemCalls
 import TransferServer
 
-/// Lets a URL or a program decide about each complete file before it is published, for example a virus scanner:
+/// Checks each complete file with a URL or a program, for example a virus scanner, before the file is published:
 ///
 /// ```swift
 /// let check = PublicationCheck(PublicationCheckSettings(try Destination(parsing: "/usr/local/bin/scan")))
@@ -16,7 +16,7 @@ public final class PublicationCheck: Sendable {
         var nextTicket = 0
     }
 
-    /// The nanoseconds between two looks at the cancellation.
+    /// The nanoseconds between two checks whether the task is canceled.
     static let checkInterval: Int64 = 50_000_000
 
     private let settings: PublicationCheckSettings

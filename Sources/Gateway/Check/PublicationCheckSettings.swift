@@ -1,4 +1,4 @@
-/// Who checks complete files before they are published, and how long a check may take.
+/// The destination that checks complete files before they are published, and the limits of checks.
 public struct PublicationCheckSettings: Sendable, Hashable {
     /// The URL that gets each file, or the program that is run for each file.
     public var destination: Destination

@@ -14,7 +14,7 @@ struct RefusalDocument {
 
     let response: Response
 
-    /// Whether a response with this status is final: other statuses of 4xx ask the client to repeat its request.
+    /// Whether a response with this status is final: after any other 4xx the client can repeat its request.
     static func canRefuse(_ status: Status) -> Bool {
         status.isClientError && ![401, 407, 408, 425, 429].contains(status.rawValue)
     }

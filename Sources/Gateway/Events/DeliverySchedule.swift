@@ -46,11 +46,11 @@ struct DeliverySchedule: Sendable, Hashable {
     }
 
     let rules: Rules
-    /// In the order of their numbers, except that retried events follow at the end.
+    /// The events, in the order of their numbers, except that retried events follow at the end.
     private var entries: [Entry] = []
     private var failures = 0
     private var rejections = 0
-    /// While the destination is unavailable: when it is tried again.
+    /// While the destination is unavailable: the time of the next attempt.
     private var nextProbe: Int64 = 0
     private var probePause: Int64 = 0
     private var running = 0

@@ -5,10 +5,11 @@ import UploadStorage
 
 /// Delivers the events of a store to one destination.
 ///
-/// The store records events in the transactions of what they report (`StoreConfiguration.recordsEvents`). Each event is
-/// delivered at least once, and the events of one upload in their order. An event that cannot be delivered is tried
-/// again with increasing pauses, then set aside, and dropped after ``EventSettings/keepTime``. Uploads never wait for a
-/// delivery, and no event waits for the failures of other uploads' events.
+/// The store records an event in the same transaction as the change that it reports
+/// (`StoreConfiguration.recordsEvents`). Each event is delivered at least once, and the events of one upload in their
+/// order. If the delivery of an event fails, it is repeated with increasing pauses; then the event is set aside, and
+/// dropped after ``EventSettings/keepTime``. Uploads never wait for a delivery, and no event waits for the failures of
+/// other uploads' events.
 public final class EventDelivery: Sendable {
     private struct State {
         var schedule: DeliverySchedule
@@ -26,7 +27,8 @@ public final class EventDelivery: Sendable {
     /// Delivered events are removed together. After a crash within this time, in nanoseconds, they are delivered again.
     private static let removalPause: Int64 = 1_000_000_000
     private static let removalBatch = 512
-    /// The pause in nanoseconds between checks of the outbox for events that are too old, too many, or tried again.
+    /// The pause in nanoseconds between checks of the outbox for events that are too old or too many, or that an operator
+    /// has retried.
     private static let checkPause: Int64 = 2_000_000_000
     /// The pause in nanoseconds between two lines of the log about failures.
     private static let reportPause: Int64 = 60_000_000_000

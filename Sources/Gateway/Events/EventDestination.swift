@@ -23,14 +23,14 @@ public enum EventDestination: Sendable {
     }
 }
 
-/// Where events are delivered, and for how long this is tried.
+/// The destination of events, and the limits of their delivery.
 public struct EventSettings: Sendable {
     /// The receiver.
     public var destination: EventDestination
     /// The attribute `source` of all events: a URI reference that identifies this server.
     public var source = "onward"
-    /// The keys with which requests are signed, at most two: during the replacement of a secret, receivers know the old
-    /// or the new one.
+    /// The keys with which requests are signed, at most two: during the replacement of a secret, a receiver has the old or
+    /// the new one.
     public var secrets: [EventSecret] = []
     /// The maximum time of one attempt.
     public var timeout: Duration = .seconds(30)

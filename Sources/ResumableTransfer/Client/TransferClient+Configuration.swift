@@ -125,7 +125,7 @@ extension TransferClient {
     }
 }
 
-/// What happens after a failed attempt of a transfer.
+/// The next step after a failed attempt of a transfer.
 public enum RetryDecision: Sendable, Hashable {
     /// Another attempt follows after this delay. A negative delay counts as zero.
     case retry(after: Duration)

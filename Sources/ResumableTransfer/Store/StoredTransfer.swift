@@ -10,7 +10,7 @@ package struct StoredTransfer: Sendable, Hashable {
     package var sent: Int64?
     /// The time of this save, in seconds since 1970.
     package var savedAt: Int64
-    /// What the program stores with the transfer.
+    /// The strings that the program stores with the transfer.
     package var userInfo: [String: String]
     /// All other members of the file, which are kept.
     private var members: [String: JSONValue] = [:]

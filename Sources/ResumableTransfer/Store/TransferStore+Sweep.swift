@@ -2,7 +2,7 @@ import Foundation
 import SystemCalls
 
 extension TransferStore {
-    /// What ``sweep(olderThan:)`` has removed.
+    /// The entries and files that ``sweep(olderThan:)`` has removed.
     public struct Sweep: Sendable, Hashable {
         /// The entries that were removed, with the partial files of their downloads.
         public var entries: [Entry] = []

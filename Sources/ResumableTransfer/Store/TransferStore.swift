@@ -119,7 +119,7 @@ extension TransferStore {
 
         /// The same as ``name``.
         public var id: String { name }
-        /// What the program has stored with the transfer.
+        /// The strings that the program has stored with the transfer.
         public var userInfo: [String: String] { stored?.userInfo ?? [:] }
         /// The data to resume the transfer with; `nil` if the entry cannot be read. The store resumes an entry with
         /// ``TransferStore/resume(_:from:request:)``.

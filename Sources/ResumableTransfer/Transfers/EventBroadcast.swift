@@ -1,6 +1,6 @@
 import SystemCalls
 
-/// What a ``Broadcast`` delivers: an event of one transfer.
+/// An element that a ``Broadcast`` delivers: an event of one transfer.
 protocol BroadcastElement: Sendable {
     var event: TransferEvent { get }
 

@@ -8,8 +8,8 @@ package protocol ExchangeHandler: Sendable {
     /// The settings of the connections of this transfer; `nil`: those of the client.
     var connection: ConnectionSettings? { get }
 
-    /// Changes the fields of a request that is about to be sent, with the credentials of the caller in it. What is added
-    /// here is never stored.
+    /// Changes the fields of a request before it is sent. The request has the credentials of the caller. Fields that are
+    /// added here are never stored.
     func prepare(_ request: inout TransferRequest, for step: ClientRequest)
 
     /// Called with the head of each final response, before its content is received.
@@ -44,7 +44,7 @@ package struct ConnectionSettings: Sendable, Hashable {
     }
 }
 
-/// What is done about a redirection.
+/// The decision about a redirection.
 package enum RedirectionDecision: Sendable, Hashable {
     /// The transfer follows its own rules.
     case follow

@@ -111,7 +111,7 @@ protocol TransferOperation: AnyObject {
     func shownFields(of head: ClientResponseHead, from uri: RequestURI) -> Fields
 }
 
-/// What is kept of a transfer that has failed.
+/// The saved state of a transfer that has failed.
 enum TransferConclusion<Checkpoint> {
     /// Another run can resume it from this checkpoint.
     case resumable(Checkpoint)

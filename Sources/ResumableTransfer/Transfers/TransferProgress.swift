@@ -165,7 +165,7 @@ struct ByteCounts: Sendable, Hashable {
     }
 
     /// The number of completed ``units``. It reaches ``units`` only when the transfer has succeeded, because a parent
-    /// counts a finished child as done for ever.
+    /// counts a finished child as done permanently.
     var completedUnits: Int64 {
         if isFinished { return Self.units }
         guard let total, total > 0 else { return 0 }

@@ -34,5 +34,5 @@ public protocol URLSessionDataDelegate: FoundationNetworking.URLSessionDataDeleg
 /// The delegate of downloads, as on Apple's platforms.
 public protocol URLSessionDownloadDelegate: FoundationNetworking.URLSessionDownloadDelegate, URLSessionTaskDelegate {}
 
-/// What every delegate of a task has, also one in a file that imports only FoundationNetworking.
+/// The protocol of every delegate of a task, also of one in a file that imports only FoundationNetworking.
 typealias AnyTaskDelegate = FoundationNetworking.URLSessionTaskDelegate

@@ -52,7 +52,7 @@ extension TaskCore {
     }
 }
 
-/// What a delegate has changed in the request that follows a redirection. It applies to all requests to the same origin.
+/// The changes of a delegate to the request that follows a redirection. They apply to all requests to the same origin.
 struct RedirectionChange: Sendable {
     /// The request as the delegate returned it.
     let request: URLRequest

@@ -29,7 +29,7 @@ package struct ClientUpload: Sendable {
         case failed(ClientFailure)
     }
 
-    /// What to do after the current request has been aborted.
+    /// The next step after the current request has been aborted.
     enum AbortPlan: Sendable {
         case abort(ClientFailure)
         /// The content was more than the server accepts in one request.
@@ -280,7 +280,7 @@ package enum ClientStep<Outcome: Sendable>: Sendable {
     case failed(ClientFailure)
 }
 
-/// What to do after an interim response.
+/// The next step after an interim response.
 package enum InterimReaction: Sendable, Hashable {
     case proceed
     /// Send the content that waits for the announcement.

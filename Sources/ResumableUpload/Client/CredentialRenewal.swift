@@ -2,7 +2,7 @@ import HTTPSemantics
 
 /// Decides whether a transfer continues with other credentials after a 401 or 407.
 package struct CredentialRenewal: Sendable {
-    /// Where other credentials come from.
+    /// The source of other credentials.
     package enum Source: Sendable, Hashable {
         /// The closure of the client that refreshes credentials. It is called next.
         case refresh

@@ -7,7 +7,7 @@ import TLS
 /// libmicrohttpd owns the descriptor and closes it only after ``descriptorWillClose()`` has returned. The lock ensures
 /// that no later connection with the same descriptor number is closed.
 final class ConnectionEntry: Sendable {
-    /// What the connection waits for, which determines its timeout.
+    /// The state of the connection, which determines its timeout.
     enum Phase: Sendable {
         /// The client has not sent the complete head of a request yet.
         case head(first: Bool)

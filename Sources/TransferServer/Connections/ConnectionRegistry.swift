@@ -150,7 +150,7 @@ final class ConnectionRegistry: Sendable {
 ///
 /// The table makes no system calls: times and byte counts are parameters.
 struct ConnectionTable<ID: Hashable> {
-    /// What to do with a new connection if the limit is reached.
+    /// The decision about a new connection if the limit is reached.
     enum Decision: Equatable {
         /// The new connection is not served.
         case refuse

@@ -3,8 +3,7 @@ import SystemCalls
 /// Memory for content from its receipt until it is stored.
 ///
 /// All connections share a few large buffers. The buffer that was used last is used again first, so that it is in the
-/// cache of the processor. While all of them are in use, because storing takes long, content is received in smaller
-/// pieces.
+/// cache of the processor. While all of them are in use, because the disk is slow, content is received in smaller pieces.
 final class ContentBuffers: Sendable {
     static let shared = ContentBuffers(count: 8, size: 512 << 10)
 

@@ -198,7 +198,7 @@ final class MicroHTTPDaemon: @unchecked Sendable {
         return proceed(step, request, on: connection)
     }
 
-    /// Handles a signal of the filter without content: the exchange may have news for the client.
+    /// Handles a signal of the filter without content: the exchange may have a response for the client.
     private func check(
         _ request: RequestContext, _ exchange: any Exchange, on connection: RequestConnection
     ) -> MHD_Result {

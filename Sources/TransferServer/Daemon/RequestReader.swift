@@ -6,7 +6,7 @@ import HTTPSemantics
 /// The parser of libmicrohttpd is lax, differs between versions and from other recipients, and sends its own pages for
 /// some malformed requests. So libmicrohttpd receives one request at a time: a head that this type has written, a signal
 /// whenever content may have arrived, and the end of the content. On a signal libmicrohttpd calls the server, which
-/// takes the content itself. Therefore this type and libmicrohttpd always agree about the end of a request, and content
+/// reads the content itself. Therefore this type and libmicrohttpd always agree about the end of a request, and content
 /// needs no space in libmicrohttpd's buffer.
 struct RequestReader {
     /// The result of a read.
@@ -32,12 +32,12 @@ struct RequestReader {
 
     private enum Place {
         case head
-        /// The number of bytes of content that were not taken yet.
+        /// The number of bytes of content that were not read yet.
         case content(Int64)
         case chunks
-        /// All content was taken, and libmicrohttpd has not received its end yet.
+        /// All content was read, and libmicrohttpd has not received its end yet.
         case contentEnd
-        /// The content is malformed from here on, and the server has not tried to take it yet.
+        /// The content is malformed from here on, and the server has not tried to read it yet.
         case malformed(FramingRefusal)
         /// After a rejected request all input is discarded.
         case discarding
@@ -86,9 +86,9 @@ struct RequestReader {
         return request
     }
 
-    /// Receives the content of the last request, if it has a declared length and is short, so that it can be taken
-    /// without waiting. Waits only if a part of the content has arrived: other clients may wait for a response before
-    /// they send content.
+    /// Receives the content of the last request, if it has a declared length and is short, so that it can be read without
+    /// waiting. Waits only if a part of the content has arrived: other clients may wait for a response before they send
+    /// content.
     /// - Parameters:
     ///   - limit: the maximum number of missing bytes.
     ///   - awaitInput: waits for input; returns false if there is none in time.
@@ -297,7 +297,7 @@ struct RequestReader {
         return filled > 0 ? .bytes(filled) : .none
     }
 
-    /// Stores received bytes until they are read or taken.
+    /// Stores received bytes until they are read.
     private mutating func keep(_ bytes: UnsafeRawBufferPointer) { (pending, pendingStart) = (Array(bytes), 0) }
 
     private mutating func consume(_ count: Int) {

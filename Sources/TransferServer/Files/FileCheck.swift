@@ -50,7 +50,7 @@ struct FileCheck {
         }
     }
 
-    /// The error after which the client asks again.
+    /// The error after which the client repeats its request.
     static func failure(_ reason: String) -> TargetUnavailable {
         TargetUnavailable("the check of the file failed: \(reason)", retryAfter: TargetUnavailable.checkPause)
     }

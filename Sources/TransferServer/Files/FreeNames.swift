@@ -20,7 +20,7 @@ struct FreeNames: Sendable {
     /// - Parameter name: the first candidate, a valid name of a file.
     init(directory: [String], name: String) {
         self.directory = directory
-        // Of a longer extension the name would have no room for a number.
+        // A name with a longer extension would have no room for a number.
         if let dot = name.lastIndex(of: "."), dot != name.startIndex,
             name[dot...].utf8.count <= SafeFileName.maxExtensionLength
         {

@@ -20,7 +20,7 @@ struct CheckReport: Sendable, Hashable {
     enum Outcome: String, Sendable, CaseIterable {
         case accepted
         case refused
-        /// There was no valid decision. The file was not published, and is checked again when the client asks.
+        /// There was no valid decision. The file was not published, and is checked again when the client repeats its request.
         case failed
         /// The server stopped before the decision.
         case canceled

@@ -195,7 +195,7 @@ struct LoggedTarget {
         text = (isFile ? joined : Self.withoutSecrets(joined)).printable(300)
     }
 
-    /// Removes everything that looks like the secret of an upload.
+    /// Removes everything that could be the secret of an upload.
     private static func withoutSecrets(_ target: String) -> String {
         if target.utf8.count < 32 && !target.utf8.contains(UInt8(ascii: "%")) { return target }
         var result = ""

@@ -28,7 +28,7 @@ public struct ServerConfiguration: Sendable {
     /// The limits that are announced and enforced for every upload, in bytes; `maxAge` is the lifetime of an upload in
     /// seconds.
     public var limits: UploadLimits
-    /// Whether upload resources are announced to clients that name no draft version, as in the published protocol.
+    /// Whether upload resources are announced to clients that state no draft version, as the future RFC allows.
     public var announcesWithoutVersion: Bool
     /// Whether chunked content that would complete a representation of unknown length is rejected, because some proxies
     /// end interrupted content as if it were complete.
@@ -54,7 +54,7 @@ public struct ServerConfiguration: Sendable {
     public var corsOrigins: [String]
     /// The format of log lines.
     public var logFormat: LogFormat
-    /// The most verbose level of messages that are logged; messages of the levels before it are also logged.
+    /// The least severe level of messages that are logged. More severe messages are logged, too.
     public var logLevel: LogLevel
     /// The destination of log lines; by default they are discarded.
     public var logSink = LogSink.none

@@ -103,7 +103,7 @@ final class TransferService: RequestService {
         return result
     }
 
-    /// What a handler that forwards requests reports about a request.
+    /// The properties of a request that a handler needs to forward it.
     func forwardingContext(of request: RequestContext, _ identity: Identity) -> ForwardingContext {
         let isPath = request.head.target.utf8.first == UInt8(ascii: "/")
         let authority =
@@ -189,8 +189,8 @@ final class TransferService: RequestService {
         authorizer.refusal(of: identity, operation, at: path)
     }
 
-    /// Why the identity that has sent a request may not complete an upload now; `nil` if it may. If the request took
-    /// long, its sender is identified again.
+    /// Why the identity that has sent a request may not complete an upload now; `nil` if it may. If the request began more
+    /// than ``identityLifetime`` nanoseconds ago, its sender is identified again.
     func refusal(
         ofCompletionBy request: RequestContext, _ identity: Identity, on target: Target
     ) -> AuthorizationRefusal? {

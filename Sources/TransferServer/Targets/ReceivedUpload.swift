@@ -97,7 +97,7 @@ public final class ReceivedUpload: Sendable {
     /// ``TargetHandler/completionIsRepeatable`` is `true`.
     package func beginEffect() throws(StoreError) { try lease.markProcessing() }
 
-    /// Whether the effect of the handler is known again: it had none.
+    /// Records durably that the handler had no effect, after ``beginEffect()``.
     package func withdrawEffect() throws(StoreError) { try lease.unmarkProcessing() }
 
     /// Gives the bytes a name in a directory of the application: see `UploadLease.share(in:)`.

@@ -115,7 +115,7 @@ struct Routes: Sendable {
     }
 
     /// The handler with the longest prefix. A handler for all paths, or for a part of the own prefix, does not get the
-    /// server's own paths, in whatever spelling.
+    /// server's own paths, in any spelling.
     private func entry(for path: PathSegments) -> Entry? {
         let isOwn = ownPaths.containsServerResource(path.segments)
         return entries.first { path.segments.starts(with: $0.prefix) && (!isOwn || $0.prefix.count > own.count) }

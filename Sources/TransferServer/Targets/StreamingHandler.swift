@@ -32,7 +32,7 @@ package struct StreamedRequest: Sendable {
     }
 }
 
-/// What a handler needs to forward a request to another server, and reports about it.
+/// The properties of a request that a handler needs to forward it to another server, and the handler's report about it.
 package final class ForwardingContext: Sendable {
     /// `Forwarded`, `Via` and `X-Forwarded-…`.
     package let fields: Fields
@@ -180,7 +180,7 @@ final class StreamedExchange: Exchange {
     func receive(_ bytes: UnsafeRawBufferPointer) -> NextStep {
         count += Int64(bytes.count)
         if let refusal = bounds.refusal(ofContent: count) {
-            // The other server has got a part of the content, and sees that its end is missing.
+            // The other server has got a part of the content. The connection to it ends without the end of the content.
             stream.end()
             return .respond(refusal)
         }

@@ -114,7 +114,7 @@ package protocol Blob: Sendable {
     func openForReading() throws(Errno) -> FileDescriptor?
 }
 
-/// What can be made durable together with the bytes of a blob.
+/// The attributes of a blob that can be made durable together with its bytes.
 package enum BlobDetail: Sendable {
     /// The name of the bytes in the directory of unfinished uploads.
     case name

@@ -38,7 +38,7 @@ final class DirectorySynchronization: Sendable {
     }
 
     private let state = Monitor(State())
-    /// By the inode of the directory; all directories of an area are in one file system.
+    /// The key is the inode of the directory: all directories of an area are in one file system.
     private let turns = Monitor<[UInt64: Turns]>([:])
 
     var epoch: SynchronizationEpoch { state.withLock { SynchronizationEpoch(failures: $0.failures) } }

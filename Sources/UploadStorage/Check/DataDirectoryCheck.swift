@@ -123,7 +123,7 @@ package final class DataDirectoryCheck {
             }
             return
         }
-        // The bytes of an upload in processing are not needed, because the target does not run again.
+        // The bytes of an upload in processing are not needed, because its handler is not called again.
         guard row.phase == .receiving else { return }
         guard let size else {
             if row.offset > 0 { found(.bytesMissing, path, "\(acknowledged), but the file is missing", report) }

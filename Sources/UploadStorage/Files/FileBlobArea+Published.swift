@@ -224,7 +224,7 @@ extension FileBlobArea {
         return isUsable
     }
 
-    /// Finds out in the background whether the file system is synchronized fast.
+    /// Measures in the background whether the file system is synchronized fast.
     private func tryFileSystem() {
         let begin = SystemClock.monotonicNanoseconds()
         let end = { @Sendable [fileSystem] (isDone: Bool) in

@@ -163,7 +163,7 @@ package final class SharedFile: Sendable {
     }
 
     /// Removes the file.
-    /// - Returns: whether it was still there. Otherwise the application has taken it.
+    /// - Returns: whether it was still there. Otherwise the application has moved it.
     package func remove() -> Bool {
         defer { HandoverDirectory.remove(key, of: parent) }
         guard let status = try? directory.status(at: HandoverDirectory.fileName),

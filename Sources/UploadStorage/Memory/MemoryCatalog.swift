@@ -6,7 +6,7 @@ package final class MemoryCatalog: UploadCatalog {
         var rows: [UploadID: CatalogRow] = [:]
         var files: [String: FileRecord] = [:]
         var mark: LifetimeClock.Mark?
-        /// In the order of their numbers.
+        /// The recorded events, in the order of their numbers.
         var events: [OutboxEntry] = []
         var lastEvent: Int64 = 0
         var statistics = CatalogStatistics()

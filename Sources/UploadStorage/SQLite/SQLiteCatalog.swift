@@ -9,7 +9,7 @@ final class SQLiteCatalog: UploadCatalog {
     private let integrity = Monitor(Integrity())
     private let eventObserver = Monitor<(@Sendable () -> Void)?>(nil)
     private let writer: SQLiteCatalogWriter
-    /// What is known about damage of the database.
+    /// The result of the checks of the database so far.
     private struct Integrity {
         /// The damage that was found, with which all later changes fail; nil if there is none.
         var damage: StoreError?

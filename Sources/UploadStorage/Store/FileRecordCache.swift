@@ -4,7 +4,7 @@ import SystemCalls
 ///
 /// A record describes exactly one publication, because no two publications have the same time, and it does not change
 /// as long as the file is published. So a record that describes an opened file is valid, however old it is. In a file
-/// system that stores whole seconds, times can be the same, so each publication removes the record of its name. A missing
+/// system that stores complete seconds, times can be the same, so each publication removes the record of its name. A missing
 /// record is not cached, because it can be written later.
 final class FileRecordCache: Sendable {
     private struct Generations {

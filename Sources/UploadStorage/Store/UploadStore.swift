@@ -281,7 +281,7 @@ extension UploadStore {
 public struct StoreConfiguration: Sendable {
     /// The failures that a reported offset survives.
     public var durability: Durability
-    /// The time for which a complete or invalid upload is kept, in whole seconds.
+    /// The time for which a complete or invalid upload is kept, in complete seconds.
     public var keepCompleted: Duration
     /// Free bytes of the file system below which new uploads are refused; nil: 1 GiB, or a tenth of the disk if that is
     /// less.
@@ -300,7 +300,7 @@ public struct StoreConfiguration: Sendable {
     package var clock: @Sendable () -> ClockReading = { SystemClock.reading() }
     /// The final response of an upload that its target was processing when the process ended.
     public var interruptedResponse: Response
-    /// Returns what happens to an upload if its processing was interrupted; `nil`: it gets ``interruptedResponse``.
+    /// Returns the end of an upload whose processing was interrupted; `nil`: the upload gets ``interruptedResponse``.
     package var interruption: @Sendable (UploadRecord) -> Interruption? = { _ in nil }
 
     /// The end of an upload whose processing was interrupted after it may have had an effect.

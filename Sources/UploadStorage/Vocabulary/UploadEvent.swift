@@ -4,7 +4,7 @@ import SystemCalls
 
 /// A change of an upload that is reported to other programs. It is recorded in the transaction that makes the change.
 public struct UploadEvent: Sendable, Hashable {
-    /// What has happened to the upload.
+    /// The kind of change that an event reports.
     public enum Kind: String, Sendable, Hashable, CaseIterable {
         /// The upload resource was created.
         case created
@@ -124,7 +124,7 @@ package struct OutboxEntry: Sendable, Hashable {
 
     package enum State: Int64, Sendable, Hashable {
         case waiting = 0
-        /// It could not be delivered in time, and is not tried again.
+        /// It could not be delivered in time, and the server does not try again.
         case setAside = 1
         /// It was set aside, and an operator has requested another attempt.
         case retried = 2

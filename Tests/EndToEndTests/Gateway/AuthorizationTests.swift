@@ -205,7 +205,7 @@ struct GatewayAuthorizationTests {
                 #expect(refused.status == 413 && refused.limits?["max-size"] == 100, "\(refused)")
                 let whole = Request.creation(.v8, "PUT", target, complete: true, .bytes(Payload.bytes(101))).by("anna")
                 #expect(try server.exchange(whole).status == 413)
-                // The limits of the upload remain, whatever later decisions say.
+                // The limits of the upload remain, even if later decisions have others.
                 application.decide(Application.byUser())
                 let location = try #require(created.location)
                 let state = try server.exchange(Request.retrieval(.v8, location).by("anna"))

@@ -65,7 +65,7 @@ struct GatewayAuthorizationUploadTests {
         }
     }
 
-    @Test("an upload of an open route stays that of all clients, also of those that the application knows")
+    @Test("an upload of an open route belongs to all clients, also to those that the application accepts")
     func openRoute() throws {
         let application = try Application()
         let open = "/open=\(application.origin.url),access=open"
@@ -91,7 +91,7 @@ struct GatewayAuthorizationUploadTests {
         }
     }
 
-    @Test("a request that takes longer than 10 seconds is decided again at its end")
+    @Test("the application decides again at the end of a request that lasts longer than 10 seconds")
     func slow() throws {
         let application = try Application()
         try application.withServer { server in

@@ -360,7 +360,7 @@ struct GatewayHandoverTests {
     }
 
     @Test(
-        "an early response that the origin has not completed is not taken for a complete one",
+        "an early response that the origin has not completed does not count as a complete one",
         arguments: ["length", "chunks"])
     func earlyAndIncomplete(framing: String) throws {
         let hold = Hold()

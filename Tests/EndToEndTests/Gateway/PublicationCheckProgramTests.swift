@@ -137,7 +137,7 @@ struct GatewayCheckProgramTests {
     // MARK: Verdicts
 
     @Test(
-        "an end that is no verdict: the file waits, and is checked again when its client asks",
+        "an end that is no verdict: the file waits, and is checked again when the client repeats its request",
         arguments: [
             ("exit 2", "exited with status 2"),
             ("echo broken >&2; exit 1", "exited with status 1: broken; a refusal needs"),

@@ -173,7 +173,7 @@ struct GatewayCheckTests {
     // MARK: No verdict
 
     @Test(
-        "after a response that is no verdict the file waits, and is checked again when its client asks",
+        "after a response that is no verdict the file waits, and is checked again when the client repeats its request",
         arguments: [
             "HTTP/1.1 500 Oops\r\nContent-Length: 0\r\n\r\n", "HTTP/1.1 404 Gone\r\nContent-Length: 0\r\n\r\n",
             "HTTP/1.1 303 Look\r\nLocation: /check2\r\nContent-Length: 0\r\n\r\n",
@@ -257,7 +257,7 @@ struct GatewayCheckTests {
 
     // MARK: During a check
 
-    @Test("during a check the upload is not complete, and requests that ask again join the check")
+    @Test("during a check the upload is not complete, and repeated requests wait for the same check")
     func joined() throws {
         let hold = Hold()
         let endpoint = try ScriptedOrigin { _, connection in

@@ -2,7 +2,7 @@
 enum AllowedServerBehavior: CaseIterable, Sendable {
     /// NUL and CR in a field value are replaced by spaces.
     case replacesControls
-    /// The connection stays open after the refusal of a request whose Host is bad.
+    /// The connection stays open after the refusal of a request whose Host is missing or invalid.
     case keepsConnectionWithoutHost
     /// The server waits for content of any length, even beyond 64 bits.
     case acceptsHugeLengths

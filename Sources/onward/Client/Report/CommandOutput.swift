@@ -8,7 +8,7 @@ final class CommandOutput: Sendable {
         case lines(String)
         /// A line that the next `position` or `progress` entry replaces if the line is the newest one in the queue.
         case position(String)
-        /// As `position`. On the terminal, the next entry of any kind erases the line.
+        /// The same as `position`, but on the terminal the next entry of any kind erases the line.
         case progress(ProgressLine)
 
         fileprivate var isReplaceable: Bool {

@@ -7,7 +7,7 @@ struct ProgressLine: Sendable, Hashable {
     var total: Int64?
     /// The rate in bytes per second; `nil` while it is unknown.
     var rate: Double?
-    /// What the transfer waits for. It replaces the rate and the time left.
+    /// The reason why the transfer waits. It replaces the rate and the time left.
     var note: String?
 
     /// The line with at most this number of columns. If it is too long, parts are left out in this order: the bar, the

@@ -56,7 +56,7 @@ enum ProgressMessages {
         return "\(position.keptText). Run the same command again to resume, or: onward resume \(shellWord(reference))"
     }
 
-    /// What can be done with the bytes of a transfer that has failed permanently.
+    /// A sentence about the state that is kept of a transfer that has failed permanently.
     static func kept(_ data: ResumeData, reference: FilePath) -> String {
         guard data.kind == .download else {
             return "The state is kept: the same command tries to resume, --restart starts again from the beginning."

@@ -109,7 +109,7 @@ struct SlowResolverTests {
         SlowResolver.release()
     }
 
-    @Test("a pause of an upload takes effect without waiting")
+    @Test("a pause of an upload does not wait for the resolver")
     func paused() async throws {
         let client = TransferClient(.init())
         let upload = client.upload(

@@ -33,7 +33,7 @@ struct SessionChallengeTests {
         _ password: String, _ persistence: URLCredential.Persistence = .none
     ) -> URLCredential { URLCredential(user: "user", password: password, persistence: persistence) }
 
-    @Test("the delegate answers a 401 until the credential is right, and knows how often it was wrong")
+    @Test("the delegate answers a 401 until the credential is right, and gets the number of failures")
     func download() async throws {
         let server = try fileServer()
         let fixture = try SessionFixture()

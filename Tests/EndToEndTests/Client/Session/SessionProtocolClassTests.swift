@@ -11,7 +11,7 @@ struct SessionProtocolClassTests {
         return configuration
     }
 
-    @Test("uploads and downloads that a protocol class of the application handles fail, and the error says what to do")
+    @Test("uploads and downloads that a protocol class of the application handles fail, and the error has the remedy")
     func refused() async throws {
         let fixture = try SessionFixture()
         let recorder = SessionRecorder()

@@ -88,7 +88,9 @@ struct SessionRedirectionTests {
         #expect(eventually { fixture.stored.isEmpty })
     }
 
-    @Test("an upload asks the delegate for 307 and 308, and goes to the URL that it chooses", arguments: [307, 308])
+    @Test(
+        "the delegate of an upload decides about 307 and 308, and the upload uses the URL that it chooses",
+        arguments: [307, 308])
     func upload(status: Int) async throws {
         let model = ScriptedUpload()
         let server = try ScriptedServer { request, reply in

@@ -251,7 +251,7 @@ struct UploadInterruptionTests {
         #expect(result.status == 200 && model.inventory.count == 2_000_000)
     }
 
-    @Test("a pause during the wait between two tries takes effect without a delay")
+    @Test("a pause ends the wait between two attempts immediately")
     func pauseWhileWaiting() async throws {
         let model = ScriptedUpload()
         let server = try ScriptedServer { request, reply in
