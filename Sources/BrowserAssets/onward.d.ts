@@ -53,7 +53,10 @@ export interface UploadOptions {
   remember?: boolean;
   /** Stored with the remembered upload, so that it can be resumed without choosing the file again. */
   handle?: FileSystemFileHandle;
-  /** The maximum bytes of one request. The server's `max-append-size` applies, too. */
+  /**
+   * The maximum bytes of one request. The server's `max-append-size` applies, too. The default is no maximum: one request
+   * is faster. With smaller requests `acknowledged` grows during the upload, and more uploads can share the connections.
+   */
   appendSize?: number;
   /** Further attempts without progress, before the upload fails. The default is 8; `Infinity` is allowed. */
   retries?: number;

@@ -42,7 +42,7 @@ before(async () => {
   server = await Server.start(["--cors-origin", pages.url, "--log-level", "debug"]);
   const version = /"(\d+\.\d+\.\d+)"/.exec((await import("./kit/module.mjs")).source)[1];
   moduleURL = `${server.url}/assets/${version}/onward.js`;
-  [pages.documents["/index.html"]] = examples("html", server.url);
+  pages.documents["/index.html"] = { content: examples("html", server.url)[0] };
 });
 after(async () => {
   await server.stop();
@@ -58,7 +58,8 @@ function begin(page, target, options = {}, { index = 0, module = moduleURL } = {
     window.retries = 0;
     window.transfer = upload(document.getElementById("file").files[index], target, options);
     window.outcome = null;
-    transfer.finished.then((result) => (outcome = result), ({ name, code, message, problem }) => (outcome = { name, code, message, problem }));
+    transfer.finished.then(
+      (result) => (outcome = result), ({ name, code, message, problem }) => (outcome = { name, code, message, problem }));
     (async () => {
       try {
         for await (const { state, retry } of transfer) {
@@ -140,8 +141,13 @@ for (const name of browsers) {
         window.first = null;
         window.outcome = null;
         transfer.finished.then((result) => (outcome = result), ({ message }) => (outcome = { message }));
-        for await (const { state, acknowledged } of transfer) if (state === "uploading" && acknowledged > 0) { first = acknowledged; break; }
-        return { count: pending.length, error, first, name: pending[0].name, size: pending[0].size, keys: Object.keys(pending[0]) };
+        for await (const { state, acknowledged } of transfer) {
+          if (state !== "uploading" || acknowledged === 0) continue;
+          first = acknowledged;
+          break;
+        }
+        const { name, size } = pending[0];
+        return { count: pending.length, error, first, name, size, keys: Object.keys(pending[0]) };
       }, moduleURL);
       assert.deepEqual([found.count, found.error, found.name, found.size], [1, "different-file", "reloaded.bin", 40_000_000]);
       assert.ok(!found.keys.includes("url"));
@@ -297,7 +303,10 @@ for (const name of browsers) {
         const { upload } = await import(module);
         window.asked = [];
         window.outcome = null;
-        const token = ({ isRejected }) => (asked.push(isRejected), isRejected ? "second-token-0123456789" : "first-token-0123456789");
+        const token = ({ isRejected }) => {
+          asked.push(isRejected);
+          return isRejected ? "second-token-0123456789" : "first-token-0123456789";
+        };
         window.transfer = upload(file.files[0], target, { token, appendSize: 1_000_000 });
         transfer.finished.then((result) => (outcome = result), ({ code, message }) => (outcome = { code, message }));
       }, moduleURL, `${secured.url}/files/token.bin`);

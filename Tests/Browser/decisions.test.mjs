@@ -359,7 +359,10 @@ class ModelServer {
   handle(request) {
     const { random } = this;
     if (random.oneIn(8)) return null;
-    if (random.oneIn(12)) return response(random.pick([408, 423, 425, 429, 500, 502, 503, 504]), random.oneIn(2) ? { "retry-after": "1" } : {});
+    if (random.oneIn(12)) {
+      const status = random.pick([408, 423, 425, 429, 500, 502, 503, 504]);
+      return response(status, random.oneIn(2) ? { "retry-after": "1" } : {});
+    }
     const answer = this.#process(request);
     return random.oneIn(8) ? null : answer;
   }
@@ -426,7 +429,10 @@ test("an upload to a server that loses requests and responses arrives, and ackno
       if (request.kind === "append") assert.ok(request.start >= highest, `seed ${seed}`);
       const answer = server.handle(request);
       if (answer) upload.responded(answer, 0);
-      else upload.interrupted(new onward.UploadError("interrupted", ""), random.integer(0, (request.end ?? 0) - request.start || 0), random.oneIn(2));
+      else {
+        const sent = random.integer(0, Math.max(0, (request.end ?? 0) - request.start));
+        upload.interrupted(new onward.UploadError("interrupted", ""), sent, random.oneIn(2));
+      }
       assert.ok(upload.acknowledged >= highest || server.offset === 0, `seed ${seed}`);
       highest = upload.resumption ? upload.acknowledged : 0;
     }

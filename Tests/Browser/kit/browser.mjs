@@ -8,6 +8,8 @@ import { connectWebSocket } from "./websocket.mjs";
 /** The browsers of this machine; the environment variable ONWARD_BROWSERS can name fewer. */
 export const browsers = (process.env.ONWARD_BROWSERS ?? "chromium firefox").split(/[ ,]+/).filter(Boolean);
 
+/** Milliseconds in which the browser has to respond to a command. */
+const COMMAND_TIMEOUT = 180_000;
 const PROGRAMS = { chromium: "/usr/bin/chromium", chromedriver: "/usr/bin/chromedriver", firefox: "/usr/bin/firefox-esr" };
 
 /**
@@ -38,10 +40,13 @@ export async function launch(name, settings = {}) {
   }
 }
 
+function expectProgram(path) {
+  if (!existsSync(path)) throw new Error(`${path} is missing; scripts/system-packages browser installs it`);
+}
+
 async function startChromium(browser, { colors, reducedMotion, args = [] }) {
-  for (const program of [PROGRAMS.chromium, PROGRAMS.chromedriver]) {
-    if (!existsSync(program)) throw new Error(`${program} is missing; scripts/system-packages browser installs it`);
-  }
+  expectProgram(PROGRAMS.chromium);
+  expectProgram(PROGRAMS.chromedriver);
   browser.process = start(PROGRAMS.chromedriver, ["--port=0"], {
     stdio: ["ignore", "pipe", "pipe"], detached: true, env: { ...process.env, HOME: browser.profile },
   });
@@ -75,7 +80,7 @@ async function startChromium(browser, { colors, reducedMotion, args = [] }) {
 }
 
 async function startFirefox(browser, { colors, reducedMotion, args = [] }) {
-  if (!existsSync(PROGRAMS.firefox)) throw new Error(`${PROGRAMS.firefox} is missing; scripts/system-packages browser installs it`);
+  expectProgram(PROGRAMS.firefox);
   const preferences = {
     "app.update.auto": false, "browser.shell.checkDefaultBrowser": false, "datareporting.policy.dataSubmissionEnabled": false,
     "network.captive-portal-service.enabled": false, "network.connectivity-service.enabled": false,
@@ -86,7 +91,7 @@ async function startFirefox(browser, { colors, reducedMotion, args = [] }) {
     "layout.css.prefers-color-scheme.content-override": colors === "dark" ? 0 : 1,
     "ui.prefersReducedMotion": reducedMotion ? 1 : 0,
   };
-  const lines = Object.entries(preferences).map(([name, value]) => `user_pref(${JSON.stringify(name)}, ${JSON.stringify(value)});`);
+  const lines = Object.entries(preferences).map((entry) => `user_pref(${entry.map((part) => JSON.stringify(part))});`);
   writeFileSync(join(browser.profile, "user.js"), lines.join("\n"));
   browser.process = start(
     PROGRAMS.firefox,
@@ -105,13 +110,20 @@ class Browser {
   /** Sends a command of WebDriver BiDi; returns its result. */
   async send(method, parameters = {}) {
     const id = (this.#number += 1);
-    const result = new Promise((resolve, reject) => this.#waiting.set(id, { resolve, reject, method }));
+    let timer;
+    const result = new Promise((resolve, reject) => {
+      this.#waiting.set(id, { resolve, reject, method });
+      timer = setTimeout(() => reject(new Error(`${method}: no response from the browser`)), COMMAND_TIMEOUT);
+    });
     this.socket.send(JSON.stringify({ id, method, params: parameters }));
-    return await result;
+    return await result.finally(() => clearTimeout(timer));
   }
 
   receive(message) {
-    if (message.type === "event") return this.pages.get(message.params.source?.context ?? message.params.context)?.receive(message);
+    if (message.type === "event") {
+      const { source, context } = message.params;
+      return this.pages.get(source?.context ?? context)?.receive(message);
+    }
     const waiting = this.#waiting.get(message.id);
     this.#waiting.delete(message.id);
     if (message.type === "success") waiting?.resolve(message.result);
@@ -123,9 +135,12 @@ class Browser {
     this.#waiting.clear();
   }
 
-  /** Opens a page in a new tab, and waits until it is loaded. */
-  async open(url) {
-    const { context } = await this.send("browsingContext.create", { type: "tab" });
+  /**
+   * Opens a page in a new tab, and waits until it is loaded. Pages with different values of `userContext` (of the command
+   * `browser.createUserContext`) have different storage.
+   */
+  async open(url, { userContext } = {}) {
+    const { context } = await this.send("browsingContext.create", { type: "tab", userContext });
     const page = new Page(this, context);
     this.pages.set(context, page);
     await page.navigate(url);
