@@ -184,10 +184,7 @@ let package = Package(
                 "TransferServer", "UploadStorage", "ResumableUpload", "HTTPSemantics", "SystemCalls", "Digests", "TLS",
                 "ConformanceKit", "TestSupport",
             ],
-            exclude: [
-                "Deployment/Browser/journey.html", "Deployment/Browser/stranger.html",
-                "Server/Compatibility/version-0.1.0.tar.gz",
-            ],
+            exclude: ["Server/Compatibility/version-0.1.0.tar.gz"],
             swiftSettings: strict),
     ],
     swiftLanguageModes: [.v6]

@@ -127,8 +127,8 @@ final class TransferService: RequestService {
             return .respond(ProblemDetails.unsupportedExpectation)
         }
         switch route {
-        // Health checks do not need a token, nor does the end of a session.
-        case .health, .session: return serve(request, at: route, .anonymous, target, nil)
+        // Health checks and the module do not need a token, nor does the end of a session.
+        case .health, .module, .session: return serve(request, at: route, .anonymous, target, nil)
         case .target(_ as FilesHandler, _, _): break
         // Only files can be read with the cookie of a session.
         default: request.removeSessionCookie()
@@ -217,6 +217,7 @@ final class TransferService: RequestService {
     ) -> FirstStep {
         switch route {
         case .health(let path): return .respond(health(request, path))
+        case .module(let file): return .respond(ModuleFile.response(file, to: request))
         case .session:
             return .respond(SessionEndpoint(service: self, request: request, target: target).response())
         case .usage:

@@ -70,7 +70,7 @@ struct Routes: Sendable {
             case "/metrics": return .metrics
             case "/onward/session": return .session
             case "/onward/usage": return .usage
-            default: break
+            case let path: if case .module(let file?) = ModuleFile.route(of: path) { return .module(file) }
             }
         }
         let path: PathSegments
@@ -82,7 +82,9 @@ struct Routes: Sendable {
             return .upload(path.segments.count > own.count + 1 && !path.hasTrailingSlash ? path.segments.last : nil)
         }
         guard let entry = entry(for: path) else {
-            return path.segments == own && path.hasTrailingSlash && filesTarget != nil ? .home : .unknown
+            if path.segments == own, path.hasTrailingSlash, filesTarget != nil { return .home }
+            let isBelow = target.path.hasPrefix(ownPath)
+            return (isBelow ? ModuleFile.route(of: target.path.dropFirst(ownPath.utf8.count)) : nil) ?? .unknown
         }
         return .target(entry.handler, Self.target(path, below: entry, query: target.query), label: entry.label)
     }
@@ -140,6 +142,8 @@ enum Route: Sendable {
     case usage
     /// The path above the own paths, if no handler has it: browsers get the page with the files.
     case home
+    /// The JavaScript client or its types; `nil` for another version than that of the server.
+    case module(ModuleFile?)
     /// `*`: the server itself.
     case server
     /// An upload resource, with its identifier as the client sent it; `nil` for `/uploads` itself.
@@ -150,10 +154,10 @@ enum Route: Sendable {
     case invalid(PathSegments.Refusal, isUpload: Bool)
     case unknown
 
-    /// Whether the server reads content: not for health checks, metrics, sessions, usage and `*`.
+    /// Whether the server reads content: not for health checks, metrics, sessions, usage, the module and `*`.
     var canReceiveContent: Bool {
         switch self {
-        case .health, .metrics, .session, .usage, .server: false
+        case .health, .metrics, .session, .usage, .module, .server: false
         case .home, .upload, .target, .invalid, .unknown: true
         }
     }
@@ -168,6 +172,7 @@ enum Route: Sendable {
         case .metrics: "/metrics"
         case .session, .usage: "/onward"
         case .home: "/"
+        case .module: "/assets"
         case .server: "*"
         case .upload: "/uploads"
         case .target(_, _, let label): label

@@ -12,9 +12,9 @@ export async function servePages(moduleOrigin, documents = {}) {
       ? `default-src 'none'; script-src ${moduleOrigin}; connect-src *; worker-src 'none'` : "default-src * blob:";
     const own = documents[request.url];
     response.writeHead(200, {
-      "Content-Type": "text/html; charset=utf-8", ...(own ? {} : { "Content-Security-Policy": policy }),
+      "Content-Type": own?.type ?? "text/html; charset=utf-8", ...(own ? {} : { "Content-Security-Policy": policy }),
     });
-    response.end(own ?? document);
+    response.end(own?.content ?? document);
   });
   await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address();
