@@ -271,9 +271,10 @@ function showNotice(kind) {
     element("button", { type: "button", text: text("tryAgain"), onclick: reloadFolder }),
   ]))();
   const notice = byID("notice");
+  const nodes = [...(title ? [element("h2", { text: title })] : []), ...(hint ? [element("p", { text: hint })] : []), ...more];
   notice.hidden = kind === null;
-  notice.replaceChildren(
-    ...(title ? [element("h2", { text: title })] : []), ...(hint ? [element("p", { text: hint })] : []), ...more);
+  // A button that is replaced loses the focus.
+  if (notice.textContent !== nodes.map(({ textContent }) => textContent).join("")) notice.replaceChildren(...nodes);
 }
 
 /** Shows a file that was uploaded, without loading the folder again. */
