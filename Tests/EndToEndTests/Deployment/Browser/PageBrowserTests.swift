@@ -1,0 +1,28 @@
+import Glibc
+import Testing
+
+/// The page for people in real browsers: `make test-browser`.
+@Suite(
+    "The page in browsers", .serialized, .blocking(limit: .seconds(1200)),
+    .enabled(if: getenv("ONWARD_BROWSER") != nil, "make test-browser runs it"))
+struct PageBrowserTests {
+    private func run(_ name: String, in browser: String) throws {
+        try NodeTests.run(name, variables: [("ONWARD_BROWSERS", browser)], timeout: .seconds(1100))
+    }
+
+    @Test("shows folders, uploads files, asks for tokens, and needs no mouse", arguments: ["chromium", "firefox"])
+    func page(browser: String) throws { try run("page.test.mjs", in: browser) }
+
+    @Test("resumes uploads after interruptions of every kind", arguments: ["chromium", "firefox"])
+    func recovery(browser: String) throws { try run("page-recovery.test.mjs", in: browser) }
+
+    @Test("is accessible in every state, as far as axe can examine it", arguments: ["chromium", "firefox"])
+    func access(browser: String) throws { try run("page-access.test.mjs", in: browser) }
+}
+
+/// What can be tested of the page without a browser.
+@Suite("The files of the page", .blocking)
+struct PageFilesTests {
+    @Test("have all texts in all languages, no markup from data, and a small size")
+    func files() throws { try NodeTests.run("page-files.test.mjs", timeout: .seconds(60)) }
+}
