@@ -19,8 +19,8 @@ async function enterToken() {
 
 /** If the token allows only another folder, that folder is shown. */
 function leaveForbiddenFolder() {
-  const { prefixes } = session;
-  if (prefixes.length > 0 && !allows("create") && !allows("read") && prefixes[0].endsWith("/")) openFolder(prefixes[0]);
+  const [prefix] = session.prefixes;
+  if (prefix && !allows("create") && !allows("read")) openFolder(prefix.replace(/\/?$/, "/"));
 }
 
 /** Uploads that failed because of the token can continue with another one. */

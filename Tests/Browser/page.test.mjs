@@ -295,6 +295,32 @@ for (const name of browsers) {
       await secured.stop();
     });
 
+    test("a token for one folder shows that folder, and its cookie is renewed before it expires", async () => {
+      const tokens = join(directory, `prefix-${name}`);
+      writeFileSync(tokens, `paul ${TOKEN} read,write prefix=/files/inbox/\n`, { mode: 0o600 });
+      const secured = await Server.start(["--token-file", tokens]);
+      publish(secured, "inbox/letter.txt", "letter");
+      await open("/", secured);
+      // A quarter of an hour is over at once.
+      await browser.send("script.addPreloadScript", {
+        functionDeclaration: `() => {
+          const start = window.setTimeout;
+          window.setTimeout = (action, delay, ...values) => start(action, delay > 300_000 ? 300 : delay, ...values);
+        }`, contexts: [page.context],
+      });
+      await page.reload();
+      await awaitPage(page);
+      await page.click("#notice button");
+      await awaitDialog(page);
+      await page.type(TOKEN);
+      await page.press("Enter");
+      await awaitEntry(page, "letter.txt");
+      assert.equal(await page.evaluate(() => location.pathname), "/files/inbox/");
+      await until(() => secured.requests(" POST /onward/session", " 200") >= 3);
+      await page.close();
+      await secured.stop();
+    });
+
     test("a folder with 10,000 files is sorted and searched, and a larger one by prefix", async () => {
       for (let index = 0; index < 10_000; index += 1) publish(server, `thousands/file ${index}.txt`, "");
       await open("/files/thousands/");
