@@ -45,7 +45,7 @@ for (const name of browsers) {
         truncateSync(join(files, "Reports", path), size);
       }
       for (const one of ["hills.svg", "lake.svg"]) writeFileSync(join(files, "Photos", one), hills);
-      browser = await launch(name, name === "firefox" ? {} : { args: ["--accept-lang=en-US"] });
+      browser = await launch(name, name === "firefox" ? {} : { args: ["--accept-lang=en-US", "--force-renderer-accessibility"] });
     });
     after(async () => {
       await browser?.close();
@@ -123,6 +123,17 @@ for (const name of browsers) {
       await examine("empty");
       await open("/files/Missing/");
       await examine("missing");
+    });
+
+    test("screen readers get a table, also of the rows outside the window", { skip: name !== "chromium" }, async () => {
+      for (let index = 0; index < 200; index += 1) writeFileSync(join(server.directory, `data/files/Empty/${index}.txt`), "");
+      await open("/files/Empty/");
+      await page.cdp("Accessibility.enable");
+      const counts = {};
+      await page.waitFor(() => document.querySelectorAll("tbody tr").length === 200);
+      const { nodes } = (await page.cdp("Accessibility.getFullAXTree")).result;
+      for (const { role, ignored } of nodes) if (!ignored) counts[role.value] = (counts[role.value] ?? 0) + 1;
+      assert.deepEqual([counts.table, counts.row, counts.cell, counts.columnheader], [1, 201, 800, 4]);
     });
 
     test("a token that may only upload", async () => {
