@@ -55,7 +55,9 @@ let package = Package(
             name: "BrowserAssets",
             resources: [
                 "onward.js", "onward.d.ts", "page.html", "page.css", "page.js", "page-elements.js", "page-session.js",
-                "page-folder.js", "page-viewer.js", "page-usage.js", "page-sources.js", "page-uploads.js", "texts.js",
+                "page-folder.js", "page-viewer.js", "page-usage.js", "page-sources.js", "page-uploads.js",
+                "page-upload-rows.js",
+                "texts.js",
             ].map { .embedInCode($0) },
             swiftSettings: strict),
         .target(name: "HTTPSemantics", dependencies: ["StructuredFields"], swiftSettings: strict),

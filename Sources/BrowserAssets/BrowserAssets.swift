@@ -15,7 +15,7 @@ package enum BrowserAssets {
         [
             PackageResources.page_elements_js, PackageResources.page_session_js, PackageResources.page_folder_js,
             PackageResources.page_viewer_js, PackageResources.page_usage_js, PackageResources.page_sources_js,
-            PackageResources.page_uploads_js, PackageResources.page_js,
+            PackageResources.page_uploads_js, PackageResources.page_upload_rows_js, PackageResources.page_js,
         ].flatMap { $0 }
     }
     package static var pageTexts: [UInt8] { PackageResources.texts_js }

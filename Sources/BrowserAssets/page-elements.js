@@ -45,7 +45,9 @@ function formatDuration(seconds) {
     new Intl.NumberFormat(language, { style: "unit", unit, unitDisplay: "short" }).format(value);
   if (seconds < 60) return format(Math.max(1, Math.round(seconds)), "second");
   if (seconds < 3600) return format(Math.round(seconds / 60), "minute");
-  if (seconds < 36_000) return `${format(Math.floor(seconds / 3600), "hour")} ${format(Math.floor(seconds / 60) % 60, "minute")}`;
+  if (seconds < 36_000) {
+    return `${format(Math.floor(seconds / 3600), "hour")} ${format(Math.floor(seconds / 60) % 60, "minute")}`;
+  }
   return seconds < 172_800 ? format(Math.round(seconds / 3600), "hour") : format(Math.round(seconds / 86_400), "day");
 }
 

@@ -131,7 +131,12 @@ function showPath() {
   document.querySelector("#path ol").replaceChildren(...ancestors.map((path) =>
     element("li", {}, element("a", { href: path, "data-folder": "", text: folderName(path) }))));
   setText(byID("title"), folderName());
-  document.title = text("pageTitle", { folder: folderName(), host: location.host });
+  showTitle();
+}
+
+/** The title of the window; `progress` is that of the uploads. */
+function showTitle(progress = "") {
+  document.title = progress + text("pageTitle", { folder: folderName(), host: location.host });
 }
 
 /** Makes the heading of a column a button that sorts, unless the folder is too large. */
@@ -157,7 +162,8 @@ function sortBy(sort) {
 function rowOf(entry) {
   if (entry.isDressed) return entry.row;
   const path = pathOf(entry);
-  const row = entry.row ?? element("tr", {}, element("td", {}, element("a")), element("td"), element("td", {}, element("time")));
+  const row = entry.row ?? element("tr", {},
+    element("td", {}, element("a")), element("td"), element("td", {}, element("time")));
   const [nameCell, sizeCell, timeCell] = row.cells;
   const link = nameCell.firstChild;
   const time = timeCell.firstChild;
@@ -186,7 +192,8 @@ function actionsOf(entry, path) {
   if (!entry.isFolder) {
     const label = text("download", { name });
     if (entry.kind !== "file") {
-      cell.append(element("a", { href: path, download: "", class: "button quiet", "aria-label": label, title: label }, icon("download")));
+      const properties = { href: path, download: "", class: "button quiet", "aria-label": label, title: label };
+      cell.append(element("a", properties, icon("download")));
     }
     const button = iconButton("delete", text("deleteName", { name }));
     button.dataset.delete = "";
@@ -246,7 +253,8 @@ function showCount() {
   const files = shown.length - folders;
   const parts = [];
   if (folders) parts.push(text("folders", { count: folders }));
-  if (files) parts.push(text("filesCount", { count: files }), formatSize(shown.reduce((sum, entry) => sum + entry.size, 0)));
+  const size = shown.reduce((sum, entry) => sum + entry.size, 0);
+  if (files) parts.push(text("filesCount", { count: files }), formatSize(size));
   setText(byID("count"), isPartial ? text(query ? "partialMatches" : "partial", { count: shown.length })
     : query ? text("shown", { shown: shown.length, count: entries.length }) : parts.join(" · "));
   byID("filter").hidden = entries.length === 0 && !query;

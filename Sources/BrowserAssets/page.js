@@ -134,7 +134,7 @@ function listen() {
   addEventListener("offline", showConnection);
   addEventListener("focus", () => { renewIfDue(); findInterrupted(); });
   addEventListener("beforeunload", (event) => {
-    if (uploads.some((item) => isRunning(item) || item.state === "queued" || item.state === "paused")) event.preventDefault();
+    if (uploads.some((item) => isRunning(item) || ["queued", "paused"].includes(item.state))) event.preventDefault();
   });
   listenForDrops();
 }
