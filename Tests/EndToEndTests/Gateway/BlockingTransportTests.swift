@@ -37,34 +37,33 @@ struct BlockingTransportTests {
         #expect(content == Array("ok".utf8), sourceLocation: sourceLocation)
     }
 
-    /// An origin that responds when the hold is released.
-    private func origin(_ hold: Hold) throws -> ScriptedOrigin {
+    /// An origin that responds to requests when the hold is released.
+    private func origin(_ hold: Monitor<Hold>) throws -> ScriptedOrigin {
         try ScriptedOrigin { _, connection in
-            hold.wait()
+            hold.withLock { $0 }.wait()
             try connection.respond()
         }
     }
 
     /// Performs so many requests at the same time.
     private func performTogether(
-        _ count: Int, _ transport: BlockingTransport, adjust: (inout TransportRequest) -> Void = { _ in }
-    ) throws -> ScriptedOrigin {
-        let hold = Hold()
-        let origin = try origin(hold)
+        _ count: Int, _ transport: BlockingTransport, _ origin: ScriptedOrigin, _ hold: Monitor<Hold>,
+        adjust: (inout TransportRequest) -> Void = { _ in }
+    ) throws {
+        hold.withLock { $0 = Hold() }
+        let before = origin.requests.count
         let exchanges = (0..<count).map { _ in
             var request = request(.get, origin.url + "/")
             adjust(&request)
             return transport.start(request)
         }
-        // The requests are sent while all exchanges continue.
         let haveArrived: Bool? = pollUntil(within: .seconds(30)) {
             for exchange in exchanges { exchange.step(until: SystemClock.monotonicNanoseconds()) }
-            return origin.requests.count == count ? true : nil
+            return origin.requests.count == before + count ? true : nil
         }
-        #expect(haveArrived == true && origin.connections == count)
-        hold.release()
+        #expect(haveArrived == true)
+        hold.withLock { $0 }.release()
         for exchange in exchanges { try expectOK(exchange) }
-        return origin
     }
 
     /// Waits until the origin has so many open connections.
@@ -89,10 +88,12 @@ struct BlockingTransportTests {
     @Test("at most the maximum of unused connections is kept, and later requests use them before they make new ones")
     func maximum() throws {
         let transport = BlockingTransport(maxIdle: 3)
-        let origin = try performTogether(8, transport)
+        let hold = Monitor(Hold())
+        let origin = try origin(hold)
+        try performTogether(8, transport, origin, hold)
+        #expect(origin.connections == 8)
         expectOpen(origin, 3)
-        let exchanges = (0..<4).map { _ in transport.start(request(.get, origin.url + "/")) }
-        for exchange in exchanges { try expectOK(exchange) }
+        try performTogether(4, transport, origin, hold)
         #expect(origin.connections == 9)
         expectOpen(origin, 3)
         withExtendedLifetime(transport) {}
@@ -101,7 +102,9 @@ struct BlockingTransportTests {
     @Test("a connection that was not used for the maximum time is closed at the end of another request")
     func expiry() throws {
         let transport = BlockingTransport(maxIdleTime: .milliseconds(500))
-        let origin = try performTogether(4, transport)
+        let hold = Monitor(Hold())
+        let origin = try origin(hold)
+        try performTogether(4, transport, origin, hold)
         // Each request uses the connection that was used last, so the others expire.
         let haveExpired: Bool? = try pollUntil(within: .seconds(30)) {
             try expectOK(transport.start(request(.get, origin.url + "/")))
@@ -114,7 +117,9 @@ struct BlockingTransportTests {
     @Test("a request that needs a new connection uses no kept one, and keeps none")
     func separate() throws {
         let transport = BlockingTransport()
-        let origin = try performTogether(2, transport) { $0.needsNewConnection = true }
+        let hold = Monitor(Hold())
+        let origin = try origin(hold)
+        try performTogether(2, transport, origin, hold) { $0.needsNewConnection = true }
         expectOpen(origin, 0)
         try expectOK(transport.start(request(.get, origin.url + "/")))
         #expect(origin.connections == 3)
@@ -148,7 +153,7 @@ struct BlockingTransportTests {
         let transport = BlockingTransport()
         let hold = Hold()
         defer { hold.release() }
-        let origin = try origin(hold)
+        let origin = try origin(Monitor(hold))
         let exchange = transport.start(request(.get, origin.url + "/"))
         let hasArrived: Bool? = pollUntil(within: .seconds(30)) {
             exchange.step(until: SystemClock.monotonicNanoseconds())
