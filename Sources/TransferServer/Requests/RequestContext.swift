@@ -158,9 +158,9 @@ extension RequestContext {
     /// Adds the common fields to the response, and keeps its status for the log.
     func complete(_ response: Response) -> Response {
         var response = response
+        let bytes = method == .head || response.status.forbidsContent ? 0 : response.content.length ?? 0
         if isForwarded {
-            sent = SentResponse(
-                status: response.status, code: nil, bytes: method == .head ? 0 : response.content.length ?? 0)
+            sent = SentResponse(status: response.status, code: nil, bytes: bytes)
             if !response.fields.contains("Date") { response.fields.append("Date", Self.date) }
             return response
         }
@@ -168,8 +168,7 @@ extension RequestContext {
         if response.status.isClientError || response.status.isServerError {
             explanation?.refusal = code ?? "status \(response.status)"
         }
-        sent = SentResponse(
-            status: response.status, code: code, bytes: method == .head ? 0 : response.content.length ?? 0)
+        sent = SentResponse(status: response.status, code: code, bytes: bytes)
         if fields.uploadBoolean(ServerFieldName.explain) == true, let explanation,
             let value = try? Item(.string(explanation.sentence)).serialized()
         {
