@@ -46,7 +46,7 @@ struct DeliverySchedule: Sendable, Hashable {
     }
 
     let rules: Rules
-    /// The events, in the order of their numbers, except that retried events follow at the end.
+    /// The events of each upload are in the order of their numbers, except that retried events follow at the end.
     private var entries: [Entry] = []
     private var failures = 0
     private var rejections = 0
