@@ -7,9 +7,10 @@ let renewal = null;
 /** A response that is not successful, or that did not arrive (status 0). */
 class Refusal extends Error {
   constructor(status, problem) {
-    super(problem?.detail ?? problem?.title ?? `status ${status}`);
+    super(`status ${status}`);
     this.status = status;
     this.code = problem?.code ?? null;
+    this.detail = problem?.detail;
   }
 
   static async from(response) {
@@ -18,22 +19,24 @@ class Refusal extends Error {
   }
 }
 
+const reasons = new Map(Object.entries({
+  gone: "reasonGone", "offset-lost": "reasonGone", "digest-mismatch": "reasonDigest", "source-changed": "reasonChanged",
+  "source-unreadable": "reasonUnreadable", "no-permission": "reasonPermission", "too-large": "reasonTooLarge",
+  "quota-exceeded": "reasonQuota",
+}));
+
 /** A sentence for a person that says why a request failed: a `Refusal`, or the `UploadError` of the module. */
 function reason(error) {
-  const code = error.problem?.code ?? error.code;
-  const keys = {
-    gone: "reasonGone", "offset-lost": "reasonGone", "digest-mismatch": "reasonDigest", "source-changed": "reasonChanged",
-    "source-unreadable": "reasonUnreadable", "no-permission": "reasonPermission", "too-large": "reasonTooLarge",
-  };
-  if (Object.hasOwn(keys, code)) return text(keys[code]);
+  const key = reasons.get(error.problem?.code) ?? reasons.get(error.code);
+  if (key) return text(key);
   switch (error.status) {
     case 401: return text("reasonToken");
     case 403: return text("reasonForbidden");
     case 404: return text("reasonMissing");
     case 413: return text("reasonTooLarge");
-    case 507: return text(code?.includes("quota") ? "reasonQuota" : "reasonFull");
+    case 507: return text("reasonFull");
     case undefined: case 0: return text("reasonNetwork");
-    default: return text("reasonOther", { status: error.problem?.detail ?? String(error.status) });
+    default: return error.detail ?? error.problem?.detail ?? text("reasonOther", { status: String(error.status) });
   }
 }
 
