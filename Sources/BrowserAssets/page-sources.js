@@ -78,45 +78,36 @@ async function uploadFiles({ files, unreadable }) {
   const chosen = files.map(({ file, handle, path }) => {
     const segments = path.split("/");
     const name = segments.pop();
-    return { file, handle, name, folder: target + segments.map((segment) => `${encodeURIComponent(segment)}/`).join("") };
+    return { file, handle, name, path: target + segments.map((segment) => `${encodeURIComponent(segment)}/`).join("") };
   });
-  const existing = await existingFiles(chosen);
-  let remaining = chosen.filter((one) => existing.has(one)).length;
-  let added = 0;
+  const offered = uploads.filter(({ pending }) => pending);
+  const interrupted = new Map(chosen.map((one) => [one, offered.find(({ pending }) => matches(pending, one))]));
+  const added = chosen.filter((one) => !interrupted.get(one));
+  const existing = await existingFiles(added);
   let decision = null;
-  for (const one of chosen) {
-    const interrupted = interruptedUpload(one);
-    if (interrupted) {
-      resumeWith(interrupted, one.handle ?? one.file);
-      continue;
-    }
-    if (existing.has(one)) {
-      remaining -= 1;
-      if (!decision?.isForAll) decision = await askAboutName(one, existing.get(one), remaining);
-      if (decision === null) break;
-      if (decision.ifExists === "skip") continue;
-      one.ifExists = decision.ifExists;
-    }
-    addUpload(one);
-    added += 1;
+  let remaining = existing.size;
+  for (const [one, entry] of existing) {
+    remaining -= 1;
+    if (!decision?.isForAll) decision = await askAboutName(one, entry, remaining);
+    if (decision === null) return;
+    one.ifExists = decision.ifExists;
   }
-  if (added > 0) announce(text("announceStarted", { count: added }));
+  for (const [one, item] of interrupted) if (item) resumeWith(item, one.handle ?? one.file);
+  const accepted = added.filter(({ ifExists }) => ifExists !== "skip");
+  accepted.forEach(addUpload);
+  if (accepted.length > 0) announce(text("announceStarted", { count: accepted.length }));
   startUploads();
 }
-
-/** The interrupted upload of the same file into the same folder. */
-const interruptedUpload = ({ file, name, folder: path }) =>
-  uploads.find(({ pending }) => pending && matches(pending, { file, name, path }));
 
 /** The chosen files whose name exists on the server, with the entries. Other tests are left to the server. */
 async function existingFiles(chosen) {
   const existing = new Map();
   if (!allows("read")) return existing;
-  for (const [path, files] of Map.groupBy(chosen, ({ folder: path }) => path)) {
+  for (const [path, files] of Map.groupBy(chosen, ({ path }) => path)) {
     const entries = await listedNames(path);
     for (const one of files) {
       const entry = entries.get(one.name);
-      if (entry && !entry.isFolder && !interruptedUpload(one)) existing.set(one, entry);
+      if (entry && !entry.isFolder) existing.set(one, entry);
     }
   }
   return existing;
@@ -132,7 +123,7 @@ async function listedNames(path) {
   }
 }
 
-async function askAboutName({ file, name, folder: path }, entry, remaining) {
+async function askAboutName({ file, name, path }, entry, remaining) {
   const describe = (size, date) => `${formatSize(size)}, ${dates.format(date)} ${clocks.format(date)}`;
   const forAll = element("input", { id: "for-all", type: "checkbox" });
   const answer = await ask(text("existsTitle", { name: isolated(name) }), [

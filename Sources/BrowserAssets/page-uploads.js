@@ -16,7 +16,7 @@ let areAllPaused = false;
  * Adds an upload of the file to the list, and starts it as soon as possible.
  * `ifExists`: `ask` (the server refuses an existing name), `replace`, or `keep` (the server chooses a free name).
  */
-function addUpload({ file, handle, name, folder: path, ifExists = "ask" }) {
+function addUpload({ file, handle, name, path, ifExists = "ask" }) {
   uploads.push({
     file, handle, name, path, ifExists, size: file.size, sent: 0, acknowledged: 0, state: "queued", rate: new Rate(),
     error: null, pending: null, transfer: null,

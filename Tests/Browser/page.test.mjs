@@ -185,6 +185,12 @@ for (const name of browsers) {
       assert.equal(kept.length, 1);
       assert.equal(hash(server.file(`exists/${kept[0]}`)), three.sha256);
       await awaitEntry(page, kept[0]);
+      // Cancel uploads none of the chosen files.
+      await chosen([file("new.txt", 10).path, one.path]);
+      await awaitDialog(page);
+      await page.press("Escape");
+      await page.waitFor(() => !document.querySelector("dialog"));
+      assert.ok(!(await uploadNames(page)).includes("new.txt"));
       // A file that appears after the folder was loaded is not replaced either.
       const late = file("late.txt", 40);
       publish(server, "exists/late.txt", "old");
