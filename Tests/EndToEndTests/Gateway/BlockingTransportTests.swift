@@ -106,7 +106,7 @@ struct BlockingTransportTests {
         let origin = try origin(hold)
         try performTogether(4, transport, origin, hold)
         // Each request uses the connection that was used last, so the others expire.
-        let haveExpired: Bool? = try pollUntil(within: .seconds(30)) {
+        let haveExpired: Bool? = try pollUntil(within: .seconds(120)) {
             try expectOK(transport.start(request(.get, origin.url + "/")))
             return origin.openConnections == 1 ? true : nil
         }
