@@ -93,13 +93,13 @@ export class Server {
   }
 }
 
-/** A proxy that resets connections: each after the number of bytes to the server that `nextCut` returns (null: never). */
+/** A proxy that breaks connections: each after the number of bytes to the server that `nextCut` returns (null: never). */
 export class FaultProxy {
   static async start(port, nextCut = () => null) {
     const proxy = new FaultProxy();
     Object.assign(proxy, { cuts: 0, sockets: new Set(), isDown: false, toServer: 0 });
     proxy.listener = createServer((client) => {
-      if (proxy.isDown) return client.resetAndDestroy();
+      if (proxy.isDown) return client.destroy();
       const upstream = connect(port, "127.0.0.1");
       const pair = { client, upstream };
       proxy.sockets.add(pair);
@@ -119,7 +119,7 @@ export class FaultProxy {
         }
         if (remaining === 0) {
           proxy.cuts += 1;
-          client.resetAndDestroy();
+          client.destroy();
           upstream.end();
         }
       });
@@ -138,7 +138,7 @@ export class FaultProxy {
   interrupt() {
     this.isDown = true;
     for (const { client, upstream } of this.sockets) {
-      client.resetAndDestroy();
+      client.destroy();
       upstream.destroy();
     }
   }
