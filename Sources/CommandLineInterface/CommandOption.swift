@@ -28,10 +28,11 @@ package struct CommandOption<Settings>: Sendable {
 
     /// An option without a value.
     package init(
-        flag name: String, group: String, _ help: String, apply: @escaping @Sendable (inout Settings) -> Void
+        flag name: String, letter: Character? = nil, group: String, _ help: String,
+        apply: @escaping @Sendable (inout Settings) -> Void
     ) {
         manual = ManualOption(
-            name: name, letter: nil, argument: nil, group: group, help: help, isRepeatable: false, values: .nothing)
+            name: name, letter: letter, argument: nil, group: group, help: help, isRepeatable: false, values: .nothing)
         self.apply = { settings, value throws(OptionError) in
             switch value.description.lowercased() {
             case "", "1", "true", "yes", "on": apply(&settings)

@@ -50,7 +50,10 @@ package struct ZshCompletion {
     private static func specification(of option: ManualOption) -> String {
         let explanation = "[\(escaped(option.line))]"
         let repetition = option.isRepeatable ? "*" : ""
-        guard let argument = option.argument else { return quoted("--\(option.name)\(explanation)") }
+        guard let argument = option.argument else {
+            guard let letter = option.letter else { return quoted("--\(option.name)\(explanation)") }
+            return quoted("(-\(letter) --\(option.name))") + "{-\(letter),--\(option.name)}" + quoted(explanation)
+        }
         let value = "\(explanation):\(escaped(argument)):\(action(option.values))"
         guard let letter = option.letter else { return quoted("\(repetition)--\(option.name)=\(value)") }
         return quoted("(-\(letter) --\(option.name))") + "{-\(letter),--\(option.name)=}" + quoted(value)

@@ -21,6 +21,18 @@ extension [UInt8] {
             return 2 * count
         }
     }
+
+    /// The bytes of hexadecimal digits in upper or lower case; `nil` if the text has another character, or an odd number
+    /// of digits.
+    package init?(hexadecimal text: some StringProtocol) {
+        let digits = text.utf8.map(\.hexadecimalValue)
+        guard digits.count.isMultiple(of: 2) else { return nil }
+        self = []
+        for index in stride(from: 0, to: digits.count, by: 2) {
+            guard let high = digits[index], let low = digits[index + 1] else { return nil }
+            append(high << 4 | low)
+        }
+    }
 }
 
 extension UInt8 {
@@ -28,5 +40,15 @@ extension UInt8 {
     fileprivate var hexadecimalDigit: UInt8 {
         let value = self & 0xF
         return value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "a") - 10 + value
+    }
+
+    /// The value of a hexadecimal digit.
+    fileprivate var hexadecimalValue: UInt8? {
+        switch self {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"): self - UInt8(ascii: "0")
+        case UInt8(ascii: "a")...UInt8(ascii: "f"): self - UInt8(ascii: "a") + 10
+        case UInt8(ascii: "A")...UInt8(ascii: "F"): self - UInt8(ascii: "A") + 10
+        default: nil
+        }
     }
 }

@@ -253,6 +253,11 @@ extension EasyHandle {
             set(CURLOPT_KEYPASSWD, certificate.password ?? "")
         }
         if let proxy = settings.proxy { set(CURLOPT_PROXY, proxy) }
+        switch settings.internetProtocol {
+        case .version4: set(CURLOPT_IPRESOLVE, Int(CURL_IPRESOLVE_V4))
+        case .version6: set(CURLOPT_IPRESOLVE, Int(CURL_IPRESOLVE_V6))
+        case nil: break
+        }
         let version =
             switch settings.httpVersion {
             case .automatic: Self.isFaultlessInHTTP2 ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1

@@ -236,6 +236,8 @@ package struct TransportSettings: Sendable {
     package var connectTimeout: Duration
     /// The certificate with which the client authenticates itself.
     package var clientCertificate: ClientCertificate?
+    /// The version of IP that connections use; nil: any.
+    package var internetProtocol: InternetProtocol?
     /// The path of a Unix socket to which connections are made, in place of the host of the URI.
     package var unixSocket: FilePath?
     /// The maximum number of bytes of a response's content that are read at once.

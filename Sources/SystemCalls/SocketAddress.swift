@@ -221,3 +221,6 @@ extension ListeningSocket {
         return path
     }
 }
+
+/// A version of the Internet Protocol.
+package enum InternetProtocol: Sendable, Hashable { case version4, version6 }

@@ -11,7 +11,10 @@ struct SettingsTableTests {
         let table = try SettingsTable(of: "TransferClient.Configuration")
         let differences = table.differences(
             from: configuration,
-            names: ["caPath": "caFile", "storagePath": "storageDirectory", "issuesTickets": nil],
+            names: [
+                "caPath": "caFile", "storagePath": "storageDirectory", "issuesTickets": nil, "connectTimeout": nil,
+                "internetProtocol": nil,
+            ],
             inWords: ["fields", "retry", "storageDirectory"])
         #expect(differences == [])
         #expect(configuration.fields.isEmpty)

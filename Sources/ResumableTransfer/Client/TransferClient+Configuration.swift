@@ -106,6 +106,12 @@ extension TransferClient {
         /// caller has to prevent that.
         package var issuesTickets = true
 
+        /// The maximum time to make a connection, from the search for the address to the end of the TLS handshake. The
+        /// stall timeout also limits it.
+        package var connectTimeout: Duration = .seconds(30)
+        /// The version of IP that connections use; `nil`: any.
+        package var internetProtocol: InternetProtocol?
+
         /// The default configuration.
         public init() {}
 
@@ -138,7 +144,8 @@ extension TransportSettings {
     init(_ configuration: TransferClient.Configuration, proxy: String?, carriesCredentials: Bool) {
         self.init(
             caFile: configuration.caPath, proxy: proxy, httpVersion: configuration.httpVersion,
-            connectTimeout: .seconds(30),
+            connectTimeout: configuration.connectTimeout,
             clientCertificate: carriesCredentials ? configuration.clientCertificate : nil)
+        internetProtocol = configuration.internetProtocol
     }
 }

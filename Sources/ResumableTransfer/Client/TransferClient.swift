@@ -161,27 +161,6 @@ public final class TransferClient: Sendable {
 }
 
 extension TransferClient {
-    /// Sends a request once. It is not repeated, and no redirection is followed.
-    /// - Parameter request: a request whose method has no content, such as GET.
-    /// - Returns: the final response, whatever its status is, with up to 64 KiB of its content.
-    package func fetch(_ request: TransferRequest) async throws(TransferError) -> TransferResponse {
-        guard let uri = RequestURI(request.uri) else {
-            throw TransferError(.invalidRequest, "The request URI must be an absolute http or https URI.")
-        }
-        let exchange = engine.start(
-            TransportRequest(
-                uri: uri.text, method: request.method, fields: configuration.fields.merging(request.fields),
-                stallTimeout: configuration.stallTimeout,
-                settings: TransportSettings(configuration, proxy: configuration.proxy, carriesCredentials: true),
-                receive: { _ in .collect(limit: 64 << 10, within: .seconds(30)) }))
-        let result = await exchange.result()
-        if let failure = result.failure { throw TransferError(failure, requestURI: uri) }
-        guard let head = result.head else { throw TransferError(.connectionLost, "There was no response.") }
-        return TransferResponse(head, content: result.content)
-    }
-}
-
-extension TransferClient {
     /// Returns the request that is sent. Only a request to the origin that the caller named gets credentials and the
     /// fields that `authorize` adds.
     ///

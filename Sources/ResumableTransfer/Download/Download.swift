@@ -42,6 +42,8 @@ public final class Download: DrivenTransfer {
 public struct DownloadDestination: Sendable, Hashable {
     /// The path of the file; `nil` for a file in the client's storage directory.
     package let path: FilePath?
+    /// A directory above the file, below which no symbolic link in the path is followed; `nil`: they are followed.
+    package let root: FilePath?
 
     /// A file in the client's storage directory. The caller moves or removes it when the download is complete.
     public static let temporary = DownloadDestination(path: nil)
@@ -55,9 +57,16 @@ public struct DownloadDestination: Sendable, Hashable {
     public static func file(_ url: URL) -> DownloadDestination { .file(url.isFileURL ? FilePath(url) : FilePath("")) }
 
     /// A file whose path need not be UTF-8.
-    package static func file(_ path: FilePath) -> DownloadDestination { DownloadDestination(path: path) }
+    /// - Parameter root: an absolute path of a directory above the file. If the path contains a symbolic link below it,
+    ///   the download ends with the code `destinationUnusable`.
+    package static func file(_ path: FilePath, beneath root: FilePath? = nil) -> DownloadDestination {
+        DownloadDestination(path: path, root: root)
+    }
 
-    private init(path: FilePath?) { self.path = path }
+    private init(path: FilePath?, root: FilePath? = nil) {
+        self.path = path
+        self.root = root
+    }
 }
 
 /// The result of a complete download.

@@ -56,7 +56,7 @@ extension DownloadRepresentation {
     private static let minLastModifiedAge: Int64 = 60
     /// Determines the century of dates whose year has two digits. Any fixed date can be used, because such dates are
     /// compared only with each other.
-    private static let centuryReference = HTTPDate(secondsSinceEpoch: 1_800_000_000)
+    fileprivate static let centuryReference = HTTPDate(secondsSinceEpoch: 1_800_000_000)
 
     /// The strong validator; `nil` if there is none: bytes of two responses must not be combined then.
     ///
@@ -121,6 +121,17 @@ extension DownloadRepresentation {
             date: checkpoint.date, total: checkpoint.total, mediaType: checkpoint.mediaType,
             contentCoding: checkpoint.contentCoding,
             digest: checkpoint.digest)
+    }
+}
+
+extension TransferResponse {
+    /// `Last-Modified` in seconds since 1970, if it is a strong validator: no later change of the representation can
+    /// have the same date. `nil` for all other dates.
+    package var strongModificationTime: Int64? {
+        var described = DownloadRepresentation(ClientResponseHead(status: status, fields: fields))
+        described.entityTag = nil
+        guard case .lastModified(let date) = described.validator else { return nil }
+        return HTTPDate(parsing: date, relativeTo: DownloadRepresentation.centuryReference)?.secondsSinceEpoch
     }
 }
 

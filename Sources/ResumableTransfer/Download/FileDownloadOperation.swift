@@ -140,7 +140,8 @@ final class FileDownloadOperation: DownloadOperation {
     private func checkpoint(of partial: PartialFile, _ representation: DownloadRepresentation) -> DownloadCheckpoint {
         let mark = partial.mark
         return DownloadCheckpoint(
-            destination: driver.plan.input.path, partialName: partial.name, inode: partial.inode,
+            destination: driver.plan.input.path, root: driver.plan.input.root, partialName: partial.name,
+            inode: partial.inode,
             received: mark.span?.end ?? mark.position, synchronized: mark.position, bootID: BootIdentity.current,
             tailDigest: mark.tailDigest, spanDigest: mark.span?.digest, entityTag: representation.entityTag?.serialized,
             lastModified: representation.lastModified, date: representation.date, total: representation.total,
@@ -159,7 +160,7 @@ extension TransferPlan<FileDownloadOperation> {
     init(_ request: TransferRequest, to destination: DownloadDestination) {
         var absolute = destination
         if let path = destination.path, !path.isAbsolute, !path.isEmpty {
-            absolute = .file((try? FilePath(".").resolved())?.appending(path) ?? path)
+            absolute = .file((try? FilePath(".").resolved())?.appending(path) ?? path, beneath: destination.root)
         }
         self.init(request, absolute)
     }
@@ -175,6 +176,6 @@ extension TransferPlan<FileDownloadOperation> {
 
 extension DownloadDestination {
     init(_ checkpoint: DownloadCheckpoint) {
-        self = checkpoint.destination.map { .file($0) } ?? .temporary
+        self = checkpoint.destination.map { .file($0, beneath: checkpoint.root) } ?? .temporary
     }
 }

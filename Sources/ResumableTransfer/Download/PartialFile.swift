@@ -274,6 +274,24 @@ final class PartialFile: BodySink {
         return location.path.appending(final)
     }
 
+    /// Gives a complete file its final name, and its modification time. Nothing is synchronized.
+    /// - Parameter modified: in seconds since 1970; `nil`: the time of the last write.
+    func publishUnsynchronized(modified: Int64?) throws(Errno) {
+        guard let final = location.destinationName else { throw .invalidArgument }
+        let descriptor = try descriptor()
+        if let modified { try descriptor.setModified(FileStatus.Time(seconds: modified, nanoseconds: 0)) }
+        let replaced = try location.existing()
+        if replaced == nil, !isNamed, (try? descriptor.link(to: location.directory, as: final)) != nil { return }
+        if let replaced { try descriptor.setPermissions(replaced.permissions & 0o777) }
+        try linkName()
+        do throws(Errno) {
+            try location.directory.rename(from: name, to: location.directory, as: final)
+        } catch {
+            remove()
+            throw error
+        }
+    }
+
     /// Removes the file.
     func remove() {
         let name = name

@@ -26,7 +26,13 @@ struct PartialFileLocation: Sendable {
         }
         let path = file.directory
         do throws(Errno) {
-            let directory = try FileDescriptor.open(path, [.readOnly, .directory])
+            var directory: FileDescriptor
+            if let root = destination.root {
+                guard let relative = path.relative(to: root) else { throw .invalidArgument }
+                directory = try FileDescriptor.open(root, [.readOnly, .directory]).openDirectory(beneath: relative)
+            } else {
+                directory = try FileDescriptor.open(path, [.readOnly, .directory])
+            }
             return PartialFileLocation(directory: directory, path: path, destinationName: name)
         } catch {
             if error == .noSuchFile { return nil }

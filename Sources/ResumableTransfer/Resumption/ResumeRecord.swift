@@ -160,6 +160,8 @@ extension UploadCheckpoint: TransferCheckpoint {
 struct DownloadCheckpoint: Sendable, Hashable, Codable {
     /// The absolute path of the destination; `nil` for a file that the caller moves.
     var destination: FilePath?
+    /// A directory above the destination, below which no symbolic link is followed; `nil`: they are followed.
+    var root: FilePath?
     /// The name of the partial file, beside the destination or in the storage directory: `.<name>.<UUID>.part` or
     /// `<UUID>.part`.
     var partialName: FilePath
@@ -195,6 +197,7 @@ struct DownloadCheckpoint: Sendable, Hashable, Codable {
         guard range.contains(received), range.contains(synchronized), synchronized <= received else { return false }
         if let total, total < received { return false }
         if let destination, !destination.isAbsolute || destination.containsNUL { return false }
+        if let root, destination?.relative(to: root) == nil { return false }
         if let earlier {
             let isOne = earlier.count <= 1 && earlier.allSatisfy { $0.earlier == nil && $0.destination == destination }
             guard isOne, earlier.allSatisfy({ $0.isValid && $0.partialName != partialName }) else { return false }

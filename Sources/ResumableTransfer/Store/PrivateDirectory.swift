@@ -132,6 +132,11 @@ package struct PrivateDirectory: Sendable {
     /// Removes a file. A crash of the system can restore it until ``synchronize()`` has returned.
     func unlink(_ name: FilePath) { try? descriptor.unlink(at: name) }
 
+    /// Renames a file, and replaces a file that has the new name.
+    package func rename(_ name: FilePath, to new: FilePath) throws(Errno) {
+        try descriptor.rename(from: name, to: descriptor, as: new)
+    }
+
     /// Renames a file.
     /// - Throws: `fileExists` if there is a file with the new name.
     func rename(_ name: FilePath, toUnused new: FilePath) throws(Errno) {
@@ -143,8 +148,8 @@ package struct PrivateDirectory: Sendable {
 
     // MARK: Locks
 
-    /// Opens a lock file, and creates it if it is missing.
-    package func openLock(_ name: FilePath) throws(Errno) -> FileDescriptor {
+    /// Opens a file for reading and writing, and creates it if it is missing.
+    package func openFile(_ name: FilePath) throws(Errno) -> FileDescriptor {
         try descriptor.open(at: name, [.readWrite, .create, .noFollow])
     }
 

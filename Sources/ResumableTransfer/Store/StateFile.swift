@@ -124,7 +124,7 @@ package final class StateLock: Sendable {
         while true {
             let file: FileDescriptor
             do throws(Errno) {
-                file = try directory.openLock(name)
+                file = try directory.openFile(name)
                 if try file.tryLock() {
                     guard directory.isName(name, of: file) else { continue }
                     try file.truncate(to: 0)

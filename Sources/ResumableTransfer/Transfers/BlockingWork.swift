@@ -85,12 +85,14 @@ private final class BlockingThreads: Sendable {
 }
 
 /// A flag that requests work on another thread to stop.
-final class StopFlag: Sendable {
+package final class StopFlag: Sendable {
     private let flag = Atomic(false)
 
-    var isRaised: Bool { flag.load(ordering: .relaxed) }
+    package init() {}
 
-    func raise() { flag.store(true, ordering: .relaxed) }
+    package var isRaised: Bool { flag.load(ordering: .relaxed) }
+
+    package func raise() { flag.store(true, ordering: .relaxed) }
 
     /// Reads the first `size` bytes of something in portions, and passes them to `body`.
     /// - Parameter read: reads at least one byte at an offset, or throws.

@@ -67,11 +67,24 @@ public struct FileSource: UploadSource {
         }
     }
 
+    /// Opens an entry of a directory for reading. A symbolic link is not followed.
+    /// - Parameter path: the absolute path of the entry.
+    /// - Throws: `noSuchSource` or `sourceUnavailable`, as ``init(path:)``.
+    package init(_ name: FilePath, in directory: FileDescriptor, path: FilePath) throws(TransferError) {
+        try self.init(path) { (flags) throws(Errno) in try directory.open(at: name, flags) }
+    }
+
     /// - Parameter path: a path whose last component is no symbolic link.
     private init(opening path: FilePath) throws(TransferError) {
+        try self.init(path) { (flags) throws(Errno) in try FileDescriptor.open(path, flags) }
+    }
+
+    private init(
+        _ path: FilePath, open: (FileDescriptor.OpenFlags) throws(Errno) -> FileDescriptor
+    ) throws(TransferError) {
         do throws(Errno) {
             // Non-blocking, because opening a FIFO would wait for a writer.
-            descriptor = try FileDescriptor.open(path, [.readOnly, .noFollow, .nonBlocking])
+            descriptor = try open([.readOnly, .noFollow, .nonBlocking])
             status = try descriptor.status()
         } catch {
             let isAbsent = [.noSuchFile, .notDirectory, .tooManySymbolicLinks, .noSuchDevice].contains(error)

@@ -80,7 +80,7 @@ import Testing
     @Test("a process that checks a lock for a moment does not prevent another process from acquiring it")
     func lookedAt() throws {
         // A killed process left the lock file, and another process checks the lock while this process acquires it.
-        var looking: FileDescriptor? = try directory.openLock("a.lock")
+        var looking: FileDescriptor? = try directory.openFile("a.lock")
         #expect(try looking?.tryLock() == true)
         _ = try StateLock.acquire("a.lock", in: directory, pause: { looking = nil })
         #expect(looking == nil)

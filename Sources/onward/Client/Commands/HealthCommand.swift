@@ -91,7 +91,7 @@ enum HealthCommand {
         settings.stallTimeout = 10
         let client = try settings.client()
         do throws(TransferError) {
-            let response = try await client.fetch(TransferRequest(url.identity))
+            let response = try await client.fetch(TransferRequest(url.identity)).response
             await client.shutDown()
             return response
         } catch {

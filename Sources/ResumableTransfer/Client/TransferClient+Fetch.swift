@@ -1,0 +1,90 @@
+import Foundation
+import HTTPSemantics
+import HTTPTransport
+import ResumableUpload
+import SystemCalls
+
+extension TransferClient {
+    /// Sends a request once, with the credentials of this client. It is not repeated, and no redirection is followed.
+    /// - Parameters:
+    ///   - request: the request. Its URI may contain a user and a password.
+    ///   - content: the content of the request; `nil` for a method without content, such as GET.
+    ///   - limit: the maximum number of bytes of the response's content that are received.
+    ///   - stallTimeout: replaces the timeout of the configuration.
+    /// - Returns: the final response, whatever its status is, and whether its content was received completely.
+    /// - Throws: `paused` if the task is canceled; the error if there is no response.
+    package func fetch(
+        _ request: TransferRequest, content: Data? = nil, limit: Int = 64 << 10, stallTimeout: Duration? = nil
+    ) async throws(TransferError) -> (response: TransferResponse, isComplete: Bool) {
+        guard let uri = RequestURI(request.uri) else {
+            throw TransferError(.invalidRequest, "The request URI must be an absolute http or https URI.")
+        }
+        var outgoing = request
+        outgoing.fields = configuration.fields.merging(request.fields)
+        if let credentials = uri.basicCredentials, !outgoing.fields.contains("Authorization") {
+            outgoing.fields.append("Authorization", credentials)
+        }
+        do { try await configuration.authorize?(&outgoing) } catch {
+            throw TransferError(.authorizationFailed, "The request could not be authorized.", underlying: error)
+        }
+        var transport = TransportRequest(
+            uri: uri.text, method: request.method, fields: outgoing.fields,
+            stallTimeout: stallTimeout ?? configuration.stallTimeout, rateLimit: configuration.rateLimit,
+            settings: TransportSettings(configuration, proxy: configuration.proxy, carriesCredentials: true),
+            receive: { _ in .collect(limit: limit, within: .seconds(300)) })
+        // libcurl allocates the buffer for each request.
+        transport.settings.bufferSize = min(max(limit, 16 << 10), 64 << 10)
+        if let content {
+            transport.content = content.isEmpty ? .empty : .range(from: 0, count: Int64(content.count))
+            transport.source = DataSource(content)
+        }
+        let id = UUID()
+        observe(.request(request.method, uri: uri.description(hidingPath: false)), outgoing.fields, of: id)
+        let exchange = engine.start(transport)
+        let result = await withTaskCancellationHandler {
+            await exchange.result()
+        } onCancel: {
+            exchange.cancel()
+        }
+        if let head = result.head { observe(.response(head.status, version: head.version), head.fields, of: id) }
+        if Task.isCancelled, !result.isContentComplete {
+            throw TransferError(.paused, "The request was stopped.")
+        }
+        guard let head = result.head else {
+            throw TransferError(
+                result.failure ?? .connectionLost(code: 0, message: "there was no response"), requestURI: uri)
+        }
+        return (TransferResponse(head, content: result.content), result.failure == nil && result.isContentComplete)
+    }
+
+    private func observe(_ message: TransferRecord.Message, _ fields: Fields, of id: UUID) {
+        configuration.onMessage?(TransferRecord(message, fields: fields.hidingSecrets(), of: id))
+    }
+}
+
+extension TransferResponse {
+    /// Returns the target of the `Link` field (RFC 8288) with this relation.
+    /// - Parameter uri: the URI of the request.
+    /// - Returns: the absolute URI, without user and password, and whether its origin is that of the request; `nil` if
+    ///   there is no such link.
+    package func link(_ relation: String, from uri: String) -> (uri: String, isSameOrigin: Bool)? {
+        guard let base = RequestURI(uri) else { return nil }
+        for value in fields.values("Link") {
+            // A target may contain commas, and ends with ">".
+            for part in value.split(separator: "<").map({ $0.split(separator: ">", maxSplits: 1) }) {
+                guard part.count == 2 else { continue }
+                let isWanted = part[1].split(separator: ";").contains { parameter in
+                    let pair = parameter.split(separator: "=", maxSplits: 1)
+                    let word = { (text: Substring) in
+                        text.filter { !" \t\",".contains($0) }.lowercased()
+                    }
+                    return pair.count == 2 && word(pair[0]) == "rel" && word(pair[1]) == relation
+                }
+                if isWanted, let target = base.resolving(String(part[0])) {
+                    return (target.text, target.hasSameOrigin(as: base))
+                }
+            }
+        }
+        return nil
+    }
+}
