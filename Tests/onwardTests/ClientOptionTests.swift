@@ -42,6 +42,51 @@ struct ClientOptionTests {
         #expect(try parse(["--output=x"], ClientSettings.getOptions).0.output == "x")
     }
 
+    @Test("The options of connections and of several files change their settings")
+    func connections() throws {
+        let (settings, _) = try parse([
+            "-r", "--jobs", "4", "--netrc", "--cert", "/tmp/c.pem", "--key", "/tmp/k.pem", "--proxy", "http://p:1",
+            "--connect-timeout", "5", "-4",
+        ])
+        #expect(settings.isRecursive && settings.jobs == 4 && settings.usesNetrc && settings.connectTimeout == 5)
+        #expect(settings.certificate == "/tmp/c.pem" && settings.key == "/tmp/k.pem")
+        #expect(settings.proxy == "http://p:1" && settings.internetProtocol == .version4)
+        #expect(try parse(["--recursive", "--ipv6"], ClientSettings.getOptions).0.internetProtocol == .version6)
+        let saved = settings.saved
+        let completed = ClientSettings().completed(by: saved)
+        #expect(completed.usesNetrc && completed.certificate == "/tmp/c.pem" && completed.key == "/tmp/k.pem")
+        #expect(!settings.hasOtherCredentials(than: saved))
+    }
+
+    @Test("--checksum is a SHA-256 or SHA-512 in hexadecimal")
+    func checksums() throws {
+        let digits = String(repeating: "aB", count: 32)
+        let (settings, _) = try parse(["--checksum", "sha256:" + digits], ClientSettings.getOptions)
+        #expect(
+            settings.checksum?.algorithm == .sha256 && settings.checksum?.bytes == Array(repeating: 0xAB, count: 32))
+        #expect(try parse(["--checksum", "SHA512:" + digits + digits], ClientSettings.getOptions).0.checksum != nil)
+        for text in [
+            "", "sha256:", digits, "md5:" + digits, "sha256:" + digits.dropLast(), "sha512:" + digits,
+            "sha256:x" + digits.dropLast(),
+        ] {
+            #expect(throws: OptionError.self) { try parse(["--checksum", text], ClientSettings.getOptions) }
+        }
+        #expect(throws: OptionError.self) {
+            try parse(["-r", "--checksum", "sha256:" + digits], ClientSettings.getOptions)
+        }
+    }
+
+    @Test(
+        "-r needs the URL of a folder without query; --netrc contradicts a user in the URL",
+        arguments: [
+            ("-r", "http://h/a"), ("-r", "http://h/a/?q"), ("-r", "http://h/a/#f"), ("--netrc", "http://me:x@h/a/"),
+        ])
+    func urls(option: String, url: String) throws {
+        let (settings, _) = try parse([option])
+        #expect(throws: OptionError.self) { try settings.check(TransferURL(url)) }
+        #expect(throws: Never.self) { try settings.check(TransferURL("http://h/a/")) }
+    }
+
     @Test(
         "The error message contains the invalid argument",
         arguments: [
@@ -57,6 +102,10 @@ struct ClientOptionTests {
             (["--json=yes"], "--json"), (["--json", "--json"], "twice"), (["--state", ""], "--state"),
             (["--state", "/no/such/directory/x"], "/no/such/directory/x"),
             (["--token-file", "/tmp/t", "--header", "Authorization: x"], "--token-file"),
+            (["--netrc", "--token-file", "/tmp/t"], "--netrc"), (["--key", "/tmp/k"], "--cert"),
+            (["--jobs", "0"], "--jobs"), (["--jobs", "2", "--limit-rate", "1M"], "--limit-rate"),
+            (["--jobs", "2", "--verbose"], "--verbose"), (["--connect-timeout", "0"], "--connect-timeout"),
+            (["-r", "--state", "/tmp/s"], "--state"), (["-r", "--method", "POST"], "POST"), (["-5"], "-5"),
         ])
     func wrong(arguments: [String], word: String) {
         do {
@@ -71,16 +120,18 @@ struct ClientOptionTests {
     func others() throws {
         #expect(
             ClientSettings.resumeOptions.map(\.name).sorted() == [
-                "cacert", "header", "json", "limit-rate", "quiet", "retries", "stall-timeout", "token-file",
+                "cacert", "cert", "connect-timeout", "header", "ipv4", "ipv6", "json", "key", "limit-rate", "netrc",
+                "proxy", "quiet", "retries", "stall-timeout", "token-file",
             ])
+        #expect(Set(ClientSettings.cancelOptions.map(\.name)).isSubset(of: ClientSettings.resumeOptions.map(\.name)))
         #expect(ClientSettings.statusOptions.map(\.name) == ["json"])
         let both = [
             "header", "token-file", "state", "retries", "stall-timeout", "limit-rate", "cacert", "restart", "verbose",
-            "json", "quiet",
+            "json", "quiet", "netrc", "cert", "key", "proxy", "connect-timeout", "ipv4", "ipv6", "recursive", "jobs",
         ]
         let put = ["method", "careful", "plain", "interop", "append-size", "digest"]
         #expect(Set(ClientSettings.putOptions.map(\.name)) == Set(both + put))
-        #expect(Set(ClientSettings.getOptions.map(\.name)) == Set(both + ["output"]))
+        #expect(Set(ClientSettings.getOptions.map(\.name)) == Set(both + ["output", "checksum"]))
     }
 
     @Test("Options in a state file apply if the command line does not set them")

@@ -16,10 +16,24 @@ struct ClientSettings: Sendable {
     /// The rate in bytes per second.
     var rateLimit: Int64?
     var caFile: FilePath?
+    /// Whether users and passwords are read from `~/.netrc`.
+    var usesNetrc = false
+    var certificate: FilePath?
+    var key: FilePath?
+    var proxy: String?
+    /// The timeout in seconds.
+    var connectTimeout: Int64?
+    var internetProtocol: InternetProtocol?
     var restarts = false
     var isVerbose = false
     var isJSON = false
     var isQuiet = false
+
+    // Options of put and get
+    /// Whether a folder is transferred.
+    var isRecursive = false
+    /// The number of transfers that run at the same time; `nil`: it depends on their sizes.
+    var jobs: Int?
 
     // Options of put
     var method: Method?
@@ -31,6 +45,11 @@ struct ClientSettings: Sendable {
 
     // Options of get
     var output: FilePath?
+    /// The digest that the file must have.
+    var checksum: (algorithm: DigestAlgorithm, bytes: [UInt8])?
+
+    /// Whether an option contains credentials that a user in the URL would contradict.
+    var hasCredentials: Bool { tokenFile != nil || usesNetrc }
 
     /// Rejects options that contradict each other.
     func checked() throws(OptionError) -> ClientSettings {
@@ -41,14 +60,50 @@ struct ClientSettings: Sendable {
         if tokenFile != nil && fields.contains("Authorization") {
             throw OptionError("--token-file and --header 'Authorization: ...' cannot be combined")
         }
+        if usesNetrc && (tokenFile != nil || fields.contains("Authorization")) {
+            throw OptionError("--netrc cannot be combined with --token-file or --header 'Authorization: ...'")
+        }
+        if key != nil && certificate == nil { throw OptionError("--key needs the certificate: --cert F") }
+        if jobs != nil && (rateLimit != nil || isVerbose) {
+            throw OptionError(
+                "--jobs cannot be combined with --limit-rate or --verbose: with them one file is transferred at a time")
+        }
+        if isRecursive { try checkRecursion() }
         return self
+    }
+
+    private func checkRecursion() throws(OptionError) {
+        if stateFile != nil { throw OptionError("--state cannot be used with -r: a state file holds one transfer") }
+        if let method, method != .put { throw OptionError("-r sends files with PUT, not with \(method.rawValue)") }
+        if output != nil { throw OptionError("--output cannot be used with -r; give the directory after the URL") }
+        if checksum != nil { throw OptionError("--checksum is the digest of one file and cannot be used with -r") }
+    }
+
+    /// Rejects a URL that the options contradict.
+    func check(_ url: TransferURL) throws(OptionError) {
+        if url.hasCredentials && hasCredentials {
+            throw OptionError(
+                "\(tokenFile == nil ? "--netrc" : "--token-file") and a user in the URL cannot be combined")
+        }
+        guard isRecursive else { return }
+        guard url.isCollection else {
+            throw OptionError("-r needs the URL of a folder, which ends in /, not '\(url.shown)'")
+        }
+        if url.hasQueryOrFragment { throw OptionError("the URL of a folder cannot have a query or a fragment") }
     }
 
     /// Returns these settings, with the saved settings of a state file in place of missing settings.
     func completed(by saved: SavedTransfer.Options) -> ClientSettings {
         var result = self
-        if tokenFile == nil && !fields.contains("Authorization") { result.tokenFile = saved.tokenFile }
+        if !hasCredentials && !fields.contains("Authorization") {
+            result.tokenFile = saved.tokenFile
+            result.usesNetrc = saved.usesNetrc ?? false
+        }
         result.caFile = caFile ?? saved.caFile
+        if certificate == nil {
+            result.certificate = saved.certificate
+            result.key = saved.key
+        }
         result.appendSize = appendSize ?? saved.appendSize
         return result
     }
@@ -57,7 +112,8 @@ struct ClientSettings: Sendable {
     /// still have the upload.
     func hasOtherCredentials(than saved: SavedTransfer.Options) -> Bool {
         if let tokenFile { return tokenFile != saved.tokenFile }
-        return saved.tokenFile != nil && fields.contains("Authorization")
+        if usesNetrc { return saved.usesNetrc != true }
+        return (saved.tokenFile != nil || saved.usesNetrc == true) && fields.contains("Authorization")
     }
 }
 
@@ -72,6 +128,9 @@ extension ClientSettings {
         if let retries { configuration.retry.maximumRetriesWithoutProgress = retries }
         if let stallTimeout { configuration.stallTimeout = .seconds(stallTimeout) }
         configuration.rateLimit = rateLimit
+        configuration.proxy = proxy
+        if let connectTimeout { configuration.connectTimeout = .seconds(connectTimeout) }
+        configuration.internetProtocol = internetProtocol
         configuration.caPath = caFile
         configuration.sendsDigest = sendsDigest
         // Tickets are not necessary, because the command locks its state file.
@@ -81,6 +140,15 @@ extension ClientSettings {
         }
         if let caFile, !ClientSettings.isReadable(caFile) {
             throw CommandFailure(.inputOutput, "cacert", "the certificates in \(caFile) cannot be read")
+        }
+        configuration.clientCertificate = try clientCertificate()
+        if usesNetrc {
+            let netrc = try NetrcFile.read()
+            configuration.authorize = { request in
+                if let authorization = netrc.authorization(for: request.uri) {
+                    request.fields.set("Authorization", authorization)
+                }
+            }
         }
         if let tokenFile {
             let file = TokenFile(path: tokenFile)
@@ -102,219 +170,22 @@ extension ClientSettings {
         return request
     }
 
+    private func clientCertificate() throws(CommandFailure) -> ClientCertificate? {
+        guard let certificate else { return nil }
+        for file in [certificate, key ?? certificate] where file.text == nil || !ClientSettings.isReadable(file) {
+            throw CommandFailure(.inputOutput, "cert", "the certificate or key in \(file) cannot be read")
+        }
+        return ClientCertificate(certificateFile: certificate.repairedText, keyFile: key?.repairedText)
+    }
+
     private static func isReadable(_ path: FilePath) -> Bool {
         (try? FileDescriptor.open(path, [.readOnly, .nonBlocking])) != nil
     }
 
     /// The settings that a state file stores.
     var saved: SavedTransfer.Options {
-        SavedTransfer.Options(tokenFile: tokenFile, caFile: caFile, appendSize: appendSize)
-    }
-}
-
-/// A file with a bearer token on its first line.
-struct TokenFile: Sendable {
-    let path: FilePath
-
-    /// The value of `Authorization` with the token that the file contains now.
-    func authorization() throws(CommandFailure) -> String {
-        let content: [UInt8]
-        do throws(Errno) {
-            let file = try FileDescriptor.open(path, [.readOnly, .nonBlocking])
-            content = try TokenFile.beginning(of: file)
-        } catch {
-            throw CommandFailure(.inputOutput, "token-file", "the token file \(path) cannot be read: \(error)")
-        }
-        let line = content.prefix { $0 != UInt8(ascii: "\n") && $0 != UInt8(ascii: "\r") }
-        let token = String(decoding: line, as: UTF8.self).trimmingCharacters(in: .whitespaces)
-        guard !token.isEmpty, token.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
-            throw CommandFailure(
-                .usage, "token-file", "the first line of the token file \(path) has to be a token and nothing else")
-        }
-        return "Bearer " + token
-    }
-
-    private static func beginning(of file: FileDescriptor) throws(Errno) -> [UInt8] {
-        var failure: Errno?
-        let bytes = [UInt8](unsafeUninitializedCapacity: 16 << 10) { buffer, count in
-            do throws(Errno) {
-                count = try file.read(into: UnsafeMutableRawBufferPointer(buffer), at: 0)
-            } catch {
-                failure = error
-            }
-        }
-        if let failure { throw failure }
-        return bytes
-    }
-}
-
-extension ClientSettings {
-    typealias Option = CommandOption<ClientSettings>
-
-    static let putOptions: [Option] =
-        [
-            Option(
-                "method", "METHOD", group: "Upload", values: .words(["PUT", "POST", "PATCH"]),
-                "method of the first request\n[default: PUT, or POST for a URL that ends in /]"
-            ) { settings, value throws(OptionError) in
-                let method = Method(rawValue: value)
-                let withoutContent: [Method] = [.delete, .connect, .trace]
-                guard Fields.isValidName(value), !method.isSafe, !withoutContent.contains(method) else {
-                    throw OptionError("'\(value)' is not a method with content, such as PUT or POST")
-                }
-                settings.method = method
-            },
-            Option(
-                flag: "careful", group: "Upload",
-                "create the upload with an empty request, and send content only\nafter the server has confirmed that it can resume; the default\nfor files of more than 4 MiB if the server announces that it\ncan resume"
-            ) { $0.isCareful = true },
-            Option(flag: "plain", group: "Upload", "send one ordinary request that cannot be resumed") {
-                $0.isPlain = true
-            },
-            Option(
-                "interop", "N", group: "Upload", values: .words(["3", "4", "5", "6", "7", "8", "rfc"]),
-                "interop version of the draft, 3 to 8, or rfc for the future RFC,\nwhich has no version field [default: 8]"
-            ) { settings, value throws(OptionError) in
-                if value == "rfc" {
-                    settings.dialect = .rfc
-                } else if let number = Int(value), (3...8).contains(number), let dialect = Dialect(rawValue: number) {
-                    settings.dialect = dialect
-                } else {
-                    throw OptionError("'\(value)' is not a version from 3 to 8, nor rfc")
-                }
-            },
-            Option(
-                "append-size", "SIZE", group: "Upload", "maximum content of one request, for proxies with a limit"
-            ) { settings, value throws(OptionError) in
-                settings.appendSize = try positive(Quantity.bytes(value))
-            },
-            Option(
-                flag: "digest", group: "Upload",
-                "send the SHA-256 of the file (Repr-Digest); the file is then\nread twice"
-            ) { $0.sendsDigest = true },
-        ] + connection + [restart, state] + output + [verbose]
-
-    static let getOptions: [Option] =
-        [
-            Option(
-                path: "output", letter: "o", "FILE", group: "Download",
-                "file to write, or a directory: the file's name is then the last\nsegment of the URL's path [default: the working directory]"
-            ) { settings, value throws(OptionError) in
-                guard !value.isEmpty else { throw OptionError("the file's name is empty") }
-                guard value != "-" else {
-                    throw OptionError("a download to standard output cannot be resumed; give a file")
-                }
-                settings.output = FilePath(value.bytes)
-            }
-        ] + connection + [restart, state] + output + [verbose]
-
-    static let resumeOptions: [Option] = connection + output
-
-    static let statusOptions: [Option] = [json]
-
-    static let cancelOptions: [Option] = [header, tokenFile, caFile]
-
-    static let healthOptions: [Option] = [caFile, quiet]
-
-    // MARK: Shared options
-
-    private static let connection: [Option] = [
-        header, tokenFile, caFile,
-        Option(
-            "retries", "N", group: "Connection",
-            "maximum number of retries; progress resets the count [default: 8]"
-        ) { settings, value throws(OptionError) in
-            settings.retries = try Quantity.count(value, 0...1_000_000)
-        },
-        Option(
-            "stall-timeout", "DURATION", group: "Connection",
-            "time without a byte in either direction after which the\nconnection counts as lost [default: 60s]"
-        ) { settings, value throws(OptionError) in
-            settings.stallTimeout = try positive(Quantity.seconds(value))
-        },
-        Option(
-            "limit-rate", "SIZE", group: "Connection", "maximum rate in bytes per second"
-        ) { settings, value throws(OptionError) in
-            settings.rateLimit = try positive(Quantity.bytes(value))
-        },
-    ]
-
-    private static let header = Option(
-        "header", "'N: V'", group: "Connection", repeatable: true, "field to send with each request; repeatable"
-    ) { settings, value throws(OptionError) in
-        let field = try field(value)
-        settings.fields.append(field.name, field.value)
-    }
-
-    private static let tokenFile = Option(
-        path: "token-file", "F", group: "Connection", "file with a bearer token on its first line"
-    ) { settings, value throws(OptionError) in
-        settings.tokenFile = try absolute(value)
-    }
-
-    private static let caFile = Option(
-        path: "cacert", "F", group: "Connection", "PEM certificates to trust instead of the system's"
-    ) { settings, value throws(OptionError) in
-        settings.caFile = try absolute(value)
-    }
-
-    private static let restart = Option(
-        flag: "restart", group: "State",
-        "start from the beginning, and delete the unfinished upload or\npartial file of an earlier run"
-    ) { $0.restarts = true }
-
-    private static let state = Option(
-        path: "state", "F", group: "State",
-        "state file [default: a separate file for each transfer in\n$XDG_STATE_HOME/onward (or ~/.local/state/onward)]"
-    ) { settings, value throws(OptionError) in
-        settings.stateFile = try absolute(value)
-    }
-
-    private static let output: [Option] = [json, quiet]
-
-    private static let quiet = Option(flag: "quiet", group: "Output", "print errors only") { $0.isQuiet = true }
-
-    private static let json = Option(
-        flag: "json", group: "Output", "print one JSON object on each line of standard output"
-    ) {
-        $0.isJSON = true
-    }
-
-    private static let verbose = Option(
-        flag: "verbose", group: "Output", "print the heads of all HTTP messages, with secrets hidden"
-    ) { $0.isVerbose = true }
-
-    // MARK: Values
-
-    private static func positive(_ value: Int64) throws(OptionError) -> Int64 {
-        guard value > 0 else { throw OptionError("must be greater than 0") }
-        return value
-    }
-
-    private static func absolute(_ argument: CommandArgument) throws(OptionError) -> FilePath {
-        guard !argument.isEmpty else { throw OptionError("the file's name is empty") }
-        guard let absolute = FilePath(argument.bytes).absolute else {
-            throw OptionError("'\(argument)' is in a directory that does not exist")
-        }
-        return absolute
-    }
-
-    static func field(_ text: String) throws(OptionError) -> (name: String, value: String) {
-        guard let colon = text.utf8.firstIndex(of: UInt8(ascii: ":")) else {
-            throw OptionError("'\(text)' is not a field such as 'Name: value'")
-        }
-        let name = String(text[..<colon])
-        let value = String(text[text.utf8.index(after: colon)...].drop { $0 == " " || $0 == "\t" })
-        guard Fields.isValidName(name), Fields.isValidValue(value) else {
-            throw OptionError("'\(name)' and its value cannot be sent as a field")
-        }
-        let reserved = [
-            "content-length", "content-range", "transfer-encoding", "connection", "keep-alive", "te", "trailer",
-            "upgrade", "expect", "range", "if-range",
-        ]
-        guard !reserved.contains(name.lowercased()), !name.lowercased().hasPrefix("upload-") else {
-            throw OptionError("\(name) is set by onward itself")
-        }
-        return (name, value)
+        SavedTransfer.Options(
+            tokenFile: tokenFile, caFile: caFile, appendSize: appendSize, usesNetrc: usesNetrc ? true : nil,
+            certificate: certificate, key: key)
     }
 }

@@ -32,6 +32,25 @@ extension CommandFailure {
     }
 }
 
+extension CommandFailure {
+    /// The failure to open a source. A source that cannot be opened has the same status as a missing one (sysexits.h:
+    /// EX_NOINPUT).
+    init(source error: TransferError) {
+        self.init(error)
+        status = .noSource
+    }
+
+    /// The failure because of a response after which the same request is not sent again.
+    /// - Parameter action: what the server has done: "rejected the content".
+    init(_ response: TransferResponse, action: String) {
+        let code = TransferError.Code(rejection: response.status)
+        let reason = ResponseReason.of(response).map { " Reason: \($0)" } ?? ""
+        self.init(
+            status: ExitStatus(code), code: code.rawValue,
+            message: "The server \(action) (\(response.status.rawValue)).\(reason)", response: response.status)
+    }
+}
+
 extension ExitStatus {
     init(_ error: TransferError) {
         let isUnauthorized = error.code == .proxyRefused && error.status?.isUnauthorized == true
@@ -65,6 +84,13 @@ extension ExitStatus {
     static func worse(_ left: ExitStatus, _ right: ExitStatus) -> ExitStatus {
         if left == .done { return right }
         return left == .tryAgain && right != .done ? right : left
+    }
+
+    /// Returns the status of a command for a folder. An interruption has priority, because running the command again
+    /// helps; among permanent failures the one with the highest number.
+    static func worst(_ left: ExitStatus, _ right: ExitStatus) -> ExitStatus {
+        if left == .tryAgain || right == .tryAgain { return .tryAgain }
+        return left.rawValue > right.rawValue ? left : right
     }
 }
 

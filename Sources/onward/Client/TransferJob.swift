@@ -9,6 +9,12 @@ struct TransferJob: Sendable {
     let settings: ClientSettings
     /// The path of the state file, if the user chose it.
     let chosenState: FilePath?
+    /// The opened source of an upload; `nil`: the file at the path of the identity.
+    var source: FileSource?
+    /// A directory above the destination of a download. No symbolic link below it is followed.
+    var root: FilePath?
+    /// Called with the result of a download that is complete.
+    var downloaded: (@Sendable (DownloadResult) -> Void)?
 
     /// Creates the job of an upload.
     init(_ path: FilePath, to url: TransferURL, _ settings: ClientSettings) {
@@ -22,7 +28,9 @@ struct TransferJob: Sendable {
     /// Creates the job of a download.
     init(_ url: TransferURL, to path: FilePath, _ settings: ClientSettings) {
         identity = .get(url, to: path)
-        request = TransferRequest(url.request, method: .get, fields: settings.fields)
+        var request = TransferRequest(url.request, method: .get, fields: settings.fields)
+        if let checksum = settings.checksum { request.expectedDigests[checksum.algorithm] = checksum.bytes }
+        self.request = request
         self.settings = settings
         chosenState = settings.stateFile
     }
@@ -67,7 +75,7 @@ struct TransferJob: Sendable {
         _ finished: FinishedFiles
     ) async -> ExitStatus {
         do throws(CommandFailure) {
-            let source = identity.kind == .put ? try Self.source(identity.path) : nil
+            let source = try openSource()
             if settings.restarts { try await state.forget(settings, request, report) }
             let earlier = try state.load()
             var run = TransferRun(
@@ -118,12 +126,13 @@ struct TransferJob: Sendable {
                 download =
                     try data.map { data throws(TransferError) in
                         try client.resumeDownload(data, request: request, store: run)
-                    } ?? client.download(request, to: .file(identity.path), store: run)
+                    } ?? client.download(request, to: .file(identity.path, beneath: root), store: run)
             } catch {
                 return run.report.ended(CommandFailure(error))
             }
             let result = try await run.follow(download) { () async throws(TransferError) in try await download.outcome()
             }
+            downloaded?(result)
             run.report.completed(
                 status: result.status.rawValue, location: identity.url, size: result.size,
                 contentCoding: result.contentCoding)
@@ -134,15 +143,10 @@ struct TransferJob: Sendable {
         }
     }
 
-    private static func source(_ path: FilePath) throws(CommandFailure) -> FileSource {
-        do throws(TransferError) {
-            return try FileSource(path)
-        } catch {
-            var failure = CommandFailure(error)
-            // A source that cannot be opened has the same status as a missing one (sysexits.h: EX_NOINPUT).
-            failure.status = .noSource
-            throw failure
-        }
+    /// The source of an upload; `nil` for a download.
+    private func openSource() throws(CommandFailure) -> FileSource? {
+        guard identity.kind == .put, source == nil else { return source }
+        do throws(TransferError) { return try FileSource(identity.path) } catch { throw CommandFailure(source: error) }
     }
 
     private func finish(
@@ -152,14 +156,10 @@ struct TransferJob: Sendable {
         let isDone = result.isResponseLost || result.status?.isSuccessful == true
         guard isDone else {
             await run.state.remove()
-            let code = result.status.map { TransferError.Code(rejection: $0) } ?? .refused
-            let reason =
-                ResponseReason.of(content: result.content, fields: result.fields).map { " Reason: \($0)" } ?? ""
-            let verb = status < 500 ? "rejected" : "failed to process"
-            let failure = CommandFailure(
-                status: ExitStatus(code), code: code.rawValue,
-                message: "The server \(verb) the content (\(status)).\(reason)", response: result.status)
-            return run.report.ended(failure)
+            let response = TransferResponse(
+                status: result.status ?? Status(rawValue: 0), fields: result.fields, content: result.content)
+            let action = status < 500 ? "rejected the content" : "failed to process the content"
+            return run.report.ended(CommandFailure(response, action: action))
         }
         // A PUT that succeeds has created the resource that it was sent to.
         let location = result.location ?? (request.method == .put ? identity.url : nil)

@@ -16,6 +16,7 @@ struct TransferURL: Sendable, Hashable {
     /// The last segment of the path, if it is a valid file name.
     let fileName: String?
     let hasCredentials: Bool
+    let hasQueryOrFragment: Bool
 
     init(_ argument: CommandArgument) throws(OptionError) { try self.init(Self.encoded(argument)) }
 
@@ -27,6 +28,7 @@ struct TransferURL: Sendable, Hashable {
         }
         request = text
         hasCredentials = components.user != nil
+        hasQueryOrFragment = components.query != nil || components.fragment != nil
         components.user = nil
         components.password = nil
         components.fragment = nil
@@ -49,6 +51,18 @@ struct TransferURL: Sendable, Hashable {
         let host = bytes[start...].prefix { !"/?#".utf8.contains($0) }
         let remainder = FilePath(bytes[host.endIndex...].flatMap { $0 < 0x80 ? [$0] : Array(percentEscaped($0).utf8) })
         return try CommandArgument(Array(bytes[..<host.endIndex])).requireText() + remainder.repairedText
+    }
+
+    /// The URL of an entry of this collection, which has neither query nor fragment.
+    /// - Parameters:
+    ///   - path: the path of the entry relative to the collection. All bytes that could have another meaning in a URL
+    ///     are percent-encoded.
+    ///   - isFolder: whether the entry is a folder, whose URL ends in "/".
+    func entry(_ path: FilePath, isFolder: Bool = false) -> (request: String, identity: String) {
+        let encoded = path.bytes.percentEncoded { $0.isUnreserved || $0 == UInt8(ascii: "/") }
+        let end = encoded + (isFolder && !path.isEmpty ? "/" : "")
+        func joined(_ text: String) -> String { (text.hasSuffix("/") ? text : text + "/") + end }
+        return (joined(request), joined(identity))
     }
 
     /// Returns a URL for messages, in which the query is hidden because it may contain a password.

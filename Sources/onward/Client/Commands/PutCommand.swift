@@ -1,5 +1,6 @@
 import CommandLineInterface
 import HTTPSemantics
+import ResumableTransfer
 import SystemCalls
 
 /// `onward put`: uploads files.
@@ -11,15 +12,22 @@ enum PutCommand {
     }
 
     static let command = ClientCommand(
-        "put", "upload files; a URL that ends in / is a collection", usage: "[OPTIONS] FILE... URL",
+        "put", "upload files; a URL that ends in / is a collection",
+        usage: "[OPTIONS] FILE... URL",
         """
         Uploads files. If URL ends in /, the files are posted to that collection, and the server
         chooses their URLs; otherwise a single file is put at URL. After an interruption run the
         same command again to resume. If the size, modification time or inode of a file has
         changed in the meantime, for example by 'touch', --restart is needed. Several small files
         are sent at the same time if the server supports resumable uploads, except with
-        --limit-rate or --verbose. Sizes have units K M G T (powers of 1000) and KiB MiB GiB TiB
-        (of 1024), durations s m h d.
+        --limit-rate or --verbose.
+
+        With -r DIR URL/ all files below DIR are put at the URLs with the same paths below URL.
+        Files that exist there with the same content are skipped, and symbolic links are not
+        followed.
+
+        Sizes have units K M G T (powers of 1000) and KiB MiB GiB TiB (of 1024), durations
+        s m h d.
         """,
         options: ClientSettings.putOptions,
         operands: .files,
@@ -31,6 +39,7 @@ enum PutCommand {
                         """
                         onward put big.bin https://example.org/files/big.bin
                         onward put --token-file token *.jpg https://example.org/files/inbox/
+                        onward put -r photos https://example.org/files/photos/
                         """)
                 ])
         ])
@@ -53,14 +62,15 @@ enum PutCommand {
         }
         let files = operands.dropLast()
         let url = try TransferURL(last)
+        try settings.check(url)
+        guard files.count == 1 || !settings.isRecursive else {
+            throw OptionError("-r accepts one DIR, and \(files.count) are given")
+        }
         guard files.count == 1 || url.isCollection else {
             throw OptionError("several files need a URL that ends in /, not '\(last)'")
         }
         guard files.count == 1 || settings.stateFile == nil else {
             throw OptionError("--state cannot be used with several files: a state file holds one transfer")
-        }
-        if url.hasCredentials && settings.tokenFile != nil {
-            throw OptionError("--token-file and a user in the URL cannot be combined")
         }
         var paths: [FilePath] = []
         var seen: Set<FilePath> = []
@@ -83,6 +93,9 @@ enum PutCommand {
     ) async -> ExitStatus {
         FinishedFiles.restoreStates()
         let finished = FinishedFiles()
+        if settings.isRecursive {
+            return await put(folder: plan.paths[0], to: plan.url, settings, report, signals, clients, finished)
+        }
         guard plan.paths.count > 1 else {
             let job = TransferJob(plan.paths[0], to: plan.url, settings)
             let status = await job.run(report, signals, clients, finished)
@@ -90,12 +103,48 @@ enum PutCommand {
             return status
         }
         let jobs = plan.paths.map { TransferJob($0, to: plan.url, settings) }
-        let transfers = jobs.map(\.identity)
-        finished.begin(transfers, restarts: settings.restarts)
-        var uploads = SimultaneousUploads(jobs, settings, report, signals, clients, finished)
-        let result = await uploads.run()
+        let identities = jobs.map(\.identity)
+        finished.begin(identities, restarts: settings.restarts)
+        var uploads = SeveralUploads(jobs, settings, report, signals, clients, finished)
+        var transfers = SimultaneousTransfers(settings, report, signals, uploads.progress)
+        let result = await transfers.run(&uploads)
         finished.end(isDone: result == .done)
-        finished.removeCompleteLists(transfers)
+        finished.removeCompleteLists(identities)
         return result
+    }
+
+    private static func put(
+        folder path: FilePath, to url: TransferURL, _ settings: ClientSettings, _ report: TransferReport,
+        _ signals: SignalWatch, _ clients: CommandClients, _ finished: FinishedFiles
+    ) async -> ExitStatus {
+        do throws(CommandFailure) {
+            let root: FilePath
+            let directory: FileDescriptor
+            do throws(Errno) {
+                root = try path.resolved()
+                directory = try FileDescriptor.open(root, [.readOnly, .directory])
+            } catch {
+                throw CommandFailure(
+                    .noSource, "no-such-source",
+                    error == .notDirectory
+                        ? "\(path) is not a directory; -r sends directories" : "\(path) cannot be opened: \(error)")
+            }
+            let identity = TransferIdentity.put(root, url, method: .put)
+            let state = try CommandState.claim(identity, chosen: nil)
+            let folder = try FolderTransfer(identity, url, settings, report, signals, clients)
+            let sent = SentTable(of: identity, in: try? PrivateDirectory.states())
+            var uploads: FolderUploads
+            do throws(Errno) { uploads = try FolderUploads(folder, directory, sent, finished) } catch {
+                throw CommandFailure(.noSource, "source-unavailable", "\(path) cannot be read: \(error)")
+            }
+            let count = folder.countFiles(in: directory)
+            let result = await folder.run(&uploads)
+            count.raise()
+            // If running the command again does not help, it starts from the beginning.
+            if result != .tryAgain { sent.remove() }
+            return withExtendedLifetime(state) { result }
+        } catch {
+            return report.ended(error)
+        }
     }
 }

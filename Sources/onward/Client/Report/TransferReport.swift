@@ -3,6 +3,14 @@ import HTTPSemantics
 import ResumableTransfer
 import SystemCalls
 
+/// Why a file is not transferred.
+enum SkipReason: Sendable, Hashable {
+    /// An earlier run of the same command has sent it.
+    case sentEarlier
+    /// It exists on the other side with the same content.
+    case unchanged
+}
+
 /// Reports the events of one transfer at a time to a person or to a program. Any thread may call its methods, and no
 /// method except ``finish(within:)`` waits for the output.
 final class TransferReport: Sendable {
@@ -79,7 +87,7 @@ final class TransferReport: Sendable {
         self.group = group
     }
 
-    private static var now: Double { Double(SystemClock.monotonicNanoseconds()) / 1e9 }
+    static var now: Double { Double(SystemClock.monotonicNanoseconds()) / 1e9 }
 
     // MARK: One transfer
 
@@ -116,10 +124,10 @@ final class TransferReport: Sendable {
     /// Reports that the transfer is complete.
     /// - Parameters:
     ///   - content: the content of the final response to an upload.
-    ///   - isEarlier: whether an earlier run has completed it.
+    ///   - skipped: why this run has transferred nothing; `nil` if it has.
     func completed(
         status: Int, location: String?, size: Int64?, content: [UInt8] = [], contentCoding: String? = nil,
-        isResponseLost: Bool = false, isEarlier: Bool = false
+        isResponseLost: Bool = false, skipped: SkipReason? = nil
     ) {
         state.withLock { state in
             guard let identity = state.identity else { return }
@@ -128,7 +136,7 @@ final class TransferReport: Sendable {
                 state.position.acknowledged = size
                 state.position.total = size
             }
-            group?.end(identity.path, size: state.position.moved)
+            group?.end(identity.path, size: state.position.moved, isUnchanged: skipped != nil)
             switch style {
             case .json:
                 var line = JSONLine([("event", .text("completed"))] + state.position.members)
@@ -140,17 +148,18 @@ final class TransferReport: Sendable {
                     line.append("content", text)
                 }
                 if let contentCoding { line.append("contentCoding", contentCoding) }
+                if skipped == .unchanged { line.append("unchanged", .truth(true)) }
                 Self.appendSubject(&line, identity)
                 output.append(.lines(line.text))
+            case .terminal where isFolder, .lines where isFolder, .quiet: break
             case .terminal, .lines:
                 let text =
-                    isEarlier
+                    skipped == .sentEarlier
                     ? ProgressMessages.sentEarlier(identity, status: status, location: location)
                     : ProgressMessages.completed(
                         identity, state.position, status: status, location: location, isResponseLost: isResponseLost,
                         moved: state.progress?.transferred ?? 0, seconds: Self.now - state.start)
                 write(text)
-            case .quiet: break
             }
             if let contentCoding {
                 let name = DisplayText.printable(identity.path.description)
@@ -185,8 +194,10 @@ final class TransferReport: Sendable {
             let isPause = failure.code == TransferError.Code.paused.rawValue
             if !(isPause && style == .quiet) {
                 let file = state.identity.map { subject($0) } ?? ""
-                // After a pause, a command with several files gives the advice once, at its end.
-                let advice = isPause && group != nil ? nil : advice
+                // A command with several files gives the advice about a pause once, at its end. A command for a folder
+                // also does that after temporary failures.
+                let isCommon = group != nil && isPause || isFolder && failure.status == .tryAgain
+                let advice = isCommon ? nil : advice
                 write("onward \(command): \(file)\(failure.message)" + (advice.map { "\n" + $0 } ?? ""))
             }
             state.identity = nil
@@ -279,7 +290,7 @@ final class TransferReport: Sendable {
         guard let identity = state.identity else { return }
         switch event {
         case .started:
-            if style == .lines { write(ProgressMessages.begun(identity, total: state.position.total)) }
+            if style == .lines, !isFolder { write(ProgressMessages.begun(identity, total: state.position.total)) }
         case .progress, .received:
             state.isWaiting = false
             showProgress(&state)
@@ -296,7 +307,22 @@ final class TransferReport: Sendable {
 
     /// The beginning of a message about one of several files.
     private func subject(_ identity: TransferIdentity) -> String {
-        namesFile ? DisplayText.printable(identity.fileName.description) + ": " : ""
+        guard namesFile else { return "" }
+        let name = group?.folder.flatMap { identity.path.relative(to: $0) } ?? identity.fileName
+        return DisplayText.printable((name.isEmpty ? identity.path : name).description) + ": "
+    }
+
+    /// Whether the transfer is one of a folder.
+    private var isFolder: Bool { group?.folder != nil }
+
+    /// Updates the progress of all transfers.
+    func showGroup() {
+        guard let group else { return }
+        let now = Self.now
+        if style == .terminal { errors.append(.progress(group.line(now: now))) }
+        if style == .lines, group.isLineDue(now: now, interval: Self.lineInterval) {
+            errors.append(.position(group.line(now: now).plainText))
+        }
     }
 
     private func showProgress(_ state: inout State) {
@@ -304,11 +330,7 @@ final class TransferReport: Sendable {
         let now = Self.now
         if let group {
             group.update(identity.path, moved: state.position.moved)
-            if style == .terminal { errors.append(.progress(group.line(now: now))) }
-            if style == .lines, group.isLineDue(now: now, interval: Self.lineInterval) {
-                errors.append(.position(group.line(now: now).plainText))
-            }
-            return
+            return showGroup()
         }
         let isSent = identity.kind == .put && state.position.moved == state.position.total
         let line = ProgressLine(

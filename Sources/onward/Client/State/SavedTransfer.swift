@@ -12,10 +12,15 @@ struct SavedTransfer: Sendable, Hashable {
         var tokenFile: FilePath?
         var caFile: FilePath?
         var appendSize: Int64?
+        /// `true`, or `nil` for states of earlier versions and for transfers without `--netrc`.
+        var usesNetrc: Bool?
+        var certificate: FilePath?
+        var key: FilePath?
 
         /// A description of the credentials of the transfer, for messages.
         var credentials: String {
-            tokenFile.map { "--token-file \(ProgressMessages.shellWord($0))" }
+            if usesNetrc == true { return "--netrc" }
+            return tokenFile.map { "--token-file \(ProgressMessages.shellWord($0))" }
                 ?? "those of an earlier --header or URL, which are not saved, or none"
         }
     }

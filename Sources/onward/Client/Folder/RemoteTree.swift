@@ -1,0 +1,108 @@
+import Foundation
+import ResumableTransfer
+import SystemCalls
+
+/// The files below a folder of a server. For each folder there is a directory on this machine, which is created when the
+/// folder is found. Memory is needed only for one page of each folder between the first one and the current one.
+struct RemoteTree {
+    struct File: Sendable {
+        /// The path relative to the first folder.
+        let path: FilePath
+        let name: FilePath
+        /// The directory for the file.
+        let directory: FileDescriptor
+        /// The size in the list, in bytes.
+        let size: Int64?
+        /// The modification time in the list, in seconds since 1970.
+        let modified: Int64?
+    }
+
+    enum Item {
+        case file(File)
+        case problem(FilePath, CommandFailure)
+    }
+
+    private struct Level {
+        let path: FilePath
+        let directory: FileDescriptor
+        var entries: ArraySlice<FolderListing.Entry> = []
+        /// The URI of the next page.
+        var next: String?
+    }
+
+    /// The maximum number of folders between the first one and a file.
+    static let maxDepth = LocalTree.maxDepth
+
+    private let folder: FolderTransfer
+    private var levels: [Level]
+
+    /// Starts at the folder of the command.
+    /// - Parameter directory: the directory for its files.
+    init(_ folder: FolderTransfer, _ directory: FileDescriptor) {
+        self.folder = folder
+        levels = [Level(path: "", directory: directory, next: folder.url.entry("").request)]
+    }
+
+    /// Returns the next item; `nil` at the end. After a folder whose list cannot be read, the next one follows.
+    mutating func next() async -> Item? {
+        while let level = levels.last {
+            if let entry = levels[levels.count - 1].entries.popFirst() {
+                if let item = item(entry, in: level) { return item }
+            } else if let uri = level.next {
+                do throws(CommandFailure) {
+                    let page = try await folder.listing(uri)
+                    levels[levels.count - 1].entries = page.entries[...]
+                    levels[levels.count - 1].next = page.next
+                } catch {
+                    levels.removeLast()
+                    return .problem(level.path, error)
+                }
+            } else {
+                levels.removeLast()
+            }
+        }
+        return nil
+    }
+
+    private mutating func item(_ entry: FolderListing.Entry, in level: Level) -> Item? {
+        let name: FilePath
+        do throws(CommandFailure) { name = try entry.fileName() } catch { return .problem(level.path, error) }
+        let path = level.path.isEmpty ? name : level.path.appending(name)
+        switch entry.type {
+        case "file":
+            let modified = entry.modificationTime(now: SystemClock.realtimeSeconds())
+            return .file(
+                File(path: path, name: name, directory: level.directory, size: entry.size, modified: modified))
+        case "directory":
+            guard levels.count <= Self.maxDepth else {
+                return .problem(
+                    path,
+                    CommandFailure(.unavailable, "name-unusable", "More than \(Self.maxDepth) folders are nested."))
+            }
+            do throws(Errno) {
+                let directory = try level.directory.createDirectory(named: name)
+                levels.append(
+                    Level(path: path, directory: directory, next: folder.url.entry(path, isFolder: true).request))
+                return nil
+            } catch {
+                return .problem(path, .destination(error, of: "directory"))
+            }
+        default:
+            return .problem(
+                path, CommandFailure(.unavailable, "listing-unusable", "It is neither a file nor a directory."))
+        }
+    }
+}
+
+extension CommandFailure {
+    /// The failure to create a file or directory.
+    static func destination(_ error: Errno, of kind: String) -> CommandFailure {
+        let reason =
+            switch error {
+            case .notDirectory, .tooManySymbolicLinks:
+                "a file or a symbolic link, which is not followed, has its name"
+            default: "\(error)"
+            }
+        return CommandFailure(.inputOutput, "destination-unusable", "The \(kind) cannot be written: \(reason).")
+    }
+}
