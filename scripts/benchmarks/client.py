@@ -94,3 +94,49 @@ def client(bench):
         yield Row("client", "resident memory of `onward get` for 5 GiB", [memory], "MiB")
         os.truncate(copy, 0)
     empty_files(server.root)
+
+
+def folders(bench):
+    """Measures the transfer of a folder with 10,000 files of 10 kB by one command."""
+    programs, onward = bench.programs, bench.onward
+    os.environ["XDG_STATE_HOME"] = str(programs.fresh("state"))
+    count, size = 10_000, 10_000
+    folder = programs.fresh("folder")
+    names = [f"{number // 1000}/{number:05}" for number in range(count)]
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(os.urandom(size))
+
+    def curl_files(lines):
+        config = programs.fresh("config")
+        config.write_text("".join(lines))
+        return ["curl", "-sS", "--no-progress-meter", "--fail", "--parallel", "--create-dirs", "-H", "Expect:", "-K", config]
+
+    order = itertools.cycle([1, -1])
+
+    def measure():
+        copy, seconds = programs.fresh("copy"), {}
+        with programs.serve() as server:
+            puts = (f'upload-file = "{folder}/{name}"\nurl = "{server.url}curl/{name}"\n' for name in names)
+            gets = (f'url = "{server.url}curl/{name}"\noutput = "{copy}-curl/{name}"\n' for name in names)
+            commands = {
+                "curl up": curl_files(puts),
+                "onward up": [onward, "put", "--quiet", "-r", folder, f"{server.url}onward/"],
+                "curl down": curl_files(gets),
+                "onward down": [onward, "get", "--quiet", "-r", f"{server.url}curl/", f"{copy}-onward"],
+            }
+            step = next(order)
+            for direction in ("up", "down"):
+                for program in ("curl", "onward")[::step]:
+                    os.sync()
+                    seconds[f"{program} {direction}"] = timed(*commands[f"{program} {direction}"])
+            for root in (server.root / "files/curl", server.root / "files/onward", f"{copy}-curl", f"{copy}-onward"):
+                if sum(len(files) for _, _, files in os.walk(root)) != count:
+                    raise Failure(f"{root} does not have all files")
+        return seconds
+
+    results = interleave(bench.runs, {"all": measure})["all"]
+    for direction, command in (("up", "onward put -r"), ("down", "onward get -r")):
+        rates = {name: [count / value for value in column(results, f"{name} {direction}")] for name in ("onward", "curl")}
+        yield Row("folders", f"10,000 files of 10 kB by one `{command}`", rates["onward"], "files/s", "curl --parallel",
+                  rates["curl"], ">=", 0.9, is_rate=True)
