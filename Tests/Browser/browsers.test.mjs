@@ -41,13 +41,8 @@ before(async () => {
   pages = await servePages("*");
   server = await Server.start(["--cors-origin", pages.url, "--log-level", "debug"]);
   const version = /"(\d+\.\d+\.\d+)"/.exec((await import("./kit/module.mjs")).source)[1];
-  moduleURL = `${server.url}/assets/${version}/onward.js`;
+  moduleURL = `${server.url}/onward/${version}/onward.js`;
   pages.documents["/index.html"] = { content: examples("html", server.url)[0] };
-});
-after(async () => {
-  await server.stop();
-  pages.stop();
-  rmSync(directory, { recursive: true, force: true });
 });
 
 /** Starts an upload of the chosen file as `window.transfer`, and records its states. */
@@ -343,3 +338,10 @@ for (const name of browsers) {
     });
   });
 }
+
+// Node 18 calls no `after` outside of suites.
+test("the servers stop", async () => {
+  await server.stop();
+  pages.stop();
+  rmSync(directory, { recursive: true, force: true });
+});

@@ -5,8 +5,7 @@ import SystemCalls
 
 /// The JavaScript client or its types, which pages of every origin may load without a token.
 ///
-/// The URLs contain the version, so the content of a URL never changes. Only these exact paths belong to the server: an
-/// application behind a route can have other paths below `/assets/`.
+/// The URLs contain the version, so the content of a URL never changes.
 struct ModuleFile: Sendable {
     private let content: [UInt8]
     private let mediaType: String
@@ -24,10 +23,10 @@ struct ModuleFile: Sendable {
     private static let types = ModuleFile(BrowserAssets.moduleTypes, "application/typescript; charset=utf-8")
 
     /// The route of a path below the own prefix.
-    /// - Returns: `nil` if the path has not the form `/assets/VERSION/onward.js` or `/assets/VERSION/onward.d.ts`.
+    /// - Returns: `nil` if the path has not the form `/onward/VERSION/onward.js` or `/onward/VERSION/onward.d.ts`.
     static func route(of path: Substring) -> Route? {
         let parts = path.split(separator: "/", omittingEmptySubsequences: false)
-        guard parts.count == 4, parts[0].isEmpty, parts[1] == "assets", !parts[2].isEmpty else { return nil }
+        guard parts.count == 4, parts[0].isEmpty, parts[1] == "onward", !parts[2].isEmpty else { return nil }
         let isCurrent = parts[2] == BrowserAssets.version
         switch parts[3] {
         case "onward.js": return .module(isCurrent ? script : nil)

@@ -70,7 +70,7 @@ struct Routes: Sendable {
             case "/metrics": return .metrics
             case "/onward/session": return .session
             case "/onward/usage": return .usage
-            case let path: if case .module(let file?) = ModuleFile.route(of: path) { return .module(file) }
+            case let path: if let route = ModuleFile.route(of: path) { return route }
             }
         }
         let path: PathSegments
@@ -82,9 +82,7 @@ struct Routes: Sendable {
             return .upload(path.segments.count > own.count + 1 && !path.hasTrailingSlash ? path.segments.last : nil)
         }
         guard let entry = entry(for: path) else {
-            if path.segments == own, path.hasTrailingSlash, filesTarget != nil { return .home }
-            let isBelow = target.path.hasPrefix(ownPath)
-            return (isBelow ? ModuleFile.route(of: target.path.dropFirst(ownPath.utf8.count)) : nil) ?? .unknown
+            return path.segments == own && path.hasTrailingSlash && filesTarget != nil ? .home : .unknown
         }
         return .target(entry.handler, Self.target(path, below: entry, query: target.query), label: entry.label)
     }
@@ -170,9 +168,8 @@ enum Route: Sendable {
         switch self {
         case .health(let path): path
         case .metrics: "/metrics"
-        case .session, .usage: "/onward"
+        case .session, .usage, .module: "/onward"
         case .home: "/"
-        case .module: "/assets"
         case .server: "*"
         case .upload: "/uploads"
         case .target(_, _, let label): label

@@ -7,7 +7,7 @@ import UploadStorage
 
 @Suite("The module for browsers")
 struct ModuleFileTests {
-    private static let script = "/assets/\(BrowserAssets.version)/onward.js"
+    private static let script = "/onward/\(BrowserAssets.version)/onward.js"
 
     /// Sends a request to a server whose files need a token, and which allows pages of one origin.
     private func send(
@@ -30,7 +30,7 @@ struct ModuleFileTests {
         ])
     func served(name: String, mediaType: String, content: [UInt8]) async throws {
         #expect(content.count > 100)
-        let path = "/assets/\(BrowserAssets.version)/\(name)"
+        let path = "/onward/\(BrowserAssets.version)/\(name)"
         for origin in ["https://app.example", "https://other.example", "null"] {
             let response = try await send(.get, path, ["Origin": origin])
             #expect(response.status == 200 && response.content.bytes == content)
@@ -54,33 +54,29 @@ struct ModuleFileTests {
 
     @Test("the response to another version names the version of the server")
     func otherVersion() async throws {
-        for path in ["/assets/0.1.0/onward.js", "/assets/9/onward.d.ts"] {
+        for path in ["/onward/0.1.0/onward.js", "/onward/9/onward.d.ts"] {
             let response = try await send(.get, path)
             #expect(response.status == 404 && response.fields["Access-Control-Allow-Origin"] == "*")
             let text = String(decoding: response.content.bytes ?? [], as: UTF8.self)
             #expect(text.contains("version \(BrowserAssets.version) "), "\(text)")
         }
         // Other paths need a token, as every path.
-        let others = ["/assets/", "/assets/x", Self.script + "/", "/assets//onward.js", "/assets/0.2.0/page.js"]
+        let others = ["/onward/", "/onward/x", Self.script + "/", "/onward//onward.js", "/onward/0.2.0/page.js"]
         for path in others { #expect(try await send(.get, path).status == 401, "\(path)") }
     }
 
-    @Test("a handler for all paths gets everything below /assets except the current module")
+    @Test("a handler for all paths gets nothing below /onward, and with a prefix nothing below /onward there")
     func handlers() throws {
-        let routes = Routes([("", FunctionHandler { _ in .text("") })])
-        func isModule(_ path: String, _ routes: Routes) throws -> Bool {
-            if case .module(_?) = routes.route(of: try #require(RequestTarget(parsing: path))) { true } else { false }
-        }
-        #expect(try isModule(Self.script, routes))
-        for path in ["/assets/app.js", "/assets/0.1.0/onward.js", Self.script + ".map", "/x" + Self.script] {
-            #expect(try !isModule(path, routes), "\(path)")
-            guard case .target = routes.route(of: try #require(RequestTarget(parsing: path))) else {
-                Issue.record("\(path) has no handler")
-                continue
+        for prefix in ["", "/.onward"] {
+            let routes = Routes([("", FunctionHandler { _ in .text("") })], ownPrefix: prefix)
+            func label(_ path: String) throws -> String {
+                routes.route(of: try #require(RequestTarget(parsing: path))).label
             }
+            #expect(try label(prefix + Self.script) == "/onward")
+            #expect(try label(prefix + "/onward/0.1.0/onward.js") == "/onward")
+            for path in ["/onward/app.js", "/onward", "/%6Fnward/x"] { #expect(try label(prefix + path) == "other") }
+            for path in ["/onwards/x", "/x" + Self.script] { #expect(try label(prefix + path) == "/") }
+            if !prefix.isEmpty { #expect(try label(Self.script) == "/") }
         }
-        let below = Routes([("", FunctionHandler { _ in .text("") })], ownPrefix: "/.onward")
-        #expect(try isModule("/.onward" + Self.script, below))
-        #expect(try !isModule(Self.script, below))
     }
 }

@@ -17,7 +17,7 @@ struct ModuleTests {
     func served() throws {
         let printed = ProgramRun(try ExecutableLocation.onward(), arguments: ["version"], timeout: .seconds(60)).run()
         let version = String(decoding: printed.output, as: UTF8.self).dropFirst("onward ".count).prefix { $0 != "\n" }
-        let path = "/assets/\(version)/onward.js"
+        let path = "/onward/\(version)/onward.js"
         let module = try #require(
             FileManager.default.contents(atPath: NodeTests.root + "/Sources/BrowserAssets/onward.js"))
         #expect(String(decoding: module, as: UTF8.self).contains("export const version = \"\(version)\";"))
