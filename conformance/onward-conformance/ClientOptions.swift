@@ -31,6 +31,15 @@ struct ClientOptions: Sendable {
             },
 
             CommandOption(
+                "profile", "P", group: "Cases", values: .words(ClientProfile.allCases.map(\.rawValue)),
+                "kind of the client: browser for a page. Cases that no such client\ncan pass are skipped if they fail"
+            ) { options, value throws(OptionError) in
+                guard let profile = ClientProfile(rawValue: value) else {
+                    throw OptionError("“\(value)” is no profile")
+                }
+                options.settings.profile = profile
+            },
+            CommandOption(
                 "only", "GLOB", group: "Cases", repeatable: true,
                 "run only cases whose ID matches, such as '4.4/*', or '14/*' for\ndownloads; repeatable"
             ) { options, value throws(OptionError) in options.settings.only.append(value) },

@@ -5,8 +5,11 @@ import { join } from "node:path";
 import { start, until } from "./server.mjs";
 import { connectWebSocket } from "./websocket.mjs";
 
-/** The browsers of this machine; the environment variable ONWARD_BROWSERS can name fewer. */
-export const browsers = (process.env.ONWARD_BROWSERS ?? "chromium firefox").split(/[ ,]+/).filter(Boolean);
+const subjects = (process.env.ONWARD_BROWSERS ?? "node chromium firefox").split(/[ ,]+/);
+/** The browsers to test: all, or those that the environment variable ONWARD_BROWSERS names. */
+export const browsers = ["chromium", "firefox"].filter((name) => subjects.includes(name));
+/** Whether to test in Node: ONWARD_BROWSERS is absent or names `node`. */
+export const includesNode = subjects.includes("node");
 
 /** Milliseconds in which the browser has to respond to a command. */
 const COMMAND_TIMEOUT = 180_000;

@@ -165,7 +165,7 @@ struct ClientRules {
 
     private mutating func observeFields(_ request: ScriptedRequest, _ record: ScenarioRecord) {
         let isDraft = record.requests.contains { $0.profile != .rfc }
-        let isOfDraft = ![.stray, .plain].contains(request.kind) && !request.isPreflight
+        let isOfDraft = ![.stray, .plain].contains(request.kind)
         if isDraft, isOfDraft, request.profile == .rfc { note(.version, request.summary, record) }
         if request.kind == .append {
             let type = request.fields["Content-Type"]?.lowercased()

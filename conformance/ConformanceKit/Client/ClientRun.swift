@@ -48,7 +48,9 @@ package final class ClientRun {
         var shouldContinue = true
         do {
             try runScenarios(scenarios) { next in
-                rules.observe(next.record, changesFile: next.changesFile)
+                // The requests of a scenario that the client cannot pass do not count against it.
+                let isPossible = settings.profile?.obstacle(to: next.result.info.id) == nil
+                if isPossible { rules.observe(next.record, changesFile: next.changesFile) }
                 traffic[next.result.info.id] = next.record.traffic
                 transcripts[next.result.info.id] = (next.transcript, next.omitted)
                 results.append(next.result)

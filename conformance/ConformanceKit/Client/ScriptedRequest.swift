@@ -66,8 +66,6 @@ struct ScriptedRequest: FieldSection, Sendable {
     /// Whether the request contains credentials. Cookies are ignored, because they belong to a host, not to a port
     /// (RFC 6265 8.5).
     var carriesCredentials: Bool { fields.contains("Authorization") || fields.contains("Proxy-Authorization") }
-    /// Whether the request is a CORS preflight, to which a page cannot add fields.
-    var isPreflight: Bool { method == "OPTIONS" && fields.contains("Access-Control-Request-Method") }
 
     /// Whether the head announces content.
     var hasContent: Bool { fields.contains("Transfer-Encoding") || (contentLength ?? 0) > 0 }

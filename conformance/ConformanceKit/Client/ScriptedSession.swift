@@ -30,6 +30,10 @@ struct ScriptedSession {
 
     /// - Returns: whether the connection can stay open.
     private func serve(_ head: RequestHead, _ framing: MessageFraming) throws(ScriptedConnection.Failure) -> Bool {
+        if let fields = CrossOriginAnswer.preflightFields(head), framing == .none || framing == .length(0) {
+            // Browsers send preflights by themselves, so they are not requests of the client.
+            return connection.send(Self.head(204, fields))
+        }
         let (number, reaction) = shared.receive(head, on: connection.number, origin: origin)
         var interim = reaction.interim.sorted { $0.at < $1.at }[...]
         func announce(upTo count: Int64) {
@@ -110,7 +114,7 @@ struct ScriptedSession {
         shared.conclude(
             number, status: answer.status, reported: reported, sent: Int64(content.count),
             isInterruption: isInterruption)
-        var bytes = Self.head(answer.status, fields)
+        var bytes = Self.head(answer.status, fields + CrossOriginAnswer.fields(head))
         if answer.isChunked {
             if !content.isEmpty { bytes += ConformanceKit.Request.chunk(content) }
             if !isCut { bytes += ConformanceKit.Request.lastChunk }

@@ -48,7 +48,9 @@ final class ReferenceUploading: ReferenceTransfer {
         }
         if client.allowedBehavior == .sendsPreflights {
             let fields = [("Origin", "null"), ("Access-Control-Request-Method", "POST")]
-            _ = try? exchange(Request("OPTIONS", target.target, fields), at: target)
+            let response = try exchange(Request("OPTIONS", target.target, fields), at: target)
+            let allowed = ["Access-Control-Allow-Methods", "Access-Control-Allow-Origin"].map { response.fields[$0] }
+            guard response.status == 204, allowed == ["POST", "*"] else { throw ReferenceFailure.failed }
         }
         while true {
             do {

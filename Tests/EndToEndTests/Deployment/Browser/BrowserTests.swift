@@ -13,4 +13,10 @@ struct BrowserTests {
         try NodeTests.run(
             "browsers.test.mjs", variables: [("ONWARD_BROWSERS", browser)], timeout: .seconds(1100))
     }
+
+    @Test("the module passes the client mode of the conformance harness", arguments: ["chromium", "firefox"])
+    func conformance(browser: String) throws {
+        try NodeTests.run(
+            "conformance.test.mjs", variables: [("ONWARD_BROWSERS", browser)], timeout: .seconds(1100))
+    }
 }

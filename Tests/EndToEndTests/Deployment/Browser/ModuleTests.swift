@@ -13,6 +13,11 @@ struct ModuleTests {
     @Test("its uploads to the server survive interruptions, pauses and restarts")
     func uploads() throws { try NodeTests.run("uploads.test.mjs", timeout: .seconds(240)) }
 
+    @Test("it passes the client mode of the conformance harness")
+    func conformance() throws {
+        try NodeTests.run("conformance.test.mjs", variables: [("ONWARD_BROWSERS", "node")], timeout: .seconds(600))
+    }
+
     @Test("the server serves the module of its version, also below --own-prefix")
     func served() throws {
         let printed = ProgramRun(try ExecutableLocation.onward(), arguments: ["version"], timeout: .seconds(60)).run()
