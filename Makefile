@@ -21,7 +21,7 @@ run: build-packages ## build in release mode and serve ./onward-data on 127.0.0.
 # clients of EndToEndTests need.
 TESTS = "--skip EndToEndTests[.]" "--filter EndToEndTests[.]"
 
-test: test-packages ## build and run every test
+test: test-packages ## build and run the tests; the targets below run longer ones
 	$(SWIFT) build --build-tests
 	set -e; for part in $(if $(TESTFLAGS),"$(TESTFLAGS)",$(TESTS)); do SWIFT=$(SWIFT) scripts/run-tests $$part; done
 	SWIFT=$(SWIFT) scripts/test-embedding

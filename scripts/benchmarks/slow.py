@@ -61,7 +61,7 @@ def slow(bench):
     work = f"{count} uploads of one byte a second"
     yield Row("slow", f"{work}, resident memory of the server for each", column(results["onward"], "memory"), "KiB",
               relation="<=", limit=40)
-    yield Row("slow", f"{work}, on a later request of their connections, memory for each",
+    yield Row("slow", f"{work}, each not the first request of its connection, memory for each",
               column(results["later"], "memory"), "KiB")
     yield Row("slow", f"{work}, the server's CPU time", column(results["onward"], "cpu"), "s", "nginx",
               column(results["nginx"], "cpu"), "<=", 3)
