@@ -32,7 +32,7 @@ export interface SlicedSource {
 export interface UploadOptions {
   /** The default is POST for a URL that ends in a slash (the server chooses the name of the file), otherwise PUT. */
   method?: "PUT" | "POST" | (string & {});
-  /** The bearer token. A function is called before the first request, and once more after a 401 (`isRejected`). */
+  /** The bearer token. A function is called before the first request, and again after a 401 (`isRejected`). */
   token?: string | ((state: { isRejected: boolean }) => string | null | undefined | Promise<string | null | undefined>);
   /** More fields of every request to the server. A function is called before each request. */
   headers?: Record<string, string> | (() => Record<string, string> | Promise<Record<string, string>>);

@@ -25,7 +25,7 @@ const reasons = new Map(Object.entries({
   "quota-exceeded": "reasonQuota",
 }));
 
-/** A sentence for a person that says why a request failed: a `Refusal`, or the `UploadError` of the module. */
+/** A sentence for a person that describes why a request failed: a `Refusal`, or the `UploadError` of the module. */
 function reason(error) {
   const key = reasons.get(error.problem?.code) ?? reasons.get(error.code);
   if (key) return text(key);
@@ -68,7 +68,10 @@ async function openSession() {
   renewal = setTimeout(renewSession, expires * 600);
 }
 
-/** Renews the cookie; without a connection, again when it is back. A token that was revoked is asked for again. */
+/**
+ * Renews the cookie, and tries again after 30 seconds if that fails. If the server rejects the token, the page asks the person
+ * for a new one.
+ */
 async function renewSession() {
   try {
     await openSession();
@@ -78,7 +81,7 @@ async function renewSession() {
   }
 }
 
-/** After the computer slept, timers are late. */
+/** Renews the cookie if the time for that has passed: after the computer has slept, the timer is late. */
 async function renewIfDue() {
   if (Date.now() > session.renewAt) await renewSession();
 }
@@ -160,7 +163,7 @@ async function showTokenDialog(message) {
   return session.token;
 }
 
-/** Whether the token may do this in the folder. */
+/** Whether the token allows operations of the scope in the folder. */
 function allows(scope, path = folder.path) {
   const { scopes, prefixes } = session;
   return (scopes.includes(scope) || (scope === "create" && scopes.includes("write")))
@@ -171,7 +174,7 @@ function allows(scope, path = folder.path) {
 function showSession() {
   byID("tools").hidden = false;
   byID("choose-files").hidden = byID("choose-folder").hidden = !allows("create");
-  // Who may do everything without a token needs none.
+  // If the server allows writing without a token, no token is needed.
   byID("sign-in").hidden = session.token !== null || allows("write");
   byID("sign-out").hidden = session.token === null;
   byID("show-usage").hidden = !session.scopes.includes("admin");

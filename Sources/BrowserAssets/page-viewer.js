@@ -1,6 +1,6 @@
 // Pictures, video and audio, shown in place.
 
-/** Opens the file, from which the person can move to the others that are shown in the table. */
+/** Shows the file. The person can move to the other pictures, videos and audio files in the table. */
 function openViewer(first) {
   const shown = sortedEntries().filter((entry) => media.has(entry.name.split(".").pop().toLowerCase())
     && !entry.isFolder && !entry.row.hidden);

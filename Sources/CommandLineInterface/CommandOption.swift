@@ -66,7 +66,7 @@ package enum Completion: Sendable, Hashable {
     case files
     case directories
     case words([String])
-    /// The lines of output of a command for the POSIX shell.
+    /// The lines that a shell command (POSIX) prints.
     case lines(String)
 
     /// Chooses the completion by the placeholder of the value.

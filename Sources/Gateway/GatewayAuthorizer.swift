@@ -24,7 +24,8 @@ public struct GatewayAuthorizer: UploadAuthorizer {
             return try base.identify(head, target: target)
         }
         if isOpen(path.segments), isOpen(path.normalized) { return openIdentity(head, target) }
-        // No client can have credentials then, so a request for an upload that does not exist gets 404 instead of 403.
+        // On a server without tokens and `--auth-url` no client can have credentials, so a request for an upload that
+        // does not exist gets 404 instead of 403.
         if base is RoutesOnlyAuthorizer, own.isUpload(path.segments) { return .anonymous }
         return try base.identify(head, target: target)
     }

@@ -82,7 +82,7 @@ public final class GatewayHandler: StreamingHandler {
     }
 
     /// Returns `true`: if the request was not sent to the application, it can be sent later. If it was sent, it is sent
-    /// again only for a route with ``Route/isRepeatable``.
+    /// again only after a response with 503, or for a route with ``Route/isRepeatable``.
     public var completionIsRepeatable: Bool { true }
 
     /// Sends the complete upload to the origin and returns its response.

@@ -57,8 +57,8 @@ package struct UnknownOutcome: Codable, Sendable {
 }
 
 extension StoreConfiguration {
-    /// Sets what happens to an upload of these routes if its request was sent to the application and no complete
-    /// response was received: the client gets 502 with the code `origin-outcome-unknown`, and the bytes are retained in
+    /// Sets what happens to an upload of these routes, except those with ``Route/isRepeatable``, if its request was sent
+    /// to the application and no complete response was received: the client gets 502 with the code `origin-outcome-unknown`, and the bytes are retained in
     /// the data directory. Also makes the store verify each ``Route/handoverDirectory`` when it is opened.
     /// - Parameter ownPrefix: `ServerConfiguration.ownPrefix`.
     public mutating func retainUnknownOutcomes(of routes: [Route], ownPrefix: String = "") {
@@ -83,8 +83,8 @@ extension UnknownOutcome {
     ///   - requests: the retained requests, of which this is one.
     ///   - caFile: see ``Origin/caFile``.
     ///   - timeout: the maximum time in which the application receives and sends nothing.
-    /// - Returns: the response, unless the application did not respond or responded with 503, and the outcome in a
-    ///   sentence.
+    /// - Returns: the response (`nil` if the application did not respond, or responded with 503), and a sentence that
+    ///   describes the outcome.
     /// - Throws: an error if the content cannot be read or the description is not valid.
     package func send(
         _ content: FileDescriptor, of requests: RetainedRequests, caFile: String?, timeout: Duration

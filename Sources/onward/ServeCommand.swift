@@ -338,14 +338,14 @@ extension ServeCommand {
                             "repeat=safe",
                             """
                             a complete upload may be sent more than once, with the same Idempotency-Key; without this setting
-                            it is sent at most once
+                            it is sent again only after a response with 503
                             """
                         ),
                         (
                             "handover=DIR",
                             """
                             the application gets the path of a complete upload in Onward-Path instead of its content, and can
-                            move the file away until it responds. DIR is an absolute path in the mount of the data directory;
+                            move the file to another place before it responds. DIR is an absolute path in the mount of the data directory;
                             it belongs to the user of the server and to a group of the application, with mode 2710
                             """
                         ),
@@ -371,8 +371,9 @@ extension ServeCommand {
                         file appears. DESTINATION is the absolute path of a program, which gets the file on standard input
                         and its description in variables ONWARD_CHECK_..., or a URL (http, https, or unix:/SOCKET:/PATH),
                         which gets the file with POST. Exit status 0 or a status of 2xx accepts the file. Exit status 1 with a
-                        reason on standard output, or a status of 422, refuses and removes it. Otherwise the file is kept, and
-                        is checked again when the client repeats its request. The settings are:
+                        reason on standard output, a status of 422, or a problem document with another 4xx (except 401, 407, 408,
+                        425 and 429) refuses and removes it. Otherwise the file is kept, and is checked again when the client
+                        repeats its request. The settings are:
                         """),
                     .terms([
                         (
@@ -390,7 +391,7 @@ extension ServeCommand {
                         --events DESTINATION,SETTING,... reports changes of uploads. DESTINATION is a URL (http, https, or
                         unix:/SOCKET:/PATH), which gets a CloudEvent with the headers of Standard Webhooks, or the absolute
                         path of a program, which gets the CloudEvent on standard input and ends with status 0 if it has
-                        received the event. Each event is delivered at least once. The settings are:
+                        received the event. An event can be delivered more than once. The settings are:
                         """),
                     .terms([
                         ("timeout=DURATION", "maximum time of one attempt [default: 30s]"),

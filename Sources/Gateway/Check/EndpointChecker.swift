@@ -69,7 +69,7 @@ struct EndpointChecker: Checker {
         }
         throw CheckFailure(
             "has responded with status \(response.status)"
-                + (response.status.isClientError
+                + (RefusalDocument.canRefuse(response.status)
                     ? ", which refuses the file only with a problem document (\(ProblemDetails.mediaType)); 422 needs none"
                     : ""))
     }

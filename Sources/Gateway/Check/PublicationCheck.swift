@@ -16,7 +16,7 @@ public final class PublicationCheck: Sendable {
         var nextTicket = 0
     }
 
-    /// The nanoseconds between two checks whether the task is canceled.
+    /// The interval in nanoseconds at which a waiting thread tests whether its task is canceled.
     static let checkInterval: Int64 = 50_000_000
 
     private let settings: PublicationCheckSettings
@@ -32,7 +32,7 @@ public final class PublicationCheck: Sendable {
         }
     }
 
-    /// Checks a file. Blocks the thread until the check has ended; a cancellation of the task ends it.
+    /// Checks a file. Blocks the thread until the check has ended. If the task is canceled, the check ends.
     /// - Throws: `TargetUnavailable` if there is no verdict: the destination has failed, or has exceeded a time limit.
     ///   `CancellationError` after a cancellation.
     @Sendable public func verdict(on upload: ReceivedUpload) async throws -> PublicationVerdict {
@@ -89,7 +89,7 @@ protocol Checker: Sendable {
 
 /// There is no verdict, and the file has to be checked again.
 struct CheckFailure: Error {
-    /// For the log, after the destination.
+    /// The log shows this text after the destination, so it begins with a verb.
     var reason: String
     /// The time after which a client should ask again.
     var retryAfter: Duration

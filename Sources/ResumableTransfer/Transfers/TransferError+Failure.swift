@@ -70,7 +70,7 @@ extension TransferError {
             .sourceUnavailable, "The source could not be read at offset \(offset).", underlying: underlying)
     }
 
-    /// The error of a transfer that was canceled although this error prevented the deletion of what it has left.
+    /// The error of a canceled transfer whose upload or partial file could not be deleted because of this error.
     func asUnconfirmedDeletion(noun: String) -> TransferError {
         TransferError(
             .cancelled, "The \(noun) was canceled, but its deletion is not confirmed. \(message)", status: status,

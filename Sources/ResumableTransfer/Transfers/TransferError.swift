@@ -29,7 +29,8 @@ public struct TransferError: Error, Sendable {
         case connectionLost = "connection-lost"
         /// No byte was transferred during the stall timeout.
         case timedOut = "timed-out"
-        /// The server reported a temporary failure (408, 423, 425, 429, 5xx) in every attempt.
+        /// The server reported a temporary failure (408, 423, 425, 429, and 5xx except 501
+        /// and 505) in every attempt.
         case serverUnavailable = "server-unavailable"
         /// The responses to a download were not the requested resource, but for example the page of a captive portal.
         /// The bytes that were received before are kept.

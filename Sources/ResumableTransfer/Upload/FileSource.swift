@@ -58,7 +58,7 @@ public struct FileSource: UploadSource {
     }
 
     /// Opens the file that resume data names.
-    /// - Throws: `noSuchSource` and `sourceUnavailable`, also if the last component is a symbolic link;
+    /// - Throws: `noSuchSource`, also if the last component is a symbolic link; `sourceUnavailable`;
     ///   `sourceChanged` if the file belongs neither to this user nor to root, or has another owner than before.
     init(recorded file: SourceRecord.File) throws(TransferError) {
         try self.init(opening: file.path)
@@ -69,7 +69,8 @@ public struct FileSource: UploadSource {
 
     /// Opens an entry of a directory for reading. A symbolic link is not followed.
     /// - Parameter path: the absolute path of the entry.
-    /// - Throws: `noSuchSource` or `sourceUnavailable`, as ``init(path:)``.
+    /// - Throws: `noSuchSource` or `sourceUnavailable`, as ``init(path:)``, except that the size is not compared with the
+    ///   content.
     package init(_ name: FilePath, in directory: FileDescriptor, path: FilePath) throws(TransferError) {
         try self.init(path) { (flags) throws(Errno) in try directory.open(at: name, flags) }
     }

@@ -78,6 +78,7 @@ extension ProblemDetails {
             case .preconditionFailed: (412, "The conditions of the request do not match the current file.")
             case .noFreeName: (409, "No free name was found for the file.")
             case .processing: (503, "The server still processes the upload. Repeat the request later.")
+            case .stateLost: (500, "Acknowledged bytes of the upload are missing. Start a new upload.")
             default: (500, "The server could not store or read the data. Acknowledged bytes are kept.")
             }
         self.init(status: status, detail: detail, code: error.code)

@@ -45,7 +45,8 @@ final class RequestContext {
     var ownPath = "/"
     /// The check of the file before its publication; `nil` if there was none.
     var check: CheckReport?
-    /// Whether another server responds to this request. Its response is sent without further fields.
+    /// Whether another server responds to this request. No field is added to its response, except a
+    /// missing `Date`.
     var isForwarded = false
     /// The fields of every response to this request.
     var responseFields = Fields()
@@ -257,8 +258,8 @@ private struct ProblemCode: Decodable {
     }
 }
 
-/// Sends interim responses to one request. Only the thread of the connection may use it, between the first and the last
-/// call for that request, when nothing else writes to the connection.
+/// Sends interim responses to one request. Only the thread of the connection may use it, from the first to the last call
+/// of the request's ``Exchange``; nothing else writes to the connection in this time.
 struct InterimChannel: Sendable {
     /// Sends bytes and waits at most `timeout` milliseconds until the connection is writable; `nil` if the client does
     /// not support interim responses (HTTP/1.0). If more output follows immediately, both may be sent together.

@@ -88,7 +88,7 @@ public struct FormPart: Sendable {
         try bytes.read(into: buffer, at: offset)
     }
 
-    /// Returns the digest of the content, which is read for this on the thread of the connection.
+    /// Returns the digest of the content. The method reads the content on the thread of the connection.
     /// - Parameter algorithm: the hash algorithm (RFC 9530 section 5).
     /// - Returns: 32 bytes for `sha256`, 64 for `sha512`.
     /// - Throws: `StoreError` if the content cannot be read.
@@ -110,8 +110,8 @@ public struct FormPart: Sendable {
     /// ``TargetHandler/completionIsRepeatable``. During this call the copy counts against the quota of the principal.
     /// - Parameter publication: the name, the fields, and the response that this method returns. The handler returns
     ///   the response to the client.
-    /// - Returns: The response of `condition` if it rejected the file, `refused` if the file could not be published,
-    ///   otherwise the response of `response`.
+    /// - Returns: The result of the condition of the publication if it is not `nil`; its response `refused` if the file
+    ///   could not be published; otherwise the result of its function `response`.
     /// - Throws: `StoreError`. If the handler throws it, the client gets the status that describes the error, such as
     ///   409 or 507, otherwise 500.
     public func publish(_ publication: Publication) async throws(StoreError) -> Response {

@@ -2,8 +2,8 @@ import HTTPSemantics
 import ResumableUpload
 import SystemCalls
 
-/// A handler that gets requests which do not use the upload protocol while they arrive, such as a proxy. Requests that
-/// use the protocol are received and stored as for every ``TargetHandler``.
+/// A handler, such as a proxy, that receives a request while it arrives if the request does not use the upload protocol.
+/// Requests that use the protocol are received and stored as for every ``TargetHandler``.
 package protocol StreamingHandler: TargetHandler {
     /// Begins to process a request that does not use the upload protocol, of any method. The calling thread, which may
     /// block, is that of the connection; it makes all calls for this request, one after the other.
@@ -114,13 +114,14 @@ package enum StreamedStep {
     case drop
 }
 
-/// Receives the content of one request. After a call of `finish`, or a step other than `proceed`, only `end` follows.
+/// Receives the content of one request. After a call of `finish`, or after a result other than `nil`, only `end`
+/// follows.
 package protocol RequestStream: AnyObject {
     /// Handles the next bytes of content, which are valid only during the call.
     /// - Returns: `nil` to continue.
     func receive(_ bytes: UnsafeRawBufferPointer) -> StreamedStep?
-    /// Whether the other server has sent an interim or final response, or the connection to it has ended. The client can get
-    /// this before the content has ended.
+    /// Whether the other server has sent an interim or final response, or the connection to it has ended. The
+    /// response can be sent to the client before the content of the request has ended.
     var hasEarlyResponse: Bool { get }
     /// Sends the interim responses that have arrived.
     /// - Returns: `nil` to continue, or a response that has arrived before the end of the content.
@@ -153,8 +154,8 @@ struct StreamBounds {
             fields: [UploadFieldName.limit: announcement])
     }
 
-    /// A response to OPTIONS with the limits of uploads (draft section 4.1.4), whatever the other server responds: this
-    /// server receives the uploads.
+    /// Adds the limits of uploads (draft section 4.1.4) to a response to OPTIONS that has no `Upload-Limit`, because this
+    /// server receives the uploads. Other responses are not changed.
     func announced(in response: Response, to method: Method) -> Response {
         guard method == .options, !response.fields.contains(UploadFieldName.limit) else { return response }
         var response = response

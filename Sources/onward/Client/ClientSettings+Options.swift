@@ -12,7 +12,7 @@ extension ClientSettings {
         [
             Option(
                 "method", "METHOD", group: "Upload", values: .words(["PUT", "POST", "PATCH"]),
-                "method of the first request\n[default: PUT, or POST for a URL that ends in /]"
+                "method of the first request\n[default: PUT, or without -r POST for a URL that ends in /]"
             ) { settings, value throws(OptionError) in
                 let method = Method(rawValue: value)
                 let withoutContent: [Method] = [.delete, .connect, .trace]
@@ -88,7 +88,7 @@ extension ClientSettings {
         ) { $0.isRecursive = true },
         Option(
             "jobs", "N", group: "Several files",
-            "number of files that are transferred at the same time\n[default: up to 16 that have at most 16 MiB together]"
+            "number of files that are transferred at the same time\n[default: up to 16 files with a total size of at most 16 MiB]"
         ) { settings, value throws(OptionError) in
             settings.jobs = try Quantity.count(value, 1...256)
         },

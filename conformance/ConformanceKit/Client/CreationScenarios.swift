@@ -5,7 +5,7 @@ enum CreationScenarios {
             try $0.expectSuccess()
         },
         .upload(
-            "4.2/empty", .must, "4.2.1", "An empty representation is one request with ?1 and empty content.",
+            "4.2/empty", .must, "4.2.1", "A client that ends with the creation of an empty upload sends ?1 in it.",
             covers: "CLI-26", size: 0
         ) { record in
             try record.expectSuccess()
@@ -20,7 +20,7 @@ enum CreationScenarios {
             verify: { try $0.expectSuccess() }),
         .upload(
             "4.2/no-104-cut", .should, "4.2",
-            "Without a 104 an interrupted creation is not resumed at a URL that the server has not sent.",
+            "After an interrupted creation without a 104 the client does not guess the URL of the upload.",
             covers: "CLI-23",
             script: { request, stage, reaction in
                 reaction.silence()

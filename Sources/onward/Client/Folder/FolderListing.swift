@@ -39,7 +39,8 @@ struct FolderListing: Sendable, Hashable {
         guard link.isSameOrigin, link.uri != uri else {
             throw CommandFailure(
                 .unavailable, "listing-unusable",
-                "The list continues \(link.isSameOrigin ? "with the same page" : "at another server"), which is not followed."
+                "The link to the next page of the list leads to \(link.isSameOrigin ? "the same page" : "another server"), so"
+                    + " the remaining files are not transferred."
             )
         }
         next = link.uri
