@@ -1,13 +1,13 @@
 // Uploads of onward.js from pages of another origin in real browsers.
 import assert from "node:assert/strict";
-import { createHash } from "node:crypto";
-import { closeSync, mkdtempSync, openSync, rmSync, writeFileSync, writeSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { browsers, launch } from "./kit/browser.mjs";
 import { examples } from "./kit/document.mjs";
 import { servePages } from "./kit/pages.mjs";
+import { hash, writeFile } from "./kit/people.mjs";
 import { SeededRandom, runSeed } from "./kit/random.mjs";
 import { FaultProxy, Server, until } from "./kit/server.mjs";
 
@@ -15,26 +15,10 @@ const random = new SeededRandom(runSeed);
 console.log(`# seed ${runSeed}`);
 const LARGE = Number(process.env.ONWARD_BROWSER_SIZE ?? 1_000_000_000);
 
-const hash = (bytes) => createHash("sha256").update(bytes).digest("hex");
 let directory, server, pages, moduleURL;
 
 /** Writes a file for `page.choose`; returns its path and its SHA-256. */
-function file(name, size) {
-  const path = join(directory, name);
-  const digest = createHash("sha256");
-  const descriptor = openSync(path, "w");
-  for (let written = 0; written < size;) {
-    const piece = random.bytes(Math.min(1 << 20, size - written));
-    for (let copies = 0; copies < 16 && written < size; copies += 1) {
-      const bytes = piece.subarray(0, Math.min(piece.length, size - written));
-      writeSync(descriptor, bytes);
-      digest.update(bytes);
-      written += bytes.length;
-    }
-  }
-  closeSync(descriptor);
-  return { path, name, size, sha256: digest.digest("hex") };
-}
+const file = (name, size) => writeFile(directory, name, size, random);
 
 before(async () => {
   directory = mkdtempSync(join(tmpdir(), "onward-files-"));
