@@ -159,7 +159,7 @@ struct CommandTests {
         #expect(status == .exited(0), "\(output)")
         let text = try String(contentsOfFile: process, encoding: .utf8)
         #expect(text.split(separator: "\n").count > 1, "\(text)")
-        #expect(try !Self.isRunning(processIn: process), "\(output)")
+        #expect(try Self.awaitEnd(ofProcessIn: process), "\(output)")
     }
 
     /// Waits until the processes in the lines of a file have ended: the kernel ends a process some time after the signal.
