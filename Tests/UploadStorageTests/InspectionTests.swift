@@ -53,7 +53,7 @@ import Testing
             _ = try lease.publish(.testing(name("d/\(number)")))
             lease.release()
         }
-        try fixture.store.area.removePublished(name("d/1"))
+        try fixture.store.area.removePublished(name("d/1"), tagged: "")
         let before = fixture.plan.steps
         #expect(fixture.store.sweep().missingFiles == 1)
         #expect(!fixture.plan.history.dropFirst(before).contains(.open))

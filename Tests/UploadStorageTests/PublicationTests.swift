@@ -214,7 +214,7 @@ import Testing
     func missingFiles(_ kind: StoreKind) throws {
         let fixture = try StoreFixture(kind)
         for index in 0..<3 { _ = try lease(fixture, "abc").publish(.testing(name("d/\(index)"))) }
-        try fixture.store.area.removePublished(name("d/1"))
+        try fixture.store.area.removePublished(name("d/1"), tagged: "")
         #expect(fixture.store.usage(of: "alice").publishedBytes == 9)
         #expect(fixture.store.sweep().missingFiles == 1)
         #expect(fixture.store.usage(of: "alice").publishedBytes == 6)

@@ -16,7 +16,7 @@ struct UsageEndpoint {
         if includesAll, identity.token?.allowsAdministration(at: service.routes.usagePath) != true {
             return Response(TokenAuthorizer.withoutAdministration)
         }
-        let usage = service.store.usageOfAll
+        let usage = service.store.currentUsage(of: includesAll ? nil : identity.principal)
         return Response(
             status: 200,
             fields: [

@@ -78,6 +78,8 @@ extension ProblemDetails {
             case .preconditionFailed: (412, "The conditions of the request do not match the current file.")
             case .noFreeName: (409, "No free name was found for the file.")
             case .processing: (503, "The server still processes the upload. Repeat the request later.")
+            case .unavailable: (503, "The storage of the server cannot be reached now. Acknowledged bytes are kept.")
+            case .heldElsewhere: (503, "Another server still uses the upload. Repeat the request later.")
             case .stateLost: (500, "Acknowledged bytes of the upload are missing. Start a new upload.")
             default: (500, "The server could not store or read the data. Acknowledged bytes are kept.")
             }

@@ -182,6 +182,9 @@ extension RequestContext {
             response.fields.set("X-Content-Type-Options", "nosniff")
             response.fields.set("Content-Security-Policy", "sandbox; default-src 'none'")
         }
+        if response.status == .serviceUnavailable, !response.fields.contains("Retry-After") {
+            response.fields.append("Retry-After", "1")
+        }
         response.fields.set("Date", Self.date)
         return response
     }

@@ -37,10 +37,12 @@ package protocol BlobArea: Sendable {
     func requirePublishable(_ name: PublishedName) throws(StoreError)
     /// Moves bytes to their published name in one step. The directory of that name must exist. The change is not
     /// durable on return. If a file is replaced and the file system can exchange names, the replaced file gets the old
-    /// name of the bytes, and the caller must ``remove(_:)`` it. Throws `preconditionFailed` if a file has the
-    /// published name and `replacing` is false; otherwise the same errors as ``openPublished(_:)``.
+    /// name of the bytes, and the caller must ``remove(_:)`` it. Throws `preconditionFailed` if the published
+    /// name belongs to a file that must not be replaced; otherwise the same errors as ``openPublished(_:)``.
+    /// - Parameter tag: the entity tag of the file that is replaced; nil if no file may be replaced. An area that only
+    ///   one process uses need not compare it, because the caller has locked the name and evaluated the file.
     /// - Returns: the epoch for ``synchronizePublication(_:of:since:)``.
-    func publish(_ name: String, as published: PublishedName, replacing: Bool) throws(StoreError)
+    func publish(_ name: String, as published: PublishedName, replacing tag: String?) throws(StoreError)
         -> SynchronizationEpoch
     /// Publishes bytes again that were moved to their published name before the store was opened. It is unknown whether
     /// that move became durable, so the names and the modification time are written again. The change is not durable on
@@ -84,8 +86,9 @@ package protocol BlobArea: Sendable {
     var synchronizationEpoch: SynchronizationEpoch { get }
     /// Opens a directory. Throws `notFound`, or `parentIsFile` if the name or a part of its path is not a directory.
     func openDirectory(_ directory: PublishedName.Directory) throws(StoreError) -> any PublishedDirectory
-    /// Removes a published file, durably.
-    func removePublished(_ name: PublishedName) throws(StoreError)
+    /// Removes a published file, durably. Throws `notFound` if there is none, and `preconditionFailed` if the file has
+    /// another entity tag, which an area that only one process uses need not compare.
+    func removePublished(_ name: PublishedName, tagged tag: String) throws(StoreError)
     /// Releases the area for other processes.
     func close()
 }

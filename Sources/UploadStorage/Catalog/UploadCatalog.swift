@@ -10,6 +10,29 @@ package protocol UploadCatalog: Sendable {
     func commit(_ changes: [CatalogChange]) -> [Result<RemovedRows, StoreError>]
 
     func row(_ id: UploadID) throws(StoreError) -> CatalogRow?
+
+    /// Whether several stores use this catalog at the same time. The limits of a principal are then checked by the
+    /// catalog, for all stores together.
+    var isShared: Bool { get }
+    /// Reads the row of an upload, and makes this store the holder of the upload if it is unfinished: only its holder
+    /// can change the row. If another store is the holder, asks it to release the upload, and waits at most until
+    /// `deadline` (monotonic nanoseconds).
+    /// - Returns: nil if there is no row.
+    /// - Throws: ``StoreError/heldElsewhere`` if the upload was not released by the deadline; other errors if the row
+    ///   cannot be read.
+    func acquire(_ id: UploadID, until deadline: Int64) throws(StoreError) -> HeldRow?
+    /// Ends the hold with this fence, so that another store can become the holder. Does nothing if the hold has ended.
+    func release(_ id: UploadID, fence: Int64)
+    /// Whether this store is certainly the holder of an upload with this fence. False as soon as another store can
+    /// become the holder because this store could not renew its holds.
+    func holds(_ id: UploadID, fence: Int64) -> Bool
+    /// Sets the closures that are called on a thread of the catalog and must not block: `requested` when another store
+    /// wants to become the holder of an upload; `lost` with uploads whose holds have ended without a release.
+    func onHolds(
+        requested: @escaping @Sendable (UploadID) -> Void, lost: @escaping @Sendable ([UploadID]) -> Void)
+    /// The usage of a principal, or of all principals if it is nil, in a catalog that ``isShared``.
+    func sharedUsage(of principal: String?) throws(StoreError) -> [String: Usage]
+
     /// Returns at most `limit` uploads in the phase processing, in the order of their ids, starting after `id`.
     func processing(after id: UploadID?, limit: Int) throws(StoreError) -> [UploadID]
     func processingCount() throws(StoreError) -> Int
@@ -71,6 +94,37 @@ package protocol UploadCatalog: Sendable {
     /// - Parameter totals: the totals of all rows, which are saved for the next start; nil if they are not known
     ///   exactly.
     func close(saving totals: CatalogTotals?)
+}
+
+/// A row, and the fence of the hold with which it was read. The first hold of a new upload has the fence 1; each later
+/// hold has a higher one.
+package struct HeldRow: Sendable, Hashable {
+    package var row: CatalogRow
+    package var fence: Int64
+
+    package init(row: CatalogRow, fence: Int64) {
+        self.row = row
+        self.fence = fence
+    }
+}
+
+/// A catalog that only one store uses: this store is the holder of every upload.
+extension UploadCatalog {
+    package var isShared: Bool { false }
+
+    package func acquire(_ id: UploadID, until deadline: Int64) throws(StoreError) -> HeldRow? {
+        try row(id).map { HeldRow(row: $0, fence: 1) }
+    }
+
+    package func release(_ id: UploadID, fence: Int64) {}
+
+    package func holds(_ id: UploadID, fence: Int64) -> Bool { true }
+
+    package func onHolds(
+        requested: @escaping @Sendable (UploadID) -> Void, lost: @escaping @Sendable ([UploadID]) -> Void
+    ) {}
+
+    package func sharedUsage(of principal: String?) throws(StoreError) -> [String: Usage] { [:] }
 }
 
 /// The bytes that an unfinished upload must have.

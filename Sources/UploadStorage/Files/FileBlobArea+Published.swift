@@ -113,12 +113,12 @@ extension FileBlobArea {
     var synchronizationEpoch: SynchronizationEpoch { directories.epoch }
 
     func publish(
-        _ name: String, as published: PublishedName, replacing: Bool
+        _ name: String, as published: PublishedName, replacing tag: String?
     ) throws(StoreError) -> SynchronizationEpoch {
         let epoch = directories.epoch
         let parent = try open(published.directory)
         do throws(Errno) {
-            if replacing {
+            if tag != nil {
                 try exchange(name, with: parent, published.lastSegment)
             } else {
                 try renameNoReplace(name, to: parent, as: published.lastSegment)
@@ -351,7 +351,7 @@ extension FileBlobArea {
         return try translating("open a directory") { () throws(Errno) in try Directory(descriptor) }
     }
 
-    func removePublished(_ name: PublishedName) throws(StoreError) {
+    func removePublished(_ name: PublishedName, tagged tag: String) throws(StoreError) {
         let epoch = directories.epoch
         let parent = try open(name.directory)
         do throws(Errno) {

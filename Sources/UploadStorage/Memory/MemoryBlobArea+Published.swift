@@ -96,7 +96,7 @@ extension MemoryBlobArea {
     package var synchronizationEpoch: SynchronizationEpoch { directories.epoch }
 
     package func publish(
-        _ name: String, as published: PublishedName, replacing: Bool
+        _ name: String, as published: PublishedName, replacing tag: String?
     ) throws(StoreError) -> SynchronizationEpoch {
         let epoch = directories.epoch
         try step(.rename)
@@ -108,7 +108,7 @@ extension MemoryBlobArea {
             }
             switch state.namespace.nodes[Self.path(published)] {
             case .directory: throw .targetIsDirectory
-            case .file where !replacing: throw .preconditionFailed
+            case .file where tag == nil: throw .preconditionFailed
             case .file: state.namespace.exchange(source, with: Self.path(published))
             case nil: state.namespace.move(source, to: Self.path(published))
             }
@@ -260,7 +260,7 @@ extension MemoryBlobArea {
         return Directory(entries, plan: plan)
     }
 
-    package func removePublished(_ name: PublishedName) throws(StoreError) {
+    package func removePublished(_ name: PublishedName, tagged tag: String) throws(StoreError) {
         let epoch = directories.epoch
         try step(.remove)
         try state.withLock { (state) throws(StoreError) in

@@ -98,7 +98,7 @@ extension StoreContext {
     /// Gives the bytes their new name. Returns nil if this succeeds.
     private func rename(_ file: NewFile) -> NewFile.Outcome? {
         do throws(StoreError) {
-            _ = try area.publish(file.blobName, as: file.name, replacing: false)
+            _ = try area.publish(file.blobName, as: file.name, replacing: nil)
             return nil
         } catch {
             return error.meansOccupied ? .occupied : .unnamed(error)

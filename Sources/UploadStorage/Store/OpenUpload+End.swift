@@ -274,13 +274,13 @@ extension OpenUpload {
         guard expiry == .load else { return removal }
         do throws(StoreError) {
             // The bytes need not be opened for the removal.
-            guard let row = try context.catalog.row(id) else { throw .notFound }
+            guard let (row, fence) = try acquire(until: 0) else { throw .notFound }
             return update { state in
                 guard row.phase == .receiving, row.intent == nil, row.expiresAt.map({ $0 <= now }) ?? false else {
                     state.machine.leaveActivity()
                     return nil
                 }
-                load(row, blob: nil, &state)
+                load(row, fence: fence, blob: nil, &state)
                 return beginRemoval(of: row, as: .expired, &state)
             }
         } catch {

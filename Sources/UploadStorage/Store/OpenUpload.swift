@@ -30,6 +30,8 @@ final class OpenUpload: Sendable {
         var machine = UploadMachine()
         /// The row as it was read. Later changes are in `machine`.
         var row: CatalogRow?
+        /// The fence of the hold with which the row was read or created.
+        var fence: Int64 = 1
         var blob: (any Blob)?
         var publication: DecidedPublication?
         /// The closure to call when the current lease is revoked.
@@ -137,6 +139,8 @@ final class OpenUpload: Sendable {
                 if let principal, state.machine.isLoaded, state.principal != principal {
                     return .decided(.failure(.notFound))
                 }
+                // The hold may have ended without a notification, for example while the process was stopped.
+                if !isHeld(state) { drop(&state) }
                 switch state.machine.claim(ticket, isLate: SystemClock.monotonicNanoseconds() >= deadline) {
                 case .wait: return nil
                 case .load: return .load
@@ -152,7 +156,7 @@ final class OpenUpload: Sendable {
             }
             switch step {
             case .decided(let result): return try result.get()
-            case .load: try load()
+            case .load: try load(until: principal == nil ? 0 : max(deadline, context.acquisitionDeadline))
             case .settle: try settle()
             case .record(let work): if let work { try run(work, duringCallOf: nil) }
             case .stillProcessing: return nil
@@ -180,14 +184,16 @@ final class OpenUpload: Sendable {
     ///
     /// Bytes beyond the recorded offset were never acknowledged and are dropped. If bytes before the recorded offset
     /// are missing, the upload becomes invalid, because its offset must never decrease.
-    private func load() throws(StoreError) {
+    ///
+    /// - Parameter deadline: the time until which another store can release the upload, in monotonic nanoseconds.
+    private func load(until deadline: Int64) throws(StoreError) {
         do throws(StoreError) {
-            guard let row = try context.catalog.row(id) else { throw .notFound }
-            let blob = row.phase == .receiving ? try openBlob(of: row) : nil
+            guard let (row, fence) = try acquire(until: deadline) else { throw .notFound }
+            let blob = try openBlob(of: row, fence: fence)
             let isLost = row.phase == .receiving && blob == nil
             if row.isWithdrawn { context.failedPublications.insert(id) }
             update { state in
-                load(row, blob: blob, &state)
+                load(row, fence: fence, blob: blob, &state)
                 // Other requests wait until the loss is recorded durably.
                 if isLost { state.machine.leaveActivity(for: .settling) }
             }
@@ -198,10 +204,11 @@ final class OpenUpload: Sendable {
         }
     }
 
-    func load(_ row: CatalogRow, blob: (any Blob)?, _ state: inout State) {
+    func load(_ row: CatalogRow, fence: Int64, blob: (any Blob)?, _ state: inout State) {
         // A commit that seemed to have failed may have created the row.
         context.newBlobs.remove(row.blob)
         state.row = row
+        state.fence = fence
         state.blob = blob
         state.publication = row.intent.map {
             DecidedPublication(intent: $0, validated: context.configuration.validated)
@@ -211,6 +218,15 @@ final class OpenUpload: Sendable {
         state.pace = WritePace(start: row.offset)
         state.mayHaveRemovedBytes = row.offset > 0
         state.machine.load(row, hasBytes: blob != nil)
+    }
+
+    /// Opens the bytes that a row needs. If that fails, another store can try it.
+    private func openBlob(of row: CatalogRow, fence: Int64) throws(StoreError) -> (any Blob)? {
+        guard row.phase == .receiving else { return nil }
+        do throws(StoreError) { return try openBlob(of: row) } catch {
+            context.catalog.release(id, fence: fence)
+            throw error
+        }
     }
 
     /// Opens the bytes of a row; nil if acknowledged bytes are missing. Bytes beyond the recorded offset are removed.
@@ -398,7 +414,7 @@ final class OpenUpload: Sendable {
     /// The upload as clients may see it: an offset is reported only after there is a row.
     func reportableRecord() throws(StoreError) -> UploadRecord? {
         if isUnrecorded { try recordNow() }
-        return record
+        return monitor.withLock { isHeld($0) ? record($0) : nil }
     }
 
     private func noteRow(_ row: CatalogRow) {
@@ -411,7 +427,12 @@ final class OpenUpload: Sendable {
 
     /// Called when the upload is no longer in use.
     func endUse() {
-        if hasRow && !isTransient { releaseSurplus() } else { forget() }
+        if hasRow && !isTransient {
+            releaseSurplus()
+            releaseHold()
+        } else {
+            forget()
+        }
     }
 
     /// Ends a plain upload, or an upload that has no row, and removes its bytes. From now on it does not exist for any

@@ -51,7 +51,8 @@ extension StoreContext {
             // The directories are made before the bytes are moved: otherwise a crash could remove a new directory
             // together with the bytes.
             try area.makeDirectories(for: intent.name, durably: shouldSynchronize)
-            let epoch = try area.publish(name, as: intent.name, replacing: current != nil)
+            let epoch = try area.publish(
+                name, as: intent.name, replacing: current?.file.attributes.entityTag.opaque)
             if let error = synchronize(intent.name, blob, since: epoch) { return .failed(error) }
             let attributes = try translating("read attributes") { () throws(Errno) in try blob.attributes() }
             return .published(attributes, oldNameRemains: current != nil)

@@ -19,6 +19,8 @@ final class StoreContext: Sendable {
     let acknowledging: WorkQueue
     let digesting: WorkQueue
     let writeBack: WorkQueue
+    /// Threads that hand uploads over to other stores.
+    let handOver: WorkQueue
     let observer = Monitor<(any StoreObserver)?>(nil)
     let losses = Monitor(Losses())
     /// The deliveries since the store was opened.
@@ -41,12 +43,14 @@ final class StoreContext: Sendable {
             after: try catalog.timeMark(), at: reading, lifetime: configuration.lifetime.wholeSeconds)
         clockObservation = Monitor(ClockObservation(clock: clock, last: reading, nextMark: reading.boot))
         let totals = catalog.savedTotals
-        ledger = UsageLedger(totals?.usage, configuration: configuration)
+        ledger = UsageLedger(totals?.usage, configuration: configuration, isShared: catalog.isShared)
         finished = FinishedUploads(complete: totals?.complete ?? 0, invalid: totals?.invalid ?? 0)
-        (acknowledging, digesting, writeBack) = try startingThreads { () throws(Errno) in
+        let handOverThreads = catalog.isShared ? 4 : 0
+        (acknowledging, digesting, writeBack, handOver) = try startingThreads { () throws(Errno) in
             (
                 try WorkQueue(name: "acknowledge", threads: 4), try WorkQueue(name: "digest", threads: 2),
-                try WorkQueue(name: "write-back", threads: 1)
+                try WorkQueue(name: "write-back", threads: 1),
+                try WorkQueue(name: "hand-over", threads: handOverThreads)
             )
         }
     }
@@ -56,7 +60,11 @@ final class StoreContext: Sendable {
         acknowledging.close()
         digesting.close()
         writeBack.close()
+        handOver.close()
     }
+
+    /// The time until which another store can release an upload, in monotonic nanoseconds.
+    var acquisitionDeadline: Int64 { SystemClock.deadline(in: .seconds(3)) }
 
     /// The blob area, if other programs can get its bytes by path.
     var sharingArea: any SharingBlobArea {

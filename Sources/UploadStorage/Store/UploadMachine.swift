@@ -418,7 +418,11 @@ struct UploadMachine: Hashable, Sendable {
         return true
     }
 
-    mutating func endPublishing() { isPublishing = false }
+    mutating func endPublishing() {
+        isPublishing = false
+        // The upload was dropped meanwhile.
+        if !isLoaded, activity == .processing { activity = .idle }
+    }
 
     /// A publication is durably decided: it will be carried out or refused, also after a crash.
     mutating func decide() { isDecided = true }
@@ -484,6 +488,15 @@ struct UploadMachine: Hashable, Sendable {
         if acknowledgment == .running { return false }
         acknowledgment = .idle
         return true
+    }
+
+    /// Another store may have changed the row and the bytes, so the row is read again. A thread that is completing or
+    /// removing the upload ends the activity itself when the catalog has rejected its change.
+    mutating func drop() {
+        (isLoaded, hasBytes, isDecided, isStaging, isProcessingRecorded) = (false, false, false, false, false)
+        (written, received) = (durable, durable)
+        if activity == .processing, !isPublishing { activity = .idle }
+        revoke()
     }
 
     /// The row and the bytes were removed, or belong to another object from now on.

@@ -60,8 +60,9 @@ extension UploadStore {
     ) throws(StoreError) {
         if registry.isClosed { throw .superseded }
         try registry.withName(name) { () throws(StoreError) in
-            guard condition(try publishedFile(name).attributes) else { throw .preconditionFailed }
-            try area.removePublished(name)
+            let attributes = try publishedFile(name).attributes
+            guard condition(attributes) else { throw .preconditionFailed }
+            try area.removePublished(name, tagged: attributes.entityTag.opaque)
             // If this fails, the file is counted until the next sweep.
             _ = try? removeFileRecord(name)
         }

@@ -94,7 +94,7 @@ extension UploadStore {
             }
             if case .complete = phase { report.settled += 1 }
         } catch {
-            if error != .notFound && !registry.isClosed { report.failures.append(error) }
+            if !error.meansChanged && !registry.isClosed { report.failures.append(error) }
         }
     }
 
@@ -182,7 +182,7 @@ extension UploadStore {
                     }
                 } catch {
                     failed.insert(id)
-                    if error != .notFound { report.failures.append(error) }
+                    if !error.meansChanged { report.failures.append(error) }
                 }
             }
             let begun = SystemClock.monotonicNanoseconds()
@@ -227,10 +227,15 @@ extension UploadStore {
             report.unfinished += wasUnfinished ? 1 : 0
             return true
         } catch {
-            if error != .notFound { report.failures.append(error) }
+            if !error.meansChanged { report.failures.append(error) }
             return false
         }
     }
+}
+
+extension StoreError {
+    /// Whether a request or another store uses or has removed the upload, so that the sweep has nothing to do.
+    fileprivate var meansChanged: Bool { self == .notFound || self == .heldElsewhere }
 }
 
 /// The results of a sweep.

@@ -35,6 +35,7 @@ public final class UploadStore: Sendable {
         }
         registry = UploadRegistry(context)
         healthCheck = try startingThreads { () throws(Errno) in try WorkQueue(name: "health", threads: 1) }
+        if catalog.isShared { handOverHolds() }
         try recover()
         _ = observeClock()
         try startVerification(counts: catalog.savedTotals == nil)
@@ -96,12 +97,31 @@ public final class UploadStore: Sendable {
         }
     }
 
-    /// Returns the current usage of a principal.
+    /// Returns the current usage of a principal that this store has counted.
     package func usage(of principal: String) -> Usage { ledger.usage(of: principal) }
 
-    /// Returns the current usage of all principals that have uploads or files; nil until it is counted, and if the count
-    /// has failed. Does not wait.
-    package var usageOfAll: [String: Usage]? { ledger.entriesIfCounted }
+    /// Returns the current usage of a principal, or of all principals that have uploads or files; nil until it is
+    /// counted, if the count has failed, and if a shared catalog cannot be read. Does not wait for the count.
+    /// - Parameter principal: nil for all principals.
+    package func currentUsage(of principal: String?) -> [String: Usage]? {
+        catalog.isShared ? try? catalog.sharedUsage(of: principal) : ledger.entriesIfCounted
+    }
+
+    /// Hands uploads over to other stores of the same catalog, and drops uploads that this store no longer holds.
+    private func handOverHolds() {
+        let requested = Monitor<Set<UploadID>>([])
+        catalog.onHolds { [weak registry, weak context] id in
+            // The other store repeats its request while an earlier one waits for a thread.
+            guard let registry, let context, requested.withLock({ $0.insert(id).inserted }) else { return }
+            let isQueued = context.handOver.enqueue {
+                requested.withLock { _ = $0.remove(id) }
+                _ = try? registry.withUpload(id) { (upload) throws(StoreError) in try upload.yield() }
+            }
+            if !isQueued { requested.withLock { _ = $0.remove(id) } }
+        } lost: { [weak registry] ids in
+            for id in ids { registry?.current(id)?.holdWasLost() }
+        }
+    }
 
     /// Returns the state of an upload with its durable offset. Its lease does not end.
     package func record(_ id: UploadID) throws(StoreError) -> UploadRecord {
@@ -172,6 +192,7 @@ extension UploadStore {
             }
         } catch {
             // If an upload cannot be completed, the store is opened nevertheless: the sweep tries again.
+            if error == .heldElsewhere { return }
             if let intent = (try? catalog.row(id))?.intent { context.pathLocks.setUnsettled(intent.name, id) }
         }
     }

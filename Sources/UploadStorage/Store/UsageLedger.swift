@@ -21,11 +21,13 @@ final class UsageLedger: Sendable {
         var isExact: Bool { isCounted && failure == nil && !isApproximate }
     }
 
-    /// - Parameter usage: the usage by everything in the store; nil if ``addCounted(_:)`` or ``fail(_:)`` is called
-    ///   later. Callers that need the numbers wait for that call.
-    init(_ usage: [String: Usage]?, configuration: StoreConfiguration) {
-        maxUploads = configuration.maxUploadsPerPrincipal
-        quota = configuration.quotaPerPrincipal
+    /// - Parameters:
+    ///   - usage: the usage by everything in the store; nil if ``addCounted(_:)`` or ``fail(_:)`` is called later. Callers
+    ///     that need the numbers wait for that call.
+    ///   - isShared: whether the catalog checks the limits, for several stores.
+    init(_ usage: [String: Usage]?, configuration: StoreConfiguration, isShared: Bool = false) {
+        maxUploads = isShared ? nil : configuration.maxUploadsPerPrincipal
+        quota = isShared ? nil : configuration.quotaPerPrincipal
         state = Monitor(State(usage: usage ?? [:], isCounted: usage != nil))
         isCounted = Atomic(usage != nil)
     }

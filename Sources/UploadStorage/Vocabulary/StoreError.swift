@@ -25,6 +25,10 @@ public enum StoreError: Error, Sendable, Hashable {
     /// numbers.
     case insufficientSpace(SpaceShortage?)
     case io(Errno, during: String)
+    /// The database or the storage of bytes cannot be reached now. The text explains why.
+    case unavailable(String)
+    /// Another server uses the upload, and has not released it in time.
+    case heldElsewhere
     /// Bytes that had been acknowledged are missing.
     case stateLost
     /// A precondition was not met.
@@ -66,6 +70,8 @@ public enum StoreError: Error, Sendable, Hashable {
         case .quotaExceeded: "quota-exceeded"
         case .insufficientSpace: "insufficient-space"
         case .io: "storage-error"
+        case .unavailable: "storage-unavailable"
+        case .heldElsewhere: "upload-in-use"
         case .stateLost: "state-lost"
         case .preconditionFailed: "precondition-failed"
         case .targetIsDirectory: "target-is-directory"
@@ -87,6 +93,7 @@ extension StoreError: CustomStringConvertible {
     /// The description for the operator's log.
     public var description: String {
         switch self {
+        case .unavailable(let reason): "the storage cannot be reached: \(reason)"
         case .cannotStartThread(let error): "cannot start a thread for the store: \(error)"
         case .io(let error, let operation): "cannot \(operation): \(error)"
         case .insufficientSpace(let shortage): shortage.map { "too little space: \($0)" } ?? "the disk is full"
@@ -110,20 +117,27 @@ extension StoreError: CustomStringConvertible {
     /// Whether the cause is on the server and not in the request.
     public var concernsOperator: Bool {
         switch self {
-        case .io, .insufficientSpace, .cannotStartThread, .stateLost, .damaged, .foreignData, .newerSchema,
+        case .io, .unavailable, .insufficientSpace, .cannotStartThread, .stateLost, .damaged, .foreignData,
+            .newerSchema,
             .unusableRoot, .unusableHandover, .invalidState:
             true
         case .notFound, .superseded, .gone, .completed, .lengthExceeded, .processing, .tooManyUploads, .quotaExceeded,
-            .preconditionFailed, .targetIsDirectory, .targetIsSpecial, .parentIsFile, .noFreeName, .inUse:
+            .preconditionFailed, .targetIsDirectory, .targetIsSpecial, .parentIsFile, .noFreeName, .inUse,
+            .heldElsewhere:
             false
         }
     }
 }
 
 extension StoreError {
-    /// Converts the error of a system call. A full disk or quota becomes ``insufficientSpace(_:)``.
-    static func failure(_ error: Errno, during operation: String) -> StoreError {
-        error == .noSpace || error == .quotaExceeded ? .insufficientSpace(nil) : .io(error, during: operation)
+    /// Converts the error of a system call or of a blob area. A full disk or quota becomes ``insufficientSpace(_:)``, and
+    /// storage that does not respond (`ETIMEDOUT`) becomes ``unavailable(_:)``.
+    package static func failure(_ error: Errno, during operation: String) -> StoreError {
+        switch error {
+        case .noSpace, .quotaExceeded: .insufficientSpace(nil)
+        case .timedOut: .unavailable("cannot \(operation)")
+        default: .io(error, during: operation)
+        }
     }
 }
 
