@@ -1,0 +1,221 @@
+import HTTPSemantics
+import ResumableUpload
+import Synchronization
+import SystemCalls
+import TestSupport
+import Testing
+
+@testable import UploadStorage
+
+/// Several stores, each as if on a machine of its own, with one catalog and one blob area in memory.
+private final class Cluster: Sendable {
+    let holds = SharedHolds()
+    let area = MemoryBlobArea()
+    let stores: [UploadStore]
+
+    init(_ count: Int = 2) throws {
+        let (holds, area) = (holds, area)
+        stores = try (0..<count).map { node in
+            var configuration = StoreConfiguration(minFree: 0)
+            configuration.processingWait = .milliseconds(50)
+            return try UploadStore(
+                catalog: NodeCatalog(holds, node: node), area: area, configuration: configuration)
+        }
+    }
+
+    deinit { for store in stores { store.close() } }
+}
+
+@Suite struct SharedStoreTests {
+    @Test("a request at another store takes the upload over, with all received bytes")
+    func takeOver() throws {
+        let cluster = try Cluster()
+        let first = try cluster.stores[0].create(.testing())
+        let id = try #require(first.id)
+        let isRevoked = Monitor(false)
+        first.onRevocation { isRevoked.withLock { $0 = true } }
+        try first.append("hello ")
+        let second = try cluster.stores[1].lease(id)
+        #expect(second.received == 6)
+        #expect(isRevoked.withLock { $0 })
+        #expect(throws: StoreError.superseded) { try first.append("zombie") }
+        #expect(throws: StoreError.superseded) { _ = try first.acknowledge() }
+        first.release()
+        try second.append("world")
+        #expect(try second.acknowledge() == 11)
+        #expect(try cluster.stores[0].record(id).offset == 11)
+        second.release()
+        let third = try cluster.stores[0].lease(id)
+        #expect(String(decoding: try third.readAll(), as: UTF8.self) == "hello world")
+        third.release()
+    }
+
+    @Test("a store releases an upload at the end of its use, and another store needs no request to it")
+    func release() throws {
+        let cluster = try Cluster()
+        let first = try cluster.stores[0].create(.testing())
+        let id = try #require(first.id)
+        try first.append("abc")
+        first.release()
+        #expect(cluster.holds.holder(of: id) == nil)
+        cluster.holds.stop(0)
+        let second = try cluster.stores[1].lease(id)
+        #expect(second.received == 3)
+        second.release()
+    }
+
+    @Test("an upload whose target runs is not handed over, and its response is seen by the other store")
+    func processing() throws {
+        let cluster = try Cluster()
+        let lease = try cluster.stores[0].create(.testing())
+        let id = try #require(lease.id)
+        try lease.append("abc")
+        try lease.beginProcessing(marksDurably: true)
+        #expect(throws: StoreError.heldElsewhere) { try cluster.stores[1].lease(id) }
+        #expect(try cluster.stores[1].record(id).phase == .processing)
+        try lease.complete(with: Response(status: 201))
+        lease.release()
+        let outcome = try cluster.stores[1].takeOver(id, principal: "alice", waitForProcessing: .zero)
+        guard case .complete(let record) = outcome else {
+            Issue.record("the final response was expected, not \(outcome)")
+            return
+        }
+        #expect(record.phase == .complete(Response(status: 201)))
+    }
+
+    @Test("the upload of a store that has died is taken over, and late changes of that store have no effect")
+    func death() throws {
+        let cluster = try Cluster()
+        let first = try cluster.stores[0].create(.testing())
+        let id = try #require(first.id)
+        try first.append("abc")
+        #expect(try first.acknowledge() == 3)
+        try first.append("lost")
+        // The process is stopped: it is still the holder, and responds to nothing.
+        cluster.holds.stop(0)
+        #expect(throws: StoreError.heldElsewhere) { try cluster.stores[1].lease(id) }
+        cluster.holds.expire(0)
+        let second = try cluster.stores[1].lease(id)
+        #expect(second.received == 3)
+        try second.append("def")
+        #expect(try second.acknowledge() == 6)
+        // The process continues.
+        #expect(throws: StoreError.superseded) { _ = try first.acknowledge() }
+        #expect(try cluster.stores[0].record(id).offset == 6)
+        first.release()
+        #expect(try cluster.stores[0].record(id).offset == 6)
+        _ = try second.publish(.testing(name("file")))
+        #expect(try cluster.stores[1].publishedFile(name("file")).readAll() == Array("abcdef".utf8))
+    }
+
+    @Test("a store that is told that it has lost an upload ends the lease, and reads the row again")
+    func loss() throws {
+        let cluster = try Cluster()
+        let first = try cluster.stores[0].create(.testing())
+        let id = try #require(first.id)
+        let isRevoked = Monitor(false)
+        first.onRevocation {
+            isRevoked.withLock { $0 = true }
+            isRevoked.notifyAll()
+        }
+        try first.append("abc")
+        _ = try first.acknowledge()
+        cluster.holds.expire(0)
+        cluster.holds.report(0)
+        #expect(isRevoked.wait(until: SystemClock.deadline(in: .seconds(10))) { $0 ? true : nil } == true)
+        let second = try cluster.stores[1].lease(id)
+        try second.append("def")
+        _ = try second.acknowledge()
+        #expect(try cluster.stores[0].record(id).offset == 6)
+        first.release()
+        second.release()
+    }
+
+    @Test("a target that runs when its store loses the upload has no further effect, and another store can continue")
+    func lossWhileProcessing() throws {
+        let cluster = try Cluster()
+        let first = try cluster.stores[0].create(.testing())
+        let id = try #require(first.id)
+        try first.append("abc")
+        try first.beginProcessing(marksDurably: true)
+        cluster.holds.expire(0)
+        cluster.holds.report(0)
+        // The outcome of the target is unknown, and it does not run again.
+        let outcome = try cluster.stores[1].takeOver(id, principal: "alice", waitForProcessing: .zero)
+        guard case .complete(let record) = outcome else {
+            Issue.record("the response for an interruption was expected, not \(outcome)")
+            return
+        }
+        #expect(record.phase == .complete(Response(status: 500)))
+        #expect(throws: StoreError.superseded) { try first.complete(with: Response(status: 201)) }
+        first.release()
+        #expect(try cluster.stores[0].record(id).phase == .complete(Response(status: 500)))
+    }
+
+    @Test("an expired upload that another store uses is not removed")
+    func expiry() throws {
+        let cluster = try Cluster()
+        let first = try cluster.stores[0].create(.testing(expiresAt: 1))
+        let id = try #require(first.id)
+        try first.append("abc")
+        _ = try first.acknowledge()
+        cluster.holds.stop(0)
+        let report = cluster.stores[1].sweep()
+        #expect(report.expired == 0 && report.failures.isEmpty)
+        #expect(try cluster.stores[0].record(id).offset == 3)
+        first.release()
+        #expect(cluster.stores[1].sweep().expired == 1)
+        #expect(throws: StoreError.notFound) { try cluster.stores[0].record(id) }
+    }
+
+    @Test("no reported offset decreases, and no byte is lost, while clients of several stores take an upload over")
+    func racing() throws {
+        let cluster = try Cluster(3)
+        let content = (0..<30_000).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) }
+        let creation = try cluster.stores[0].create(.testing(length: Int64(content.count), digests: [.sha256]))
+        let id = try #require(creation.id)
+        creation.release()
+        let highest = Atomic<Int64>(0)
+        let problems = Monitor<[String]>([])
+        let threads = try (0..<6).map { number in
+            try WorkerThread(name: "client-\(number)") {
+                var generator = SeededGenerator(seed: UInt64(number))
+                while highest.load(ordering: .sequentiallyConsistent) < Int64(content.count) {
+                    let store = cluster.stores.randomElement(using: &generator) ?? cluster.stores[0]
+                    do throws(StoreError) {
+                        let before = highest.load(ordering: .sequentiallyConsistent)
+                        let record = try store.record(id)
+                        if record.offset < before {
+                            problems.withLock { $0.append("\(record.offset) after \(before)") }
+                        }
+                        let outcome = try store.takeOver(id, principal: "alice", waitForProcessing: .seconds(5))
+                        guard case .lease(let lease) = outcome else { continue }
+                        defer { lease.release() }
+                        if lease.received < before {
+                            problems.withLock { $0.append("a lease at \(lease.received) after \(before)") }
+                        }
+                        for _ in 0..<Int.random(in: 1...10, using: &generator) {
+                            let piece = Array(
+                                content[Int(lease.received)...].prefix(Int.random(in: 1...900, using: &generator)))
+                            guard lease.isCurrent, !piece.isEmpty else { break }
+                            do { try lease.append(piece) } catch let error as StoreError { throw error } catch {}
+                            if Bool.random(using: &generator) { lease.startAcknowledging() }
+                        }
+                        highest.max(try lease.acknowledge(), ordering: .sequentiallyConsistent)
+                    } catch {
+                        switch error {
+                        case .superseded, .completed, .lengthExceeded, .heldElsewhere: continue
+                        default: problems.withLock { $0.append(error.code) }
+                        }
+                    }
+                }
+            }
+        }
+        for thread in threads { thread.join() }
+        #expect(problems.withLock { $0 } == [])
+        let last = try cluster.stores[1].lease(id)
+        _ = try last.publish(.testing(name("raced")))
+        #expect(try cluster.stores[2].publishedFile(name("raced")).readAll() == content)
+        last.release()
+    }
+}
