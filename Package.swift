@@ -77,6 +77,9 @@ let package = Package(
         .target(
             name: "HTTPTransport", dependencies: ["HTTPSemantics", "SystemCalls", "CCurl"], swiftSettings: strict),
         .target(
+            name: "ObjectStorage", dependencies: ["HTTPTransport", "HTTPSemantics", "Digests", "SystemCalls"],
+            swiftSettings: strict),
+        .target(
             name: "ResumableTransfer",
             dependencies: ["HTTPTransport", "ResumableUpload", "HTTPSemantics", "SystemCalls", "Digests"],
             swiftSettings: strict),
@@ -147,6 +150,12 @@ let package = Package(
             dependencies: [
                 "TransferServer", "UploadStorage", "ResumableUpload", "FramingDifferential", "HTTPSemantics", "Digests",
                 "BrowserAssets", "SystemCalls", "ConformanceKit", "TestSupport",
+            ],
+            swiftSettings: strict),
+        .testTarget(
+            name: "ObjectStorageTests",
+            dependencies: [
+                "ObjectStorage", "HTTPTransport", "HTTPSemantics", "Digests", "SystemCalls", "TestSupport",
             ],
             swiftSettings: strict),
         .testTarget(
