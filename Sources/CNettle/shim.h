@@ -2,6 +2,7 @@
 #define ONWARD_CNETTLE_SHIM_H
 
 #include <nettle/hmac.h>
+#include <nettle/md5.h>
 #include <nettle/sha2.h>
 #include <nettle/version.h>
 

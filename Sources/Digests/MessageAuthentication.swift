@@ -13,3 +13,16 @@ package enum MessageAuthentication {
         return code
     }
 }
+
+/// MD5 (RFC 1321), only for protocols that require it as a checksum.
+package enum MD5 {
+    /// - Returns: 16 bytes.
+    package static func digest(of bytes: [UInt8]) -> [UInt8] {
+        var context = md5_ctx()
+        nettle_md5_init(&context)
+        nettle_md5_update(&context, bytes.count, bytes)
+        var digest = [UInt8](repeating: 0, count: Int(MD5_DIGEST_SIZE))
+        nettle_md5_digest(&context, digest.count, &digest)
+        return digest
+    }
+}

@@ -191,6 +191,22 @@ extension HTTPDate {
         self.init(secondsSinceEpoch: seconds)
     }
 
+    /// Parses a date of RFC 3339 section 5.6 in UTC, with or without a fraction of a second, which is ignored:
+    /// `1994-11-06T08:49:37.000Z`.
+    package init?(parsingInternetDate value: String) {
+        var scanner = FieldValueScanner(value)
+        guard let year = HTTPDate.number(&scanner, width: 4), scanner.consume("-"),
+            let month = HTTPDate.number(&scanner, width: 2), scanner.consume("-"),
+            let day = HTTPDate.number(&scanner, width: 2), scanner.consume("T"),
+            let date = CivilDate(year: year, month: month, day: day), let time = HTTPDate.timeOfDay(&scanner)
+        else { return nil }
+        if scanner.consume(".") {
+            guard !scanner.run(where: \.isDigit).isEmpty else { return nil }
+        }
+        guard scanner.consume("Z"), scanner.isAtEnd else { return nil }
+        self.init(secondsSinceEpoch: Int64(date.dayNumber * 86_400 + time))
+    }
+
     /// `06 Nov 1994 08:49:37 GMT`
     private static func preferredForm(_ scanner: inout FieldValueScanner, weekday: Int) -> Int64? {
         guard let day = number(&scanner, width: 2), scanner.consume(" "),

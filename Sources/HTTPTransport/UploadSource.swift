@@ -20,6 +20,23 @@ public protocol UploadSource: Sendable {
     func acknowledged(upTo offset: Int64)
 }
 
+/// A source of bytes that are in memory.
+package struct BytesSource: UploadSource {
+    private let bytes: [UInt8]
+
+    package init(_ bytes: [UInt8]) { self.bytes = bytes }
+
+    package var length: Int64? { Int64(bytes.count) }
+
+    package func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(SourceError) -> Int {
+        let part = bytes.dropFirst(Int(clamping: offset)).prefix(buffer.count)
+        buffer.copyBytes(from: part)
+        return part.count
+    }
+
+    package func acknowledged(upTo offset: Int64) {}
+}
+
 /// A source whose next bytes may not exist yet.
 package protocol GrowingSource: UploadSource {
     /// Reads bytes without waiting.

@@ -50,6 +50,7 @@ package enum ObjectError: Error, Sendable, Hashable {
     case unavailable(String)
     /// The storage has refused the request. A repetition would be refused as well until an operator changes something.
     /// - Parameters:
+    ///   - status: the status of the response; 0 if the request could not be sent.
     ///   - code: the error code of the storage, such as `AccessDenied`; empty if there is none.
     case refused(status: Int, code: String, message: String)
 }
@@ -60,6 +61,7 @@ extension ObjectError: CustomStringConvertible {
         switch self {
         case .notFound: "the object does not exist"
         case .unavailable(let reason): "the object storage is unavailable: \(reason)"
+        case .refused(0, _, let message): message
         case .refused(let status, let code, let message):
             "the object storage has refused the request with status \(status)\(code.isEmpty ? "" : " \(code)")"
                 + (message.isEmpty ? "" : ": \(message)")

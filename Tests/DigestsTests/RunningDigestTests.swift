@@ -110,4 +110,10 @@ struct RunningDigestTests {
         #expect(digest.count == 0)
         #expect(digest.finalized() == algorithm.digest(of: []))
     }
+
+    @Test("MD5 has the values of RFC 1321")
+    func md5() {
+        #expect(MD5.digest(of: []).hexadecimal == "d41d8cd98f00b204e9800998ecf8427e")
+        #expect(MD5.digest(of: Array("message digest".utf8)).hexadecimal == "f96b697d7cb7938d525a2f31aaf161d0")
+    }
 }

@@ -31,7 +31,20 @@ import Testing
             (.max, "9999-12-31T23:59:59Z"), (.min, "0000-01-01T00:00:00Z"),
         ] as [(Int64, String)])
     func internetDate(seconds: Int64, text: String) {
-        #expect(HTTPDate(secondsSinceEpoch: seconds).internetDate == text)
+        let date = HTTPDate(secondsSinceEpoch: seconds)
+        #expect(date.internetDate == text)
+        #expect(HTTPDate(parsingInternetDate: text) == date)
+        #expect(HTTPDate(parsingInternetDate: text.dropLast() + ".123456Z") == date)
+    }
+
+    @Test(
+        "A malformed date of RFC 3339, or one with an offset, is refused",
+        arguments: [
+            "", "1994-11-06", "1994-11-06T08:49:37", "1994-11-06T08:49:37.Z", "1994-11-06T08:49:37+00:00",
+            "1994-02-29T00:00:00Z", "94-11-06T08:49:37Z", "1994-11-06T24:00:00Z", "1994-11-06T08:49:37Zx",
+        ])
+    func malformedInternetDate(text: String) {
+        #expect(HTTPDate(parsingInternetDate: text) == nil)
     }
 
     @Test(arguments: [

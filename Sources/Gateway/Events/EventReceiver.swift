@@ -64,7 +64,7 @@ private struct EndpointReceiver: EventReceiver {
         let exchange = client.start(
             OriginRequest(
                 method: .post, target: url.target, fields: fields,
-                content: .range(from: 0, count: Int64(body.count)), source: EventBody(bytes: body),
+                content: .range(from: 0, count: Int64(body.count)), source: BytesSource(body),
                 isRepeatable: true))
         defer { exchange.cancel() }
         let deadline = SystemClock.deadline(in: timeout)
@@ -81,21 +81,6 @@ private struct EndpointReceiver: EventReceiver {
             reason: "the response has status \(head.status)", retryAfter: ForwardedMessage.retryAfter(head.fields),
             isRejection: head.status.isClientError && ![408, 429].contains(head.status.rawValue))
     }
-}
-
-/// The content of a request that delivers an event.
-private struct EventBody: UploadSource {
-    let bytes: [UInt8]
-
-    var length: Int64? { Int64(bytes.count) }
-
-    func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(SourceError) -> Int {
-        let part = bytes.dropFirst(Int(offset)).prefix(buffer.count)
-        buffer.copyBytes(from: part)
-        return part.count
-    }
-
-    func acknowledged(upTo offset: Int64) {}
 }
 
 /// A function of this process.

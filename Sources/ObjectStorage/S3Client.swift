@@ -1,0 +1,207 @@
+import Digests
+import HTTPSemantics
+import HTTPTransport
+import SystemCalls
+
+/// Objects in a bucket of a service with the interface of Amazon S3.
+///
+/// The connections are kept and used again. An operation is repeated after errors that can be temporary. It holds at most
+/// its own content, the buffer of its caller and about one megabyte in memory.
+package final class S3Client: ObjectStore {
+    /// The maximum times of an operation.
+    package struct Limits: Sendable, Hashable {
+        /// The time of the operation with all repetitions.
+        package var total = Duration.seconds(30)
+        /// The time in which no byte moves.
+        package var stall = Duration.seconds(10)
+        /// The time to make a connection.
+        package var connect = Duration.seconds(5)
+
+        package init() {}
+    }
+
+    private let uri: ObjectStorageURI
+    private let credentials: ObjectCredentials
+    private let sender: StorageSender
+    private let clock: @Sendable () -> Int64
+
+    /// - Parameters:
+    ///   - clock: seconds since 1970, for the signatures.
+    ///   - pause: waits for a number of nanoseconds before a repetition.
+    package init(
+        _ uri: ObjectStorageURI, _ credentials: ObjectCredentials, limits: Limits = Limits(),
+        clock: @escaping @Sendable () -> Int64 = SystemClock.realtimeSeconds,
+        pause: @escaping @Sendable (Int64) -> Void = SystemClock.pause
+    ) {
+        self.uri = uri
+        self.credentials = credentials
+        self.clock = clock
+        sender = StorageSender(uri, credentials, limits, clock: clock, pause: pause)
+    }
+
+    package func put(_ key: String, _ content: [UInt8]) throws(ObjectError) {
+        let request = try StorageRequest(
+            .put, path: path(of: key), fields: [("Content-Type", "application/octet-stream")], content: content)
+        let response = try sender.send(request)
+        guard response.status == .ok else { throw response.error }
+    }
+
+    package func get(
+        _ key: String, _ range: Range<Int64>, into buffer: UnsafeMutableRawBufferPointer
+    ) throws(ObjectError) -> Int {
+        precondition(range.lowerBound >= 0 && buffer.count >= range.count)
+        guard !range.isEmpty else { return 0 }
+        let request = try StorageRequest(
+            .get, path: path(of: key), fields: [("Range", "bytes=\(range.lowerBound)-\(range.upperBound - 1)")],
+            range: range)
+        let response = try sender.send(request, into: buffer)
+        switch response.status {
+        case .ok, .partialContent: return response.count
+        // The range begins at or after the end of the object.
+        case .rangeNotSatisfiable: return 0
+        default: throw response.error
+        }
+    }
+
+    package func delete(_ keys: [String]) throws(ObjectError) {
+        // XML 1.0 cannot contain most control characters.
+        var listed: [String] = []
+        for key in keys {
+            let path = try path(of: key)
+            if keys.count == 1 || key.unicodeScalars.contains(where: { $0.value < 0x20 || $0.value >= 0xFFFE }) {
+                let response = try sender.send(StorageRequest(.delete, path: path))
+                guard [.ok, .noContent, .notFound].contains(response.status), response.code != "NoSuchBucket" else {
+                    throw response.error
+                }
+            } else {
+                listed.append(uri.prefix + key)
+            }
+        }
+        for start in stride(from: 0, to: listed.count, by: Self.maxDeleted) {
+            try deleteListed(listed[start..<min(start + Self.maxDeleted, listed.count)])
+        }
+    }
+
+    /// The maximum number of objects in one request.
+    private static let maxDeleted = 1000
+
+    private func deleteListed(_ keys: ArraySlice<String>) throws(ObjectError) {
+        let objects = keys.map { "<Object><Key>\($0.xmlText)</Key></Object>" }.joined()
+        let document =
+            "<Delete xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"><Quiet>true</Quiet>\(objects)</Delete>"
+        let response = try sender.send(
+            StorageRequest(
+                .post, path: uri.path(of: nil), query: [("delete", "")], fields: [("Content-Type", "application/xml")],
+                content: Array(document.utf8)))
+        guard response.status == .ok else { throw response.error }
+        guard let result = response.document, result.name == "DeleteResult" else { throw response.invalid }
+        let errors = result.all("Error").filter { $0["Code"] != "NoSuchKey" }
+        if let error = errors.first { throw response.error(in: error) }
+    }
+
+    package func list(prefix: String, after: String?, limit: Int) throws(ObjectError) -> [ObjectListing] {
+        var listings: [ObjectListing] = []
+        var token: String?
+        while listings.count < limit {
+            var query = [
+                ("list-type", "2"), ("encoding-type", "url"), ("max-keys", "\(min(limit - listings.count, 1000))"),
+                ("prefix", uri.prefix + prefix),
+            ]
+            if let token {
+                query.append(("continuation-token", token))
+            } else if let after {
+                query.append(("start-after", uri.prefix + after))
+            }
+            let response = try sender.send(StorageRequest(.get, path: uri.path(of: nil), query: query))
+            guard response.status == .ok else { throw response.error }
+            guard let result = response.document, let page = ListingPage(result, prefix: uri.prefix) else {
+                throw response.invalid
+            }
+            listings += page.listings
+            guard let next = page.next else { break }
+            token = next
+        }
+        return Array(listings.prefix(limit))
+    }
+
+    /// A URL with which everyone can read an object for some time, without credentials.
+    /// - Parameters:
+    ///   - time: at most seven days. The URL becomes invalid earlier if the keys with which it is signed do.
+    ///   - responseFields: fields that the response has in place of those of the object: `Cache-Control`,
+    ///     `Content-Disposition`, `Content-Encoding`, `Content-Language`, `Content-Type` or `Expires`.
+    package func presignedURL(
+        _ key: String, validFor time: Duration, responseFields: [(name: String, value: String)] = []
+    ) throws(ObjectError) -> String {
+        let query = responseFields.map { (name: "response-" + $0.name.lowercased(), value: $0.value) }
+        var request = CanonicalRequest(
+            method: .get, path: try path(of: key), query: query, fields: [("host", uri.host)],
+            contentDigest: CanonicalRequest.unsignedContent)
+        let signature = RequestSignature(try credentials.keys(), region: uri.region, at: clock())
+        signature.addQuery(validFor: min(max(time.wholeSeconds, 1), 7 * 86_400), to: &request)
+        return uri.root.dropLast() + request.target
+    }
+
+    private func path(of key: String) throws(ObjectError) -> String {
+        // libcurl, proxies and services could normalize such paths.
+        let segments = key.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
+        let isValid =
+            !key.isEmpty && (uri.prefix + key).utf8.count <= 1024 && !key.utf8.contains(0)
+            && !segments.contains { $0.elementsEqual(".".utf8) || $0.elementsEqual("..".utf8) }
+        guard isValid else {
+            throw .refused(
+                status: 0, code: "", message: "a key of an object is empty, too long or has a part '.' or '..'")
+        }
+        return uri.path(of: key)
+    }
+}
+
+/// A response to a request for a list (ListObjectsV2).
+private struct ListingPage {
+    var listings: [ObjectListing] = []
+    /// The token of the next page; nil if there is none.
+    var next: String?
+
+    /// - Returns: nil if the document is not such a response, or an object is not below the prefix.
+    init?(_ document: StorageDocument, prefix: String) {
+        guard document.name == "ListBucketResult", let isTruncated = document["IsTruncated"] else { return nil }
+        let isEncoded = document["EncodingType"] == "url"
+        for object in document.all("Contents") {
+            guard let text = object["Key"], let size = object["Size"].flatMap({ Int64($0) }),
+                let time = object["LastModified"].flatMap({ HTTPDate(parsingInternetDate: $0) })
+            else { return nil }
+            var key = text
+            if isEncoded {
+                let bytes = text.utf8.map { $0 == UInt8(ascii: "+") ? UInt8(ascii: " ") : $0 }.percentDecoded
+                guard let decoded = bytes.flatMap({ String(validating: $0, as: UTF8.self) }) else { return nil }
+                key = decoded
+            }
+            guard key.utf8.starts(with: prefix.utf8) else { return nil }
+            listings.append(
+                ObjectListing(
+                    key: String(decoding: key.utf8.dropFirst(prefix.utf8.count), as: UTF8.self), size: size,
+                    lastModified: time.secondsSinceEpoch))
+        }
+        if isTruncated == "true" {
+            // Without progress the list would have no end.
+            guard let token = document["NextContinuationToken"], !token.isEmpty, !listings.isEmpty else { return nil }
+            next = token
+        }
+    }
+}
+
+extension String {
+    /// The text as content of an XML element.
+    fileprivate var xmlText: String {
+        var text = ""
+        for scalar in unicodeScalars {
+            switch scalar {
+            case "&": text += "&amp;"
+            case "<": text += "&lt;"
+            case ">": text += "&gt;"
+            case "\r": text += "&#13;"
+            default: text.unicodeScalars.append(scalar)
+            }
+        }
+        return text
+    }
+}
