@@ -39,12 +39,14 @@ let package = Package(
         .systemLibrary(name: "CNettle", pkgConfig: "nettle", providers: [.apt(["nettle-dev"])]),
         .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
         .systemLibrary(name: "CGnuTLS", pkgConfig: "gnutls", providers: [.apt(["libgnutls28-dev"])]),
+        .systemLibrary(name: "CPostgreSQL", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
         .systemLibrary(name: "CLinux"),
         // The functions with which libmicrohttpd receives: see AcceptedConnection.swift.
         .target(name: "CReceiveFilter"),
         .target(name: "SystemCalls", dependencies: ["CLinux"], swiftSettings: strict),
         .target(name: "TLS", dependencies: ["SystemCalls", "CGnuTLS"], swiftSettings: strict),
         .target(name: "Digests", dependencies: ["CNettle"], swiftSettings: strict),
+        .target(name: "PostgreSQL", dependencies: ["SystemCalls", "CPostgreSQL"], swiftSettings: strict),
 
         // For both programs: options, help, manual pages and completions from one table.
         .target(name: "CommandLineInterface", swiftSettings: strict),
@@ -122,6 +124,8 @@ let package = Package(
             name: "DigestsTests", dependencies: ["Digests", "TestSupport"], swiftSettings: strict),
         .testTarget(
             name: "SystemCallsTests", dependencies: ["SystemCalls", "TestSupport"], swiftSettings: strict),
+        .testTarget(
+            name: "PostgreSQLTests", dependencies: ["PostgreSQL", "SystemCalls", "TestSupport"], swiftSettings: strict),
         .testTarget(
             name: "ResumableUploadTests", dependencies: ["ResumableUpload", "TestSupport"], swiftSettings: strict),
         .testTarget(

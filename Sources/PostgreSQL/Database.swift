@@ -1,0 +1,162 @@
+import SystemCalls
+
+/// A database of PostgreSQL, with a pool of connections. Every call ends within the timeout, with an error if the server
+/// cannot be reached.
+///
+/// It works through PgBouncer in transaction mode: transactions use no state of the session.
+package final class Database: Sendable {
+    private struct State {
+        /// Connections without a transaction; the one that was used last is the last.
+        var idle: [DatabaseConnection] = []
+        /// The number of all connections, including those that threads use or open.
+        var count = 0
+        var isClosed = false
+    }
+
+    private let uri: DatabaseURI
+    private let limit: Int
+    private let timeout: Duration
+    private let state = Monitor(State())
+
+    /// Opens no connection: the first call does.
+    ///
+    /// - Parameters:
+    ///   - connections: the limit for the connections that are open at the same time.
+    ///   - statementTimeout: the limit for the time of each call, including the time to connect.
+    package init(_ uri: DatabaseURI, connections: Int = 8, statementTimeout: Duration = .seconds(10)) {
+        self.uri = uri
+        limit = connections
+        timeout = statementTimeout
+    }
+
+    /// Runs statements in one transaction with one round trip. If one of them fails, nothing changes.
+    ///
+    /// If the server has rolled the transaction back because of another transaction (SQLSTATE 40001 or 40P01), it is
+    /// repeated.
+    /// - Returns: the rows of each statement.
+    package func transaction(_ statements: [DatabaseStatement]) throws(DatabaseError) -> [DatabaseRows] {
+        let deadline = SystemClock.deadline(in: timeout)
+        var pause: Int64 = 2_000_000
+        while true {
+            do throws(DatabaseError) {
+                return try withConnection(until: deadline) { (connection) throws(DatabaseError) in
+                    try connection.transaction(statements, statementTimeout: timeout * 4 / 5, until: deadline)
+                }
+            } catch {
+                guard error.isConflict, SystemClock.monotonicNanoseconds() + pause < deadline else { throw error }
+                SystemClock.pause(nanoseconds: Int64.random(in: pause / 2...pause))
+                pause = min(2 * pause, 200_000_000)
+            }
+        }
+    }
+
+    /// Runs one statement, in a transaction of its own.
+    package func run(_ statement: DatabaseStatement) throws(DatabaseError) -> DatabaseRows {
+        try transaction([statement])[0]
+    }
+
+    /// Runs a script of statements without parameters in one transaction, which waits until no other such script runs in
+    /// the database. The limit for its time is a minute, or the timeout if that is longer.
+    package func runScript(_ sql: String) throws(DatabaseError) {
+        let timeout = max(timeout, .seconds(60))
+        let deadline = SystemClock.deadline(in: timeout)
+        try withConnection(until: deadline) { (connection) throws(DatabaseError) in
+            // The number of the lock is "onward" in ASCII.
+            try connection.script(
+                sql, lock: 0x6f6e_7761_7264, statementTimeout: timeout * 4 / 5, until: deadline)
+        }
+    }
+
+    /// Calls functions for the notifications of a channel, on a thread and a connection of their own. The connection must
+    /// not be through PgBouncer in transaction mode.
+    ///
+    /// - Parameters:
+    ///   - onReconnect: is called each time when the channel is connected, also the first time: earlier notifications may
+    ///     have been missed.
+    ///   - body: receives the payload of each notification.
+    package func listen(
+        _ channel: String, onReconnect: @escaping @Sendable () -> Void,
+        body: @escaping @Sendable (String) -> Void
+    ) throws(DatabaseError) -> DatabaseListener {
+        let uri = uri
+        let timeout = timeout
+        let connect = { @Sendable () throws(DatabaseError) -> DatabaseConnection in
+            let deadline = SystemClock.deadline(in: timeout)
+            let connection = try DatabaseConnection(uri, until: deadline)
+            try connection.listen(to: channel, until: deadline)
+            return connection
+        }
+        do throws(Errno) {
+            return try DatabaseListener(connect: connect, onReconnect: onReconnect, body: body)
+        } catch {
+            throw .unavailable("\(error)", mayHaveCommitted: false)
+        }
+    }
+
+    /// Closes the idle connections, and each other connection when its transaction ends. Later calls fail.
+    package func close() {
+        let idle = state.withLock { state in
+            state.isClosed = true
+            defer { state.idle = [] }
+            return state.idle
+        }
+        state.notifyAll()
+        withExtendedLifetime(idle) {}
+    }
+
+    // MARK: - The pool
+
+    private enum Slot {
+        case connection(DatabaseConnection)
+        case new
+        case closed
+    }
+
+    private func withConnection<Result>(
+        until deadline: Int64, _ body: (DatabaseConnection) throws(DatabaseError) -> Result
+    ) throws(DatabaseError) -> Result {
+        let connection = try connection(until: deadline)
+        defer { finish(connection) }
+        return try body(connection)
+    }
+
+    /// Waits for a connection. An idle connection that the server has closed is replaced.
+    private func connection(until deadline: Int64) throws(DatabaseError) -> DatabaseConnection {
+        while true {
+            let slot = state.wait(until: deadline) { state -> Slot? in
+                if state.isClosed { return .closed }
+                if let connection = state.idle.popLast() { return .connection(connection) }
+                if state.count >= limit { return nil }
+                state.count += 1
+                return .new
+            }
+            switch slot {
+            case nil: throw .unavailable("all \(limit) connections are in use", mayHaveCommitted: false)
+            case .closed: throw .unavailable("the database was closed", mayHaveCommitted: false)
+            case .connection(let connection):
+                if connection.isReady { return connection }
+                finish(nil)
+            case .new:
+                do throws(DatabaseError) {
+                    return try DatabaseConnection(uri, until: deadline)
+                } catch {
+                    finish(nil)
+                    throw error
+                }
+            }
+        }
+    }
+
+    /// Returns a connection to the pool, or reduces the count of connections if it cannot be used again.
+    private func finish(_ connection: DatabaseConnection?) {
+        let isReady = connection?.isReady ?? false
+        state.withLock { state in
+            if let connection, isReady, !state.isClosed {
+                state.idle.append(connection)
+            } else {
+                state.count -= 1
+            }
+        }
+        state.notifyOne()
+    }
+}

@@ -1,0 +1,167 @@
+import CPostgreSQL
+import Glibc
+import SystemCalls
+
+/// One connection to a server (postgresql.org/docs/current/libpq.html). Only one thread may use it at a time. Each method
+/// returns before its deadline, in monotonic nanoseconds.
+final class DatabaseConnection {
+    private let handle: OpaquePointer
+    /// Whether the server has become a standby server, to which libpq would not have connected.
+    var isReadOnly = false
+
+    /// Connects, which needs at most the time until the deadline, or two seconds for each address of the server.
+    init(_ uri: DatabaseURI, until deadline: Int64) throws(DatabaseError) {
+        let seconds = max(2, (deadline - SystemClock.monotonicNanoseconds()) / 2_000_000_000)
+        // If one name occurs more than once, libpq uses the last value.
+        let parameters =
+            [
+                ("fallback_application_name", "onward"), ("connect_timeout", "\(seconds)"), ("keepalives_idle", "10"),
+                ("keepalives_interval", "3"), ("keepalives_count", "3"), ("tcp_user_timeout", "10000"),
+            ] + uri.parameters.map { ($0.name, $0.value) } + [("client_encoding", "UTF8")]
+        var names = parameters.map { strdup($0.0) }
+        var values = parameters.map { strdup($0.1) }
+        defer { for pointer in names + values { free(pointer) } }
+        let handle = names.withConstantPointers { names in
+            values.withConstantPointers { values in PQconnectdbParams(names, values, 0) }
+        }
+        guard let handle else { throw .unavailable("no memory for a connection", mayHaveCommitted: false) }
+        self.handle = handle
+        guard PQstatus(handle) == CONNECTION_OK, PQsetnonblocking(handle, 1) == 0 else { throw lost() }
+        // Otherwise libpq prints notices of the server.
+        _ = PQsetNoticeReceiver(handle, { _, _ in }, nil)
+        try prepare(until: deadline)
+    }
+
+    deinit { PQfinish(handle) }
+
+    /// Whether the server can run another transaction on this connection. The server has sent something, at least the end
+    /// of the connection, if it was stopped meanwhile.
+    var isReady: Bool {
+        !isReadOnly && PQstatus(handle) == CONNECTION_OK && PQpipelineStatus(handle) == PQ_PIPELINE_OFF
+            && !isInTransaction && PQconsumeInput(handle) == 1
+            && PQstatus(handle) == CONNECTION_OK && PQisBusy(handle) == 0 && !hasInput
+    }
+
+    /// Whether there is input that libpq has not read, such as the message that a server sends before it stops.
+    private var hasInput: Bool {
+        var entry = pollfd(fd: PQsocket(handle), events: Int16(POLLIN), revents: 0)
+        return poll(&entry, 1, 0) != 0
+    }
+
+    /// The error for a connection that is lost, with libpq's reason.
+    func lost(mayHaveCommitted: Bool = false) -> DatabaseError {
+        .unavailable(String(cString: PQerrorMessage(handle)).trimmed, mayHaveCommitted: mayHaveCommitted)
+    }
+
+    // MARK: - Statements
+
+    var isInTransaction: Bool { PQtransactionStatus(handle) != PQTRANS_IDLE }
+
+    /// Begins a pipeline (postgresql.org/docs/current/libpq-pipeline-mode.html): statements are sent without waiting for
+    /// the results of those before.
+    func beginPipeline() throws(DatabaseError) {
+        if PQenterPipelineMode(handle) != 1 { throw lost() }
+    }
+
+    func endPipeline() throws(DatabaseError) {
+        if PQexitPipelineMode(handle) != 1 { throw lost() }
+    }
+
+    /// Ends the statements of a pipeline, after which its results can be read.
+    /// - Returns: whether libpq has accepted the end.
+    func synchronizePipeline() -> Bool { PQpipelineSync(handle) == 1 }
+
+    /// Sends one statement; libpq keeps what the socket does not accept.
+    /// - Returns: whether libpq has accepted the statement.
+    func send(_ statement: DatabaseStatement) -> Bool {
+        let parameters = statement.parameters
+        // libpq copies all values from one buffer. A null pointer would be NULL, so the buffer is never empty.
+        var buffer: [UInt8] = []
+        buffer.reserveCapacity(64)
+        var starts: [Int] = []
+        for parameter in parameters {
+            starts.append(buffer.count)
+            parameter.append(to: &buffer)
+        }
+        let lengths = parameters.indices.map { index in
+            Int32((index + 1 < starts.count ? starts[index + 1] : buffer.count) - starts[index])
+        }
+        buffer.append(0)
+        return buffer.withUnsafeBytes { bytes in
+            let values = parameters.indices.map { index in
+                parameters[index] == .null
+                    ? nil : bytes.baseAddress.map { ($0 + starts[index]).assumingMemoryBound(to: CChar.self) }
+            }
+            return PQsendQueryParams(
+                handle, statement.sql, Int32(parameters.count), parameters.map(\.typeNumber), values, lengths,
+                parameters.map { _ in 1 }, 1) == 1
+        }
+    }
+
+    /// Sends statements without parameters, as one message.
+    func send(script: String) -> Bool { PQsendQuery(handle, script) == 1 }
+
+    /// Waits for the next result of the server.
+    /// - Returns: nil after the last result of a statement.
+    func nextResult(until deadline: Int64) throws(DatabaseError) -> DatabaseResult? {
+        while true {
+            let unsent = PQflush(handle)
+            guard unsent >= 0 else { throw lost() }
+            if PQisBusy(handle) == 0 { break }
+            try wait(for: unsent == 1 ? POLLIN | POLLOUT : POLLIN, until: deadline)
+            guard PQconsumeInput(handle) == 1 else { throw lost() }
+        }
+        guard let result = PQgetResult(handle) else { return nil }
+        if PQstatus(handle) != CONNECTION_OK, PQresultErrorField(result, Int32(ONWARD_PG_SQLSTATE)) == nil {
+            PQclear(result)
+            throw lost()
+        }
+        return DatabaseResult(owning: result)
+    }
+
+    // MARK: - Notifications
+
+    /// Reads what the server has sent, and waits if that is nothing.
+    /// - Parameter other: a descriptor whose input ends the wait.
+    /// - Returns: the payloads of notifications in their order.
+    func notifications(orInputOf other: Int32) throws(DatabaseError) -> [String] {
+        try wait(for: POLLIN, orInputOf: other, until: nil)
+        guard PQconsumeInput(handle) == 1 else { throw lost() }
+        var payloads: [String] = []
+        while let notification = PQnotifies(handle) {
+            if let payload = notification.pointee.extra { payloads.append(String(cString: payload)) }
+            PQfreemem(notification)
+        }
+        return payloads
+    }
+
+    private func wait(for events: Int32, orInputOf other: Int32 = -1, until deadline: Int64?) throws(DatabaseError) {
+        var entries = [
+            pollfd(fd: PQsocket(handle), events: Int16(events), revents: 0),
+            // poll(2) ignores negative descriptors.
+            pollfd(fd: other, events: Int16(POLLIN), revents: 0),
+        ]
+        while true {
+            let remaining = deadline.map { $0 - SystemClock.monotonicNanoseconds() }
+            if let remaining, remaining <= 0 {
+                throw .unavailable("the server has not responded in time", mayHaveCommitted: false)
+            }
+            let milliseconds = remaining.map { Int32(clamping: ($0 + 999_999) / 1_000_000) } ?? -1
+            let count = poll(&entries, 2, milliseconds)
+            if count > 0 { return }
+            if count < 0 && errno != EINTR {
+                throw .unavailable("poll: \(Errno.current)", mayHaveCommitted: false)
+            }
+        }
+    }
+}
+
+extension [UnsafeMutablePointer<CChar>?] {
+    /// Calls `body` with the pointers followed by a null pointer.
+    fileprivate mutating func withConstantPointers<Result>(
+        _ body: (UnsafePointer<UnsafePointer<CChar>?>?) -> Result
+    ) -> Result {
+        let pointers = map { UnsafePointer($0) } + [nil]
+        return pointers.withUnsafeBufferPointer { body($0.baseAddress) }
+    }
+}

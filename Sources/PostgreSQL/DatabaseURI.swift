@@ -1,0 +1,68 @@
+import CPostgreSQL
+
+/// The address of a database: a URI `postgresql://` (postgresql.org/docs/current/libpq-connect.html). It never contains a
+/// password.
+package struct DatabaseURI: Sendable, Hashable, CustomStringConvertible {
+    /// The text is not an accepted URI. The message repeats no part of the URI that may be secret.
+    package struct ParsingError: Error, Hashable, CustomStringConvertible {
+        package let description: String
+    }
+
+    /// The parameters of libpq that the URI contains, in libpq's order.
+    let parameters: [Parameter]
+
+    struct Parameter: Sendable, Hashable {
+        var name: String
+        var value: String
+    }
+
+    package init(parsing text: String) throws(ParsingError) {
+        guard text.hasPrefix("postgresql://") || text.hasPrefix("postgres://") else {
+            throw ParsingError(description: "the URI of the database must begin with postgresql://")
+        }
+        parameters = try Self.parse(text)
+        if parameters.contains(where: { $0.name == "password" || $0.name == "sslpassword" }) {
+            throw ParsingError(
+                description: """
+                    the URI of the database must not contain a password, because other users of the system can read \
+                    command lines: write it into a file that the variable PGPASSFILE names, or into PGPASSWORD
+                    """)
+        }
+    }
+
+    /// The hosts, ports and name of the database. Other parameters are omitted.
+    package var description: String {
+        func value(_ name: String) -> String? { parameters.first { $0.name == name }?.value }
+        let hosts = value("host") ?? value("hostaddr") ?? ""
+        let port = value("port").map { ":\($0)" } ?? ""
+        return "postgresql://\(hosts)\(port)/\(value("dbname") ?? "")"
+    }
+
+    private static func parse(_ text: String) throws(ParsingError) -> [Parameter] {
+        var message: UnsafeMutablePointer<CChar>?
+        guard let options = PQconninfoParse(text, &message) else {
+            let reason = message.map { String(cString: $0) } ?? "no memory"
+            PQfreemem(message)
+            // libpq's message repeats parts of the text.
+            let mayHaveSecrets = text.contains("@") || text.contains("%") || text.lowercased().contains("pass")
+            throw ParsingError(
+                description: "the URI of the database is invalid"
+                    + (mayHaveSecrets ? "" : ": \(reason.trimmed)"))
+        }
+        defer { PQconninfoFree(options) }
+        var parameters: [Parameter] = []
+        var option = options
+        while let keyword = option.pointee.keyword {
+            if let value = option.pointee.val {
+                parameters.append(Parameter(name: String(cString: keyword), value: String(cString: value)))
+            }
+            option += 1
+        }
+        return parameters
+    }
+}
+
+extension String {
+    /// The text without line breaks at its end and in it, with which libpq formats its messages.
+    var trimmed: String { split(whereSeparator: \.isNewline).joined(separator: "; ") }
+}
