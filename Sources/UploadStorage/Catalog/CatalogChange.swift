@@ -82,7 +82,7 @@ package indirect enum CatalogChange: Sendable {
 
 extension CatalogChange {
     /// Whether the change may record events.
-    var reportsEvents: Bool {
+    package var reportsEvents: Bool {
         switch self {
         case .reporting: true
         case .delete(let removals): removals.contains { $0.event != nil }

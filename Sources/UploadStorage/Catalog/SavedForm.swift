@@ -2,23 +2,23 @@ import HTTPSemantics
 import ResumableUpload
 
 /// The form in which a value is stored in the catalog: a version, then its parts.
-protocol SavedForm {
+package protocol SavedForm {
     static var savedVersion: UInt8 { get }
     func encode(into encoder: inout ByteEncoder)
     init(from decoder: inout ByteDecoder) throws(ByteDecoder.Malformed)
 }
 
 extension SavedForm {
-    static var savedVersion: UInt8 { 1 }
+    package static var savedVersion: UInt8 { 1 }
 
-    var savedBytes: [UInt8] {
+    package var savedBytes: [UInt8] {
         var encoder = ByteEncoder()
         encoder.write(Self.savedVersion)
         encode(into: &encoder)
         return encoder.bytes
     }
 
-    init(savedBytes: [UInt8]) throws(ByteDecoder.Malformed) {
+    package init(savedBytes: [UInt8]) throws(ByteDecoder.Malformed) {
         var decoder = ByteDecoder(savedBytes)
         guard try decoder.byte() == Self.savedVersion else { throw ByteDecoder.Malformed() }
         try self.init(from: &decoder)
@@ -27,7 +27,7 @@ extension SavedForm {
 }
 
 extension Fields: SavedForm {
-    func encode(into encoder: inout ByteEncoder) {
+    package func encode(into encoder: inout ByteEncoder) {
         encoder.write(underestimatedCount)
         for field in self {
             encoder.write(field.name)
@@ -35,7 +35,7 @@ extension Fields: SavedForm {
         }
     }
 
-    init(from decoder: inout ByteDecoder) throws(ByteDecoder.Malformed) {
+    package init(from decoder: inout ByteDecoder) throws(ByteDecoder.Malformed) {
         self.init(
             try decoder.array { (decoder) throws(ByteDecoder.Malformed) in (try decoder.string(), try decoder.string())
             })
@@ -43,14 +43,14 @@ extension Fields: SavedForm {
 }
 
 extension Response: SavedForm {
-    func encode(into encoder: inout ByteEncoder) {
+    package func encode(into encoder: inout ByteEncoder) {
         encoder.write(status.rawValue)
         fields.encode(into: &encoder)
         guard let bytes = content.bytes else { preconditionFailure("a response is loaded before it is saved") }
         encoder.write(bytes)
     }
 
-    init(from decoder: inout ByteDecoder) throws(ByteDecoder.Malformed) {
+    package init(from decoder: inout ByteDecoder) throws(ByteDecoder.Malformed) {
         guard let status = Int(exactly: try decoder.integer()) else { throw ByteDecoder.Malformed() }
         self.init(
             status: Status(rawValue: status), fields: try Fields(from: &decoder), content: try decoder.byteArray())
@@ -58,7 +58,7 @@ extension Response: SavedForm {
 }
 
 extension NewUpload: SavedForm {
-    func encode(into encoder: inout ByteEncoder) {
+    package func encode(into encoder: inout ByteEncoder) {
         encoder.write(principal)
         encoder.write(method.rawValue)
         encoder.write(target)
@@ -73,7 +73,7 @@ extension NewUpload: SavedForm {
         encoder.write(digests.isEmpty ? [] : digests.map(\.rawValue).sorted()) { $0.write($1) }
     }
 
-    init(from decoder: inout ByteDecoder) throws(ByteDecoder.Malformed) {
+    package init(from decoder: inout ByteDecoder) throws(ByteDecoder.Malformed) {
         let principal = try decoder.string()
         let method = Method(rawValue: try decoder.string())
         let target = try decoder.string()
@@ -94,7 +94,7 @@ extension NewUpload: SavedForm {
 }
 
 extension PublicationIntent: SavedForm {
-    func encode(into encoder: inout ByteEncoder) {
+    package func encode(into encoder: inout ByteEncoder) {
         encoder.write(name.segments) { $0.write($1) }
         encoder.write(replaced)
         encoder.write(identity)
@@ -103,7 +103,7 @@ extension PublicationIntent: SavedForm {
         refused.encode(into: &encoder)
     }
 
-    init(from decoder: inout ByteDecoder) throws(ByteDecoder.Malformed) {
+    package init(from decoder: inout ByteDecoder) throws(ByteDecoder.Malformed) {
         let segments = try decoder.array { (decoder) throws(ByteDecoder.Malformed) in try decoder.string() }
         guard let name = PublishedName(segments: segments) else { throw ByteDecoder.Malformed() }
         self.init(
@@ -114,14 +114,14 @@ extension PublicationIntent: SavedForm {
 }
 
 extension UploadEvent: SavedForm {
-    func encode(into encoder: inout ByteEncoder) {
+    package func encode(into encoder: inout ByteEncoder) {
         for text in [id, kind.rawValue, upload, principal, method, target] { encoder.write(text) }
         for number in [time, length, status.map(Int64.init)] { encoder.write(number) }
         for text in [file, reason] { encoder.write(text) }
         fields.encode(into: &encoder)
     }
 
-    init(from decoder: inout ByteDecoder) throws(ByteDecoder.Malformed) {
+    package init(from decoder: inout ByteDecoder) throws(ByteDecoder.Malformed) {
         var texts: [String] = []
         for _ in 0..<6 { texts.append(try decoder.string()) }
         guard let kind = Kind(rawValue: texts[1]), let time = try decoder.optionalInteger() else {
@@ -137,20 +137,20 @@ extension UploadEvent: SavedForm {
 }
 
 /// The encoded states of an upload's digests.
-struct DigestStates: SavedForm {
-    var states: [[UInt8]]
+package struct DigestStates: SavedForm {
+    package var states: [[UInt8]]
 
-    init(_ states: [[UInt8]]) { self.states = states }
+    package init(_ states: [[UInt8]]) { self.states = states }
 
-    func encode(into encoder: inout ByteEncoder) { encoder.write(states) { $0.write($1) } }
+    package func encode(into encoder: inout ByteEncoder) { encoder.write(states) { $0.write($1) } }
 
-    init(from decoder: inout ByteDecoder) throws(ByteDecoder.Malformed) {
+    package init(from decoder: inout ByteDecoder) throws(ByteDecoder.Malformed) {
         states = try decoder.array { (decoder) throws(ByteDecoder.Malformed) in try decoder.byteArray() }
     }
 }
 
 /// Writes values one after the other: integers in big-endian order, values of variable length after their length.
-struct ByteEncoder {
+package struct ByteEncoder {
     private(set) var bytes: [UInt8] = []
 
     /// Reserves as much space as most rows need, so that the array is not copied while it grows.
@@ -193,9 +193,9 @@ struct ByteEncoder {
 }
 
 /// Reads values that ``ByteEncoder`` wrote. Malformed bytes cause an error, and are never read past their end.
-struct ByteDecoder {
+package struct ByteDecoder {
     /// The bytes are not a valid encoding of the requested value.
-    struct Malformed: Error {}
+    package struct Malformed: Error {}
 
     private var remaining: ArraySlice<UInt8>
 

@@ -139,14 +139,14 @@ extension UploadCatalog {
     ///
     /// - Returns: what the change removed or replaced.
     @discardableResult
-    func commit(_ change: CatalogChange) throws(StoreError) -> RemovedRows { try commit([change])[0].get() }
+    package func commit(_ change: CatalogChange) throws(StoreError) -> RemovedRows { try commit([change])[0].get() }
 
     /// Commits a change of one upload. Even if the commit fails, the change may have been made: if `isMade` returns
     /// true for the row, the failure is ignored.
     ///
     /// - Returns: what the change removed or replaced; nil if the commit failed, but the change was made.
     @discardableResult
-    func commit(
+    package func commit(
         _ change: CatalogChange, of id: UploadID, confirmedBy isMade: (CatalogRow?) -> Bool
     ) throws(StoreError) -> RemovedRows? {
         do throws(StoreError) {
@@ -201,7 +201,7 @@ package struct RemovedRows: Sendable, Hashable {
         invalid += other.invalid
     }
 
-    mutating func add(_ phase: UploadRecord.Phase) {
+    package mutating func add(_ phase: UploadRecord.Phase) {
         switch phase {
         case .receiving, .processing: unfinished += 1
         case .complete: complete += 1
@@ -253,6 +253,25 @@ package struct CatalogRow: Sendable, Hashable {
     /// Whether the publication in `intent` failed and has to be withdrawn.
     package var isWithdrawn = false
 
+    package init(
+        id: UploadID, blob: String, upload: NewUpload, createdAt: Int64, expiresAt: Int64? = nil, epoch: Int64,
+        offset: Int64, length: Int64? = nil, phase: UploadRecord.Phase, intent: PublicationIntent? = nil,
+        digestStates: [[UInt8]], isWithdrawn: Bool = false
+    ) {
+        self.id = id
+        self.blob = blob
+        self.upload = upload
+        self.createdAt = createdAt
+        self.expiresAt = expiresAt
+        self.epoch = epoch
+        self.offset = offset
+        self.length = length
+        self.phase = phase
+        self.intent = intent
+        self.digestStates = digestStates
+        self.isWithdrawn = isWithdrawn
+    }
+
     var record: UploadRecord {
         UploadRecord(
             id: id, upload: upload, offset: offset, length: length, phase: phase, createdAt: createdAt,
@@ -260,7 +279,7 @@ package struct CatalogRow: Sendable, Hashable {
     }
 
     /// Whether the upload is unfinished, so that its bytes are needed.
-    var isUnfinished: Bool {
+    package var isUnfinished: Bool {
         switch phase {
         case .receiving, .processing: true
         case .complete, .invalid: false
@@ -276,7 +295,7 @@ package struct CatalogRow: Sendable, Hashable {
     }
 
     /// The number of bytes that count toward the quota of the principal.
-    var reservedBytes: Int64 { length ?? offset }
+    package var reservedBytes: Int64 { length ?? offset }
 }
 
 /// A publication that has been decided: recovery completes it, or stores the response `refused`, without evaluating the

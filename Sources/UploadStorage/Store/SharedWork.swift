@@ -4,7 +4,7 @@ import SystemCalls
 /// a request does the work; the requests that other threads add meanwhile are served together, by one of these threads.
 /// So each thread waits only for the outcome of its own requests, and no request is passed to a thread that does
 /// nothing else.
-final class SharedWork<Request: Sendable, Outcome: Sendable>: Sendable {
+package final class SharedWork<Request: Sendable, Outcome: Sendable>: Sendable {
     /// The requests of a thread that waits.
     private final class Waiter: Sendable {
         enum State {
@@ -53,12 +53,14 @@ final class SharedWork<Request: Sendable, Outcome: Sendable>: Sendable {
 
     private let state = Monitor(State())
 
+    package init() {}
+
     /// Serves requests, together with those of other threads.
     /// - Parameters:
     ///   - begin: begins to serve requests. One thread at a time calls it.
     ///   - end: returns the outcome of each request, in the same order. Meanwhile another thread may call `begin`.
     /// - Returns: the outcome of each request; nil if ``close()`` was called before.
-    func run<Begun>(
+    package func run<Begun>(
         _ requests: [Request], by begin: ([Request]) -> Begun, then end: (Begun) -> [Outcome]
     ) -> [Outcome]? {
         let turn = state.withLock { state -> Turn in
@@ -96,7 +98,7 @@ final class SharedWork<Request: Sendable, Outcome: Sendable>: Sendable {
     }
 
     /// Serves requests whose outcomes are known when `work` returns.
-    func run(_ requests: [Request], by work: ([Request]) -> [Outcome]) -> [Outcome]? {
+    package func run(_ requests: [Request], by work: ([Request]) -> [Outcome]) -> [Outcome]? {
         run(requests, by: work, then: { $0 })
     }
 
@@ -125,15 +127,15 @@ final class SharedWork<Request: Sendable, Outcome: Sendable>: Sendable {
     }
 
     /// The number of requests that are served or were served, and the number of waiting requests.
-    var counts: (begun: Int, waiting: Int) {
+    package var counts: (begun: Int, waiting: Int) {
         state.withLock { state in (state.begun, state.waiters.reduce(0) { $0 + $1.requests.count }) }
     }
 
-    var isClosed: Bool { state.withLock { $0.isClosed } }
+    package var isClosed: Bool { state.withLock { $0.isClosed } }
 
     /// Rejects all later requests, and waits for those that were added before.
     /// - Returns: whether this is the first call.
-    func close() -> Bool {
+    package func close() -> Bool {
         let isFirst = state.withLock { state in
             defer { state.isClosed = true }
             return !state.isClosed

@@ -89,7 +89,7 @@ package struct NewUpload: Sendable, Hashable {
 
     /// The properties that are kept once the upload is complete or invalid. They are needed to authorize later requests
     /// and to send the final response again.
-    var withoutFields: NewUpload {
+    package var withoutFields: NewUpload {
         var remaining = self
         remaining.fields = [:]
         remaining.digests = []
@@ -127,14 +127,14 @@ public struct UploadID: Hashable, Sendable {
         (high, low) = words
     }
 
-    init?(bytes: [UInt8]) {
+    package init?(bytes: [UInt8]) {
         guard bytes.count == 16 else { return nil }
         high = bytes[..<8].reduce(0) { $0 << 8 | UInt64($1) }
         low = bytes[8...].reduce(0) { $0 << 8 | UInt64($1) }
     }
 
     /// The 16 bytes, as the catalog stores them.
-    var bytes: [UInt8] {
+    package var bytes: [UInt8] {
         [UInt8](unsafeUninitializedCapacity: 16) { buffer, count in
             for index in 0..<8 {
                 buffer[index] = UInt8(truncatingIfNeeded: high >> (56 - 8 * index))
