@@ -50,15 +50,15 @@ enum ServeCommand {
             return .usage
         }
         let opening: OpeningNotifier?
-        do throws(Errno) { opening = try manager.notifyOpening(settings.root) } catch {
+        do throws(Errno) { opening = try manager.notifyOpening(settings.storage.description) } catch {
             return report(.cannotStartThread("the service manager", error))
         }
         defer { opening?.end() }
         let store: UploadStore
         do {
-            store = try UploadStore.open(root: settings.root, configuration: storeConfiguration(settings))
+            store = try open(settings)
         } catch {
-            return report(error, root: settings.root)
+            return report(error, settings.storage)
         }
         defer { store.close() }
         var serverConfiguration = files.applied(to: settings.server)
@@ -67,7 +67,7 @@ enum ServeCommand {
             configuration: serverConfiguration, store: store,
             handlers: [(settings.server.ownPrefix + "/files", settings.filesHandler(of: store))]
                 + settings.routes.map { ($0.prefix, GatewayHandler($0)) })
-        logDamage(of: store, to: server, root: settings.root)
+        logDamage(of: store, to: server, settings.storage)
         let delivery = files.events.map { events in
             EventDelivery(events, from: store) { level, text in server.note(level, text) }
         }
@@ -117,6 +117,14 @@ enum ServeCommand {
         return .done
     }
 
+    private static func open(_ settings: ServeSettings) throws(StoreError) -> UploadStore {
+        let configuration = storeConfiguration(settings)
+        if let cluster = settings.storage.cluster {
+            return try UploadStore.open(cluster, configuration: configuration)
+        }
+        return try UploadStore.open(root: settings.storage.root, configuration: configuration)
+    }
+
     private static func storeConfiguration(_ settings: ServeSettings) -> StoreConfiguration {
         var configuration = settings.store
         configuration.interruptedResponse = .init(
@@ -132,13 +140,13 @@ enum ServeCommand {
     }
 
     /// Logs lost bytes and a damaged catalog when they are found.
-    private static func logDamage(of store: UploadStore, to server: Server, root: String) {
-        store.onLoss { upload in
-            server.note(
-                .error,
-                "\(upload) lost acknowledged bytes: another program wrote to \(root)/uploads, or the disk"
-                    + " failed; run 'onward check' to verify all uploads and files")
-        }
+    private static func logDamage(of store: UploadStore, to server: Server, _ storage: StorageSettings) {
+        let root = storage.root
+        let cause =
+            storage.cluster == nil
+            ? "another program wrote to \(root)/uploads, or the disk failed; run 'onward check' to verify all uploads and"
+                + " files" : "the object storage has lost them, or another program has removed them"
+        store.onLoss { upload in server.note(.error, "\(upload) lost acknowledged bytes: \(cause)") }
         store.onDamage { error in
             server.note(
                 .error,
@@ -188,7 +196,7 @@ enum ServeCommand {
     private static func explanation(of server: Server, _ settings: ServeSettings) -> String {
         let token = settings.tokenFile != nil ? " -H 'Authorization: Bearer TOKEN'" : ""
         let scheme = settings.certificateFiles != nil ? "https" : "http"
-        var text = "onward serves \(settings.root)"
+        var text = "onward serves \(settings.storage.description)"
         for case .tcp(let host, let port) in server.addresses.prefix(1) {
             let name = ["0.0.0.0", "::"].contains(host) ? "localhost" : host.contains(":") ? "[\(host)]" : host
             let base = settings.server.publicBase?.description ?? "\(scheme)://\(name):\(port)"
@@ -220,7 +228,8 @@ enum ServeCommand {
         return text
     }
 
-    private static func report(_ error: StoreError, root: String) -> ExitStatus {
+    private static func report(_ error: StoreError, _ storage: StorageSettings) -> ExitStatus {
+        let root = storage.description
         switch error {
         case .inUse:
             Console.Bounded.error("onward serve: another server uses \(root). Stop it, or choose another --root.")

@@ -9,7 +9,7 @@ import UploadStorage
 
 /// The settings of `onward serve`, and its options.
 struct ServeSettings {
-    var root = "./onward-data"
+    var storage = StorageSettings()
     var listeners: [SocketAddress] = []
     var server = {
         var configuration = ServerConfiguration()
@@ -63,9 +63,13 @@ struct ServeSettings {
             rejectsFormData: rejectsFormData, check: check.map { PublicationCheck($0).verdict })
     }
 
-    static let options: [CommandOption<ServeSettings>] = [
+    static let options: [CommandOption<ServeSettings>] =
+        StorageSettings.options(
+            \.storage, group: "General", root: "data directory, created if it is missing\n[default: ./onward-data]")
+        + otherOptions
+
+    private static let otherOptions: [CommandOption<ServeSettings>] = [
         // General
-        .root("data directory, created if it is missing\n[default: ./onward-data]", group: "General") { $0.root = $1 },
         CommandOption(
             "listen", "HOST:PORT", group: "General", repeatable: true,
             "address to listen on, or unix:PATH; repeatable. ONWARD_LISTEN contains\nall addresses, separated by spaces [default: 127.0.0.1:8080]"
@@ -355,6 +359,7 @@ struct ServeSettings {
                 "--token-file requires a token and --allow-anonymous does not; choose one. With --token-file and"
                     + " --public-read downloads need no token")
         }
+        try checkStorage()
         try checkRoutes()
         try checkEvents()
         try checkPublicationCheck()
@@ -377,6 +382,23 @@ struct ServeSettings {
         try require(limits.minSize, "min-size", atMost: limits.maxSize, "max-size")
         try require(limits.minAppendSize, "min-append-size", atMost: limits.maxAppendSize, "max-append-size")
         try require(limits.minSize, "min-size", atMost: store.quotaPerPrincipal, "quota")
+    }
+
+    /// Rejects what a shared storage cannot do.
+    private func checkStorage() throws(OptionError) {
+        try storage.check()
+        guard storage.cluster != nil else { return }
+        if store.durability == .relaxed {
+            throw OptionError("--durability relaxed needs --root: with --catalog every reported offset is durable")
+        }
+        if store.minFree != nil {
+            throw OptionError("--min-free needs --root: an object storage does not report its free space")
+        }
+        if let route = routes.first(where: { $0.handoverDirectory != nil }) {
+            throw OptionError(
+                "handover= of the route \(route.path) needs --root: with --catalog no file is on this machine. Without"
+                    + " handover= the application gets the content")
+        }
     }
 
     private static let applications = "Applications"

@@ -36,7 +36,10 @@ public final class UploadStore: Sendable {
         registry = UploadRegistry(context)
         healthCheck = try startingThreads { () throws(Errno) in try WorkQueue(name: "health", threads: 1) }
         if catalog.isShared { handOverHolds() }
-        try recover()
+        do throws(StoreError) { try recover() } catch {
+            // The sweep completes interrupted work as soon as the database can be reached.
+            guard catalog.isShared, case .unavailable = error else { throw error }
+        }
         _ = observeClock()
         try startVerification(counts: catalog.savedTotals == nil)
     }
