@@ -94,12 +94,17 @@ extension FileDescriptor {
         return file
     }
 
-    /// Creates a pipe. Reading does not wait for bytes (pipe(2)).
-    static func pipe() throws(Errno) -> (reading: FileDescriptor, writing: FileDescriptor) {
+    enum PipeEnd: Int { case reading, writing }
+
+    /// Creates a pipe (pipe(2)).
+    /// - Parameter end: the end whose calls do not wait.
+    static func pipe(
+        nonBlocking end: PipeEnd = .reading
+    ) throws(Errno) -> (reading: FileDescriptor, writing: FileDescriptor) {
         var numbers: [Int32] = [-1, -1]
         guard pipe2(&numbers, O_CLOEXEC) == 0 else { throw .current }
         let pipe = (FileDescriptor(owning: numbers[0]), FileDescriptor(owning: numbers[1]))
-        guard fcntl(numbers[0], F_SETFL, O_NONBLOCK) == 0 else { throw .current }
+        guard fcntl(numbers[end.rawValue], F_SETFL, O_NONBLOCK) == 0 else { throw .current }
         return pipe
     }
 }

@@ -11,6 +11,9 @@ package struct ProgramRun: Sendable {
         case bytes([UInt8])
         /// The file from the offset of the descriptor on. The program can seek if the file can.
         case file(FileDescriptor)
+        /// The bytes that a closure copies into a buffer, from an offset on. It returns their number, which is 0 at the
+        /// end, or nil if it has failed. It is called on another thread. The program cannot seek.
+        case stream(@Sendable (UnsafeMutableRawBufferPointer, Int64) -> Int?)
     }
 
     /// How the run ended.
@@ -20,6 +23,8 @@ package struct ProgramRun: Sendable {
         case timedOut
         /// The caller canceled the run, and the program was ended.
         case canceled
+        /// Not all of the input could be read, so what the program has concluded from it has no meaning.
+        case inputFailed
         /// The program could not be started.
         case notStarted(Errno)
 
@@ -28,6 +33,7 @@ package struct ProgramRun: Sendable {
             case .ended(let ending): "\(ending)"
             case .timedOut: "was ended because it exceeded the time limit"
             case .canceled: "was canceled"
+            case .inputFailed: "could not get all of its input"
             case .notStarted(let error): "could not be started: \(error)"
             }
         }
@@ -95,28 +101,36 @@ package struct ProgramRun: Sendable {
     /// - Parameter isCanceled: called on this thread every few milliseconds. If it returns true, the program is ended.
     package func run(isCanceled: () -> Bool = { false }) -> Result {
         do throws(Errno) {
-            let (group, output, errors) = try start()
-            return awaitEnd(of: group, output, errors, isCanceled)
+            let (group, output, errors, feed) = try start()
+            var result = awaitEnd(of: group, output, errors, isCanceled)
+            if feed?.end() == false, case .ended = result.outcome { result.outcome = .inputFailed }
+            return result
         } catch {
             return Result(outcome: .notStarted(error))
         }
     }
 
     /// Starts the program. At the return of this function only the program has the writing ends of the pipes.
-    private func start() throws(Errno) -> (ProcessGroup, output: OutputCollector, errors: OutputCollector) {
+    private func start() throws(Errno) -> (ProcessGroup, output: OutputCollector, errors: OutputCollector, InputFeed?) {
         guard program.hasPrefix("/") else { throw .invalidArgument }
         let output = try FileDescriptor.pipe()
         let errors = try FileDescriptor.pipe()
         let file: FileDescriptor
+        var feed: InputFeed?
         switch input {
         case .bytes(let bytes): file = try .inMemory(bytes)
         case .file(let descriptor): file = descriptor
+        case .stream(let read):
+            let pipe = try FileDescriptor.pipe(nonBlocking: .writing)
+            file = pipe.reading
+            feed = try InputFeed(pipe.writing, read)
         }
         let group = try ProcessGroup(
             program: program, arguments: arguments, environment: environment,
             standard: [file, output.writing, errors.writing])
         return (
-            group, OutputCollector(output.reading, limit: maxOutput), OutputCollector(errors.reading, limit: maxErrors)
+            group, OutputCollector(output.reading, limit: maxOutput), OutputCollector(errors.reading, limit: maxErrors),
+            feed
         )
     }
 
@@ -156,6 +170,74 @@ package struct ProgramRun: Sendable {
         errors.collectRemaining()
         let outcome = stop?.outcome ?? group.currentEnding.map { .ended($0) } ?? .canceled
         return Result(outcome: outcome, output: output.bytes, errors: errors.bytes, isOutputCut: output.isCut)
+    }
+}
+
+/// Writes the input of a program to a pipe, on a thread.
+private final class InputFeed: Sendable {
+    private static let pieceSize = 256 << 10
+
+    private enum State { case runs, stops, isComplete, hasFailed }
+
+    private let state = Monitor(State.runs)
+    private let thread: WorkerThread
+
+    init(_ pipe: FileDescriptor, _ read: @escaping @Sendable (UnsafeMutableRawBufferPointer, Int64) -> Int?)
+        throws(Errno)
+    {
+        let state = state
+        thread = try WorkerThread(name: "program-input") {
+            // A program that closes its input must not end this process.
+            var signals = sigset_t()
+            sigemptyset(&signals)
+            sigaddset(&signals, SIGPIPE)
+            pthread_sigmask(SIG_BLOCK, &signals, nil)
+            var buffer = [UInt8](repeating: 0, count: Self.pieceSize)
+            var offset: Int64 = 0
+            while true {
+                guard let count = buffer.withUnsafeMutableBytes({ read($0, offset) }) else {
+                    return state.withLock { $0 = .hasFailed }
+                }
+                if count == 0 { return state.withLock { $0 = .isComplete } }
+                let isWritten = buffer.withUnsafeBytes { bytes in
+                    pipe.write(
+                        UnsafeRawBufferPointer(rebasing: bytes[..<count]), while: { state.withLock { $0 == .runs } })
+                }
+                // The program has ended, or need not read all of its input.
+                if !isWritten { return }
+                offset += Int64(count)
+            }
+        }
+    }
+
+    /// Ends the thread after the end of the program.
+    /// - Returns: whether no read has failed.
+    func end() -> Bool {
+        state.withLock { if $0 == .runs { $0 = .stops } }
+        thread.join()
+        return state.withLock { $0 != .hasFailed }
+    }
+}
+
+extension FileDescriptor {
+    /// Writes all bytes to a pipe whose writing does not wait.
+    /// - Parameter continues: called several times a second; false ends the writing.
+    /// - Returns: false if not all bytes were written.
+    fileprivate func write(_ bytes: UnsafeRawBufferPointer, while continues: () -> Bool) -> Bool {
+        var remaining = bytes
+        while !remaining.isEmpty {
+            guard continues() else { return false }
+            let count = Glibc.write(rawValue, remaining.baseAddress, remaining.count)
+            if count > 0 {
+                remaining = UnsafeRawBufferPointer(rebasing: remaining[count...])
+            } else if [.wouldBlock, .interrupted].contains(Errno.current) {
+                var entry = pollfd(fd: rawValue, events: Int16(POLLOUT), revents: 0)
+                _ = poll(&entry, 1, 100)
+            } else {
+                return false
+            }
+        }
+        return true
     }
 }
 

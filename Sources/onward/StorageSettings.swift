@@ -35,7 +35,8 @@ struct StorageSettings {
         guard catalog != nil, blobs != nil else { throw OptionError("--catalog and --blobs must be given together") }
         if givenRoot != nil {
             throw OptionError(
-                "--root is a data directory on this machine, and with --catalog nothing is kept on this machine; choose one")
+                "--root is a data directory on this machine, and with --catalog nothing is kept on this machine; choose one"
+            )
         }
     }
 

@@ -92,6 +92,36 @@ struct ProgramRunTests {
         #expect(Self.run("echo >&0", input: .file(try file.reopenedForReading())).outcome != .ended(.exited(0)))
     }
 
+    /// The input 0, 1, 2, … modulo 251, with this number of bytes.
+    private static func stream(_ length: Int64) -> ProgramRun.Input {
+        .stream { buffer, offset in
+            let count = min(Int64(buffer.count), length - offset)
+            for index in 0..<Int(count) { buffer[index] = UInt8((offset + Int64(index)) % 251) }
+            return Int(count)
+        }
+    }
+
+    @Test("The input can be a stream of bytes that are in no file")
+    func streamedInput() {
+        let result = Self.run("tail -c 3 | od -An -tu1; ", input: Self.stream(3_000_000))
+        #expect(Self.text(result.output).split(separator: " ").map { $0.filter(\.isNumber) } == ["45", "46", "47"])
+        #expect(Self.run("cat", input: Self.stream(0)).output == [])
+    }
+
+    @Test("A program need not read a stream to its end")
+    func unreadStream() {
+        #expect(Self.run("exec 0<&-; echo done", input: Self.stream(.max)).outcome == .ended(.exited(0)))
+        // A process that leaves the group keeps the pipe open, and reads nothing.
+        let result = Self.run("setsid sleep 2 & echo done", input: Self.stream(.max))
+        #expect(result.outcome == .ended(.exited(0)))
+    }
+
+    @Test("A program whose input could not be read has no result")
+    func failedStream() {
+        let result = Self.run("cat > /dev/null; echo accepted", input: .stream { _, offset in offset > 0 ? nil : 100 })
+        #expect(result.outcome == .inputFailed)
+    }
+
     @Test("A program need not read its input")
     func unreadInput() {
         let result = Self.run("exec 0<&-; echo done", input: .bytes([UInt8](repeating: 1, count: 4 << 20)))

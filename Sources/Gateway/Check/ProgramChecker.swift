@@ -15,8 +15,9 @@ struct ProgramChecker: Checker {
         do throws(StoreError) { file = try upload.openForReading() } catch {
             throw CheckFailure("was not started, because the file cannot be opened: \(error)")
         }
-        guard let file else { throw CheckFailure("was not started, because the store has no files") }
-        let run = ProgramRun(path, variables: Self.variables(of: upload), input: .file(file), timeout: timeout)
+        let input: ProgramRun.Input =
+            file.map { .file($0) } ?? .stream { [upload] buffer, offset in try? upload.read(into: buffer, at: offset) }
+        let run = ProgramRun(path, variables: Self.variables(of: upload), input: input, timeout: timeout)
         let result = run.run(isCanceled: { Task.isCancelled })
         let output = result.output.trimmed
         switch result.outcome {

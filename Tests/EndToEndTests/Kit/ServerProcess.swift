@@ -12,6 +12,8 @@ final class ServerProcess {
     private(set) var port: UInt16 = 0
     private(set) var process: ChildProcess
     private let environment: [String: String]
+    /// The options that select the storage; nil for the data directory.
+    private let storage: [String]?
     /// The path of a program that starts the server.
     private let starter: [String]
 
@@ -22,13 +24,20 @@ final class ServerProcess {
     var log: String { process.errorOutput }
 
     /// Starts a server on a fixed port, which a restart uses again, and waits until it listens.
-    /// - Parameter options: the options of `serve`, in addition to root and address.
-    init(_ options: [String] = [], environment: [String: String] = [:], startedBy starter: [String] = []) throws {
+    /// - Parameters:
+    ///   - options: the options of `serve`, in addition to storage and address.
+    ///   - storage: the options that select the storage; nil for a data directory.
+    init(
+        _ options: [String] = [], environment: [String: String] = [:], startedBy starter: [String] = [],
+        storage: [String]? = nil
+    ) throws {
         directory = try TemporaryDirectory()
         self.options = options
         self.environment = environment
         self.starter = starter
-        process = try Self.start(root: directory.path + "/data", port: FixedPort.next(), options, environment, starter)
+        self.storage = storage
+        process = try Self.start(
+            storage ?? ["--root", directory.path + "/data"], port: FixedPort.next(), options, environment, starter)
         port = try Self.awaitListening(process)
     }
 
@@ -63,7 +72,7 @@ final class ServerProcess {
     func restart(_ options: [String]? = nil) throws {
         if process.ending == nil { try crash() }
         if let options { self.options = options }
-        process = try Self.start(root: root, port: port, self.options, environment, starter)
+        process = try Self.start(storage ?? ["--root", root], port: port, self.options, environment, starter)
         port = try Self.awaitListening(process)
     }
 
@@ -87,11 +96,13 @@ final class ServerProcess {
     }
 
     private static func start(
-        root: String, port: UInt16, _ options: [String], _ environment: [String: String], _ starter: [String]
+        _ storage: [String], port: UInt16, _ options: [String], _ environment: [String: String], _ starter: [String]
     ) throws -> ChildProcess {
         let place = options.contains("--listen") ? [] : ["--listen", "127.0.0.1:\(port)"]
-        let space = options.contains("--min-free") ? [] : ["--min-free", "0"]
-        return try run(["--root", root] + place + space + options, environment: environment, startedBy: starter)
+        let hasDisk = storage.contains("--root") && !options.contains("--min-free")
+        return try run(
+            storage + place + (hasDisk ? ["--min-free", "0"] : []) + options, environment: environment,
+            startedBy: starter)
     }
 
     private static func awaitListening(_ process: ChildProcess) throws -> UInt16 {

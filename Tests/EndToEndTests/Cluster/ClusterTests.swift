@@ -1,0 +1,256 @@
+import ConformanceKit
+import Glibc
+import SystemCalls
+import TestSupport
+import Testing
+
+@Suite(
+    "Several servers with one database and one object storage", .blocking,
+    .enabled(if: Cluster.isPossible, "\(Cluster.requirement)"))
+struct ClusterTests {
+    private static let content = BytePool.repeated(0..<30_000_000)
+
+    private func append(
+        _ node: ServerProcess, _ location: String, from offset: Int, to end: Int? = nil, complete: Bool? = nil
+    ) throws -> Response {
+        let end = end ?? Self.content.count
+        return try node.exchange(
+            .append(
+                .v8, location, at: offset, complete: complete ?? (end == Self.content.count),
+                .bytes(Array(Self.content[offset..<end]))))
+    }
+
+    @Test("an upload continues at another server, and every server serves the file with the same entity tag")
+    func resume() throws {
+        try withCluster(3) { cluster in
+            let nodes = cluster.nodes
+            let location = try nodes[0].begin(
+                .v8, "/files/a/b.bin", Array(Self.content[..<12_000_000]), length: Self.content.count)
+            #expect(try nodes[1].retrieve(location).offset == 12_000_000)
+            #expect(try append(nodes[1], location, from: 12_000_000, to: 12_000_001).offset == 12_000_001)
+            #expect(try append(nodes[2], location, from: 12_000_001, to: 21_000_000).offset == 21_000_000)
+            let last = try append(nodes[0], location, from: 21_000_000)
+            #expect(last.status == 201)
+            #expect(last.complete == true)
+            // The response is repeated by a server that has never seen the upload.
+            #expect(try nodes[1].retrieve(location).complete == true)
+            let responses = try nodes.map { try $0.exchange(.get("/files/a/b.bin")) }
+            for response in responses {
+                #expect(response.status == 200)
+                #expect(response.content == Self.content)
+                #expect(response["ETag"] == responses[0]["ETag"])
+            }
+            var range = Request.get("/files/a/b.bin")
+            range.fields.append(("Range", "bytes=8388600-16777300"))
+            range.fields.append(("If-Range", responses[0]["ETag"] ?? ""))
+            let part = try nodes[2].exchange(range)
+            #expect(part.status == 206)
+            #expect(part.content == Array(Self.content[8_388_600...16_777_300]))
+        }
+    }
+
+    @Test("HEAD at another server ends a stuck upload, with all bytes that its server has received")
+    func takeOver() throws {
+        try withCluster(2, ["--idle-timeout", "1h"]) { cluster in
+            for round in 0..<5 {
+                let stuck = try cluster.nodes[0].connect()
+                try stuck.send(.creation(.v8, "PUT", "/files/\(round)", complete: true, .declared(9_000_000)))
+                let location = try #require(try stuck.requireInterim().location)
+                try stuck.send(Self.content[..<5_000_000])
+                let start = ContinuousClock.now
+                let offset: Int64? = try pollUntil(within: .seconds(30)) {
+                    let response = try cluster.nodes[1].retrieve(location)
+                    return response.status == 204 ? response.offset : nil
+                }
+                print("HEAD at another server: \(ContinuousClock.now - start)")
+                let received = Int(try #require(offset))
+                _ = try stuck.awaitClosing(within: .seconds(60))
+                let last = try cluster.nodes[1].exchange(
+                    .append(
+                        .v8, location, at: received, complete: true,
+                        .bytes(Array(Self.content[received..<9_000_000]))))
+                #expect(last.status == 201)
+                #expect(
+                    try cluster.nodes[0].exchange(.get("/files/\(round)")).content == Array(Self.content[..<9_000_000]))
+            }
+        }
+    }
+
+    @Test("an upload whose server was killed continues at another server after the lease has ended")
+    func killed() throws {
+        try withCluster { cluster in
+            let connection = try cluster.nodes[0].connect()
+            try connection.send(.creation(.v8, "PUT", "/files/k", complete: true, .declared(30_000_000)))
+            let location = try #require(try connection.requireInterim().location)
+            try connection.send(Self.content[..<20_000_000])
+            var reported: Int64 = 0
+            while reported < 8_000_000, let offset = try connection.requireInterim().offset { reported = offset }
+            try cluster.nodes[0].crash()
+            let start = ContinuousClock.now
+            let offset: Int64? = try pollUntil(within: .seconds(30)) {
+                let response = try cluster.nodes[1].retrieve(location)
+                if response.status == 503 { #expect(response["Retry-After"] != nil) }
+                return response.status == 204 ? response.offset : nil
+            }
+            let elapsed = ContinuousClock.now - start
+            print("HEAD after the death of a server: \(elapsed)")
+            #expect(elapsed < .seconds(20))
+            let received = try #require(offset)
+            #expect(received >= reported)
+            #expect(try append(cluster.nodes[1], location, from: Int(received)).status == 201)
+            #expect(try cluster.nodes[1].exchange(.get("/files/k")).content == Self.content)
+        }
+    }
+
+    @Test("a server that was stopped for longer than its lease changes nothing when it continues")
+    func stopped() throws {
+        try withCluster { cluster in
+            let stuck = try cluster.nodes[0].connect()
+            try stuck.send(.creation(.v8, "PUT", "/files/s", complete: true, .declared(30_000_000)))
+            let location = try #require(try stuck.requireInterim().location)
+            try stuck.send(Self.content[..<3_000_000])
+            cluster.nodes[0].process.kill(SIGSTOP)
+            let offset: Int64? = try pollUntil(within: .seconds(30)) {
+                let response = try cluster.nodes[1].retrieve(location)
+                return response.status == 204 ? response.offset : nil
+            }
+            let received = Int(try #require(offset))
+            #expect(
+                try append(cluster.nodes[1], location, from: received, to: 10_000_000, complete: false).offset
+                    == 10_000_000)
+            cluster.nodes[0].process.kill(SIGCONT)
+            // Its client continues to send what it believes to follow.
+            _ = stuck.sendUntilRefused([UInt8](repeating: 0xEE, count: 20_000_000), within: .seconds(5))
+            let seen: Int64? = try pollUntil(within: .seconds(30)) {
+                let response = try cluster.nodes[0].retrieve(location)
+                return response.status == 204 ? response.offset : nil
+            }
+            #expect(seen == 10_000_000)
+            #expect(try append(cluster.nodes[0], location, from: 10_000_000).status == 201)
+            #expect(try cluster.nodes[1].exchange(.get("/files/s")).content == Self.content)
+        }
+    }
+
+    @Test("a database that was killed and started again loses no acknowledged byte, and clients get 503 meanwhile")
+    func databaseRestart() throws {
+        try withCluster(1) { cluster in
+            let node = cluster.nodes[0]
+            let location = try node.begin(
+                .v8, "/files/d", Array(Self.content[..<10_000_000]), length: Self.content.count)
+            cluster.database.kill()
+            let refused = try append(node, location, from: 10_000_000, to: 12_000_000)
+            #expect(refused.status == 503)
+            #expect(refused["Retry-After"] != nil)
+            #expect(try node.exchange(.get("/readyz")).status == 503)
+            #expect(try node.exchange(.get("/healthz")).status == 200)
+            try cluster.database.start()
+            try node.awaitReadiness()
+            let offset = Int(try #require(try node.retrieve(location).offset))
+            #expect(offset >= 10_000_000)
+            #expect(try append(node, location, from: offset).status == 201)
+            #expect(try node.exchange(.get("/files/d")).content == Self.content)
+        }
+    }
+
+    @Test("of many requests that create the same file at several servers, one succeeds")
+    func exclusiveCreation() throws {
+        try withCluster(3) { cluster in
+            for round in 0..<5 {
+                let statuses = Monitor<[Int]>([])
+                let threads = try (0..<6).map { client in
+                    let port = cluster.nodes[client % 3].port
+                    return try WorkerThread(name: "client-\(client)") {
+                        var request = Request(
+                            "PUT", "/files/one-\(round)", [("If-None-Match", "*")], .bytes([UInt8(client)]))
+                        request.fields.append(("Content-Type", "text/plain"))
+                        let status = try? RawConnection(port: port).exchange(request).status
+                        statuses.withLock { $0.append(status ?? 0) }
+                    }
+                }
+                for thread in threads { thread.join() }
+                let sorted = statuses.withLock { $0.sorted() }
+                #expect(sorted == [201, 412, 412, 412, 412, 412], "\(sorted)")
+            }
+        }
+    }
+
+    @Test("listings, replacements and removals are the same at every server at once")
+    func files() throws {
+        try withCluster { cluster in
+            let (first, second) = (cluster.nodes[0], cluster.nodes[1])
+            for name in ["b", "a", "c d", "ü"] {
+                let target = "/files/dir/" + (name == "c d" ? "c%20d" : name == "ü" ? "%C3%BC" : name)
+                #expect(try first.exchange(Request("PUT", target, [], .bytes(Array(name.utf8)))).status == 201)
+            }
+            #expect(try second.exchange(Request("PUT", "/files/dir/a", [], .bytes(Array("new".utf8)))).status == 204)
+            #expect(try first.exchange(.get("/files/dir/a")).content == Array("new".utf8))
+            #expect(try second.exchange(Request("DELETE", "/files/dir/b")).status == 204)
+            #expect(try first.exchange(.get("/files/dir/b")).status == 404)
+            var listing = Request.get("/files/dir/")
+            listing.fields.append(("Accept", "application/json"))
+            let text = String(decoding: try first.exchange(listing).content, as: UTF8.self)
+            for name in ["\"a\"", "\"c d\"", "\"ü\""] { #expect(text.contains(name), "\(text)") }
+            #expect(!text.contains("\"b\""))
+            #expect(try second.exchange(Request("PUT", "/files/dir/a/below", [], .bytes([1]))).status == 409)
+            #expect(try second.exchange(Request("PUT", "/files/dir", [], .bytes([1]))).status == 409)
+        }
+    }
+
+    @Test("the quota of a principal holds over all servers")
+    func quota() throws {
+        try withCluster(2, ["--quota", "1M"]) { cluster in
+            let body = [UInt8](repeating: 1, count: 300_000)
+            var statuses: [Int] = []
+            for index in 0..<5 {
+                statuses.append(
+                    try cluster.nodes[index % 2].exchange(Request("PUT", "/files/q\(index)", [], .bytes(body))).status)
+            }
+            #expect(statuses == [201, 201, 201, 507, 507])
+        }
+    }
+
+    @Test("a server starts without a database, is not ready, and becomes ready when the database starts")
+    func startWithoutDatabase() throws {
+        let database = try PostgreSQLCluster()
+        let storage = try SeaweedFS.shared()
+        database.kill()
+        let server = try ServerProcess(
+            environment: storage.environment,
+            storage: [
+                "--catalog", "postgresql://postgres@127.0.0.1:\(database.port)/postgres", "--blobs",
+                try storage.newBucket(),
+            ])
+        #expect(try server.exchange(.get("/healthz")).status == 200)
+        #expect(try server.exchange(.get("/readyz")).status == 503)
+        #expect(try server.exchange(Request("PUT", "/files/x", [], .bytes([1]))).status == 503)
+        try database.start()
+        try server.awaitReadiness()
+        #expect(try server.exchange(Request("PUT", "/files/x", [], .bytes([1]))).status == 201)
+    }
+
+    @Test(
+        "settings that contradict a shared storage are refused at the start, with the reason",
+        arguments: [
+            (["--catalog", "postgresql://h/d"], "--blobs"),
+            (["--blobs", "s3://bucket?region=x"], "--catalog"),
+            (["--catalog", "postgresql://u:secret@h/d", "--blobs", "s3://bucket?region=x"], "PGPASSFILE"),
+            (["--catalog", "postgresql://h/d", "--blobs", "s3://bucket?region=x", "--root", "/tmp/x"], "--root"),
+            (
+                ["--catalog", "postgresql://h/d", "--blobs", "s3://bucket?region=x", "--durability", "relaxed"],
+                "--durability"
+            ),
+            (["--catalog", "postgresql://h/d", "--blobs", "s3://bucket?region=x", "--min-free", "1G"], "--min-free"),
+            (
+                [
+                    "--catalog", "postgresql://h/d", "--blobs", "s3://bucket?region=x", "--route",
+                    "/a=http://127.0.0.1:1,access=open,handover=/srv/x",
+                ], "handover="
+            ),
+        ])
+    func refusals(_ options: [String], _ reason: String) throws {
+        let process = try ServerProcess.run(options)
+        #expect(try process.awaitEnding() == .exited(64))
+        #expect(process.errorOutput.contains(reason), "\(process.errorOutput)")
+        #expect(!process.errorOutput.contains("secret"))
+    }
+}
