@@ -1,0 +1,80 @@
+import Glibc
+import SystemCalls
+import TestSupport
+import Testing
+
+@Suite(
+    "Clients of servers that fail", .blocking, .serialized, .enabled(if: Cluster.isPossible, "\(Cluster.requirement)"))
+struct ClusterFaultTests {
+    /// With ONWARD_SCALE=1 there are many clients, and the faults last longer than a lease.
+    private static let isLong = getenv("ONWARD_SCALE") != nil
+    private static let clients = isLong ? 40 : 6
+
+    /// Runs clients of all nodes while `break` runs, and then until each has completed its file.
+    private func withClients(
+        of cluster: Cluster, seed: UInt64, _ faults: (inout SeededGenerator) throws -> Void
+    ) throws {
+        let world = ClusterClient.World(ports: cluster.nodes.map(\.port))
+        let failure = Monitor<(any Error)?>(nil)
+        let threads = try (0..<Self.clients).map { number in
+            try WorkerThread(name: "client-\(number)") {
+                var client = ClusterClient(number, world: world, seed: seed)
+                do { try client.run() } catch { failure.withLock { $0 = $0 ?? error } }
+            }
+        }
+        var random = SeededGenerator(seed: seed)
+        let result = Result { try faults(&random) }
+        world.end()
+        for thread in threads { thread.join() }
+        try result.get()
+        if let error = failure.withLock({ $0 }) { throw error }
+        for node in cluster.nodes { try node.awaitReadiness() }
+        try world.inspect(cluster.nodes)
+        print(world.summary)
+        #expect(world.completed.count >= Self.clients)
+    }
+
+    @Test("no acknowledged byte is lost while servers are killed and started again")
+    func kills() throws {
+        try withCluster(3) { cluster in
+            try withClients(of: cluster, seed: 11) { random in
+                for _ in 0..<(Self.isLong ? 12 : 3) {
+                    let node = cluster.nodes.randomElement(using: &random) ?? cluster.nodes[0]
+                    SystemClock.pause(nanoseconds: .random(in: 500_000_000...2_000_000_000, using: &random))
+                    try node.crash()
+                    SystemClock.pause(nanoseconds: .random(in: 0...2_000_000_000, using: &random))
+                    try node.restart()
+                }
+            }
+        }
+    }
+
+    @Test("no acknowledged byte is lost while servers are stopped, in part for longer than a lease")
+    func stops() throws {
+        try withCluster(3) { cluster in
+            try withClients(of: cluster, seed: 12) { random in
+                for round in 0..<(Self.isLong ? 6 : 1) {
+                    let node = cluster.nodes.randomElement(using: &random) ?? cluster.nodes[0]
+                    SystemClock.pause(nanoseconds: 1_000_000_000)
+                    node.process.kill(SIGSTOP)
+                    SystemClock.pause(nanoseconds: round.isMultiple(of: 2) ? 18_000_000_000 : 3_000_000_000)
+                    node.process.kill(SIGCONT)
+                }
+            }
+        }
+    }
+
+    @Test("no acknowledged byte is lost while the database is killed and started again")
+    func databaseKills() throws {
+        try withCluster(2) { cluster in
+            try withClients(of: cluster, seed: 13) { random in
+                for _ in 0..<(Self.isLong ? 8 : 2) {
+                    SystemClock.pause(nanoseconds: .random(in: 500_000_000...2_000_000_000, using: &random))
+                    cluster.database.kill()
+                    SystemClock.pause(nanoseconds: .random(in: 0...1_000_000_000, using: &random))
+                    try cluster.database.start()
+                }
+            }
+        }
+    }
+}
