@@ -86,6 +86,9 @@ final class CatalogDouble: UploadCatalog {
     var damage: StoreError? { base.damage }
     func verify() throws(StoreError) { try base.verify() }
     func row(_ id: UploadID) throws(StoreError) -> CatalogRow? { try base.row(id) }
+    func rows(after id: UploadID?, limit: Int) throws(StoreError) -> [CatalogRow] {
+        try base.rows(after: id, limit: limit)
+    }
     func processing(after id: UploadID?, limit: Int) throws(StoreError) -> [UploadID] {
         let page = try base.processing(after: id, limit: limit)
         afterProcessing?()

@@ -134,6 +134,9 @@ final class NodeCatalog: UploadCatalog {
     var damage: StoreError? { nil }
     func verify() throws(StoreError) {}
     func row(_ id: UploadID) throws(StoreError) -> CatalogRow? { try base.row(id) }
+    func rows(after id: UploadID?, limit: Int) throws(StoreError) -> [CatalogRow] {
+        try base.rows(after: id, limit: limit)
+    }
     func processing(after id: UploadID?, limit: Int) throws(StoreError) -> [UploadID] {
         try base.processing(after: id, limit: limit)
     }

@@ -10,6 +10,8 @@ package protocol UploadCatalog: Sendable {
     func commit(_ changes: [CatalogChange]) -> [Result<RemovedRows, StoreError>]
 
     func row(_ id: UploadID) throws(StoreError) -> CatalogRow?
+    /// Returns at most `limit` rows of all phases in the order of their ids, starting after `id`.
+    func rows(after id: UploadID?, limit: Int) throws(StoreError) -> [CatalogRow]
 
     /// Whether several stores use this catalog at the same time. The limits of a principal are then checked by the
     /// catalog, for all stores together.
@@ -366,5 +368,6 @@ package struct FileRecord: Sendable, Hashable {
 }
 
 extension PublishedFile.Attributes {
-    fileprivate var publicationTime: String { "\(modifiedSeconds).\(modifiedNanoseconds)" }
+    /// The identity of the publication in ``FileRecord/identity``.
+    var publicationTime: String { "\(modifiedSeconds).\(modifiedNanoseconds)" }
 }

@@ -102,7 +102,7 @@ final class CatalogCopy {
     func forEachUpload(_ body: (Result<CatalogRow, StoreError>) -> Void) throws(SQLiteFailure) {
         var last: [UInt8] = []
         while true {
-            let page = try connection.rows(CatalogSQL.selectUploads, [.blob(last)])
+            let page = try connection.rows(CatalogSQL.selectUploads, [.blob(last), .integer(500)])
             for columns in page {
                 body(Result { () throws(StoreError) in try CatalogRow(columns: columns) })
             }

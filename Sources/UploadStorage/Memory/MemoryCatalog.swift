@@ -166,20 +166,30 @@ package final class MemoryCatalog: UploadCatalog {
 
     package func row(_ id: UploadID) throws(StoreError) -> CatalogRow? { state.withLock { $0.rows[id] } }
 
-    package func processing(after id: UploadID?, limit: Int) throws(StoreError) -> [UploadID] {
-        rows(in: .processing, after: id, limit: limit).map(\.id)
+    package func rows(after id: UploadID?, limit: Int) throws(StoreError) -> [CatalogRow] {
+        rows(where: { _ in true }, after: id, limit: limit)
     }
 
-    package func processingCount() throws(StoreError) -> Int { rows(in: .processing, after: nil, limit: .max).count }
+    package func processing(after id: UploadID?, limit: Int) throws(StoreError) -> [UploadID] {
+        rows(where: { $0 == .processing }, after: id, limit: limit).map(\.id)
+    }
+
+    package func processingCount() throws(StoreError) -> Int {
+        rows(where: { $0 == .processing }, after: nil, limit: .max).count
+    }
 
     package func receiving(after id: UploadID?, limit: Int) throws(StoreError) -> [DurableBytes] {
-        rows(in: .receiving, after: id, limit: limit).map { DurableBytes(id: $0.id, blob: $0.blob, offset: $0.offset) }
+        rows(where: { $0 == .receiving }, after: id, limit: limit).map {
+            DurableBytes(id: $0.id, blob: $0.blob, offset: $0.offset)
+        }
     }
 
-    private func rows(in phase: UploadRecord.Phase, after id: UploadID?, limit: Int) -> [CatalogRow] {
+    private func rows(
+        where isSelected: (UploadRecord.Phase) -> Bool, after id: UploadID?, limit: Int
+    ) -> [CatalogRow] {
         state.withLock { state in
             let rows = state.rows.values.filter { row in
-                row.phase == phase && (id.map { $0.bytes.lexicographicallyPrecedes(row.id.bytes) } ?? true)
+                isSelected(row.phase) && (id.map { $0.bytes.lexicographicallyPrecedes(row.id.bytes) } ?? true)
             }
             return Array(rows.sorted { $0.id.bytes.lexicographicallyPrecedes($1.id.bytes) }.prefix(limit))
         }

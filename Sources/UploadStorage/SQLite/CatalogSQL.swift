@@ -167,7 +167,7 @@ enum CatalogSQL {
         INSERT INTO uploads (\(columns), principal) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
         """
     static let selectUpload = "SELECT \(columns) FROM uploads WHERE id = ?"
-    static let selectUploads = "SELECT \(columns) FROM uploads WHERE id > ? ORDER BY id LIMIT 500"
+    static let selectUploads = "SELECT \(columns) FROM uploads WHERE id > ? ORDER BY id LIMIT ?"
     // The condition "phase < 2" makes SQLite use the partial index.
     static let selectProcessing = """
         SELECT id FROM uploads WHERE phase = 1 AND phase < 2 AND id > ? ORDER BY id LIMIT ?

@@ -110,6 +110,11 @@ final class SQLiteCatalog: UploadCatalog {
         try read(CatalogSQL.selectUpload, [.blob(id.bytes)]).first.map(CatalogRow.init(columns:))
     }
 
+    func rows(after id: UploadID?, limit: Int) throws(StoreError) -> [CatalogRow] {
+        try read(CatalogSQL.selectUploads, [.blob(id?.bytes ?? []), .integer(Int64(limit))]).map(
+            CatalogRow.init(columns:))
+    }
+
     func processing(after id: UploadID?, limit: Int) throws(StoreError) -> [UploadID] {
         try read(CatalogSQL.selectProcessing, [.blob(id?.bytes ?? []), .integer(Int64(limit))]).compactMap {
             columns in

@@ -1,0 +1,313 @@
+import Digests
+import ResumableUpload
+import SystemCalls
+
+/// A copy of a store that no server uses, to another pair of catalog and blob area. It can be interrupted at any point
+/// and run again: what has been copied is not copied again.
+///
+/// Each file and each unfinished upload is read from the target after it was written, and its SHA-256 is compared before
+/// anything refers to it. The source is not changed.
+package struct StoreCopy {
+    /// One of the two stores.
+    package struct Place {
+        package var catalog: any UploadCatalog
+        package var area: any BlobArea
+        /// The current time of its clock for lifetimes, in seconds.
+        package var time: Int64
+
+        package init(catalog: any UploadCatalog, area: any BlobArea, time: Int64) {
+            self.catalog = catalog
+            self.area = area
+            self.time = time
+        }
+    }
+
+    /// What was copied.
+    package struct Report: Sendable, Hashable {
+        package var files = 0
+        package var uploads = 0
+        /// Finished uploads whose final response is kept.
+        package var responses = 0
+        package var events = 0
+        package var bytes: Int64 = 0
+        /// Files, uploads and events that the target had already.
+        package var present = 0
+        /// What could not be copied, in sentences.
+        package var problems: [String] = []
+    }
+
+    private static let pageSize = 200
+    private static let pieceSize = 1 << 20
+
+    private let source: Place
+    private let target: Place
+    private let progress: (Report) -> Void
+    private var report = Report()
+
+    /// - Parameter progress: called after each file, upload or page of responses.
+    package init(from source: Place, to target: Place, progress: @escaping (Report) -> Void = { _ in }) {
+        (self.source, self.target, self.progress) = (source, target, progress)
+    }
+
+    /// Copies everything. Throws if the source is in a state that cannot be copied, or if one of the stores cannot be
+    /// used any more.
+    package mutating func run() throws(StoreError) -> Report {
+        try requireSettled()
+        try copyFiles(in: .root)
+        try copyUploads()
+        try copyEvents()
+        return report
+    }
+
+    /// The source must contain no work that only a server can complete.
+    private func requireSettled() throws(StoreError) {
+        guard try source.catalog.processingCount() == 0 else {
+            throw .invalidState(
+                "uploads are being processed or published; start the server once, stop it, and repeat the command")
+        }
+        let retained = try translating("count the retained requests") { () throws(Errno) in
+            try source.area.retainedCount()
+        }
+        guard retained == 0 else {
+            throw .invalidState("requests with unknown outcomes are kept; resend or drop them with 'onward outcomes'")
+        }
+        guard try source.catalog.countEvents().setAside == 0 else {
+            throw .invalidState("events are set aside; retry or drop them with 'onward events'")
+        }
+    }
+
+    // MARK: Files
+
+    private mutating func copyFiles(in directory: PublishedName.Directory) throws(StoreError) {
+        let opened = try source.area.openDirectory(directory)
+        while let next = try nextEntry(of: opened) {
+            guard let name = directory.appending(next.name) else { continue }
+            guard !next.isDirectory else {
+                try copyFiles(in: name.asDirectory)
+                continue
+            }
+            do throws(StoreError) { try copyFile(name) } catch {
+                guard error.concernsOneFile else { throw error }
+                report.problems.append("\(name): \(error)")
+            }
+            progress(report)
+        }
+    }
+
+    private func nextEntry(of directory: any PublishedDirectory) throws(StoreError) -> PublishedEntry? {
+        try translating("list a directory") { () throws(Errno) in
+            while let name = try directory.nextName({ NameSelection.listedName($0) }) {
+                if let name, let entry = try directory.entry(name) { return entry }
+            }
+            return nil
+        }
+    }
+
+    private mutating func copyFile(_ name: PublishedName) throws(StoreError) {
+        let found = try source.area.openPublished(name)
+        let attributes = found.file.attributes
+        let time = attributes.modifiedSeconds * 1_000_000_000 + attributes.modifiedNanoseconds
+        if let present = try present(name, attributes) {
+            // The last run may have been interrupted before it recorded the file.
+            if try target.catalog.file(name.path) == nil { try record(name, found, present) }
+            report.present += 1
+            return
+        }
+        let blobName = UploadID().text
+        let blob = try create(blobName)
+        do throws(StoreError) {
+            let digest = try copy(to: blob) { (buffer, offset) throws(StoreError) in
+                try found.file.read(into: buffer, at: offset)
+            }
+            try translating("store the time of a file") { () throws(Errno) in try blob.setModified(time) }
+            try translating("synchronize a file") { () throws(Errno) in try target.area.synchronize([blob]) }
+            try verify(blob, digest, "\(name)")
+            try target.area.makeDirectories(for: name, durably: true)
+            let epoch = try target.area.publish(blobName, as: name, replacing: nil)
+            try target.area.synchronizePublication(name, of: blob, since: epoch)
+            try record(name, found, translating("read attributes") { () throws(Errno) in try blob.attributes() })
+        } catch {
+            _ = try? target.area.remove(blobName)
+            throw error == .preconditionFailed
+                ? .invalidState("another file of this name exists where it is copied to") : error
+        }
+        report.files += 1
+        report.bytes += attributes.size
+    }
+
+    /// The attributes of this file in the target; nil if the target does not have it.
+    private func present(
+        _ name: PublishedName, _ attributes: PublishedFile.Attributes
+    ) throws(StoreError) -> PublishedFile.Attributes? {
+        do throws(StoreError) {
+            let present = try target.area.openPublished(name).file.attributes
+            guard present.size == attributes.size, present.publicationTime == attributes.publicationTime else {
+                throw .invalidState("another file of this name exists where it is copied to")
+            }
+            return present
+        } catch {
+            if error == .notFound || error == .parentIsFile { return nil }
+            throw error
+        }
+    }
+
+    /// Records the principal and the metadata of a file, if the source has a record of it.
+    private func record(
+        _ name: PublishedName, _ found: PublishedBlob, _ attributes: PublishedFile.Attributes
+    ) throws(StoreError) {
+        guard let record = try source.catalog.file(name.path), record.describes(found) else { return }
+        var copy = record
+        (copy.size, copy.modifiedSeconds) = (attributes.size, attributes.modifiedSeconds)
+        copy.identity = attributes.publicationTime
+        try target.catalog.commit(.recordFile(copy, ending: nil))
+    }
+
+    // MARK: Uploads
+
+    private mutating func copyUploads() throws(StoreError) {
+        var last: UploadID?
+        while true {
+            let page = try source.catalog.rows(after: last, limit: Self.pageSize)
+            guard let end = page.last else { return }
+            var finished: [CatalogChange] = []
+            for row in page {
+                if try target.catalog.row(row.id) != nil {
+                    report.present += 1
+                } else if row.isUnfinished {
+                    do throws(StoreError) { try copyUpload(row) } catch {
+                        guard error.concernsOneFile else { throw error }
+                        report.problems.append("\(row.id): \(error)")
+                    }
+                } else {
+                    finished.append(.insert(shifted(row)))
+                }
+            }
+            for outcome in target.catalog.commit(finished) { _ = try outcome.get() }
+            report.responses += finished.count
+            progress(report)
+            last = end.id
+        }
+    }
+
+    private mutating func copyUpload(_ row: CatalogRow) throws(StoreError) {
+        // The name has no meaning beyond the store. A part of an interrupted run may have it.
+        try translating("remove earlier bytes") { () throws(Errno) in try target.area.remove(row.blob) }
+        let blob = try create(row.blob)
+        let bytes = try translating("open the content of an upload") { () throws(Errno) in
+            row.offset > 0 ? try source.area.open(row.blob) : nil
+        }
+        let digest = try copy(to: blob) { (buffer, offset) throws(StoreError) in
+            guard let bytes, offset < row.offset else { return 0 }
+            let part = UnsafeMutableRawBufferPointer(
+                rebasing: buffer.prefix(Int(min(row.offset - offset, Int64(buffer.count)))))
+            let count = try translating("read the content of an upload") { () throws(Errno) in
+                try bytes.read(into: part, at: offset)
+            }
+            if count == 0 { throw .stateLost }
+            return count
+        }
+        try translating("synchronize the content of an upload") { () throws(Errno) in
+            try blob.synchronize(including: .name)
+        }
+        try verify(blob, digest, "\(row.id)")
+        try target.catalog.commit(.insert(shifted(row)))
+        report.uploads += 1
+        report.bytes += row.offset
+    }
+
+    /// The row with the times of the other clock.
+    private func shifted(_ row: CatalogRow) -> CatalogRow {
+        var row = row
+        let shift = target.time - source.time
+        row.createdAt += shift
+        row.upload.expiresAt = row.upload.expiresAt.map { $0 + shift }
+        row.expiresAt = row.expiresAt.map { $0 + shift }
+        return row
+    }
+
+    // MARK: Events
+
+    /// Copies the events last, so that none is delivered before its upload can be found.
+    private mutating func copyEvents() throws(StoreError) {
+        var present: Set<String> = []
+        try forEachEvent(of: target) { page in present.formUnion(page.map(\.id)) }
+        let (target, known) = (target, present)
+        var copied = 0
+        try forEachEvent(of: source) { (page) throws(StoreError) in
+            let missing = page.filter { !known.contains($0.id) }
+            if missing.isEmpty { return }
+            try target.catalog.commit(.reporting(.probe, missing))
+            copied += missing.count
+        }
+        report.events = copied
+        report.present += present.count
+    }
+
+    private func forEachEvent(
+        of place: Place, _ body: ([UploadEvent]) throws(StoreError) -> Void
+    ) throws(StoreError) {
+        var last: Int64 = 0
+        while true {
+            let page = try place.catalog.events(after: last, limit: Self.pageSize)
+            guard let end = page.last else { return }
+            try body(page.map(\.event))
+            last = end.number
+        }
+    }
+
+    // MARK: Bytes
+
+    private func create(_ name: String) throws(StoreError) -> any Blob {
+        try translating("create a file") { () throws(Errno) in try target.area.create(name) }
+    }
+
+    /// - Parameter read: copies bytes from an offset on into a buffer, and returns their number, 0 at the end.
+    /// - Returns: the SHA-256 of the bytes.
+    private func copy(
+        to blob: any Blob, _ read: (UnsafeMutableRawBufferPointer, Int64) throws(StoreError) -> Int
+    ) throws(StoreError) -> [UInt8] {
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: Self.pieceSize, alignment: 16)
+        defer { buffer.deallocate() }
+        var digest = RunningDigest(.sha256)
+        var offset: Int64 = 0
+        while true {
+            let count = try read(buffer, offset)
+            if count == 0 { return digest.finalized() }
+            var remaining = UnsafeRawBufferPointer(rebasing: buffer[..<count])
+            digest.update(remaining)
+            while !remaining.isEmpty {
+                let written = try translating("write a file") { () throws(Errno) in
+                    try blob.write(remaining, at: offset)
+                }
+                remaining = UnsafeRawBufferPointer(rebasing: remaining[written...])
+                offset += Int64(written)
+            }
+        }
+    }
+
+    private func verify(_ blob: any Blob, _ digest: [UInt8], _ name: String) throws(StoreError) {
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: Self.pieceSize, alignment: 16)
+        defer { buffer.deallocate() }
+        var copied = RunningDigest(.sha256)
+        var offset: Int64 = 0
+        while true {
+            let count = try translating("read a file again") { () throws(Errno) in
+                try blob.read(into: buffer, at: offset)
+            }
+            if count == 0 { break }
+            copied.update(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+            offset += Int64(count)
+        }
+        guard copied.finalized() == digest else { throw .invalidState("the copy of \(name) has another SHA-256") }
+    }
+}
+
+extension StoreError {
+    /// Whether other files and uploads can be copied nevertheless.
+    fileprivate var concernsOneFile: Bool {
+        switch self {
+        case .invalidState, .notFound, .stateLost, .targetIsDirectory, .targetIsSpecial, .parentIsFile: true
+        default: false
+        }
+    }
+}
