@@ -5,17 +5,35 @@ import SystemCalls
 /// A private server of PostgreSQL with an empty database `postgres`. It is killed and removed when this object is
 /// released.
 package final class PostgreSQLCluster: Sendable {
-    /// The directory of the programs, which Debian does not add to PATH.
-    package static let programs = "/usr/lib/postgresql/15/bin"
+    /// The directory of the programs of the newest installed version, which Debian does not add to PATH.
+    package static let programs: String = {
+        let versions = (try? FileManager.default.contentsOfDirectory(atPath: "/usr/lib/postgresql")) ?? []
+        return "/usr/lib/postgresql/\(versions.compactMap { Int($0) }.max() ?? 15)/bin"
+    }()
 
-    /// Whether the tests that need a server run. With the variable ONWARD_SCALE=1 they always run, and fail if the
-    /// programs are missing.
-    package static var isAvailable: Bool {
-        access(programs + "/postgres", X_OK) == 0 || ProcessInfo.processInfo.environment["ONWARD_SCALE"] == "1"
-    }
+    /// Whether tests fail, instead of being skipped, if a program is missing: the variable ONWARD_SCALE is 1.
+    package static var isRequired: Bool { ProcessInfo.processInfo.environment["ONWARD_SCALE"] == "1" }
+
+    /// Whether the tests that need a server run.
+    package static var isAvailable: Bool { isRequired || access(programs + "/postgres", X_OK) == 0 }
 
     /// Why the tests are skipped.
-    package static let requirement = "needs postgresql-15; `scripts/system-packages scale` installs it"
+    package static let requirement = "needs postgresql; `scripts/system-packages scale` installs it"
+
+    /// Held while a server is created, which occupies a processor: tests run in parallel.
+    private static let initialization = Monitor(())
+
+    /// The running servers by their directories. They are killed when this process ends: the last test may end it before
+    /// the objects are released.
+    private static let running: Monitor<[String: ChildProcess]> = {
+        atexit {
+            for (directory, server) in PostgreSQLCluster.running.withLock({ $0 }) {
+                PostgreSQLCluster.end(server)
+                try? FileManager.default.removeItem(atPath: directory)
+            }
+        }
+        return Monitor([:])
+    }()
 
     /// The directory of the Unix socket.
     package let directory: String
@@ -44,18 +62,24 @@ package final class PostgreSQLCluster: Sendable {
         for (name, value) in settings { all[name] = value }
         self.settings = all
         // The server refuses to run as root.
-        if getuid() == 0 {
-            guard let account = getpwnam("postgres") else { throw TestFailure("there is no user postgres") }
-            chown(directory, account.pointee.pw_uid, account.pointee.pw_gid)
+        try Self.assign(directory)
+        let arguments = ["-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync"]
+        try Self.initialization.withLock { _ in
+            let process = try Self.child(Self.programs + "/initdb", arguments)
+            guard try process.awaitEnding() == .exited(0) else { throw TestFailure(process.errorOutput) }
         }
-        try run(
-            Self.programs + "/initdb",
-            ["-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync"])
-        for (name, source) in files { try run("/usr/bin/install", ["-m", "600", source, data + "/" + name]) }
+        for (name, source) in files {
+            try? FileManager.default.removeItem(atPath: data + "/" + name)
+            try FileManager.default.copyItem(atPath: source, toPath: data + "/" + name)
+            try Self.assign(data + "/" + name)
+        }
         try start()
     }
 
-    deinit { kill() }
+    deinit {
+        kill()
+        Self.running.withLock { $0[directory] = nil }
+    }
 
     private var data: String { directory + "/data" }
 
@@ -68,15 +92,19 @@ package final class PostgreSQLCluster: Sendable {
     /// Starts the server again after ``kill()`` or ``stop()``.
     package func start() throws {
         let options = settings.sorted { $0.key < $1.key }.flatMap { ["-c", "\($0.key)=\($0.value)"] }
-        let started = try child(Self.programs + "/postgres", ["-D", data] + options)
+        let started = try Self.child(Self.programs + "/postgres", ["-D", data] + options)
         server.withLock { $0 = started }
+        Self.running.withLock { $0[directory] = started }
         try started.awaitErrorOutput { $0.contains("ready to accept connections") ? () : nil }
     }
 
     /// Ends all processes of the server at once, without a shutdown.
     package func kill() {
-        guard let server = server.withLock({ $0 }) else { return }
-        let workers = processes
+        if let server = server.withLock({ $0 }) { Self.end(server) }
+    }
+
+    private static func end(_ server: ChildProcess) {
+        let workers = processes(of: server)
         server.kill(SIGKILL)
         for worker in workers { Glibc.kill(worker, SIGKILL) }
         _ = try? server.awaitEnding()
@@ -95,7 +123,7 @@ package final class PostgreSQLCluster: Sendable {
     package func paused<Result>(_ body: () throws -> Result) throws -> Result {
         guard let server = server.withLock({ $0 }) else { throw TestFailure("the server does not run") }
         server.kill(SIGSTOP)
-        let workers = processes
+        let workers = Self.processes(of: server)
         for worker in workers { Glibc.kill(worker, SIGSTOP) }
         defer {
             for worker in workers { Glibc.kill(worker, SIGCONT) }
@@ -107,23 +135,24 @@ package final class PostgreSQLCluster: Sendable {
     /// What the server has written to its log.
     package var log: String { server.withLock { $0?.errorOutput ?? "" } }
 
-    /// The processes that the server has started.
-    private var processes: [pid_t] {
-        guard let identifier = server.withLock({ $0?.ending == nil ? $0?.identifier : nil }),
+    /// The processes that a server has started.
+    private static func processes(of server: ChildProcess) -> [pid_t] {
+        let identifier = server.identifier
+        guard server.ending == nil,
             let list = FileManager.default.contents(atPath: "/proc/\(identifier)/task/\(identifier)/children")
         else { return [] }
         return String(decoding: list, as: UTF8.self).split(separator: " ").compactMap { pid_t($0) }
     }
 
-    private func run(_ program: String, _ arguments: [String]) throws {
-        let process = try child(program, arguments)
-        guard try process.awaitEnding() == .exited(0) else {
-            throw TestFailure("\(program) failed: \(process.errorOutput)")
-        }
+    /// Makes the user of the server the owner of a file.
+    package static func assign(_ path: String) throws {
+        guard getuid() == 0 else { return }
+        guard let account = getpwnam("postgres") else { throw TestFailure("there is no user postgres") }
+        guard chown(path, account.pointee.pw_uid, account.pointee.pw_gid) == 0 else { throw Errno.current }
     }
 
     /// Starts a program as the user of the server.
-    private func child(_ program: String, _ arguments: [String]) throws -> ChildProcess {
+    package static func child(_ program: String, _ arguments: [String]) throws -> ChildProcess {
         guard getuid() == 0 else { return try ChildProcess(program, arguments) }
         return try ChildProcess(
             "/usr/bin/setpriv", ["--reuid=postgres", "--regid=postgres", "--clear-groups", program] + arguments)

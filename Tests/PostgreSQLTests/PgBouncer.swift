@@ -1,0 +1,34 @@
+import Glibc
+import SystemCalls
+import TestSupport
+
+/// A private PgBouncer in transaction mode before a server.
+final class PgBouncer: Sendable {
+    static let program = "/usr/sbin/pgbouncer"
+
+    let port: UInt16
+    private let directory: TemporaryDirectory
+    private let process: ChildProcess
+
+    /// - Parameter connections: the limit for its connections to the server.
+    init(_ cluster: PostgreSQLCluster, connections: Int) throws {
+        directory = try TemporaryDirectory()
+        port = try FixedPort.next()
+        let settings = """
+            [databases]
+            postgres = host=127.0.0.1 port=\(cluster.port) dbname=postgres user=postgres
+            [pgbouncer]
+            listen_addr = 127.0.0.1
+            listen_port = \(port)
+            unix_socket_dir =
+            auth_type = any
+            pool_mode = transaction
+            default_pool_size = \(connections)
+            """
+        let file = try directory.file("pgbouncer.ini", settings.utf8)
+        // It refuses to run as root.
+        for path in [directory.path, file] { try PostgreSQLCluster.assign(path) }
+        process = try PostgreSQLCluster.child(Self.program, [file])
+        try process.awaitErrorOutput { $0.contains("process up") ? () : nil }
+    }
+}
