@@ -1,0 +1,281 @@
+import PostgreSQL
+
+/// The SQL of bytes and published files.
+///
+/// Each function is called in the transaction of its caller, or alone. Errors with the SQLSTATEs of ``FilesError`` undo
+/// that transaction.
+extension ClusterSQL {
+    /// The SQLSTATEs of the errors that the functions raise.
+    enum FilesError {
+        /// The session that has stored an object, or that publishes, has ended.
+        static let sessionEnded = "ON001"
+        /// The pieces would not follow each other, or do not have the size of the file.
+        static let gap = "ON002"
+        /// An object was replaced or removed before, so that it may be deleted at any time.
+        static let garbage = "ON003"
+        /// The upload is finished, or another session holds it.
+        static let superseded = "ON004"
+    }
+
+    /// The tables and functions. They use the tables `node`, `upload` and `usage`.
+    static let files = """
+        -- The bytes of a blob: consecutive pieces from byte 0 on. A piece is the first `size` bytes of an object, or of
+        -- `data`.
+        CREATE TABLE onward.piece (
+            blob text COLLATE "C" NOT NULL,
+            start bigint NOT NULL CHECK (start >= 0),
+            size bigint NOT NULL CHECK (size > 0),
+            object text COLLATE "C",
+            data bytea CHECK (octet_length(data) = size),
+            PRIMARY KEY (blob, start),
+            CHECK ((object IS NULL) <> (data IS NULL))
+        );
+        ALTER TABLE onward.piece ALTER data SET STORAGE EXTERNAL;
+        CREATE INDEX piece_by_object ON onward.piece (object) WHERE object IS NOT NULL;
+
+        -- Published files and their directories. The root, '', has no row. A directory is never removed. A file counts
+        -- toward the usage of its principal; `principal` and `fields` are null until the end of its upload is recorded.
+        CREATE TABLE onward.name (
+            parent text COLLATE "C" NOT NULL,
+            name text COLLATE "C" NOT NULL,
+            is_directory boolean NOT NULL,
+            blob text COLLATE "C" UNIQUE,
+            size bigint NOT NULL,
+            modified bigint NOT NULL,
+            tag text COLLATE "C",
+            principal text,
+            fields bytea,
+            PRIMARY KEY (parent, name),
+            CHECK (is_directory = (blob IS NULL)),
+            CHECK (is_directory = (tag IS NULL))
+        );
+
+        -- Objects that no piece names any more. They are deleted some time after `since`.
+        CREATE TABLE onward.garbage (
+            object text COLLATE "C" NOT NULL PRIMARY KEY,
+            since timestamptz NOT NULL DEFAULT clock_timestamp(),
+            claimed_until timestamptz
+        );
+        CREATE INDEX garbage_by_age ON onward.garbage (since);
+
+        -- Blobs that are kept for the operator after the end of their upload.
+        CREATE TABLE onward.retained (
+            key text COLLATE "C" NOT NULL PRIMARY KEY,
+            blob text COLLATE "C" NOT NULL,
+            description bytea NOT NULL
+        );
+        CREATE INDEX retained_by_blob ON onward.retained (blob);
+
+        -- The progress of the work of collectors: the position of the next page, and the earliest time for it.
+        CREATE TABLE onward.collection (
+            work text NOT NULL PRIMARY KEY,
+            position text COLLATE "C" NOT NULL DEFAULT '',
+            due timestamptz NOT NULL DEFAULT '-infinity'
+        );
+        INSERT INTO onward.collection (work) VALUES ('objects'), ('pieces');
+
+        -- The session that has stored an object; null if the name is not that of an object of a blob.
+        CREATE FUNCTION onward.session_of(object text) RETURNS bigint IMMUTABLE LANGUAGE sql AS
+        $$ SELECT substring(object from '^data/[^/]+/([0-9]{1,18})-[0-9]+$')::bigint $$;
+
+        -- Replaces all pieces of a blob from the byte `from_` on by these, which begin there. Objects that are replaced
+        -- become garbage, unless a new piece is a part of the same object. Returns the end of the last piece.
+        --
+        -- The rows of the sessions that have stored new objects are locked until the end of the transaction, so that a
+        -- collector cannot remove them before the names of the objects are visible to it.
+        CREATE FUNCTION onward.put_pieces(
+            blob text, from_ bigint, starts bigint[], sizes bigint[], objects text[], data bytea[]
+        ) RETURNS bigint LANGUAGE plpgsql AS $$
+        #variable_conflict use_column
+        DECLARE
+            new_objects text[] := ARRAY(
+                SELECT o.object FROM unnest(objects) AS o (object)
+                WHERE o.object IS NOT NULL AND NOT EXISTS (
+                    SELECT FROM onward.piece p WHERE p.object = o.object AND p.blob = put_pieces.blob));
+            sessions bigint[];
+            covered bigint;
+        BEGIN
+            IF cardinality(new_objects) > 0 THEN
+                sessions := ARRAY(SELECT DISTINCT onward.session_of(o) FROM unnest(new_objects) AS o);
+                PERFORM FROM onward.node n WHERE n.session = ANY (sessions) FOR KEY SHARE;
+                IF (SELECT count(*) FROM onward.node n WHERE n.session = ANY (sessions)) < cardinality(sessions) THEN
+                    RAISE EXCEPTION 'a session that stored an object has ended' USING ERRCODE = 'ON001';
+                END IF;
+                IF EXISTS (SELECT FROM onward.garbage g WHERE g.object = ANY (new_objects)) THEN
+                    RAISE EXCEPTION 'an object is garbage' USING ERRCODE = 'ON003';
+                END IF;
+            END IF;
+
+            WITH replaced AS (
+                DELETE FROM onward.piece p WHERE p.blob = put_pieces.blob AND p.start >= from_ RETURNING p.object
+            )
+            INSERT INTO onward.garbage (object)
+                SELECT r.object FROM replaced r
+                WHERE r.object IS NOT NULL AND NOT EXISTS (SELECT FROM unnest(objects) AS o WHERE o = r.object);
+
+            covered := onward.end_of_pieces(put_pieces.blob);
+            IF covered <> from_ THEN
+                RAISE EXCEPTION 'pieces from % on cannot follow byte %', from_, covered USING ERRCODE = 'ON002';
+            END IF;
+            INSERT INTO onward.piece (blob, start, size, object, data)
+                SELECT put_pieces.blob, u.start, u.size, u.object, u.data
+                FROM unnest(starts, sizes, objects, put_pieces.data) AS u (start, size, object, data);
+            FOR index IN 1 .. cardinality(starts) LOOP
+                IF starts[index] <> covered THEN
+                    RAISE EXCEPTION 'a piece at % cannot follow byte %', starts[index], covered USING ERRCODE = 'ON002';
+                END IF;
+                covered := covered + sizes[index];
+            END LOOP;
+            RETURN covered;
+        END $$;
+
+        -- The number of bytes in the pieces of a blob.
+        CREATE FUNCTION onward.end_of_pieces(blob text) RETURNS bigint STABLE LANGUAGE plpgsql AS $$
+        #variable_conflict use_column
+        BEGIN
+            RETURN coalesce(
+                (SELECT p.start + p.size FROM onward.piece p WHERE p.blob = end_of_pieces.blob
+                 ORDER BY p.start DESC LIMIT 1), 0);
+        END $$;
+
+        -- Removes the pieces of a blob, unless an unfinished upload, a published file or a retained request needs them.
+        -- Their objects become garbage.
+        CREATE FUNCTION onward.drop_pieces(blob text) RETURNS void LANGUAGE plpgsql AS $$
+        #variable_conflict use_column
+        BEGIN
+            WITH dropped AS (
+                DELETE FROM onward.piece p
+                WHERE p.blob = drop_pieces.blob
+                    AND NOT EXISTS (SELECT FROM onward.upload u WHERE u.blob = drop_pieces.blob AND u.phase < 2)
+                    AND NOT EXISTS (SELECT FROM onward.name n WHERE n.blob = drop_pieces.blob)
+                    AND NOT EXISTS (SELECT FROM onward.retained r WHERE r.blob = drop_pieces.blob)
+                RETURNING p.object
+            )
+            INSERT INTO onward.garbage (object) SELECT d.object FROM dropped d WHERE d.object IS NOT NULL;
+        END $$;
+
+        -- Removes the size of a published file from the usage of its principal.
+        CREATE FUNCTION onward.uncount_file(file onward.name) RETURNS void LANGUAGE plpgsql AS $$
+        BEGIN
+            IF file.principal IS NOT NULL THEN
+                UPDATE onward.usage u SET published = u.published - file.size WHERE u.principal = file.principal;
+            END IF;
+        END $$;
+
+        -- Returns 'directory' if all these names are directories, 'file' if one is a file, otherwise 'missing'.
+        CREATE FUNCTION onward.kind_of_path(parents text[], names text[]) RETURNS text STABLE LANGUAGE plpgsql AS $$
+        DECLARE
+            directories bigint;
+            files bigint;
+        BEGIN
+            SELECT count(*) FILTER (WHERE n.is_directory), count(*) FILTER (WHERE NOT n.is_directory)
+                INTO directories, files
+                FROM unnest(parents, names) AS path (parent, name)
+                JOIN onward.name n ON n.parent = path.parent AND n.name = path.name;
+            RETURN CASE
+                WHEN directories = cardinality(parents) THEN 'directory'
+                WHEN files > 0 THEN 'file'
+                ELSE 'missing' END;
+        END $$;
+
+        -- Makes the missing directories of a path, from the root on. Returns the same as kind_of_path.
+        CREATE FUNCTION onward.make_directories(parents text[], names text[]) RETURNS text LANGUAGE plpgsql AS $$
+        DECLARE
+            is_directory boolean;
+        BEGIN
+            FOR index IN 1 .. cardinality(parents) LOOP
+                INSERT INTO onward.name (parent, name, is_directory, size, modified)
+                    VALUES (parents[index], names[index], true, 0,
+                        (extract(epoch FROM clock_timestamp()) * 1000000000)::bigint)
+                    ON CONFLICT DO NOTHING;
+                IF NOT FOUND THEN
+                    is_directory := (SELECT n.is_directory FROM onward.name n
+                        WHERE n.parent = parents[index] AND n.name = names[index]);
+                    -- A file with this name may have been removed since.
+                    IF is_directory IS DISTINCT FROM true THEN RETURN 'file'; END IF;
+                END IF;
+            END LOOP;
+            RETURN 'directory';
+        END $$;
+
+        -- Gives a blob a name, and puts its last pieces as put_pieces does, unless `from_` is null. `replacing` is the tag
+        -- of the file that is replaced; null: no file may have the name. Returns 'published'; or, without any change,
+        -- 'occupied' if another file, or none, has the name, 'directory' if a directory has the name, and 'file' or
+        -- 'missing' as kind_of_path for the path of the directory. A repeated call has the same result.
+        CREATE FUNCTION onward.publish(
+            session bigint, blob text, parents text[], names text[], parent text, name text, size bigint,
+            modified bigint, tag text, replacing text,
+            from_ bigint, starts bigint[], sizes bigint[], objects text[], data bytea[]
+        ) RETURNS text LANGUAGE plpgsql AS $$
+        #variable_conflict use_column
+        DECLARE
+            upload record;
+            old onward.name;
+            kind text;
+        BEGIN
+            PERFORM FROM onward.node n WHERE n.session = publish.session FOR KEY SHARE;
+            IF NOT FOUND THEN RAISE EXCEPTION 'the session has ended' USING ERRCODE = 'ON001'; END IF;
+            SELECT u.phase, u.holder INTO upload FROM onward.upload u WHERE u.blob = publish.blob FOR SHARE;
+            IF FOUND AND (upload.phase >= 2 OR upload.holder IS DISTINCT FROM publish.session) THEN
+                RAISE EXCEPTION 'the upload is finished or held by another session' USING ERRCODE = 'ON004';
+            END IF;
+            kind := onward.kind_of_path(parents, names);
+            IF kind <> 'directory' THEN RETURN kind; END IF;
+            LOOP
+                SELECT n.* INTO old FROM onward.name n
+                    WHERE n.parent = publish.parent AND n.name = publish.name FOR UPDATE;
+                IF FOUND THEN
+                    IF old.is_directory THEN RETURN 'directory'; END IF;
+                    IF old.blob <> publish.blob AND old.tag IS DISTINCT FROM publish.replacing THEN
+                        RETURN 'occupied';
+                    END IF;
+                    UPDATE onward.name n
+                        SET blob = publish.blob, size = publish.size, modified = publish.modified, tag = publish.tag,
+                            principal = NULL, fields = NULL
+                        WHERE n.parent = publish.parent AND n.name = publish.name;
+                    PERFORM onward.uncount_file(old);
+                    IF old.blob <> publish.blob THEN PERFORM onward.drop_pieces(old.blob); END IF;
+                    EXIT;
+                END IF;
+                IF publish.replacing IS NOT NULL THEN RETURN 'occupied'; END IF;
+                INSERT INTO onward.name (parent, name, is_directory, blob, size, modified, tag)
+                    VALUES (publish.parent, publish.name, false, publish.blob, publish.size, publish.modified,
+                        publish.tag)
+                    ON CONFLICT (parent, name) DO NOTHING;
+                EXIT WHEN FOUND;
+            END LOOP;
+            IF from_ IS NOT NULL THEN
+                PERFORM onward.put_pieces(publish.blob, from_, starts, sizes, objects, publish.data);
+            END IF;
+            IF onward.end_of_pieces(publish.blob) <> publish.size THEN
+                RAISE EXCEPTION 'the pieces do not have % bytes', publish.size USING ERRCODE = 'ON002';
+            END IF;
+            RETURN 'published';
+        END $$;
+
+        -- Removes the name of a file. Its bytes remain as long as its upload needs them. `blob` and `tag` are those of
+        -- the file; null: any. Returns 'removed', 'occupied' if another file has the name, 'directory' if a directory
+        -- has it, otherwise 'missing' or 'file' as kind_of_path for the path of the directory.
+        CREATE FUNCTION onward.remove_name(
+            parents text[], names text[], parent text, name text, blob text, tag text
+        ) RETURNS text LANGUAGE plpgsql AS $$
+        #variable_conflict use_column
+        DECLARE
+            old onward.name;
+            kind text;
+        BEGIN
+            SELECT n.* INTO old FROM onward.name n
+                WHERE n.parent = remove_name.parent AND n.name = remove_name.name FOR UPDATE;
+            IF NOT FOUND THEN
+                kind := onward.kind_of_path(parents, names);
+                RETURN CASE WHEN kind = 'file' THEN kind ELSE 'missing' END;
+            END IF;
+            IF old.is_directory THEN RETURN 'directory'; END IF;
+            IF old.blob <> remove_name.blob OR old.tag <> remove_name.tag THEN RETURN 'occupied'; END IF;
+            DELETE FROM onward.name n WHERE n.parent = old.parent AND n.name = old.name;
+            PERFORM onward.uncount_file(old);
+            PERFORM onward.drop_pieces(old.blob);
+            RETURN 'removed';
+        END $$;
+        """
+}
