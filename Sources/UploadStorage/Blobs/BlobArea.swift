@@ -130,6 +130,11 @@ package struct PublishedBlob: Sendable {
     /// The ``Blob/identity()`` that the bytes had before they were published.
     package var identity: String
     package var file: PublishedFile
+
+    package init(identity: String, file: PublishedFile) {
+        self.identity = identity
+        self.file = file
+    }
 }
 
 /// The opened content of a published file.
@@ -145,6 +150,9 @@ package protocol PublishedDirectory: AnyObject {
     /// Calls `body` with the bytes of the next name, in the order of the file system; returns nil at the end. Names
     /// that belong neither to files nor to directories may be included.
     func nextName<Result>(_ body: (UnsafeRawBufferPointer) -> Result) throws(Errno) -> Result?
+    /// Prepares ``nextName(_:)`` to return the names that begin with `prefix` and come after `name` in the order of their
+    /// bytes, perhaps followed by other names. Returns false if the directory has another order; then nothing changes.
+    func begin(after name: String?, prefix: String) -> Bool
     /// Identifies a directory that probably has thousands of entries, whatever its path is; nil if it is smaller, or if
     /// its changes cannot be observed.
     var identityIfLarge: String? { get }
@@ -152,6 +160,10 @@ package protocol PublishedDirectory: AnyObject {
     func watch() throws(Errno) -> DirectoryWatch
     /// Returns the file or directory that has this name now; nil if there is none.
     func entry(_ name: String) throws(Errno) -> PublishedEntry?
+}
+
+extension PublishedDirectory {
+    package func begin(after name: String?, prefix: String) -> Bool { false }
 }
 
 /// One entry of a directory of published files.

@@ -7,7 +7,9 @@ import SystemCalls
 /// successful fsync(2) proves that a change is durable only if no synchronization of a directory has failed since the
 /// change was made.
 package struct SynchronizationEpoch: Sendable, Hashable {
-    var failures = 0
+    var failures: Int
+
+    package init(failures: Int = 0) { self.failures = failures }
 }
 
 /// Synchronizes the directories of a blob area, and records which of them may be lost.

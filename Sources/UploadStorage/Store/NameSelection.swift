@@ -32,6 +32,9 @@ struct NameSelection: ~Copyable {
         self.prefix = Array(prefix.utf8)
     }
 
+    /// Whether no name after those that were offered can be on the page.
+    var isFull: Bool { names.count >= capacity }
+
     mutating func offer(_ name: UnsafeRawBufferPointer) {
         guard prefix.isEmpty || name.starts(with: prefix),
             cursor.isEmpty || cursor.lexicographicallyPrecedes(name),

@@ -39,7 +39,8 @@ extension UploadStore {
         var selection = NameSelection(after: cursor, prefix: prefix, limit: limit)
         let reader = try openDirectory(directory)
         try translating("list a directory") { () throws(Errno) in
-            while try reader.nextName({ selection.offer($0) }) != nil {}
+            let isSorted = reader.begin(after: cursor, prefix: prefix)
+            while !(isSorted && selection.isFull), try reader.nextName({ selection.offer($0) }) != nil {}
         }
         return PublishedListing(reader, selection.page())
     }

@@ -1,7 +1,7 @@
 import SystemCalls
 
 /// A fixed set of threads that run pieces of work in the order in which they were added.
-final class WorkQueue: Sendable {
+package final class WorkQueue: Sendable {
     private struct State {
         var work: [(@Sendable () -> Void)?] = []
         var next = 0
@@ -11,7 +11,7 @@ final class WorkQueue: Sendable {
     private let state: Monitor<State>
     private let threads: [WorkerThread]
 
-    init(name: String, threads count: Int, yieldsToOthers: Bool = false) throws(Errno) {
+    package init(name: String, threads count: Int, yieldsToOthers: Bool = false) throws(Errno) {
         let state = Monitor(State())
         var threads: [WorkerThread] = []
         do throws(Errno) {
@@ -36,7 +36,7 @@ final class WorkQueue: Sendable {
 
     /// Adds work without waiting. Returns false once the queue is closed.
     @discardableResult
-    func enqueue(_ work: @escaping @Sendable () -> Void) -> Bool {
+    package func enqueue(_ work: @escaping @Sendable () -> Void) -> Bool {
         let accepted = state.withLock { state in
             if !state.isClosed { state.work.append(work) }
             return !state.isClosed
@@ -46,7 +46,7 @@ final class WorkQueue: Sendable {
     }
 
     /// Accepts no more work, and ends the threads after the queued work.
-    func close() {
+    package func close() {
         state.withLock { $0.isClosed = true }
         state.notifyAll()
         for thread in threads { thread.join() }

@@ -31,7 +31,7 @@ public final class PublishedFile: Sendable {
     public let fields: Fields
     private let content: any PublishedContent
 
-    init(attributes: Attributes, fields: Fields = [:], content: any PublishedContent) {
+    package init(attributes: Attributes, fields: Fields = [:], content: any PublishedContent) {
         self.attributes = attributes
         self.fields = fields
         self.content = content
