@@ -195,7 +195,9 @@ package struct ByteEncoder {
 /// Reads values that ``ByteEncoder`` wrote. Malformed bytes cause an error, and are never read past their end.
 package struct ByteDecoder {
     /// The bytes are not a valid encoding of the requested value.
-    package struct Malformed: Error {}
+    package struct Malformed: Error {
+        package init() {}
+    }
 
     private var remaining: ArraySlice<UInt8>
 

@@ -134,6 +134,12 @@ package struct DurableBytes: Sendable, Hashable {
     package var id: UploadID
     package var blob: String
     package var offset: Int64
+
+    package init(id: UploadID, blob: String, offset: Int64) {
+        self.id = id
+        self.blob = blob
+        self.offset = offset
+    }
 }
 
 extension UploadCatalog {
