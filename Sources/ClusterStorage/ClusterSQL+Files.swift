@@ -17,7 +17,7 @@ extension ClusterSQL {
         static let superseded = "ON004"
     }
 
-    /// The tables and functions. They use the tables `node`, `upload` and `usage`.
+    /// The tables and functions. They use the tables `node` and `upload`.
     static let files = """
         -- The bytes of a blob: consecutive pieces from byte 0 on. A piece is the first `size` bytes of an object, or of
         -- `data`.
@@ -33,8 +33,8 @@ extension ClusterSQL {
         ALTER TABLE onward.piece ALTER data SET STORAGE EXTERNAL;
         CREATE INDEX piece_by_object ON onward.piece (object) WHERE object IS NOT NULL;
 
-        -- Published files and their directories. The root, '', has no row. A directory is never removed. A file counts
-        -- toward the usage of its principal; `principal` and `fields` are null until the end of its upload is recorded.
+        -- Published files and their directories. The root, '', has no row. A directory is never removed. The columns
+        -- `principal` and `fields` of a file are null until the end of its upload is recorded.
         CREATE TABLE onward.name (
             parent text COLLATE "C" NOT NULL,
             name text COLLATE "C" NOT NULL,
@@ -154,14 +154,6 @@ extension ClusterSQL {
             INSERT INTO onward.garbage (object) SELECT d.object FROM dropped d WHERE d.object IS NOT NULL;
         END $$;
 
-        -- Removes the size of a published file from the usage of its principal.
-        CREATE FUNCTION onward.uncount_file(file onward.name) RETURNS void LANGUAGE plpgsql AS $$
-        BEGIN
-            IF file.principal IS NOT NULL THEN
-                UPDATE onward.usage u SET published = u.published - file.size WHERE u.principal = file.principal;
-            END IF;
-        END $$;
-
         -- Returns 'directory' if all these names are directories, 'file' if one is a file, otherwise 'missing'.
         CREATE FUNCTION onward.kind_of_path(parents text[], names text[]) RETURNS text STABLE LANGUAGE plpgsql AS $$
         DECLARE
@@ -233,7 +225,6 @@ extension ClusterSQL {
                         SET blob = publish.blob, size = publish.size, modified = publish.modified, tag = publish.tag,
                             principal = NULL, fields = NULL
                         WHERE n.parent = publish.parent AND n.name = publish.name;
-                    PERFORM onward.uncount_file(old);
                     IF old.blob <> publish.blob THEN PERFORM onward.drop_pieces(old.blob); END IF;
                     EXIT;
                 END IF;
@@ -273,9 +264,80 @@ extension ClusterSQL {
             IF old.is_directory THEN RETURN 'directory'; END IF;
             IF old.blob <> remove_name.blob OR old.tag <> remove_name.tag THEN RETURN 'occupied'; END IF;
             DELETE FROM onward.name n WHERE n.parent = old.parent AND n.name = old.name;
-            PERFORM onward.uncount_file(old);
             PERFORM onward.drop_pieces(old.blob);
             RETURN 'removed';
         END $$;
         """
+
+    // MARK: Bytes
+
+    static let pieces = "SELECT start, size, object, data FROM onward.piece WHERE blob = $1 ORDER BY start"
+    static let hasUpload = "SELECT EXISTS (SELECT FROM onward.upload WHERE blob = $1)"
+    static let sizeOfBlob = """
+        SELECT CASE WHEN EXISTS (SELECT FROM onward.piece WHERE blob = $1)
+                OR EXISTS (SELECT FROM onward.upload WHERE blob = $1)
+            THEN onward.end_of_pieces($1) END
+        """
+    static let dropPieces = "SELECT onward.drop_pieces($1)"
+    static let retain = """
+        INSERT INTO onward.retained (key, blob, description) VALUES ($1, $2, $3) ON CONFLICT (key) DO NOTHING
+        """
+    static let countRetained = "SELECT count(*) FROM onward.retained"
+
+    // MARK: Published files
+
+    static let kindOfPath = "SELECT onward.kind_of_path($1, $2)"
+    static let makeDirectories = "SELECT onward.make_directories($1, $2)"
+    static let publish =
+        "SELECT onward.publish($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)"
+    static let removeName = "SELECT onward.remove_name($1, $2, $3, $4, $5, $6)"
+    /// The file, and its pieces: one row for each.
+    static let openFile = """
+        SELECT n.is_directory, n.blob, n.size, n.modified, n.tag, p.start, p.size, p.object, p.data
+        FROM onward.name n LEFT JOIN onward.piece p ON p.blob = n.blob
+        WHERE n.parent = $1 AND n.name = $2 ORDER BY p.start
+        """
+    static let isDirectory = "SELECT is_directory FROM onward.name WHERE parent = $1 AND name = $2"
+    static let entries = """
+        SELECT name, is_directory, size, modified FROM onward.name WHERE parent = $1 AND name >= $2 ORDER BY name LIMIT $3
+        """
+
+    // MARK: Collection
+
+    /// Claims objects whose grace period has passed, so that other nodes do not delete them at the same time. Parameters:
+    /// the period in milliseconds, and the maximum number.
+    static let claimGarbage = """
+        UPDATE onward.garbage SET claimed_until = clock_timestamp() + interval '5 minutes'
+        WHERE object = ANY (ARRAY(
+            SELECT object FROM onward.garbage
+            WHERE since <= clock_timestamp() - $1 * interval '1 millisecond'
+                AND (claimed_until IS NULL OR claimed_until <= clock_timestamp())
+            ORDER BY since LIMIT $2 FOR UPDATE SKIP LOCKED))
+        RETURNING object
+        """
+    static let removeGarbage = "DELETE FROM onward.garbage WHERE object = ANY ($1)"
+    static let garbageTotals = "SELECT count(*), min(extract(epoch FROM since))::bigint FROM onward.garbage"
+    /// Claims the next page of a work. Parameters: the work, and the milliseconds until another node can repeat the page.
+    static let claimPage = """
+        UPDATE onward.collection SET due = clock_timestamp() + $2 * interval '1 millisecond'
+        WHERE work = (
+            SELECT work FROM onward.collection WHERE work = $1 AND due <= clock_timestamp() FOR UPDATE SKIP LOCKED)
+        RETURNING position
+        """
+    /// Parameters: the work, the position of the next page, and the milliseconds until it is due.
+    static let endPage = """
+        UPDATE onward.collection SET position = $2, due = clock_timestamp() + $3 * interval '1 millisecond' WHERE work = $1
+        """
+    /// Those of the objects $1, stored by the sessions $2, that nothing needs.
+    static let orphans = """
+        SELECT o.object FROM unnest($1, $2) AS o (object, session)
+        WHERE NOT EXISTS (SELECT FROM onward.node n WHERE n.session = o.session)
+            AND NOT EXISTS (SELECT FROM onward.piece p WHERE p.object = o.object)
+            AND NOT EXISTS (SELECT FROM onward.garbage g WHERE g.object = o.object)
+        """
+    /// The next blobs after $1.
+    static let blobs = """
+        SELECT DISTINCT blob FROM onward.piece WHERE blob > $1 ORDER BY blob LIMIT $2
+        """
+    static let dropPiecesOfMany = "SELECT onward.drop_pieces(blob) FROM unnest($1) AS b (blob)"
 }

@@ -1,0 +1,96 @@
+import SystemCalls
+
+/// The limit for the memory of all buffers of a process.
+///
+/// Bytes that are stored nowhere else are *held*. They can use all memory, except the part that copies of stored bytes
+/// use at the moment. Copies use half of the memory at most, so that bytes can always be received.
+final class BufferBudget: Sendable {
+    private struct State {
+        var held = 0
+        /// The bytes of copies that are never dropped on request.
+        var windows = 0
+        /// The bytes of copies that their blob drops on request.
+        var copies = 0
+        var users: [ObjectIdentifier: User] = [:]
+        /// The largest sum so far.
+        var peak = 0
+
+        var used: Int { held + windows + copies }
+    }
+
+    private struct User { weak var blob: ObjectBlob? }
+
+    enum Use { case held, window, copy }
+
+    private static let pause: Int64 = 50_000_000
+
+    private let limit: Int
+    private let state = Monitor(State())
+
+    init(limit: Int) { self.limit = limit }
+
+    /// The largest number of bytes that were in use at the same time.
+    var peak: Int { state.withLock { $0.peak } }
+
+    func add(_ blob: ObjectBlob) {
+        state.withLock { $0.users[ObjectIdentifier(blob)] = User(blob: blob) }
+    }
+
+    func remove(_ owner: ObjectIdentifier) { state.withLock { _ = $0.users.removeValue(forKey: owner) } }
+
+    /// Reserves memory if it is free.
+    func reserve(_ count: Int, for use: Use) -> Bool {
+        if use != .held { return state.withLock { reserve(count, use, &$0) } }
+        if state.withLock({ reserve(count, .held, &$0) }) { return true }
+        if state.withLock({ $0.copies }) == 0 { return false }
+        for blob in blobs { blob.dropCopy() }
+        return state.withLock { reserve(count, .held, &$0) }
+    }
+
+    /// Waits until memory is free, and holds it. Meanwhile other blobs store the bytes that they have received.
+    func hold(_ count: Int) {
+        while true {
+            if reserve(count, for: .held) { return }
+            storeEarly(count)
+            let reserved: Void? = state.wait(until: SystemClock.monotonicNanoseconds() + Self.pause) { state in
+                reserve(count, .held, &state) ? () : nil
+            }
+            if reserved != nil { return }
+        }
+    }
+
+    func release(_ count: Int, from use: Use) {
+        if count == 0 { return }
+        state.withLock { state in
+            switch use {
+            case .held: state.held -= count
+            case .window: state.windows -= count
+            case .copy: state.copies -= count
+            }
+        }
+        state.notifyAll()
+    }
+
+    private func reserve(_ count: Int, _ use: Use, _ state: inout State) -> Bool {
+        guard state.used + count <= limit else { return false }
+        switch use {
+        case .held: state.held += count
+        case .window, .copy:
+            guard state.windows + state.copies + count <= limit / 2 else { return false }
+            if use == .window { state.windows += count } else { state.copies += count }
+        }
+        state.peak = max(state.peak, state.used)
+        return true
+    }
+
+    private var blobs: [ObjectBlob] { state.withLock { $0.users.values.compactMap(\.blob) } }
+
+    /// Starts to store the bytes of the blobs that hold the most, until `count` bytes will be free.
+    private func storeEarly(_ count: Int) {
+        var missing = count
+        for (blob, _) in blobs.map({ ($0, $0.unstoredCount) }).sorted(by: { $0.1 > $1.1 }) {
+            if missing <= 0 { return }
+            missing -= blob.storeEarly()
+        }
+    }
+}

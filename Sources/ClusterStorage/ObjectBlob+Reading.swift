@@ -1,0 +1,91 @@
+import ObjectStorage
+import SystemCalls
+import UploadStorage
+
+extension ObjectBlob {
+    private enum Source {
+        case copied(Int)
+        case object(Piece, following: Piece?)
+        case end
+        case failed(Errno)
+    }
+
+    func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(Errno) -> Int {
+        var count = 0
+        var missing: Piece?
+        while count < buffer.count {
+            let part = UnsafeMutableRawBufferPointer(rebasing: buffer[count...])
+            let position = offset + Int64(count)
+            switch state.withLock({ Self.copy(from: $0, at: position, to: part) }) {
+            case .end: return count
+            case .failed(let error): throw error
+            case .copied(let copied): count += copied
+            case .object(let piece, let following):
+                do throws(ObjectError) {
+                    count += try reader.read(piece, following: following, at: position, into: part)
+                } catch {
+                    // Another thread may have replaced the piece. Then its object was deleted.
+                    guard error == .notFound, piece != missing else { throw Errno(error) }
+                    missing = piece
+                }
+            }
+        }
+        return count
+    }
+
+    /// Copies bytes that are in memory.
+    private static func copy(
+        from state: State, at position: Int64, to buffer: UnsafeMutableRawBufferPointer
+    ) -> Source {
+        if let failure = state.failure { return .failed(failure) }
+        let segments = (state.copy.map { [$0] } ?? []) + state.segments
+        if let segment = segments.first(where: { $0.start <= position && position < $0.end }) {
+            return .copied(buffer.copy(segment.bytes, from: Int(position - segment.start)))
+        }
+        let index = state.pieces.index(containing: position)
+        guard index < state.pieces.endIndex else { return .end }
+        let piece = state.pieces[index]
+        if case .inline(let bytes) = piece.storage {
+            return .copied(buffer.copy(bytes, from: Int(position - piece.start)))
+        }
+        return .object(piece, following: index + 1 < state.pieces.endIndex ? state.pieces[index + 1] : nil)
+    }
+}
+
+/// The bytes of a published file.
+struct PublishedPieces: PublishedContent {
+    let pieces: [Piece]
+    let reader: ObjectReader
+
+    func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(Errno) -> Int {
+        var count = 0
+        while count < buffer.count {
+            let part = UnsafeMutableRawBufferPointer(rebasing: buffer[count...])
+            let position = offset + Int64(count)
+            let index = pieces.index(containing: position)
+            guard index < pieces.endIndex else { break }
+            let piece = pieces[index]
+            if case .inline(let bytes) = piece.storage {
+                count += part.copy(bytes, from: Int(position - piece.start))
+                continue
+            }
+            let following = index + 1 < pieces.endIndex ? pieces[index + 1] : nil
+            do throws(ObjectError) {
+                count += try reader.read(piece, following: following, at: position, into: part)
+            } catch { throw Errno(error) }
+        }
+        return count
+    }
+
+    func duplicateForHandover() throws(Errno) -> Int32? { nil }
+}
+
+extension UnsafeMutableRawBufferPointer {
+    /// Copies the bytes from an offset on, as far as there is room.
+    /// - Returns: their number.
+    fileprivate func copy(_ bytes: [UInt8], from offset: Int) -> Int {
+        let part = bytes[offset...].prefix(count)
+        copyBytes(from: part)
+        return part.count
+    }
+}

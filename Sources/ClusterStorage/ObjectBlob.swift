@@ -1,0 +1,350 @@
+import HTTPSemantics
+import SystemCalls
+import UploadStorage
+
+/// The bytes of one upload as pieces.
+///
+/// Bytes are written one after the other. They are collected in a segment in memory. Other threads store full segments
+/// as objects while the next is filled; ``synchronize(including:)`` stores the last segment, and registers the new pieces
+/// with the ``PieceLedger``.
+final class ObjectBlob: Blob {
+    /// Bytes in memory. Only the last segment can grow.
+    struct Segment {
+        let id: Int
+        let start: Int64
+        var bytes: [UInt8]
+        /// The memory that the budget counts.
+        var reserved: Int
+        var phase = Phase.filling
+
+        enum Phase {
+            case filling
+            /// A thread stores the bytes, or is about to.
+            case storing
+            case stored(Piece)
+        }
+
+        var end: Int64 { start + Int64(bytes.count) }
+        var isFull: Bool { bytes.count == Piece.maxSize }
+
+        var isFilling: Bool {
+            if case .filling = phase { true } else { false }
+        }
+    }
+
+    struct State {
+        /// The pieces from byte 0 on.
+        var pieces: [Piece]
+        /// The bytes after `pieces`.
+        var segments: [Segment] = []
+        /// A copy of the last bytes in `pieces`.
+        var copy: Segment?
+        /// The offset from which `pieces` differ from what is registered; nil if they are the same.
+        var changedFrom: Int64?
+        /// The stored objects that are not registered.
+        var unregistered: Set<String> = []
+        var modified = SystemClock.realtimeNanoseconds()
+        /// The error with which bytes could not be stored. Nothing can be written any more.
+        var failure: Errno?
+        var isSynchronizing = false
+        /// The number of segments that other threads store.
+        var storing = 0
+        var lastSegment = 0
+
+        var size: Int64 { segments.last?.end ?? pieces.end }
+    }
+
+    /// The number of segments that are stored at the same time while the next is filled.
+    private static let maxStoring = 2
+    private static let minReservation = 64 << 10
+
+    let name: String
+    let storage: PieceStorage
+    let state: Monitor<State>
+    let reader: ObjectReader
+
+    /// - Parameters:
+    ///   - pieces: those in the database.
+    ///   - isNew: whether the database may contain other pieces, which are replaced.
+    init(_ name: String, _ pieces: [Piece] = [], isNew: Bool, in storage: PieceStorage) {
+        self.name = name
+        self.storage = storage
+        state = Monitor(State(pieces: pieces, changedFrom: isNew ? 0 : nil))
+        reader = ObjectReader(storage)
+        storage.discard(storage.ledger.add(self))
+        storage.budget.add(self)
+    }
+
+    deinit {
+        let owner = ObjectIdentifier(self)
+        storage.budget.remove(owner)
+        let unregistered = state.withLock { state in
+            releaseMemory(&state)
+            return state.unregistered
+        }
+        storage.discard(storage.ledger.remove(name, of: owner) + unregistered)
+    }
+
+    private func releaseMemory(_ state: inout State) {
+        storage.budget.release(state.segments.reduce(0) { $0 + $1.reserved }, from: .held)
+        storage.budget.release(state.copy?.reserved ?? 0, from: .copy)
+        (state.segments, state.copy) = ([], nil)
+    }
+
+    // MARK: Writing
+
+    private enum WriteStep {
+        case written(Int)
+        /// The last segment needs more memory.
+        case grow(Int, by: Int)
+        /// A segment is needed.
+        case begin(Int)
+    }
+
+    func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(Errno) -> Int {
+        while true {
+            let step = state.waitForever { state -> Result<WriteStep, Errno>? in
+                if let failure = state.failure { return .failure(failure) }
+                if offset < state.size { truncate(to: offset, &state) }
+                guard offset == state.size else { return .failure(.invalidArgument) }
+                return self.step(writing: bytes, &state).map { .success($0) }
+            }
+            switch try step.get() {
+            case .written(let count): return count
+            case .grow(let id, let count): grow(id, by: count)
+            case .begin(let count): begin(count)
+            }
+        }
+    }
+
+    /// - Returns: nil if the caller has to wait until other segments are stored.
+    private func step(writing bytes: UnsafeRawBufferPointer, _ state: inout State) -> WriteStep? {
+        if let last = state.segments.last, last.isFull, last.isFilling {
+            if state.storing >= Self.maxStoring { return nil }
+            startStoring(&state)
+        }
+        let index = state.segments.count - 1
+        guard index >= 0, state.segments[index].isFilling else {
+            let isStreaming = state.segments.last?.isFull ?? (state.pieces.last?.size == Piece.maxSize)
+            return .begin(isStreaming ? Piece.maxSize : Self.minReservation)
+        }
+        let room = state.segments[index].reserved - state.segments[index].bytes.count
+        if room == 0 {
+            let reserved = state.segments[index].reserved
+            return .grow(
+                state.segments[index].id, by: min(Piece.maxSize, max(Self.minReservation, 2 * reserved)) - reserved)
+        }
+        let part = UnsafeRawBufferPointer(rebasing: bytes.prefix(room))
+        state.segments[index].bytes.append(contentsOf: part)
+        if state.segments[index].isFull && state.storing < Self.maxStoring { startStoring(&state) }
+        return .written(part.count)
+    }
+
+    private func grow(_ id: Int, by count: Int) {
+        let isReserved = storage.budget.reserve(count, for: .held)
+        let unused = state.waitForever { state -> Int? in
+            guard let index = state.segments.indices.last, state.segments[index].id == id,
+                state.segments[index].isFilling, state.failure == nil
+            else { return isReserved ? count : 0 }
+            if isReserved {
+                state.segments[index].reserved += count
+                state.segments[index].bytes.reserveCapacity(state.segments[index].reserved)
+                return 0
+            }
+            // The memory is short, so a smaller object is stored.
+            if state.storing >= Self.maxStoring { return nil }
+            startStoring(&state)
+            return 0
+        }
+        storage.budget.release(unused, from: .held)
+    }
+
+    private func begin(_ count: Int) {
+        var reserved = count
+        if !storage.budget.reserve(count, for: .held) {
+            reserved = Self.minReservation
+            storage.budget.hold(reserved)
+        }
+        let isUsed = state.withLock { state in
+            if state.failure != nil || state.segments.last?.isFilling ?? false { return false }
+            append([], reserved: reserved, &state)
+            return true
+        }
+        if !isUsed { storage.budget.release(reserved, from: .held) }
+    }
+
+    private func append(_ bytes: [UInt8], reserved: Int, _ state: inout State) {
+        state.lastSegment += 1
+        var segment = Segment(id: state.lastSegment, start: state.size, bytes: bytes, reserved: reserved)
+        segment.bytes.reserveCapacity(reserved)
+        state.segments.append(segment)
+    }
+
+    // MARK: Storing
+
+    /// Lets another thread store the last segment.
+    private func startStoring(_ state: inout State) {
+        let index = state.segments.count - 1
+        let id = state.segments[index].id
+        state.segments[index].phase = .storing
+        state.storing += 1
+        if storage.write({ [self] in store(id) }) { return }
+        state.storing -= 1
+        fail(.timedOut, &state)
+    }
+
+    private func store(_ id: Int) {
+        defer { state.notifyAll() }
+        let segment = state.withLock { state in
+            let segment = state.segments.first { $0.id == id }
+            if segment == nil { state.storing -= 1 }
+            return segment
+        }
+        guard let segment else { return }
+        let unneeded: String?
+        do throws(Errno) {
+            let key = try storage.put(segment.bytes, of: name)
+            unneeded = state.withLock { state in
+                state.storing -= 1
+                // After a truncation, the bytes may be different.
+                guard let index = state.segments.firstIndex(where: { $0.id == id }) else { return key }
+                state.unregistered.insert(key)
+                state.segments[index].phase = .stored(
+                    Piece(start: segment.start, size: segment.bytes.count, storage: .object(key)))
+                moveStored(&state)
+                return nil
+            }
+        } catch {
+            unneeded = nil
+            state.withLock { state in
+                state.storing -= 1
+                fail(error, &state)
+            }
+        }
+        if let unneeded { storage.discard([unneeded]) }
+    }
+
+    /// Moves the first segments to `pieces`, as far as they are stored.
+    func moveStored(_ state: inout State) {
+        while case .stored(let piece) = state.segments.first?.phase {
+            let segment = state.segments.removeFirst()
+            state.pieces.append(piece)
+            state.changedFrom = min(state.changedFrom ?? piece.start, piece.start)
+            keepCopy(segment, &state)
+        }
+    }
+
+    /// Keeps the bytes of a segment after they were stored, if there is enough memory: digests read them soon, and the
+    /// next synchronization may store them again, together with the bytes that follow.
+    func keepCopy(_ segment: Segment, _ state: inout State) {
+        storage.budget.release(segment.reserved, from: .held)
+        storage.budget.release(state.copy?.reserved ?? 0, from: .copy)
+        state.copy = segment
+        state.copy?.reserved = segment.bytes.count
+        if !storage.budget.reserve(segment.bytes.count, for: .copy) { state.copy = nil }
+    }
+
+    func fail(_ error: Errno, _ state: inout State) {
+        if state.failure == nil { state.failure = error }
+        releaseMemory(&state)
+    }
+
+    /// The number of bytes for whose storing no thread has started.
+    var unstoredCount: Int {
+        state.withLock { state in
+            guard let last = state.segments.last, last.isFilling, state.storing < Self.maxStoring else { return 0 }
+            return last.bytes.count
+        }
+    }
+
+    /// Starts to store the last segment although it is not full.
+    /// - Returns: the memory that will be free.
+    func storeEarly() -> Int {
+        state.withLock { state in
+            guard let last = state.segments.last, last.isFilling, !last.bytes.isEmpty,
+                state.storing < Self.maxStoring
+            else { return 0 }
+            startStoring(&state)
+            return last.reserved
+        }
+    }
+
+    func dropCopy() {
+        state.withLock { state in
+            storage.budget.release(state.copy?.reserved ?? 0, from: .copy)
+            state.copy = nil
+        }
+    }
+
+    /// Does nothing: full segments are stored anyway.
+    func startWriteBack(at offset: Int64, count: Int64) {}
+
+    /// Waits until the next full segment can be stored at once, so that ``write(_:at:)`` does not wait.
+    func awaitWriteBack(at offset: Int64, count: Int64) {
+        state.waitForever { state in state.failure != nil || state.storing < Self.maxStoring ? () : nil }
+    }
+
+    // MARK: Attributes
+
+    func size() throws(Errno) -> Int64 { state.withLock { $0.size } }
+
+    func truncate(to size: Int64) throws(Errno) {
+        try state.withLock { (state) throws(Errno) in
+            if let failure = state.failure { throw failure }
+            guard size <= state.size else { throw .invalidArgument }
+            truncate(to: size, &state)
+        }
+        state.notifyAll()
+    }
+
+    private func truncate(to size: Int64, _ state: inout State) {
+        guard size < state.size else { return }
+        var start: Segment?
+        while let last = state.segments.last, last.end > size {
+            state.segments.removeLast()
+            if case .stored(let piece) = last.phase, let key = piece.object {
+                // No transaction can record the object, because it is not registered.
+                state.unregistered.remove(key)
+                storage.discard([key])
+            }
+            let remaining = max(0, Int(size - last.start))
+            storage.budget.release(last.reserved - remaining, from: .held)
+            if remaining > 0 { start = last }
+        }
+        if let start {
+            let bytes = Array(start.bytes.prefix(Int(size - start.start)))
+            append(bytes, reserved: bytes.count, &state)
+        }
+        guard state.pieces.end > size else { return }
+        storage.budget.release(state.copy?.reserved ?? 0, from: .copy)
+        state.copy = nil
+        while let last = state.pieces.last, last.end > size {
+            state.pieces.removeLast()
+            state.changedFrom = min(state.changedFrom ?? last.start, last.start)
+            if last.start < size { state.pieces.append(last.prefix(upTo: size)) }
+        }
+    }
+
+    func identity() throws(Errno) -> String { name }
+
+    func setModified(_ nanoseconds: Int64) throws(Errno) { state.withLock { $0.modified = nanoseconds } }
+
+    func attributes() throws(Errno) -> PublishedFile.Attributes {
+        let (size, modified) = state.withLock { ($0.size, $0.modified) }
+        return try PublishedFile.Attributes(blob: name, size: size, modified: modified)
+    }
+
+    func openForReading() throws(Errno) -> FileDescriptor? { nil }
+}
+
+extension PublishedFile.Attributes {
+    /// The attributes on every node. No two publications have the same blob.
+    /// - Parameter modified: nanoseconds since 1970.
+    init(blob: String, size: Int64, modified: Int64) throws(Errno) {
+        let numbers = [size, modified].map { String($0, radix: 16) }
+        guard let tag = EntityTag(opaque: ([blob] + numbers).joined(separator: "-")) else { throw .invalidArgument }
+        self.init(
+            size: size, modifiedSeconds: modified / 1_000_000_000, modifiedNanoseconds: modified % 1_000_000_000,
+            entityTag: tag)
+    }
+}

@@ -1,0 +1,135 @@
+import ObjectStorage
+import SystemCalls
+
+/// Reads pieces from the object storage. While bytes are read one after the other, the bytes that follow are read in
+/// advance, as far as the memory for buffers allows.
+final class ObjectReader: Sendable {
+    /// A part of an object in memory, or about to be.
+    private final class Window: Sendable {
+        let key: String
+        /// The offset of the first byte in the object.
+        let start: Int
+        let count: Int
+        let isSequel: Bool
+        private let storage: PieceStorage
+        private let result = Monitor<Result<[UInt8], ObjectError>?>(nil)
+
+        /// - Parameter isSequel: whether the window is read in advance.
+        init?(_ key: String, at start: Int, count: Int, isSequel: Bool, _ storage: PieceStorage) {
+            guard storage.budget.reserve(count, for: .window) else { return nil }
+            (self.key, self.start, self.count, self.isSequel) = (key, start, count, isSequel)
+            self.storage = storage
+        }
+
+        deinit { storage.budget.release(count, from: .window) }
+
+        var end: Int { start + count }
+
+        func contains(_ key: String, _ offset: Int) -> Bool {
+            start <= offset && offset < end && key == self.key
+        }
+
+        func fetch() {
+            var failure: ObjectError?
+            let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, initialized in
+                do throws(ObjectError) {
+                    try storage.get(key, at: start, into: UnsafeMutableRawBufferPointer(buffer))
+                    initialized = count
+                } catch { failure = error }
+            }
+            result.withLock { $0 = failure.map { .failure($0) } ?? .success(bytes) }
+            result.notifyAll()
+        }
+
+        /// Waits for the bytes, and copies those from `offset` on.
+        func copy(from offset: Int, to buffer: UnsafeMutableRawBufferPointer) throws(ObjectError) -> Int {
+            let bytes = try result.waitForever { $0 }.get()
+            let part = bytes[(offset - start)...].prefix(buffer.count)
+            buffer.copyBytes(from: part)
+            return part.count
+        }
+    }
+
+    private struct State {
+        var current: Window?
+        var next: Window?
+        /// The offset in the blob after the bytes that were read last.
+        var position: Int64 = 0
+        /// The size of the last window.
+        var size = 0
+    }
+
+    private static let minWindow = 256 << 10
+    private static let maxWindow = 2 << 20
+
+    private let storage: PieceStorage
+    private let state = Monitor(State())
+
+    init(_ storage: PieceStorage) { self.storage = storage }
+
+    /// Reads bytes of a piece, which is an object.
+    /// - Parameters:
+    ///   - following: the next piece of the blob.
+    ///   - position: the offset in the blob.
+    /// - Returns: the number of bytes, at least 1.
+    func read(
+        _ piece: Piece, following: Piece?, at position: Int64, into buffer: UnsafeMutableRawBufferPointer
+    ) throws(ObjectError) -> Int {
+        guard let key = piece.object else { return 0 }
+        let offset = Int(position - piece.start)
+        let part = UnsafeMutableRawBufferPointer(rebasing: buffer.prefix(piece.size - offset))
+        let (window, isNew) = state.withLock { state in
+            defer { state.position = position + Int64(part.count) }
+            return findWindow(key, offset, of: piece, at: position, reading: part.count, &state)
+        }
+        guard let window else {
+            try storage.get(key, at: offset, into: part)
+            return part.count
+        }
+        if isNew { window.fetch() }
+        readAhead(after: window, in: piece, following)
+        do throws(ObjectError) {
+            let count = try window.copy(from: offset, to: part)
+            if count < part.count { state.withLock { $0.position = position + Int64(count) } }
+            return count
+        } catch {
+            state.withLock { state in if state.current === window { state.current = nil } }
+            // Reading in advance may have failed long ago.
+            guard window.isSequel else { throw error }
+            try storage.get(key, at: offset, into: part)
+            return part.count
+        }
+    }
+
+    /// - Returns: the window with the byte at the offset, and whether it has to be fetched; nil if the bytes are read
+    ///   without a window.
+    private func findWindow(
+        _ key: String, _ offset: Int, of piece: Piece, at position: Int64, reading count: Int, _ state: inout State
+    ) -> (Window?, Bool) {
+        if let window = state.current, window.contains(key, offset) { return (window, false) }
+        if let window = state.next, window.contains(key, offset) {
+            (state.current, state.next) = (window, nil)
+            return (window, false)
+        }
+        (state.current, state.next) = (nil, nil)
+        let isSequential = position > 0 && position == state.position
+        state.size = isSequential ? min(max(2 * state.size, Self.minWindow), Self.maxWindow) : 0
+        let size = min(state.size, piece.size - offset)
+        guard size > count else { return (nil, false) }
+        state.current = Window(key, at: offset, count: size, isSequel: false, storage)
+        return (state.current, true)
+    }
+
+    private func readAhead(after window: Window, in piece: Piece, _ following: Piece?) {
+        let next = state.withLock { state -> Window? in
+            guard state.current === window, state.next == nil else { return nil }
+            let (target, start) = window.end < piece.size ? (piece, window.end) : (following, 0)
+            guard let target, let key = target.object else { return nil }
+            state.size = min(2 * state.size, Self.maxWindow)
+            let size = min(state.size, target.size - start)
+            state.next = size > 0 ? Window(key, at: start, count: size, isSequel: true, storage) : nil
+            return state.next
+        }
+        if let next { storage.readAhead { next.fetch() } }
+    }
+}

@@ -1,0 +1,93 @@
+import PostgreSQL
+
+/// A part of the bytes of a blob, which never changes: the first `size` bytes of an object, or bytes in the row of the
+/// piece.
+package struct Piece: Sendable, Hashable {
+    package enum Storage: Sendable, Hashable {
+        /// The key of the object.
+        case object(String)
+        case inline([UInt8])
+    }
+
+    /// The maximum number of bytes in a piece.
+    static let maxSize = 8 << 20
+    /// The maximum number of bytes in the row of a piece.
+    static let maxInlineSize = 64 << 10
+
+    /// The offset of its first byte in the blob.
+    package var start: Int64
+    package var size: Int
+    package var storage: Storage
+
+    package init(start: Int64, size: Int, storage: Storage) {
+        self.start = start
+        self.size = size
+        self.storage = storage
+    }
+
+    var end: Int64 { start + Int64(size) }
+
+    var object: String? {
+        if case .object(let key) = storage { key } else { nil }
+    }
+
+    /// The bytes before `offset`, which is inside of the piece.
+    func prefix(upTo offset: Int64) -> Piece {
+        let size = Int(offset - start)
+        guard case .inline(let bytes) = storage else { return Piece(start: start, size: size, storage: storage) }
+        return Piece(start: start, size: size, storage: .inline(Array(bytes.prefix(size))))
+    }
+}
+
+extension [Piece] {
+    var end: Int64 { last?.end ?? 0 }
+
+    /// The index of the piece that contains the byte at `offset`; `endIndex` if there is none.
+    func index(containing offset: Int64) -> Int {
+        var (low, high) = (startIndex, endIndex)
+        while low < high {
+            let middle = low + (high - low) / 2
+            if self[middle].end <= offset { low = middle + 1 } else { high = middle }
+        }
+        return low
+    }
+
+    /// Reads a piece for each row: `start`, `size`, `object` and `data`, from the column `first` on. Rows without a piece
+    /// are skipped.
+    init(_ rows: DatabaseRows, firstColumn first: Int = 0) {
+        self.init()
+        reserveCapacity(rows.count)
+        for row in 0..<rows.count {
+            guard let start = rows.integer(row, first), let size = rows.integer(row, first + 1) else { continue }
+            let storage: Piece.Storage =
+                rows.text(row, first + 2).map { .object($0) } ?? .inline(rows.bytes(row, first + 3) ?? [])
+            append(Piece(start: start, size: Int(size), storage: storage))
+        }
+    }
+}
+
+/// All pieces of a blob from a byte on are replaced by others.
+package struct PieceChange: Sendable, Hashable {
+    package var blob: String
+    package var from: Int64
+    /// The new pieces; the first of them begins at `from`.
+    package var pieces: [Piece]
+    /// The numbers of the entry and of the change in the ledger.
+    let entry: Int
+    let number: Int
+
+    /// The five parameters of `onward.put_pieces` after the blob: `from_`, `starts`, `sizes`, `objects` and `data`.
+    package var parameters: [DatabaseValue] {
+        [
+            .integer(from), .integers(pieces.map(\.start)), .integers(pieces.map { Int64($0.size) }),
+            .texts(pieces.map(\.object)),
+            .byteArrays(
+                pieces.map { piece in
+                    if case .inline(let bytes) = piece.storage { bytes } else { nil }
+                }),
+        ]
+    }
+
+    /// The same parameters if no piece changes.
+    package static let noParameters = [DatabaseValue](repeating: .null, count: 5)
+}

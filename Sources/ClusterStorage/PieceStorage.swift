@@ -1,0 +1,76 @@
+import ObjectStorage
+import Synchronization
+import SystemCalls
+import UploadStorage
+
+/// What all blobs of a process share: the object storage, the threads that write to it and read from it, and the memory
+/// for buffers.
+final class PieceStorage: Sendable {
+    let objects: any ObjectStore
+    let ledger: PieceLedger
+    let budget: BufferBudget
+    private let session: @Sendable () -> Int64?
+    private let lastObject = Atomic<Int64>(0)
+    private let writing: WorkQueue
+    private let reading: WorkQueue
+    private let deleting: WorkQueue
+
+    /// - Parameter session: returns the number of the current session of this process; nil if it has none.
+    init(
+        objects: any ObjectStore, ledger: PieceLedger, memory: Int, writers: Int,
+        session: @escaping @Sendable () -> Int64?
+    ) throws(Errno) {
+        self.objects = objects
+        self.ledger = ledger
+        self.session = session
+        budget = BufferBudget(limit: memory)
+        writing = try WorkQueue(name: "store-pieces", threads: writers)
+        reading = try WorkQueue(name: "read-ahead", threads: max(2, writers / 2))
+        deleting = try WorkQueue(name: "delete-objects", threads: 1)
+    }
+
+    /// Ends the threads after the queued work.
+    func close() {
+        writing.close()
+        reading.close()
+        deleting.close()
+    }
+
+    /// Stores bytes under a key that is never used again.
+    func put(_ content: [UInt8], of blob: String) throws(Errno) -> String {
+        guard let session = session() else { throw .timedOut }
+        let number = lastObject.wrappingAdd(1, ordering: .relaxed).newValue
+        let key = "data/\(blob)/\(session)-\(number)"
+        do throws(ObjectError) { try objects.put(key, content) } catch { throw Errno(error) }
+        return key
+    }
+
+    /// Reads a part of an object, which must have all these bytes.
+    func get(_ key: String, at offset: Int, into buffer: UnsafeMutableRawBufferPointer) throws(ObjectError) {
+        let range = Int64(offset)..<Int64(offset + buffer.count)
+        // A shorter object has lost its end.
+        guard try objects.get(key, range, into: buffer) == buffer.count else { throw .notFound }
+    }
+
+    /// Deletes objects that no row names or will ever name. After a failure, or the end of the process, a collector
+    /// deletes them.
+    func discard(_ keys: [String]) {
+        if keys.isEmpty { return }
+        deleting.enqueue { [objects] in try? objects.delete(keys) }
+    }
+
+    func write(_ work: @escaping @Sendable () -> Void) -> Bool { writing.enqueue(work) }
+
+    func readAhead(_ work: @escaping @Sendable () -> Void) { reading.enqueue(work) }
+}
+
+extension Errno {
+    /// The error of a blob for an error of the object storage.
+    init(_ error: ObjectError) {
+        switch error {
+        case .unavailable: self = .timedOut
+        case .refused: self = .accessDenied
+        case .notFound: self = .inputOutput
+        }
+    }
+}
