@@ -1,0 +1,321 @@
+import HTTPSemantics
+import PostgreSQL
+import ResumableUpload
+import UploadStorage
+
+/// The statements of one change.
+private struct ChangeStatements {
+    enum Kind {
+        /// The first row has the refusal, or 0, in its first column.
+        case refusable
+        /// The first row also has the numbers of removed rows.
+        case removal
+        /// The rows have the numbers of dropped events.
+        case events
+        case plain
+    }
+
+    var kind = Kind.plain
+    var statements: [DatabaseStatement] = []
+    /// The pieces that are recorded if the change is made.
+    var pieces: PieceChange?
+    /// The numbers of events that are recorded if the change is made.
+    var events = 0
+    /// The upload that is finished or removed if the change is made.
+    var ended: [UploadID] = []
+    /// The new upload that this session then holds.
+    var inserted: CatalogRow?
+}
+
+/// A statement with a change and effects, which are made only together with the change.
+private struct ConditionalStatement {
+    var change: String
+    var parameters: [DatabaseValue]
+    var effects: [String] = []
+
+    init(_ change: String, _ parameters: [DatabaseValue] = []) { (self.change, self.parameters) = (change, parameters) }
+
+    mutating func add(_ effect: (Int) -> String, _ values: [DatabaseValue]) {
+        effects.append(effect(parameters.count + 1))
+        parameters += values
+    }
+
+    var statement: DatabaseStatement { DatabaseStatement(ClusterSQL.apply(change, with: effects), parameters) }
+}
+
+extension ClusterCatalog {
+    package func commit(_ changes: [CatalogChange]) -> [Result<RemovedRows, StoreError>] {
+        guard let outcomes = commits.run(changes, by: { [self] in transact($0) }) else {
+            return changes.map { _ in .failure(.superseded) }
+        }
+        if changes.contains(where: \.reportsEvents) { node.notifyOfEvents() }
+        return outcomes
+    }
+
+    /// Makes all changes in one transaction, and returns the outcome of each.
+    private func transact(_ batch: [CatalogChange]) -> [Outcome] {
+        let ids = batch.compactMap(\.inserted)
+        node.session.withLock { session in for id in ids { session.beginAcquiring(id) } }
+        defer { node.session.withLock { session in for id in ids { session.endAcquiring(id) } } }
+        do throws(StoreError) {
+            while true {
+                let (number, batchNumber) = try node.settledSession()
+                if let outcomes = try transact(batch, in: number, batchNumber) { return outcomes }
+            }
+        } catch {
+            return batch.map { _ in .failure(error) }
+        }
+    }
+
+    /// - Returns: nil if the batch has to be repeated, because another thread has settled the outcomes of batches.
+    private func transact(
+        _ batch: [CatalogChange], in number: Int64, _ batchNumber: Int64
+    ) throws(StoreError) -> [Outcome]? {
+        var blobs: Set<String> = []
+        let changes = batch.map { statements(for: $0, in: number, &blobs) }
+        var all = [DatabaseStatement(ClusterSQL.beginBatch, [.integer(number), .integer(batchNumber)])]
+        let principals = limits.exist ? Set(batch.compactMap(principal)) : []
+        if !principals.isEmpty { all.append(DatabaseStatement(ClusterSQL.lockPrincipals, [.texts(Array(principals))])) }
+        var position = all.count
+        for change in changes { all += change.statements }
+        let results: [DatabaseRows]
+        do throws(DatabaseError) {
+            results = try node.database.transaction(all)
+        } catch {
+            return try failed(batch, error, in: number)
+        }
+        var outcomes: [Outcome] = []
+        var statistics = CatalogStatistics()
+        statistics.transactions = 1
+        statistics.commits = batch.count
+        for change in changes {
+            let outcome = outcome(of: change, results[position..<position + change.statements.count])
+            position += change.statements.count
+            outcomes.append(outcome)
+            guard case .success(let removed) = outcome else { continue }
+            statistics.events += change.kind == .removal ? min(change.events, removed.unfinished) : change.events
+            if let pieces = change.pieces { ledger.recorded(pieces) }
+            node.session.withLock { session in
+                for id in change.ended { session.removeHold(id) }
+                if let row = change.inserted, row.isUnfinished {
+                    let hold = NodeSession.Hold(fence: 1, blob: row.blob, principal: row.upload.principal)
+                    session.acquired(row.id, hold, by: number)
+                }
+            }
+        }
+        counts.withLock { [statistics] counts in
+            counts.transactions += statistics.transactions
+            counts.commits += statistics.commits
+            counts.events += statistics.events
+        }
+        return outcomes
+    }
+
+    private func failed(
+        _ batch: [CatalogChange], _ error: DatabaseError, in number: Int64
+    ) throws(StoreError) -> [Outcome]? {
+        switch error.sqlState {
+        case ClusterSQL.CatalogError.batchEnded: return nil
+        case ClusterSQL.CatalogError.sessionEnded:
+            node.sessionWasRejected(number)
+            throw StoreError(error)
+        case nil:
+            // The caller reads the row to find out whether its change was made, and gets the settled outcome.
+            if error.mayHaveCommitted {
+                node.session.withLock { $0.outcomeBecameUnknown() }
+                _ = try? node.settledSession()
+            }
+            throw StoreError(error)
+        default:
+            // Each change now gets its own transaction, so that only the failing change fails.
+            guard batch.count > 1 else { throw StoreError(error) }
+            return batch.flatMap { transact([$0]) }
+        }
+    }
+
+    private func outcome(of change: ChangeStatements, _ results: ArraySlice<DatabaseRows>) -> Outcome {
+        var removed = RemovedRows()
+        guard let rows = results.first else { return .success(removed) }
+        switch change.kind {
+        case .plain: break
+        case .events: removed.events = (0..<rows.count).compactMap { rows.integer($0, 0) }
+        case .refusable, .removal:
+            if let refusal = refusal(rows.integer(0, 0)) { return .failure(refusal) }
+            if change.kind == .removal {
+                removed.unfinished = Int(rows.integer(0, 1) ?? 0)
+                removed.complete = Int(rows.integer(0, 2) ?? 0)
+                removed.invalid = Int(rows.integer(0, 3) ?? 0)
+            }
+        }
+        return .success(removed)
+    }
+
+    private func refusal(_ number: Int64?) -> StoreError? {
+        switch number {
+        case 0: nil
+        case ClusterSQL.Refusal.exists: .invalidState("an upload of this name exists")
+        case ClusterSQL.Refusal.tooManyUploads: .tooManyUploads(limit: Int(limits.maxUploads ?? 0))
+        case ClusterSQL.Refusal.quotaExceeded: .quotaExceeded(limit: limits.quota ?? 0)
+        case ClusterSQL.Refusal.heldElsewhere: .heldElsewhere
+        default: .superseded
+        }
+    }
+
+    /// The principal whose limits the change may exceed.
+    private func principal(_ change: CatalogChange) -> String? {
+        switch change {
+        case .insert(let row, _): row.isUnfinished ? row.upload.principal : nil
+        case .advance(let advance): node.session.withLock { $0.lastHold(advance.id)?.principal }
+        case .reporting(let change, _): principal(change)
+        default: nil
+        }
+    }
+
+    // MARK: Statements
+
+    /// - Parameter blobs: the blobs whose pieces earlier changes of the batch record.
+    private func statements(
+        for change: CatalogChange, in session: Int64, _ blobs: inout Set<String>
+    ) -> ChangeStatements {
+        var (change, events) = (change, [UploadEvent]())
+        while case .reporting(let inner, let more) = change {
+            events = more + events
+            change = inner
+        }
+        var result = ChangeStatements()
+        result.events = events.count
+        if var conditional = conditional(change, in: session, &result, &blobs) {
+            if !events.isEmpty { conditional.add(ClusterSQL.recordEvents, Self.parameters(of: events)) }
+            result.kind = .refusable
+            result.statements.insert(conditional.statement, at: 0)
+            return result
+        }
+        switch change {
+        case .delete(let removals):
+            result.kind = .removal
+            result.events += removals.count { $0.event != nil }
+            result.ended = removals.map(\.id)
+            result.statements = [Self.deletion(removals, in: session)]
+        case .removeFinished(let now, let limit):
+            result.kind = .removal
+            result.statements = [
+                DatabaseStatement(ClusterSQL.removeFinished, [.integer(now), .integer(Int64(limit))])
+            ]
+        case .limitExpiry(let time, let limit):
+            result.statements = [DatabaseStatement(ClusterSQL.limitExpiry, [.integer(time), .integer(Int64(limit))])]
+        case .probe: result.statements = [DatabaseStatement(ClusterSQL.probe, [.integer(session)])]
+        case .removeEvents(let numbers):
+            result.statements = [DatabaseStatement(ClusterSQL.removeEvents, [.integers(numbers)])]
+        case .setEventsAside(let numbers):
+            result.statements = [DatabaseStatement(ClusterSQL.setEventsAside, [.integers(numbers)])]
+        case .dropEvents(let time, let limit, let onlySetAside):
+            result.kind = .events
+            result.statements = [
+                DatabaseStatement(
+                    onlySetAside ? ClusterSQL.dropEventsSetAside : ClusterSQL.dropEvents,
+                    [.integer(Int64(limit)), .integer(time)])
+            ]
+        // The clock of the database needs no mark, and the row of a file is removed with the file.
+        default: break
+        }
+        if !events.isEmpty {
+            var recording = ConditionalStatement(ClusterSQL.noRefusal)
+            recording.add(ClusterSQL.recordEvents, Self.parameters(of: events))
+            result.statements.append(recording.statement)
+        }
+        return result
+    }
+
+    /// The statement of a change that is refused if this session is not the holder; nil for other changes.
+    private func conditional(
+        _ change: CatalogChange, in session: Int64, _ result: inout ChangeStatements, _ blobs: inout Set<String>
+    ) -> ConditionalStatement? {
+        func fenced(
+            _ sql: String, _ id: UploadID, _ epoch: Int64, _ others: [DatabaseValue] = []
+        ) -> ConditionalStatement {
+            ConditionalStatement(sql, [.integer(session), .bytes(id.bytes), .integer(epoch)] + others)
+        }
+        func addPieces(of id: UploadID, to statement: inout ConditionalStatement) {
+            let blob = result.inserted?.blob ?? node.session.withLock { $0.lastHold(id)?.blob }
+            guard let blob, !blobs.contains(blob), let pieces = ledger.change(of: blob) else { return }
+            blobs.insert(blob)
+            statement.add(ClusterSQL.putPieces, [.text(blob)] + pieces.parameters)
+            result.pieces = pieces
+        }
+        var statement: ConditionalStatement
+        switch change {
+        case .insert(let row, let file):
+            statement = ConditionalStatement(
+                ClusterSQL.insertUpload,
+                [.integer(session)] + row.parameters + [DatabaseValue(limits.maxUploads), DatabaseValue(limits.quota)])
+            result.inserted = row
+            addPieces(of: row.id, to: &statement)
+            if let file { statement.add(ClusterSQL.recordFile, file.parameters) }
+        case .advance(let advance):
+            statement = fenced(
+                ClusterSQL.advanceUpload, advance.id, advance.epoch,
+                [
+                    .integer(advance.offset), DatabaseValue(advance.length),
+                    .bytes(DigestStates(advance.digestStates).savedBytes), DatabaseValue(limits.quota),
+                ])
+            addPieces(of: advance.id, to: &statement)
+        case .markProcessing(let id, let epoch): statement = fenced(ClusterSQL.markProcessing, id, epoch)
+        case .recordIntent(let id, let epoch, let intent):
+            statement = fenced(ClusterSQL.recordIntent, id, epoch, [.bytes(intent.savedBytes)])
+            addPieces(of: id, to: &statement)
+        case .withdraw(let id, let epoch): statement = fenced(ClusterSQL.withdraw, id, epoch)
+        case .complete(let completion):
+            statement = fenced(
+                ClusterSQL.complete, completion.id, completion.epoch,
+                [
+                    .integer(completion.offset), .bytes(completion.response.savedBytes),
+                    DatabaseValue(completion.expiresAt), .bytes(DigestStates([]).savedBytes),
+                    .bytes(completion.upload.savedBytes),
+                ])
+            result.ended = [completion.id]
+            addPieces(of: completion.id, to: &statement)
+            if let file = completion.file { statement.add(ClusterSQL.recordFile, file.parameters) }
+        case .invalidate(let invalidation):
+            statement = fenced(
+                ClusterSQL.invalidate, invalidation.id, invalidation.epoch,
+                [
+                    .text(invalidation.reason), DatabaseValue(invalidation.expiresAt),
+                    .bytes(DigestStates([]).savedBytes), .bytes(invalidation.upload.savedBytes),
+                ])
+            result.ended = [invalidation.id]
+        case .recordFile(let file, let ending):
+            statement = ConditionalStatement(ClusterSQL.noRefusal)
+            statement.add(ClusterSQL.recordFile, file.parameters)
+            if let ending {
+                result.statements.append(Self.deletion([ending], in: session))
+                result.ended = [ending.id]
+            }
+        default: return nil
+        }
+        return statement
+    }
+
+    private static func deletion(_ removals: [CatalogChange.Removal], in session: Int64) -> DatabaseStatement {
+        DatabaseStatement(
+            ClusterSQL.deleteUploads,
+            [
+                .integer(session), .byteArrays(removals.map(\.id.bytes)), .integers(removals.map(\.epoch)),
+                .integers(removals.map { $0.event?.time }), .byteArrays(removals.map { $0.event?.savedBytes }),
+            ])
+    }
+
+    private static func parameters(of events: [UploadEvent]) -> [DatabaseValue] {
+        [.integers(events.map(\.time)), .byteArrays(events.map(\.savedBytes))]
+    }
+}
+
+extension CatalogChange {
+    /// The upload that this change inserts.
+    fileprivate var inserted: UploadID? {
+        switch self {
+        case .insert(let row, _): row.id
+        case .reporting(let change, _): change.inserted
+        default: nil
+        }
+    }
+}

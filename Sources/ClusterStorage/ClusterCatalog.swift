@@ -1,0 +1,218 @@
+import HTTPSemantics
+import PostgreSQL
+import ResumableUpload
+import SystemCalls
+import UploadStorage
+
+/// The catalog in a PostgreSQL database that several nodes share. All changes that wait are made in one transaction.
+package final class ClusterCatalog: UploadCatalog {
+    let node: ClusterNode
+    let ledger: PieceLedger
+    let limits: Limits
+    let commits = SharedWork<CatalogChange, Outcome>()
+    let counts = Monitor(CatalogStatistics())
+    /// The clock of the database, which it read when the catalog was opened, advanced by the clock of this system. See
+    /// ``StoreConfiguration/clock``.
+    package let clock: @Sendable () -> ClockReading
+
+    /// The outcome of a change.
+    typealias Outcome = Result<RemovedRows, StoreError>
+
+    /// The limits of each principal, which hold for all nodes together.
+    struct Limits {
+        var maxUploads: Int64?
+        var quota: Int64?
+
+        var exist: Bool { maxUploads != nil || quota != nil }
+    }
+
+    /// - Parameters:
+    ///   - node: the open node, which ``close(saving:)`` closes.
+    ///   - ledger: the ledger of the blob area.
+    ///   - configuration: the limits of each principal.
+    package init(node: ClusterNode, ledger: PieceLedger, configuration: StoreConfiguration) throws(StoreError) {
+        self.node = node
+        self.ledger = ledger
+        limits = Limits(
+            maxUploads: configuration.maxUploadsPerPrincipal.map(Int64.init), quota: configuration.quotaPerPrincipal)
+        let before = SystemClock.bootNanoseconds()
+        let microseconds = try node.read(ClusterSQL.readClock).integer(0, 0) ?? 0
+        let after = SystemClock.bootNanoseconds()
+        let difference = microseconds * 1000 - (before + (after - before) / 2)
+        clock = {
+            let boot = SystemClock.bootNanoseconds()
+            return ClockReading(wall: boot + difference, boot: boot)
+        }
+    }
+
+    package func close(saving totals: CatalogTotals?) { if commits.close() { node.close() } }
+
+    package var statistics: CatalogStatistics { counts.withLock { $0 } }
+
+    package func onEvents(_ body: @escaping @Sendable () -> Void) { node.onEvents(body) }
+
+    // MARK: Holds
+
+    package var isShared: Bool { true }
+
+    /// The time between two attempts to acquire an upload, in nanoseconds: notifications can be lost.
+    private static let attemptPause: Int64 = 200_000_000
+
+    package func acquire(_ id: UploadID, until deadline: Int64) throws(StoreError) -> HeldRow? {
+        try node.acquiring(id) { () throws(StoreError) in
+            while true {
+                let now = SystemClock.monotonicNanoseconds()
+                let (number, fence) = (
+                    try node.settledSession().number, node.session.withLock { $0.lastHold(id)?.fence }
+                )
+                let rows = try node.read(
+                    ClusterSQL.acquire,
+                    [.bytes(id.bytes), .integer(number), DatabaseValue(fence), .boolean(now < deadline)])
+                if rows.count == 0 { return nil }
+                let row = try CatalogRow(rows, 0)
+                guard let fence = rows.integer(0, 15) else { throw .damaged("a row of an upload lacks its fence") }
+                if !row.isUnfinished {
+                    node.session.withLock { $0.removeHold(id) }
+                    return HeldRow(row: row, fence: fence)
+                }
+                if rows.integer(0, 14) == number {
+                    let hold = NodeSession.Hold(fence: fence, blob: row.blob, principal: row.upload.principal)
+                    node.session.withLock { $0.acquired(id, hold, by: number) }
+                    return HeldRow(row: row, fence: fence)
+                }
+                if now >= deadline { throw .heldElsewhere }
+                node.waitForRelease(of: id, until: min(deadline, now + Self.attemptPause))
+            }
+        }
+    }
+
+    package func release(_ id: UploadID, fence: Int64) {
+        let release = node.session.withLock { $0.released(id, fence: fence, at: ClusterNode.now) }
+        if let release { node.enqueue(release) }
+    }
+
+    package func holds(_ id: UploadID, fence: Int64) -> Bool {
+        node.session.withLock { $0.hold(id, at: ClusterNode.now)?.fence == fence }
+    }
+
+    package func onHolds(
+        requested: @escaping @Sendable (UploadID) -> Void, lost: @escaping @Sendable ([UploadID]) -> Void
+    ) {
+        node.onHolds(requested: requested, lost: lost)
+    }
+
+    // MARK: Reads
+
+    package func row(_ id: UploadID) throws(StoreError) -> CatalogRow? {
+        let rows = try node.read(ClusterSQL.selectUpload, [.bytes(id.bytes)])
+        return rows.count == 0 ? nil : try CatalogRow(rows, 0)
+    }
+
+    package func processing(after id: UploadID?, limit: Int) throws(StoreError) -> [UploadID] {
+        let session = DatabaseValue.integer(try node.currentSession())
+        return try node.read(ClusterSQL.selectProcessing, [session, .bytes(id?.bytes ?? []), .integer(Int64(limit))])
+            .uploads
+    }
+
+    package func processingCount() throws(StoreError) -> Int {
+        Int(try node.read(ClusterSQL.countProcessing).integer(0, 0) ?? 0)
+    }
+
+    package func receiving(after id: UploadID?, limit: Int) throws(StoreError) -> [DurableBytes] {
+        let rows = try node.read(ClusterSQL.selectReceiving, [.bytes(id?.bytes ?? []), .integer(Int64(limit))])
+        return (0..<rows.count).compactMap { row in
+            guard let id = rows.bytes(row, 0).flatMap(UploadID.init(bytes:)), let blob = rows.text(row, 1),
+                let offset = rows.integer(row, 2)
+            else { return nil }
+            return DurableBytes(id: id, blob: blob, offset: offset)
+        }
+    }
+
+    package func expired(at now: Int64, limit: Int) throws(StoreError) -> [UploadID] {
+        let session = DatabaseValue.integer(try node.currentSession())
+        return try node.read(ClusterSQL.selectExpired, [session, .integer(now), .integer(Int64(limit))]).uploads
+    }
+
+    package func isExpiring(after time: Int64) throws(StoreError) -> Bool {
+        try node.read(ClusterSQL.selectExpiringLater, [.integer(time)]).boolean(0, 0) ?? false
+    }
+
+    package func needsBlob(_ name: String) throws(StoreError) -> Bool {
+        try node.read(ClusterSQL.selectBlob, [.text(name)]).boolean(0, 0) ?? true
+    }
+
+    package func file(_ name: String) throws(StoreError) -> FileRecord? {
+        let path = StoredPath(name)
+        let rows = try node.read(ClusterSQL.selectFile, [.text(path.directory), .text(path.name)])
+        return rows.count == 0 ? nil : FileRecord(rows, 0)
+    }
+
+    package func files(after name: String, limit: Int) throws(StoreError) -> [FileRecord] {
+        let path = StoredPath(name)
+        let rows = try node.read(
+            ClusterSQL.selectFiles, [.text(path.directory), .text(path.name), .integer(Int64(limit))])
+        return (0..<rows.count).map { FileRecord(rows, $0) }
+    }
+
+    package func sharedUsage(of principal: String?) throws(StoreError) -> [String: Usage] {
+        let rows = try node.read(ClusterSQL.selectUsage, [DatabaseValue(principal)])
+        var usage: [String: Usage] = [:]
+        for row in 0..<rows.count {
+            guard let principal = rows.text(row, 0), let uploads = rows.integer(row, 1),
+                let reserved = rows.integer(row, 2), let published = rows.integer(row, 3)
+            else { continue }
+            usage[principal] = Usage(uploads: Int(uploads), reservedBytes: reserved, publishedBytes: published)
+        }
+        return usage
+    }
+
+    package func sizeInBytes() throws(StoreError) -> Int64 { try node.read(ClusterSQL.readSize).integer(0, 0) ?? 0 }
+
+    // MARK: Events
+
+    package func events(after number: Int64, limit: Int) throws(StoreError) -> [OutboxEntry] {
+        try entries(ClusterSQL.selectEvents, [.integer(number), .integer(Int64(limit))])
+    }
+
+    package func retriedEvents(limit: Int) throws(StoreError) -> [OutboxEntry] {
+        try entries(ClusterSQL.selectRetriedEvents, [.integer(Int64(limit))])
+    }
+
+    private func entries(_ sql: String, _ parameters: [DatabaseValue]) throws(StoreError) -> [OutboxEntry] {
+        let rows = try node.read(sql, [.integer(try node.currentSession())] + parameters)
+        var entries: [OutboxEntry] = []
+        for row in 0..<rows.count {
+            guard let number = rows.integer(row, 0), let content = rows.bytes(row, 1),
+                let state = rows.integer(row, 2).flatMap(OutboxEntry.State.init(rawValue:)),
+                let event = try? UploadEvent(savedBytes: content)
+            else { throw .damaged("an event cannot be read") }
+            entries.append(OutboxEntry(number: number, event: event, state: state))
+        }
+        return entries
+    }
+
+    package func hasEvent(_ number: Int64) throws(StoreError) -> Bool {
+        let session = DatabaseValue.integer(try node.currentSession())
+        return try node.read(ClusterSQL.selectEvent, [session, .integer(number)]).boolean(0, 0) ?? false
+    }
+
+    package func countEvents() throws(StoreError) -> OutboxStatistics {
+        let rows = try node.read(ClusterSQL.countEvents)
+        var statistics = OutboxStatistics()
+        statistics.waiting = Int(rows.integer(0, 0) ?? 0)
+        statistics.setAside = Int(rows.integer(0, 1) ?? 0)
+        statistics.oldest = rows.integer(0, 2)
+        return statistics
+    }
+
+    // MARK: What only a catalog of one process needs
+
+    package var savedTotals: CatalogTotals? { CatalogTotals() }
+    package func countTotals() throws(StoreError) -> CatalogTotals { CatalogTotals() }
+    package func stopCounting() {}
+    package var needsVerification: Bool { false }
+    package func verify() throws(StoreError) {}
+    package var damage: StoreError? { nil }
+    /// The clock of the database continues while no node runs.
+    package func timeMark() throws(StoreError) -> LifetimeClock.Mark? { nil }
+}

@@ -1,0 +1,381 @@
+import PostgreSQL
+import SystemCalls
+import UploadStorage
+
+/// The node of this process: keeps a ``NodeSession`` in the database, exchanges requests for uploads with other nodes, and
+/// does the regular work on the database that any node can do. Safe to use from any thread.
+package final class ClusterNode: Sendable {
+    /// The database for changes and reads.
+    package let database: Database
+    /// The database for renewals and notifications, with connections of its own. They must not wait for other work, and
+    /// notifications do not pass through PgBouncer in transaction mode.
+    private let control: Database
+    private let name: String
+    private let times: NodeSession.Times
+    let session: Monitor<NodeSession>
+    private let work = Monitor(Work())
+    private let waiting = Monitor(Waiting())
+    private let observers = Monitor(Observers())
+    private let listener = Monitor<DatabaseListener?>(nil)
+    /// Locked while the outcome of batches is settled.
+    private let settling = Monitor(())
+    private let threads = Monitor<[WorkerThread]>([])
+
+    private struct Work {
+        var releases: [NodeSession.Release] = []
+        /// The session that the database has rejected.
+        var endedSession: Int64?
+        var isClosing = false
+    }
+
+    /// The uploads for which threads wait, with the numbers of threads, and those that other nodes have released.
+    private struct Waiting {
+        var threads: [UploadID: Int] = [:]
+        var released: Set<UploadID> = []
+    }
+
+    private struct Observers {
+        var requested: (@Sendable (UploadID) -> Void)?
+        var lost: (@Sendable ([UploadID]) -> Void)?
+        var events: (@Sendable () -> Void)?
+    }
+
+    /// Brings the schema up to date, and opens a session.
+    ///
+    /// - Parameters:
+    ///   - control: the same database, not through PgBouncer, with a timeout below the lifetime of a session.
+    ///   - name: a name for operators, such as the name of the host.
+    package init(
+        database: Database, control: Database, name: String, times: NodeSession.Times = NodeSession.Times()
+    ) throws(StoreError) {
+        self.database = database
+        self.control = control
+        self.name = name
+        self.times = times
+        session = Monitor(NodeSession(times: times))
+        try control.updateClusterSchema()
+        try translating { () throws(DatabaseError) in
+            _ = try control.run(DatabaseStatement(ClusterSQL.renumberEvents))
+            try open()
+        }
+        do throws(Errno) {
+            let started = [
+                try WorkerThread(name: "node-session") { [self] in keepSession() },
+                try WorkerThread(name: "node-work") { [self] in keepWorking() },
+            ]
+            threads.withLock { [started] in $0 = started }
+        } catch {
+            close()
+            throw .cannotStartThread(error)
+        }
+    }
+
+    /// Ends the session, so that other nodes can acquire its uploads at once.
+    package func close() {
+        let isFirst = work.withLock { work in
+            defer { work.isClosing = true }
+            return !work.isClosing
+        }
+        guard isFirst else { return }
+        work.notifyAll()
+        let running = threads.withLock { threads in
+            defer { threads = [] }
+            return threads
+        }
+        for thread in running { thread.join() }
+        closeListener()
+        if let number = session.withLock({ $0.number }) {
+            _ = session.withLock { $0.ended() }
+            _ = try? control.run(DatabaseStatement(ClusterSQL.closeSession, [.integer(number)]))
+        }
+    }
+
+    package func onHolds(
+        requested: @escaping @Sendable (UploadID) -> Void, lost: @escaping @Sendable ([UploadID]) -> Void
+    ) {
+        observers.withLock { ($0.requested, $0.lost) = (requested, lost) }
+    }
+
+    func onEvents(_ body: @escaping @Sendable () -> Void) { observers.withLock { $0.events = body } }
+
+    func notifyOfEvents() { observers.withLock { $0.events }?() }
+
+    // MARK: The session
+
+    /// The number of the session.
+    package func currentSession() throws(StoreError) -> Int64 {
+        guard let number = session.withLock({ $0.number }) else { throw Self.noSession }
+        return number
+    }
+
+    /// The number of the current session, or of the last one if there is none now.
+    package var lastSession: Int64 { session.withLock { $0.lastNumber } }
+
+    private static let noSession = StoreError.unavailable("this node has no session in the database")
+
+    static var now: Int64 { SystemClock.bootNanoseconds() }
+
+    private var lifetimeMilliseconds: DatabaseValue { .integer(times.lifetime / 1_000_000) }
+
+    private func open() throws(DatabaseError) {
+        let sentAt = Self.now
+        let statement = DatabaseStatement(ClusterSQL.openSession, [.text(name), lifetimeMilliseconds])
+        guard let number = try control.run(statement).integer(0, 0) else { return }
+        let started = try control.listen("onward_\(number)") {
+        } body: { [weak self] payload in
+            self?.receive(payload, in: number)
+        }
+        listener.withLock { $0 = started }
+        session.withLock { $0.opened(number, sentAt: sentAt) }
+    }
+
+    private func closeListener() {
+        let last = listener.withLock { listener in
+            defer { listener = nil }
+            return listener
+        }
+        last?.close()
+    }
+
+    /// Ends a session that could not be renewed, or that the database has rejected.
+    private func endSession(_ number: Int64) {
+        let lost = session.withLock { $0.number == number ? $0.ended() : nil }
+        guard let lost else { return }
+        closeListener()
+        if !lost.isEmpty { observers.withLock { $0.lost }?(lost) }
+        // This node has stopped relying on the session, so other nodes need not wait for its end.
+        _ = try? control.run(DatabaseStatement(ClusterSQL.closeSession, [.integer(number)]))
+    }
+
+    /// Called after the database has rejected a session.
+    func sessionWasRejected(_ number: Int64) {
+        work.withLock { $0.endedSession = number }
+        work.notifyAll()
+    }
+
+    private func keepSession() {
+        var next = SystemClock.monotonicNanoseconds() + times.renewal
+        while true {
+            let rejected = work.wait(until: next) { work -> Int64?? in
+                if work.isClosing { return .some(nil) }
+                guard let number = work.endedSession else { return nil }
+                work.endedSession = nil
+                return .some(number)
+            }
+            if case .some(nil) = rejected { return }
+            if case .some(let number?) = rejected { endSession(number) }
+            next = SystemClock.monotonicNanoseconds() + (renewOrOpen() ? times.renewal : times.renewal / 5)
+        }
+    }
+
+    /// - Returns: false if it has to be repeated soon.
+    private func renewOrOpen() -> Bool {
+        guard let number = session.withLock({ $0.number }) else { return (try? open()) != nil }
+        let sentAt = Self.now
+        do throws(DatabaseError) {
+            let statement = DatabaseStatement(ClusterSQL.renewSession, [.integer(number), lifetimeMilliseconds])
+            if try control.run(statement).affected == 1 {
+                session.withLock { $0.renewed(sentAt: sentAt) }
+                return true
+            }
+            endSession(number)
+            return (try? open()) != nil
+        } catch {
+            if !session.withLock({ $0.isAlive(at: Self.now) }) { endSession(number) }
+            return false
+        }
+    }
+
+    // MARK: Batches
+
+    /// The session and the number of its batches, after the outcomes of all earlier batches are known.
+    func settledSession() throws(StoreError) -> (number: Int64, batch: Int64) {
+        let state = session.withLock { ($0.number, $0.batch, $0.isUnsettled) }
+        guard let number = state.0 else { throw Self.noSession }
+        if !state.2 { return (number, state.1) }
+        return try settling.withLock { (_) throws(StoreError) in
+            // Another thread may have done it meanwhile.
+            let (number, batch, isUnsettled) = session.withLock { ($0.number, $0.batch, $0.isUnsettled) }
+            guard let number else { throw Self.noSession }
+            if !isUnsettled { return (number, batch) }
+            let rows = try translating { () throws(DatabaseError) in
+                try database.run(DatabaseStatement(ClusterSQL.settleBatches, [.integer(number)]))
+            }
+            guard let next = rows.integer(0, 0) else { throw Self.noSession }
+            session.withLock { $0.settled(number, nextBatch: next) }
+            return (number, next)
+        }
+    }
+
+    /// Runs a statement of the current session on its rows, which contain the outcome of all earlier batches.
+    func read(_ sql: String, _ parameters: [DatabaseValue] = []) throws(StoreError) -> DatabaseRows {
+        _ = try settledSession()
+        return try translating { () throws(DatabaseError) in try database.run(DatabaseStatement(sql, parameters)) }
+    }
+
+    func translating<Result>(_ body: () throws(DatabaseError) -> Result) throws(StoreError) -> Result {
+        do throws(DatabaseError) { return try body() } catch {
+            if error.sqlState == ClusterSQL.CatalogError.sessionEnded, let number = session.withLock({ $0.number }) {
+                sessionWasRejected(number)
+            }
+            throw StoreError(error)
+        }
+    }
+
+    // MARK: Requests of other nodes
+
+    private func receive(_ payload: String, in number: Int64) {
+        let words = payload.split(separator: " ")
+        guard words.count >= 2, let id = UploadID(parsing: words[1]) else { return }
+        if words[0] == "released" {
+            waiting.withLock { waiting in
+                if waiting.threads[id] != nil { waiting.released.insert(id) }
+            }
+            waiting.notifyAll()
+        } else if words[0] == "request", words.count == 3, let asker = Int64(words[2]) {
+            let request = session.withLock { $0.number == number ? $0.requested(id, by: asker) : .none }
+            switch request {
+            case .none: break
+            case .endUse: observers.withLock { $0.requested }?(id)
+            case .release(let release): enqueue(release)
+            }
+        }
+    }
+
+    func enqueue(_ release: NodeSession.Release) {
+        work.withLock { $0.releases.append(release) }
+        work.notifyAll()
+    }
+
+    /// Waits until another node has released an upload, at most until `deadline` (monotonic nanoseconds).
+    func waitForRelease(of id: UploadID, until deadline: Int64) {
+        _ = waiting.wait(until: deadline) { $0.released.remove(id) }
+    }
+
+    /// Runs `body`, which acquires an upload, and may wait for its release.
+    func acquiring<Result>(
+        _ id: UploadID, _ body: () throws(StoreError) -> Result
+    ) throws(StoreError) -> Result {
+        session.withLock { $0.beginAcquiring(id) }
+        waiting.withLock { $0.threads[id, default: 0] += 1 }
+        defer {
+            session.withLock { $0.endAcquiring(id) }
+            waiting.withLock { waiting in
+                let count = (waiting.threads[id] ?? 1) - 1
+                waiting.threads[id] = count > 0 ? count : nil
+                if count == 0 { waiting.released.remove(id) }
+            }
+        }
+        return try body()
+    }
+
+    // MARK: Regular work
+
+    /// The pauses between the regular work and between the removals of ended sessions, in nanoseconds.
+    private static let pause: Int64 = 500_000_000
+    private static let removalPause: Int64 = 5_000_000_000
+
+    private func keepWorking() {
+        var next = SystemClock.monotonicNanoseconds() + Self.pause
+        var nextRemoval = next
+        var lastEvent: Int64 = 0
+        while true {
+            let releases = work.wait(until: next) { work -> [NodeSession.Release]? in
+                if work.isClosing { return [] }
+                if work.releases.isEmpty { return nil }
+                defer { work.releases = [] }
+                return work.releases
+            }
+            if work.withLock({ $0.isClosing }) { return }
+            release(releases ?? [])
+            let now = SystemClock.monotonicNanoseconds()
+            if now < next { continue }
+            next = now + Self.pause
+            release(session.withLock { $0.idleReleases(at: Self.now) })
+            // If the database is unavailable, the work is repeated later.
+            _ = try? database.run(DatabaseStatement(ClusterSQL.addUsageChanges))
+            if now >= nextRemoval {
+                nextRemoval = now + Self.removalPause
+                _ = try? database.run(DatabaseStatement(ClusterSQL.removeEndedSessions))
+            }
+            observeEvents(&lastEvent)
+        }
+    }
+
+    /// Notifies the delivery of events that other nodes have recorded.
+    private func observeEvents(_ last: inout Int64) {
+        guard let body = observers.withLock({ $0.events }), let number = session.withLock({ $0.number }),
+            let rows = try? database.run(DatabaseStatement(ClusterSQL.selectLastEvent, [.integer(number)])),
+            let event = rows.integer(0, 0), event > last
+        else { return }
+        last = event
+        body()
+    }
+
+    private func release(_ releases: [NodeSession.Release]) {
+        guard !releases.isEmpty, let number = session.withLock({ $0.number }) else { return }
+        var fences: [UploadID: Int64] = [:]
+        for release in releases { fences[release.id] = release.fence }
+        let unknown = releases.filter { $0.fence == nil }.map(\.id)
+        do throws(DatabaseError) {
+            if !unknown.isEmpty {
+                let rows = try database.run(
+                    DatabaseStatement(
+                        ClusterSQL.selectFences, [.integer(number), .byteArrays(unknown.map(\.bytes))]))
+                for row in 0..<rows.count {
+                    // The fence was read before this check, so an acquisition that begins later has a higher fence.
+                    guard let id = rows.bytes(row, 0).flatMap(UploadID.init(bytes:)),
+                        session.withLock({ $0.isUnknown(id) })
+                    else { continue }
+                    fences[id] = rows.integer(row, 1)
+                }
+            }
+            let known = fences.map { ($0.key.bytes, $0.value) }
+            var statements = [
+                DatabaseStatement(
+                    ClusterSQL.release,
+                    [.integer(number), .byteArrays(known.map(\.0)), .integers(known.map(\.1))])
+            ]
+            for release in releases {
+                for asker in release.askers.sorted() {
+                    statements.append(
+                        DatabaseStatement(
+                            ClusterSQL.notify, [.text("onward_\(asker)"), .text("released \(release.id.text)")]))
+                }
+            }
+            _ = try database.transaction(statements)
+        } catch {
+            // The other node asks again, and then the upload is released although the hold is unknown.
+        }
+    }
+}
+
+extension DatabaseError {
+    /// The SQLSTATE; nil if the database could not be reached.
+    var sqlState: String? { if case .failed(let sqlState, _) = self { sqlState } else { nil } }
+
+    /// Whether it is unknown whether the transaction was committed.
+    var mayHaveCommitted: Bool { if case .unavailable(_, true) = self { true } else { false } }
+}
+
+extension StoreError {
+    init(_ error: DatabaseError) {
+        switch error {
+        case .unavailable(let reason, _): self = .unavailable(reason)
+        case .failed(let sqlState, let message):
+            switch sqlState {
+            case ClusterSQL.CatalogError.sessionEnded, ClusterSQL.CatalogError.batchEnded: self = .unavailable(message)
+            case ClusterSQL.FilesError.gap, ClusterSQL.FilesError.garbage, ClusterSQL.FilesError.superseded:
+                self = .superseded
+            // disk_full
+            case "53100": self = .insufficientSpace(nil)
+            // data_corrupted, index_corrupted
+            case "XX001", "XX002": self = .damaged(message)
+            default:
+                // insufficient_resources, operator_intervention, and errors of the connection and of access
+                let isTemporary = ["53", "57", "08", "28", "3D", "42501"].contains { sqlState.hasPrefix($0) }
+                self = isTemporary ? .unavailable(message) : .invalidState(error.description)
+            }
+        }
+    }
+}

@@ -1,0 +1,439 @@
+/// The schema of the cluster's database.
+///
+/// Nodes with different versions use the database at the same time during an upgrade. So a migration only adds: an older
+/// node must still work with the tables and functions afterwards. If that is not possible, ``Migration/oldest`` is raised,
+/// and older nodes refuse to start.
+extension ClusterSQL {
+    struct Migration {
+        /// The oldest version of the schema whose nodes can use the database after this migration.
+        var oldest: Int
+        var sql: String
+    }
+
+    /// The steps of the schema in order. Add new steps at the end.
+    static let migrations = [Migration(oldest: 1, sql: nodes + uploads + events + usage + files + counting)]
+
+    /// The SQLSTATEs that the functions raise, besides those of ``FilesError``.
+    enum CatalogError {
+        /// The session has ended.
+        static let sessionEnded = "ON001"
+        /// The migration was made by another node.
+        static let isMigrated = "ON010"
+        /// The outcome of an earlier batch of the session was unknown, and since then only later batches are accepted.
+        static let batchEnded = "ON011"
+    }
+
+    /// One migration as a script, which fails with ``CatalogError/isMigrated`` if it was made before.
+    static func script(_ version: Int, _ migration: Migration) -> String {
+        """
+        CREATE SCHEMA IF NOT EXISTS onward;
+        CREATE TABLE IF NOT EXISTS onward.migration (
+            version integer NOT NULL PRIMARY KEY,
+            oldest integer NOT NULL,
+            made_at timestamptz NOT NULL DEFAULT clock_timestamp()
+        );
+        DO $$ BEGIN
+            IF EXISTS (SELECT FROM onward.migration WHERE version >= \(version)) THEN
+                RAISE EXCEPTION 'version \(version) of the schema exists' USING ERRCODE = '\(CatalogError.isMigrated)';
+            END IF;
+        END $$;
+        \(migration.sql)
+        INSERT INTO onward.migration (version, oldest) VALUES (\(version), \(migration.oldest));
+        """
+    }
+
+    private static let nodes = """
+        -- The sessions of the nodes. A session has ended when `alive_until` has passed, or when it has no row. Only a
+        -- living session renews its row.
+        CREATE TABLE onward.node (
+            session bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+            name text NOT NULL,
+            batch bigint NOT NULL DEFAULT 0,
+            alive_until timestamptz NOT NULL
+        );
+
+        -- Fails unless the session exists, and keeps its row until the end of the transaction. A collector removes the
+        -- row of an ended session before it removes objects of that session.
+        CREATE FUNCTION onward.require_node(session_ bigint) RETURNS void LANGUAGE plpgsql AS $$
+        BEGIN
+            PERFORM FROM onward.node WHERE session = session_ FOR KEY SHARE;
+            IF NOT FOUND THEN
+                RAISE EXCEPTION 'the session % has ended', session_ USING ERRCODE = 'ON001';
+            END IF;
+        END $$;
+
+        -- Begins a batch of changes.
+        CREATE FUNCTION onward.begin_batch(session_ bigint, batch_ bigint) RETURNS void LANGUAGE plpgsql AS $$
+        DECLARE
+            current bigint;
+        BEGIN
+            SELECT batch INTO current FROM onward.node WHERE session = session_ FOR KEY SHARE;
+            IF NOT FOUND THEN
+                RAISE EXCEPTION 'the session % has ended', session_ USING ERRCODE = 'ON001';
+            ELSIF current <> batch_ THEN
+                RAISE EXCEPTION 'batches before % are no longer accepted', current USING ERRCODE = 'ON011';
+            END IF;
+        END $$;
+
+        -- Waits for the end of all running batches of a session, and rejects those that arrive later with the same
+        -- number. Afterwards the rows contain the outcome of every batch. Returns the number for later batches.
+        CREATE FUNCTION onward.settle_batches(session_ bigint) RETURNS bigint LANGUAGE plpgsql AS $$
+        DECLARE
+            next_batch bigint;
+        BEGIN
+            PERFORM FROM onward.node WHERE session = session_ FOR UPDATE;
+            UPDATE onward.node SET batch = batch + 1 WHERE session = session_ RETURNING batch INTO next_batch;
+            IF NOT FOUND THEN
+                RAISE EXCEPTION 'the session % has ended', session_ USING ERRCODE = 'ON001';
+            END IF;
+            RETURN next_batch;
+        END $$;
+
+        -- Whether a session can become the holder of an upload with this holder. An ended holder is marked, so that it
+        -- cannot renew its session any more: its clock and a renewal that is in progress are not trusted.
+        CREATE FUNCTION onward.is_free(holder_ bigint, session_ bigint) RETURNS boolean LANGUAGE plpgsql AS $$
+        BEGIN
+            IF holder_ IS NULL OR holder_ = session_ THEN RETURN true; END IF;
+            UPDATE onward.node SET alive_until = '-infinity'
+                WHERE session = holder_ AND alive_until > '-infinity' AND alive_until <= clock_timestamp();
+            RETURN NOT EXISTS (SELECT FROM onward.node WHERE session = holder_ AND alive_until > '-infinity');
+        END $$;
+
+        """
+
+    private static let uploads = """
+        -- Phases: 0 receiving, 1 processing, 2 complete, 3 invalid. Changes are made by the holder. Each hold of an upload
+        -- has a higher fence, and epochs from (fence - 1) << 32 on, so that a change contains the fence of its hold.
+        CREATE TABLE onward.upload (
+            id bytea NOT NULL PRIMARY KEY,
+            blob text COLLATE "C" NOT NULL UNIQUE,
+            principal text NOT NULL,
+            creation bytea NOT NULL,
+            created_at bigint NOT NULL,
+            expires_at bigint,
+            epoch bigint NOT NULL,
+            "offset" bigint NOT NULL CHECK ("offset" >= 0),
+            length bigint,
+            phase bigint NOT NULL,
+            response bytea,
+            reason text,
+            intent bytea,
+            is_withdrawn boolean NOT NULL DEFAULT false,
+            digests bytea NOT NULL,
+            holder bigint,
+            fence bigint NOT NULL DEFAULT 1
+        ) WITH (fillfactor = 80);
+        CREATE INDEX unfinished_by_phase ON onward.upload (phase, id) WHERE phase < 2;
+        CREATE INDEX unfinished_by_expiry ON onward.upload (expires_at) WHERE phase < 2 AND expires_at IS NOT NULL;
+        CREATE INDEX finished_by_expiry ON onward.upload (expires_at) WHERE phase >= 2;
+
+        -- Returns the row of an upload. If it is unfinished and free, the session becomes its holder; a hold with the
+        -- fence `fence_` continues. If another session is the holder and `asks` is true, that session is asked to release
+        -- the upload.
+        CREATE FUNCTION onward.acquire(id_ bytea, session_ bigint, fence_ bigint, asks boolean)
+        RETURNS SETOF onward.upload LANGUAGE plpgsql AS $$
+        DECLARE
+            found_row onward.upload;
+            old onward.upload;
+        BEGIN
+            LOOP
+                SELECT * INTO old FROM onward.upload WHERE id = id_;
+                IF NOT FOUND THEN RETURN; END IF;
+                IF old.phase >= 2 OR (old.holder = session_ AND old.fence = fence_) THEN
+                    RETURN NEXT old;
+                    RETURN;
+                END IF;
+                IF NOT onward.is_free(old.holder, session_) THEN
+                    IF asks THEN
+                        PERFORM pg_notify(
+                            'onward_' || old.holder, 'request ' || encode(id_, 'hex') || ' ' || session_);
+                    END IF;
+                    RETURN NEXT old;
+                    RETURN;
+                END IF;
+                PERFORM FROM onward.node WHERE session = session_ AND alive_until > clock_timestamp() FOR KEY SHARE;
+                IF NOT FOUND THEN
+                    RAISE EXCEPTION 'the session % has ended', session_ USING ERRCODE = 'ON001';
+                END IF;
+                UPDATE onward.upload
+                    SET holder = session_, fence = fence + 1, epoch = greatest(epoch, fence << 32)
+                    WHERE id = id_ AND phase < 2 AND fence = old.fence AND holder IS NOT DISTINCT FROM old.holder
+                    RETURNING * INTO found_row;
+                IF FOUND THEN
+                    RETURN NEXT found_row;
+                    RETURN;
+                END IF;
+            END LOOP;
+        END $$;
+
+        -- The functions that change uploads return 0, or a refusal: see ClusterSQL.Refusal.
+        CREATE FUNCTION onward.insert_upload(
+            session_ bigint, id_ bytea, blob_ text, principal_ text, creation_ bytea, created_at_ bigint,
+            expires_at_ bigint, epoch_ bigint, offset_ bigint, length_ bigint, phase_ bigint, response_ bytea,
+            reason_ text, intent_ bytea, is_withdrawn_ boolean, digests_ bytea, max_uploads bigint, quota bigint
+        ) RETURNS integer LANGUAGE plpgsql AS $$
+        DECLARE
+            refusal integer;
+        BEGIN
+            IF phase_ < 2 THEN
+                refusal := onward.admit(principal_, 1, coalesce(length_, offset_), max_uploads, quota);
+                IF refusal > 0 THEN RETURN refusal; END IF;
+            END IF;
+            INSERT INTO onward.upload (
+                id, blob, principal, creation, created_at, expires_at, epoch, "offset", length, phase, response, reason,
+                intent, is_withdrawn, digests, holder, fence
+            ) VALUES (
+                id_, blob_, principal_, creation_, created_at_, expires_at_, epoch_, offset_, length_, phase_, response_,
+                reason_, intent_, is_withdrawn_, digests_, CASE WHEN phase_ < 2 THEN session_ END, 1
+            ) ON CONFLICT DO NOTHING;
+            RETURN CASE WHEN FOUND THEN 0 ELSE 2 END;
+        END $$;
+
+        CREATE FUNCTION onward.advance_upload(
+            session_ bigint, id_ bytea, epoch_ bigint, offset_ bigint, length_ bigint, digests_ bytea, quota bigint
+        ) RETURNS integer LANGUAGE plpgsql AS $$
+        DECLARE
+            owner text;
+            growth bigint;
+            refusal integer;
+        BEGIN
+            IF quota IS NOT NULL THEN
+                SELECT u.principal,
+                        coalesce(length_, u.length, greatest(u."offset", offset_)) - coalesce(u.length, u."offset")
+                    INTO owner, growth
+                    FROM onward.upload u WHERE u.id = id_ AND u.holder = session_;
+                IF growth > 0 THEN
+                    refusal := onward.admit(owner, 0, growth, NULL, quota);
+                    IF refusal > 0 THEN RETURN refusal; END IF;
+                END IF;
+            END IF;
+            UPDATE onward.upload u
+                SET epoch = epoch_, "offset" = greatest(u."offset", offset_), length = coalesce(length_, u.length),
+                    digests = digests_, phase = 0
+                WHERE u.id = id_ AND u.holder = session_ AND u.fence = (epoch_ >> 32) + 1 AND u.epoch <= epoch_
+                    AND u.phase < 2 AND u.intent IS NULL;
+            RETURN CASE WHEN FOUND THEN 0 ELSE 1 END;
+        END $$;
+
+        -- Removes rows that have at most this epoch, and records the events of those that were unfinished. Returns -1, and
+        -- removes nothing, if another living session holds one of them; otherwise 0, and the numbers of removed rows.
+        CREATE FUNCTION onward.delete_uploads(
+            session_ bigint, ids bytea[], epochs bigint[], times bigint[], contents bytea[],
+            OUT refusal integer, OUT unfinished bigint, OUT complete bigint, OUT invalid bigint
+        ) LANGUAGE plpgsql AS $$
+        DECLARE
+            removal record;
+            old record;
+        BEGIN
+            refusal := 0;
+            unfinished := 0;
+            complete := 0;
+            invalid := 0;
+            PERFORM FROM onward.upload u JOIN unnest(ids, epochs) AS r (id, epoch) ON u.id = r.id
+                WHERE u.epoch <= r.epoch ORDER BY u.id FOR UPDATE OF u;
+            FOR old IN
+                SELECT DISTINCT u.holder FROM onward.upload u JOIN unnest(ids, epochs) AS r (id, epoch) ON u.id = r.id
+                WHERE u.epoch <= r.epoch AND u.phase < 2
+            LOOP
+                IF NOT onward.is_free(old.holder, session_) THEN
+                    refusal := -1;
+                    RETURN;
+                END IF;
+            END LOOP;
+            FOR removal IN SELECT * FROM unnest(ids, epochs, times, contents) AS r (id, epoch, "time", content) LOOP
+                DELETE FROM onward.upload u WHERE u.id = removal.id AND u.epoch <= removal.epoch
+                    RETURNING u.phase INTO old;
+                CONTINUE WHEN NOT FOUND;
+                IF old.phase = 2 THEN complete := complete + 1;
+                ELSIF old.phase = 3 THEN invalid := invalid + 1;
+                ELSE
+                    unfinished := unfinished + 1;
+                    IF removal.content IS NOT NULL THEN
+                        PERFORM onward.record_events(ARRAY[removal."time"], ARRAY[removal.content]);
+                    END IF;
+                END IF;
+            END LOOP;
+        END $$;
+
+        """
+
+    private static let events = """
+        -- The outbox. An event has a number that begins with the number of its transaction (xid << 20). Events are read
+        -- only if all transactions with lower numbers have ended, so no event appears before one that was read.
+        CREATE TABLE onward.event (
+            number bigint NOT NULL PRIMARY KEY,
+            "time" bigint NOT NULL,
+            content bytea NOT NULL,
+            state bigint NOT NULL
+        );
+        CREATE INDEX event_by_state ON onward.event (state, number) WHERE state > 0;
+
+        CREATE FUNCTION onward.record_events(times bigint[], contents bytea[]) RETURNS void LANGUAGE plpgsql AS $$
+        DECLARE
+            first bigint := pg_current_xact_id()::text::bigint << 20;
+            last bigint;
+        BEGIN
+            SELECT coalesce(max(number), first) INTO last FROM onward.event
+                WHERE number >= first AND number < first + (1 << 20);
+            INSERT INTO onward.event (number, "time", content, state)
+                SELECT last + e.position, e."time", e.content, 0
+                FROM unnest(times, contents) WITH ORDINALITY AS e ("time", content, position);
+        END $$;
+
+        -- The lowest number of events that must not be read yet.
+        CREATE FUNCTION onward.end_of_events() RETURNS bigint STABLE LANGUAGE sql AS
+        $$ SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint << 20 $$;
+
+        -- Whether a session delivers events: the first living session does.
+        CREATE FUNCTION onward.delivers(session_ bigint) RETURNS boolean STABLE LANGUAGE sql AS
+        $$ SELECT session_ = (SELECT min(session) FROM onward.node WHERE alive_until > clock_timestamp()) $$;
+
+        -- Gives events new numbers whose transactions have not happened in this server, because a backup was restored.
+        CREATE FUNCTION onward.renumber_events() RETURNS void LANGUAGE plpgsql AS $$
+        DECLARE
+            first bigint;
+        BEGIN
+            IF NOT EXISTS (
+                SELECT FROM onward.event
+                WHERE number >= pg_snapshot_xmax(pg_current_snapshot())::text::bigint << 20
+            ) THEN RETURN; END IF;
+            LOCK TABLE onward.event IN EXCLUSIVE MODE;
+            first := pg_current_xact_id()::text::bigint << 20;
+            UPDATE onward.event e SET number = first + restored.position
+                FROM (
+                    SELECT number, row_number() OVER (ORDER BY number) AS position FROM onward.event
+                    WHERE number >= first
+                    ORDER BY number LIMIT 1000000
+                ) AS restored
+                WHERE e.number = restored.number;
+        END $$;
+
+        """
+
+    private static let usage = """
+        -- The usage of each principal is its row in `usage` and all its rows in `usage_change` together. Changes insert
+        -- rows, so that transactions of the same principal do not wait for each other.
+        CREATE TABLE onward.usage (
+            principal text NOT NULL PRIMARY KEY,
+            uploads bigint NOT NULL,
+            reserved bigint NOT NULL,
+            published bigint NOT NULL
+        );
+        CREATE TABLE onward.usage_change (
+            number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+            principal text NOT NULL,
+            uploads bigint NOT NULL,
+            reserved bigint NOT NULL,
+            published bigint NOT NULL
+        );
+        CREATE INDEX usage_change_by_principal ON onward.usage_change (principal);
+
+        CREATE FUNCTION onward.current_usage(principal_ text)
+        RETURNS TABLE (principal text, uploads numeric, reserved numeric, published numeric) STABLE LANGUAGE sql AS $$
+            SELECT u.principal, sum(u.uploads), sum(u.reserved), sum(u.published)
+            FROM (
+                SELECT a.principal, a.uploads, a.reserved, a.published FROM onward.usage a
+                WHERE principal_ IS NULL OR a.principal = principal_
+                UNION ALL
+                SELECT b.principal, b.uploads, b.reserved, b.published FROM onward.usage_change b
+                WHERE principal_ IS NULL OR b.principal = principal_
+            ) AS u GROUP BY u.principal
+        $$;
+
+        CREATE FUNCTION onward.lock_principals(principals text[]) RETURNS void LANGUAGE plpgsql AS $$
+        DECLARE
+            key bigint;
+        BEGIN
+            FOR key IN SELECT DISTINCT hashtextextended(p, 7) FROM unnest(principals) AS p ORDER BY 1 LOOP
+                PERFORM pg_advisory_xact_lock(key);
+            END LOOP;
+        END $$;
+
+        -- Checks limits. Transactions that are checked for the same principal run one after the other.
+        CREATE FUNCTION onward.admit(
+            principal_ text, uploads_ bigint, bytes bigint, max_uploads bigint, quota bigint
+        ) RETURNS integer LANGUAGE plpgsql AS $$
+        DECLARE
+            used record;
+        BEGIN
+            IF max_uploads IS NULL AND quota IS NULL THEN RETURN 0; END IF;
+            PERFORM onward.lock_principals(ARRAY[principal_]);
+            SELECT coalesce(sum(u.uploads), 0) AS uploads, coalesce(sum(u.reserved + u.published), 0) AS bytes
+                INTO used FROM onward.current_usage(principal_) u;
+            IF uploads_ > 0 AND used.uploads + uploads_ > max_uploads THEN RETURN 3; END IF;
+            IF bytes > 0 AND used.bytes + bytes > quota THEN RETURN 4; END IF;
+            RETURN 0;
+        END $$;
+
+        -- Adds changes to the rows in `usage`.
+        CREATE FUNCTION onward.add_usage_changes() RETURNS void LANGUAGE plpgsql AS $$
+        BEGIN
+            IF NOT EXISTS (SELECT FROM onward.usage_change) THEN RETURN; END IF;
+            IF NOT pg_try_advisory_xact_lock(hashtextextended('usage', 8)) THEN RETURN; END IF;
+            WITH old AS (
+                DELETE FROM onward.usage_change
+                WHERE number = ANY (ARRAY(SELECT number FROM onward.usage_change ORDER BY number LIMIT 5000))
+                RETURNING principal, uploads, reserved, published
+            )
+            INSERT INTO onward.usage AS u (principal, uploads, reserved, published)
+                SELECT principal, sum(uploads), sum(reserved), sum(published) FROM old GROUP BY principal
+                ORDER BY principal
+                ON CONFLICT (principal) DO UPDATE SET uploads = u.uploads + excluded.uploads,
+                    reserved = u.reserved + excluded.reserved, published = u.published + excluded.published;
+        END $$;
+
+        """
+
+    private static let counting = """
+
+        -- Records the principal and the fields of a published file, unless another file has its name now.
+        CREATE FUNCTION onward.record_file(
+            parent_ text, name_ text, modified_ bigint, size_ bigint, principal_ text, fields_ bytea
+        ) RETURNS void LANGUAGE plpgsql AS $$
+        BEGIN
+            UPDATE onward.name SET principal = principal_, fields = fields_
+                WHERE parent = parent_ AND name = name_ AND modified = modified_ AND size = size_;
+        END $$;
+
+        -- Count every change of an upload or a file in its transaction, whatever statement makes it.
+        CREATE FUNCTION onward.count_upload() RETURNS trigger LANGUAGE plpgsql AS $$
+        DECLARE
+            was_unfinished boolean := TG_OP <> 'INSERT' AND OLD.phase < 2;
+            is_unfinished boolean := TG_OP <> 'DELETE' AND NEW.phase < 2;
+            reserved bigint := 0;
+        BEGIN
+            -- Announced lengths are limited, so that sums of many do not overflow.
+            IF is_unfinished THEN reserved := least(coalesce(NEW.length, NEW."offset"), 1::bigint << 50); END IF;
+            IF was_unfinished THEN
+                reserved := reserved - least(coalesce(OLD.length, OLD."offset"), 1::bigint << 50);
+            END IF;
+            IF is_unfinished <> was_unfinished OR reserved <> 0 THEN
+                INSERT INTO onward.usage_change (principal, uploads, reserved, published)
+                    VALUES (CASE WHEN TG_OP = 'DELETE' THEN OLD.principal ELSE NEW.principal END,
+                        is_unfinished::integer - was_unfinished::integer, reserved, 0);
+            END IF;
+            RETURN NULL;
+        END $$;
+        CREATE TRIGGER count_inserted AFTER INSERT OR DELETE ON onward.upload
+            FOR EACH ROW EXECUTE FUNCTION onward.count_upload();
+        CREATE TRIGGER count_changed AFTER UPDATE ON onward.upload FOR EACH ROW
+            WHEN (OLD.phase <> NEW.phase OR coalesce(OLD.length, OLD."offset") <> coalesce(NEW.length, NEW."offset"))
+            EXECUTE FUNCTION onward.count_upload();
+
+        CREATE FUNCTION onward.count_file() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN
+            IF TG_OP <> 'INSERT' AND OLD.principal IS NOT NULL THEN
+                INSERT INTO onward.usage_change (principal, uploads, reserved, published)
+                    VALUES (OLD.principal, 0, 0, -OLD.size);
+            END IF;
+            IF TG_OP <> 'DELETE' AND NEW.principal IS NOT NULL THEN
+                INSERT INTO onward.usage_change (principal, uploads, reserved, published)
+                    VALUES (NEW.principal, 0, 0, NEW.size);
+            END IF;
+            RETURN NULL;
+        END $$;
+        CREATE TRIGGER count_file AFTER INSERT OR DELETE OR UPDATE OF principal, size ON onward.name
+            FOR EACH ROW EXECUTE FUNCTION onward.count_file();
+
+        """
+}

@@ -1,0 +1,215 @@
+/// The statements of the catalog. The tables and functions are in ``migrations``; the statements of bytes and published
+/// files are in ClusterSQL+Files.swift.
+enum ClusterSQL {
+    /// The results of the functions that change uploads.
+    enum Refusal {
+        static let superseded: Int64 = 1
+        static let exists: Int64 = 2
+        static let tooManyUploads: Int64 = 3
+        static let quotaExceeded: Int64 = 4
+        static let heldElsewhere: Int64 = -1
+    }
+
+    /// The values of `upload.phase`.
+    enum Phase {
+        static let receiving: Int64 = 0
+        static let processing: Int64 = 1
+        static let complete: Int64 = 2
+        static let invalid: Int64 = 3
+    }
+
+    // MARK: The schema and the sessions
+
+    static let readVersion = "SELECT max(version)::bigint, max(oldest)::bigint FROM onward.migration"
+    /// The clock of the database in microseconds since 1970.
+    static let readClock = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+
+    private static let lifetime = "clock_timestamp() + $2 * interval '1 millisecond'"
+    static let openSession = "INSERT INTO onward.node (name, alive_until) VALUES ($1, \(lifetime)) RETURNING session"
+    static let renewSession = """
+        UPDATE onward.node SET alive_until = \(lifetime) WHERE session = $1 AND alive_until > clock_timestamp()
+        """
+    static let closeSession = "DELETE FROM onward.node WHERE session = $1"
+    /// Skips sessions with a running transaction.
+    static let removeEndedSessions = """
+        DELETE FROM onward.node WHERE session = ANY (ARRAY(
+            SELECT session FROM onward.node WHERE alive_until <= clock_timestamp() FOR UPDATE SKIP LOCKED))
+        """
+    static let addUsageChanges = "SELECT onward.add_usage_changes()"
+    static let renumberEvents = "SELECT onward.renumber_events()"
+    static let settleBatches = "SELECT onward.settle_batches($1)"
+
+    // MARK: Holds
+
+    static let acquire = "SELECT \(columns), holder, fence FROM onward.acquire($1, $2, $3, $4)"
+    static let selectFences = "SELECT id, fence FROM onward.upload WHERE id = ANY ($2) AND holder = $1"
+    static let release = """
+        UPDATE onward.upload AS u SET holder = NULL FROM unnest($2::bytea[], $3::bigint[]) AS r (id, fence)
+        WHERE u.id = r.id AND u.holder = $1 AND u.fence = r.fence
+        """
+    static let notify = "SELECT pg_notify($1, $2)"
+
+    // MARK: Changes
+
+    static let beginBatch = "SELECT onward.begin_batch($1, $2)"
+    static let lockPrincipals = "SELECT onward.lock_principals($1)"
+    /// Writes a row without a change.
+    static let probe = "UPDATE onward.node SET name = name WHERE session = $1"
+
+    static let insertUpload = call("insert_upload", parameters: 18)
+    static let advanceUpload = call("advance_upload", parameters: 7)
+
+    private static func call(_ function: String, parameters: Int) -> String {
+        let list = (1...parameters).map { "$\($0)" }.joined(separator: ", ")
+        return "WITH change AS MATERIALIZED (SELECT onward.\(function)(\(list))::bigint AS refusal)"
+    }
+
+    // Parameters: the session, the id, the epoch, and others.
+    static let markProcessing = fenced("epoch = $3, phase = 1", "AND intent IS NULL")
+    static let recordIntent = fenced("epoch = $3, phase = 1, intent = $4")
+    static let withdraw = fenced("epoch = $3, is_withdrawn = true", "AND intent IS NOT NULL")
+    static let complete = fenced(
+        """
+        epoch = $3, "offset" = greatest("offset", $4), phase = 2, response = $5, expires_at = $6, digests = $7,
+        creation = $8, \(ended)
+        """)
+    static let invalidate = fenced(
+        "epoch = $3, phase = 3, reason = $4, expires_at = $5, digests = $6, creation = $7, \(ended)")
+    private static let ended = "intent = NULL, is_withdrawn = false, holder = NULL"
+
+    /// A change by the holder: see onward.upload.
+    private static func fenced(_ assignments: String, _ condition: String = "") -> String {
+        """
+        WITH changed AS (
+            UPDATE onward.upload SET \(assignments)
+            WHERE id = $2 AND holder = $1 AND fence = ($3::bigint >> 32) + 1 AND epoch <= $3 AND phase < 2 \(condition)
+            RETURNING 1
+        ), change AS MATERIALIZED (
+            SELECT CASE WHEN EXISTS (SELECT FROM changed) THEN 0 ELSE \(Refusal.superseded) END::bigint AS refusal
+        )
+        """
+    }
+
+    /// A change that is always made.
+    static let noRefusal = "WITH change AS MATERIALIZED (SELECT 0::bigint AS refusal)"
+
+    /// Makes a change, and if it was made also other changes, such as ``putPieces(_:)``.
+    static func apply(_ change: String, with others: [String]) -> String {
+        let effects = others.map { ", CASE WHEN refusal = 0 THEN (SELECT count(*) FROM \($0)) END" }.joined()
+        return "\(change) SELECT refusal\(effects) FROM change"
+    }
+
+    /// - Parameter first: the number of the first of six parameters.
+    static func putPieces(_ first: Int) -> String {
+        let list = (first..<first + 6).map { "$\($0)" }.joined(separator: ", ")
+        return "onward.put_pieces(\(list))"
+    }
+
+    /// - Parameter first: the number of the first of two parameters.
+    static func recordEvents(_ first: Int) -> String { "onward.record_events($\(first), $\(first + 1))" }
+
+    /// - Parameter first: the number of the first of six parameters: directory, name, modification time in nanoseconds,
+    ///   size, principal, fields.
+    static func recordFile(_ first: Int) -> String {
+        let list = (first..<first + 6).map { "$\($0)" }.joined(separator: ", ")
+        return "onward.record_file(\(list))"
+    }
+
+    static let deleteUploads =
+        "SELECT refusal, unfinished, complete, invalid FROM onward.delete_uploads($1, $2, $3, $4, $5)"
+    static let removeFinished = """
+        WITH removed AS (
+            DELETE FROM onward.upload WHERE id = ANY (ARRAY(
+                SELECT id FROM onward.upload WHERE phase >= 2 AND expires_at <= $1 ORDER BY expires_at LIMIT $2
+                FOR UPDATE SKIP LOCKED))
+            RETURNING phase
+        )
+        SELECT 0::bigint, 0::bigint, count(*) FILTER (WHERE phase = 2), count(*) FILTER (WHERE phase = 3) FROM removed
+        """
+    static let limitExpiry = """
+        UPDATE onward.upload SET expires_at = $1 WHERE id = ANY (ARRAY(
+            (SELECT id FROM onward.upload WHERE phase < 2 AND expires_at > $1 LIMIT $2 FOR UPDATE SKIP LOCKED)
+        ) || ARRAY(
+            (SELECT id FROM onward.upload WHERE phase >= 2 AND expires_at > $1 LIMIT $2 FOR UPDATE SKIP LOCKED)))
+        """
+    static let removeEvents = "DELETE FROM onward.event WHERE number = ANY ($1)"
+    static let setEventsAside = "UPDATE onward.event SET state = 1 WHERE number = ANY ($1)"
+    static let dropEvents = drop("onward.event")
+    static let dropEventsSetAside = drop("onward.event WHERE state = 1 AND state > 0")
+    private static func drop(_ events: String) -> String {
+        """
+        DELETE FROM onward.event WHERE number = ANY (ARRAY(
+            SELECT number FROM (SELECT number, "time" FROM \(events) ORDER BY number LIMIT $1) AS oldest
+            WHERE "time" < $2))
+        RETURNING number
+        """
+    }
+
+    // MARK: Reads
+
+    static let columns = """
+        id, blob, creation, created_at, expires_at, epoch, "offset", length, phase, response, reason, intent,
+        is_withdrawn, digests
+        """
+    static let selectUpload = "SELECT \(columns) FROM onward.upload WHERE id = $1"
+    /// The condition for uploads that the session $1 holds or can acquire.
+    private static let isFree = """
+        (holder IS NULL OR holder = $1 OR NOT EXISTS (
+            SELECT FROM onward.node n WHERE n.session = holder AND n.alive_until > clock_timestamp()))
+        """
+    // "phase < 2" makes the planner use the partial index.
+    static let selectProcessing = """
+        SELECT id FROM onward.upload WHERE phase = 1 AND phase < 2 AND id > $2 AND \(isFree) ORDER BY id LIMIT $3
+        """
+    static let countProcessing = "SELECT count(*) FROM onward.upload WHERE phase = 1 AND phase < 2"
+    static let selectReceiving = """
+        SELECT id, blob, "offset" FROM onward.upload WHERE phase = 0 AND phase < 2 AND id > $1 ORDER BY id LIMIT $2
+        """
+    static let selectExpired = """
+        SELECT id FROM onward.upload WHERE phase < 2 AND expires_at <= $2 AND \(isFree) ORDER BY expires_at LIMIT $3
+        """
+    static let selectExpiringLater = """
+        SELECT EXISTS (SELECT FROM onward.upload WHERE phase < 2 AND expires_at > $1)
+            OR EXISTS (SELECT FROM onward.upload WHERE phase >= 2 AND expires_at > $1)
+        """
+    static let selectBlob = "SELECT EXISTS (SELECT FROM onward.upload WHERE blob = $1 AND phase < 2)"
+    static let selectUsage = """
+        SELECT principal, uploads::bigint, reserved::bigint, published::bigint FROM onward.current_usage($1)
+        WHERE uploads <> 0 OR reserved <> 0 OR published <> 0
+        """
+    /// The size of all tables and indexes.
+    static let readSize = """
+        SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint FROM pg_class
+        WHERE relkind = 'r' AND relnamespace = 'onward'::regnamespace
+        """
+
+    private static let fileColumns = "parent, name, principal, size, modified, fields"
+    static let selectFile = """
+        SELECT \(fileColumns) FROM onward.name WHERE parent = $1 AND name = $2 AND principal IS NOT NULL
+        """
+    static let selectFiles = """
+        SELECT \(fileColumns) FROM onward.name WHERE (parent, name) > ($1, $2) AND principal IS NOT NULL
+        ORDER BY parent, name LIMIT $3
+        """
+
+    /// Events that a session may read: see onward.event.
+    private static let isReadable = "number < onward.end_of_events() AND onward.delivers($1)"
+    static let selectEvents = """
+        SELECT number, content, state FROM onward.event WHERE number > $2 AND state <> 1 AND \(isReadable)
+        ORDER BY number LIMIT $3
+        """
+    static let selectRetriedEvents = """
+        SELECT number, content, state FROM onward.event WHERE state = 2 AND state > 0 AND \(isReadable)
+        ORDER BY number LIMIT $2
+        """
+    static let selectEvent = """
+        SELECT EXISTS (SELECT FROM onward.event WHERE number = $2 AND state <> 1) AND onward.delivers($1)
+        """
+    /// The number of the last event that the session can read; null if there is none.
+    static let selectLastEvent = "SELECT max(number) FROM onward.event WHERE \(isReadable)"
+    static let countEvents = """
+        SELECT count(*) FILTER (WHERE state <> 1), count(*) FILTER (WHERE state = 1),
+            (SELECT "time" FROM onward.event WHERE state = 0 ORDER BY number LIMIT 1)
+        FROM onward.event
+        """
+}

@@ -1,0 +1,181 @@
+import UploadStorage
+
+/// The session of a node in the database of the cluster, and the uploads that the node holds. A value without input and
+/// output: one method for each event.
+///
+/// Only the holder of an upload changes its row, and the database rejects changes by others, whatever time it is. Times
+/// decide only when another node may become the holder: the session must not be renewed for its lifetime, measured by the
+/// clock of the database. This node stops relying on its holds earlier, by its own clock: ``Times/margin`` before the
+/// end of a lifetime that begins when the renewal is sent.
+package struct NodeSession: Sendable, Hashable {
+    package struct Times: Sendable, Hashable {
+        /// The time from a renewal to the end of the session, in nanoseconds.
+        package var lifetime: Int64 = 15_000_000_000
+        /// The time from one renewal to the next.
+        package var renewal: Int64 = 5_000_000_000
+        /// The time before the end of the session at which the node stops relying on it. It is larger than the error of
+        /// two clocks that measure the lifetime.
+        package var margin: Int64 = 2_000_000_000
+        /// The time for which a hold without a use is kept, so that the next request for the upload needs no commit.
+        package var idle: Int64 = 1_000_000_000
+
+        package init() {}
+    }
+
+    /// An upload that this session holds.
+    package struct Hold: Sendable, Hashable {
+        package var fence: Int64
+        package var blob: String
+        package var principal: String
+        /// Whether the store uses the upload.
+        package fileprivate(set) var isUsed = true
+        /// The time at which the use has ended.
+        fileprivate var idleSince: Int64 = 0
+        /// The sessions that have asked for the upload.
+        fileprivate var askers: Set<Int64> = []
+
+        package init(fence: Int64, blob: String, principal: String) {
+            self.fence = fence
+            self.blob = blob
+            self.principal = principal
+        }
+    }
+
+    /// A hold that has to be released in the database.
+    package struct Release: Sendable, Hashable {
+        package var id: UploadID
+        /// Nil: whatever the fence is, because the node does not know its hold.
+        package var fence: Int64?
+        /// The sessions to notify.
+        package var askers: Set<Int64>
+
+        package init(id: UploadID, fence: Int64?, askers: Set<Int64>) {
+            self.id = id
+            self.fence = fence
+            self.askers = askers
+        }
+    }
+
+    /// What a request of another session requires.
+    package enum Request: Sendable, Hashable {
+        case release(Release)
+        /// The store has to end its use.
+        case endUse
+        /// The other session asks again.
+        case none
+    }
+
+    package let times: Times
+    /// The number of the session; nil if there is none.
+    package private(set) var number: Int64?
+    /// The number of the current or the last session; 0 if there was none.
+    package private(set) var lastNumber: Int64 = 0
+    /// The number that the changes of this session need: see onward.settle_batches.
+    package private(set) var batch: Int64 = 0
+    /// Whether the outcome of a batch is unknown, so that rows cannot be relied on.
+    package private(set) var isUnsettled = false
+    /// The time from which on other nodes may acquire the uploads.
+    private var end: Int64 = .min
+    private var holds: [UploadID: Hold] = [:]
+    /// The uploads that are being acquired or inserted, with the numbers of such calls.
+    private var acquiring: [UploadID: Int] = [:]
+
+    package init(times: Times = Times()) { self.times = times }
+
+    // MARK: The session
+
+    /// - Parameter sentAt: the time at which the statement was sent.
+    package mutating func opened(_ number: Int64, sentAt: Int64) {
+        (self.number, lastNumber) = (number, number)
+        (batch, isUnsettled, holds) = (0, false, [:])
+        renewed(sentAt: sentAt)
+    }
+
+    package mutating func renewed(sentAt: Int64) { end = max(end, sentAt + times.lifetime - times.margin) }
+
+    /// Whether no other node can have acquired an upload that this session holds.
+    package func isAlive(at now: Int64) -> Bool { number != nil && now < end }
+
+    /// The session has ended, or may have.
+    /// - Returns: the uploads that were held.
+    package mutating func ended() -> [UploadID] {
+        defer { (number, end, holds) = (nil, .min, [:]) }
+        return Array(holds.keys)
+    }
+
+    /// The connection was lost during a commit.
+    package mutating func outcomeBecameUnknown() { isUnsettled = number != nil }
+
+    /// - Parameter number: the session whose batches were settled.
+    package mutating func settled(_ number: Int64, nextBatch: Int64) {
+        if number == self.number { (batch, isUnsettled) = (nextBatch, false) }
+    }
+
+    // MARK: Holds
+
+    /// The hold of an upload, if it is certain.
+    package func hold(_ id: UploadID, at now: Int64) -> Hold? { isAlive(at: now) ? holds[id] : nil }
+
+    /// The hold of an upload, which may have ended. The database rejects changes without a hold.
+    package func lastHold(_ id: UploadID) -> Hold? { holds[id] }
+
+    /// Whether this node neither holds nor acquires the upload.
+    package func isUnknown(_ id: UploadID) -> Bool { holds[id] == nil && acquiring[id] == nil }
+
+    package var heldCount: Int { holds.count }
+
+    package mutating func beginAcquiring(_ id: UploadID) { acquiring[id, default: 0] += 1 }
+
+    package mutating func endAcquiring(_ id: UploadID) {
+        let count = (acquiring[id] ?? 1) - 1
+        acquiring[id] = count > 0 ? count : nil
+    }
+
+    /// - Parameter session: the session that has become the holder.
+    package mutating func acquired(_ id: UploadID, _ hold: Hold, by session: Int64) {
+        guard session == number else { return }
+        if let known = holds[id], known.fence > hold.fence { return }
+        let askers = holds[id]?.askers ?? []
+        holds[id] = hold
+        holds[id]?.askers = askers
+    }
+
+    /// The row has ended, or does not belong to this session any more.
+    package mutating func removeHold(_ id: UploadID) { holds[id] = nil }
+
+    /// The store has ended its use.
+    /// - Returns: the release that is necessary now. Otherwise the hold is kept for the next use.
+    package mutating func released(_ id: UploadID, fence: Int64, at now: Int64) -> Release? {
+        guard var hold = holds[id], hold.fence == fence, hold.isUsed else { return nil }
+        if !hold.askers.isEmpty {
+            holds[id] = nil
+            return Release(id: id, fence: fence, askers: hold.askers)
+        }
+        (hold.isUsed, hold.idleSince) = (false, now)
+        holds[id] = hold
+        return nil
+    }
+
+    /// Another session wants to hold an upload.
+    package mutating func requested(_ id: UploadID, by asker: Int64) -> Request {
+        if acquiring[id] != nil { return .none }
+        guard var hold = holds[id] else {
+            // An earlier release has failed, or the response to an acquisition was lost.
+            return .release(Release(id: id, fence: nil, askers: [asker]))
+        }
+        if !hold.isUsed {
+            holds[id] = nil
+            return .release(Release(id: id, fence: hold.fence, askers: [asker]))
+        }
+        hold.askers.insert(asker)
+        holds[id] = hold
+        return .endUse
+    }
+
+    /// The releases of holds that were not used for some time.
+    package mutating func idleReleases(at now: Int64) -> [Release] {
+        let idle = holds.filter { !$0.value.isUsed && $0.value.idleSince + times.idle <= now }
+        for id in idle.keys { holds[id] = nil }
+        return idle.map { Release(id: $0.key, fence: $0.value.fence, askers: []) }
+    }
+}
