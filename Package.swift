@@ -82,6 +82,12 @@ let package = Package(
             name: "ObjectStorage", dependencies: ["HTTPTransport", "HTTPSemantics", "Digests", "SystemCalls"],
             swiftSettings: strict),
         .target(
+            name: "ClusterStorage",
+            dependencies: [
+                "UploadStorage", "ResumableUpload", "HTTPSemantics", "PostgreSQL", "ObjectStorage", "SystemCalls",
+            ],
+            swiftSettings: strict),
+        .target(
             name: "ResumableTransfer",
             dependencies: ["HTTPTransport", "ResumableUpload", "HTTPSemantics", "SystemCalls", "Digests"],
             swiftSettings: strict),
@@ -96,9 +102,9 @@ let package = Package(
         .executableTarget(
             name: "onward",
             dependencies: [
-                "Gateway", "TransferServer", "UploadStorage", "ResumableTransfer", "ResumableUpload", "HTTPSemantics",
-                "Digests",
-                "SystemCalls", "TLS", "CommandLineInterface",
+                "Gateway", "ClusterStorage", "PostgreSQL", "ObjectStorage", "TransferServer", "UploadStorage",
+                "ResumableTransfer", "ResumableUpload", "HTTPSemantics", "Digests", "SystemCalls", "TLS",
+                "CommandLineInterface",
             ],
             swiftSettings: strict),
 

@@ -11,9 +11,6 @@ package final class ClusterCatalog: UploadCatalog {
     let limits: Limits
     let commits = SharedWork<CatalogChange, Outcome>()
     let counts = Monitor(CatalogStatistics())
-    /// The clock of the database, which it read when the catalog was opened, advanced by the clock of this system. See
-    /// ``StoreConfiguration/clock``.
-    package let clock: @Sendable () -> ClockReading
 
     /// The outcome of a change.
     typealias Outcome = Result<RemovedRows, StoreError>
@@ -30,19 +27,11 @@ package final class ClusterCatalog: UploadCatalog {
     ///   - node: the open node, which ``close(saving:)`` closes.
     ///   - ledger: the ledger of the blob area.
     ///   - configuration: the limits of each principal.
-    package init(node: ClusterNode, ledger: PieceLedger, configuration: StoreConfiguration) throws(StoreError) {
+    package init(node: ClusterNode, ledger: PieceLedger, configuration: StoreConfiguration) {
         self.node = node
         self.ledger = ledger
         limits = Limits(
             maxUploads: configuration.maxUploadsPerPrincipal.map(Int64.init), quota: configuration.quotaPerPrincipal)
-        let before = SystemClock.bootNanoseconds()
-        let microseconds = try node.read(ClusterSQL.readClock).integer(0, 0) ?? 0
-        let after = SystemClock.bootNanoseconds()
-        let difference = microseconds * 1000 - (before + (after - before) / 2)
-        clock = {
-            let boot = SystemClock.bootNanoseconds()
-            return ClockReading(wall: boot + difference, boot: boot)
-        }
     }
 
     package func close(saving totals: CatalogTotals?) { if commits.close() { node.close() } }
@@ -106,6 +95,11 @@ package final class ClusterCatalog: UploadCatalog {
     package func row(_ id: UploadID) throws(StoreError) -> CatalogRow? {
         let rows = try node.read(ClusterSQL.selectUpload, [.bytes(id.bytes)])
         return rows.count == 0 ? nil : try CatalogRow(rows, 0)
+    }
+
+    package func rows(after id: UploadID?, limit: Int) throws(StoreError) -> [CatalogRow] {
+        let rows = try node.read(ClusterSQL.selectUploads, [.bytes(id?.bytes ?? []), .integer(Int64(limit))])
+        return try (0..<rows.count).map { (index) throws(StoreError) in try CatalogRow(rows, index) }
     }
 
     package func processing(after id: UploadID?, limit: Int) throws(StoreError) -> [UploadID] {

@@ -20,6 +20,9 @@ package final class ClusterNode: Sendable {
     /// Locked while the outcome of batches is settled.
     private let settling = Monitor(())
     private let threads = Monitor<[WorkerThread]>([])
+    /// The time of the database minus the time since the start of this system, in nanoseconds; nil before the database was
+    /// reached for the first time.
+    private let clockDifference = Monitor<Int64?>(nil)
 
     private struct Work {
         var releases: [NodeSession.Release] = []
@@ -40,7 +43,7 @@ package final class ClusterNode: Sendable {
         var events: (@Sendable () -> Void)?
     }
 
-    /// Brings the schema up to date, and opens a session.
+    /// Brings the schema up to date, and opens a session. If the database cannot be reached, a thread does this later.
     ///
     /// - Parameters:
     ///   - control: the same database, not through PgBouncer, with a timeout below the lifetime of a session.
@@ -53,11 +56,7 @@ package final class ClusterNode: Sendable {
         self.name = name
         self.times = times
         session = Monitor(NodeSession(times: times))
-        try control.updateClusterSchema()
-        try translating { () throws(DatabaseError) in
-            _ = try control.run(DatabaseStatement(ClusterSQL.renumberEvents))
-            try open()
-        }
+        do throws(StoreError) { try open() } catch { guard case .unavailable = error else { throw error } }
         do throws(Errno) {
             let started = [
                 try WorkerThread(name: "node-session") { [self] in keepSession() },
@@ -117,7 +116,33 @@ package final class ClusterNode: Sendable {
 
     private var lifetimeMilliseconds: DatabaseValue { .integer(times.lifetime / 1_000_000) }
 
-    private func open() throws(DatabaseError) {
+    /// The clock of the database, advanced by the clock of this system, so that the clocks of all nodes agree. Before the
+    /// database was reached it is the clock of this system.
+    package var clock: ClockReading {
+        guard let difference = clockDifference.withLock({ $0 }) else { return SystemClock.reading() }
+        let boot = SystemClock.bootNanoseconds()
+        return ClockReading(wall: boot + difference, boot: boot)
+    }
+
+    private func open() throws(StoreError) {
+        if clockDifference.withLock({ $0 }) == nil { try control.updateClusterSchema() }
+        try translating { () throws(DatabaseError) in
+            if clockDifference.withLock({ $0 }) == nil {
+                _ = try control.run(DatabaseStatement(ClusterSQL.renumberEvents))
+            }
+            try openSession()
+            try readClock()
+        }
+    }
+
+    private func readClock() throws(DatabaseError) {
+        let before = SystemClock.bootNanoseconds()
+        guard let microseconds = try control.run(DatabaseStatement(ClusterSQL.readClock)).integer(0, 0) else { return }
+        let after = SystemClock.bootNanoseconds()
+        clockDifference.withLock { $0 = microseconds * 1000 - (before + (after - before) / 2) }
+    }
+
+    private func openSession() throws(DatabaseError) {
         let sentAt = Self.now
         let statement = DatabaseStatement(ClusterSQL.openSession, [.text(name), lifetimeMilliseconds])
         guard let number = try control.run(statement).integer(0, 0) else { return }

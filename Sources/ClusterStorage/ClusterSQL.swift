@@ -152,6 +152,7 @@ enum ClusterSQL {
         is_withdrawn, digests
         """
     static let selectUpload = "SELECT \(columns) FROM onward.upload WHERE id = $1"
+    static let selectUploads = "SELECT \(columns) FROM onward.upload WHERE id > $1 ORDER BY id LIMIT $2"
     /// The condition for uploads that the session $1 holds or can acquire.
     private static let isFree = """
         (holder IS NULL OR holder = $1 OR NOT EXISTS (

@@ -159,9 +159,3 @@ extension PublishedName.Directory {
         return [.texts(parents), .texts(segments)]
     }
 }
-
-extension DatabaseError {
-    fileprivate var mayHaveCommitted: Bool {
-        if case .unavailable(_, mayHaveCommitted: true) = self { true } else { false }
-    }
-}

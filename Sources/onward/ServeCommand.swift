@@ -1,7 +1,9 @@
+import ClusterStorage
 import CommandLineInterface
 import Gateway
 import Glibc
 import HTTPSemantics
+import ObjectStorage
 import SystemCalls
 import TransferServer
 import UploadStorage
@@ -120,7 +122,8 @@ enum ServeCommand {
     private static func open(_ settings: ServeSettings) throws(StoreError) -> UploadStore {
         let configuration = storeConfiguration(settings)
         if let cluster = settings.storage.cluster {
-            return try UploadStore.open(cluster, configuration: configuration)
+            return try UploadStore.open(
+                cluster, credentials: ObjectCredentials(environment: environment()), configuration: configuration)
         }
         return try UploadStore.open(root: settings.storage.root, configuration: configuration)
     }

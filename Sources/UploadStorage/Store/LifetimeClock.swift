@@ -20,6 +20,8 @@ package struct LifetimeClock: Sendable {
     /// The minimum change of the wall clock that counts as a jump, in nanoseconds.
     static let jump: Int64 = 1_000_000_000
 
+    /// Whether all readings come from one clock that several stores share. It needs no marks.
+    private let isShared: Bool
     private let mark: Mark?
     private let lifetime: Int64
     private let start: ClockReading
@@ -31,7 +33,9 @@ package struct LifetimeClock: Sendable {
     /// - Parameters:
     ///   - mark: the last mark that was saved; nil if there is none.
     ///   - lifetime: the lifetime of an upload in seconds.
-    init(after mark: Mark?, at start: ClockReading, lifetime: Int64) {
+    ///   - isShared: whether all readings of the wall clock come from a clock that several stores share.
+    init(after mark: Mark?, at start: ClockReading, lifetime: Int64, isShared: Bool = false) {
+        self.isShared = isShared
         self.mark = mark
         self.lifetime = lifetime
         self.start = start
@@ -41,7 +45,7 @@ package struct LifetimeClock: Sendable {
     }
 
     private func nanoseconds(at reading: ClockReading) -> Int64 {
-        startTime.addingClamped(max(0, reading.boot - start.boot))
+        isShared ? reading.wall : startTime.addingClamped(max(0, reading.boot - start.boot))
     }
 
     /// Returns the time of this clock in seconds.

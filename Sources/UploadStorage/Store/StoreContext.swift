@@ -40,7 +40,8 @@ final class StoreContext: Sendable {
         self.configuration = configuration
         let reading = configuration.clock()
         let clock = LifetimeClock(
-            after: try catalog.timeMark(), at: reading, lifetime: configuration.lifetime.wholeSeconds)
+            after: try catalog.timeMark(), at: reading, lifetime: configuration.lifetime.wholeSeconds,
+            isShared: catalog.isShared)
         clockObservation = Monitor(ClockObservation(clock: clock, last: reading, nextMark: reading.boot))
         let totals = catalog.savedTotals
         ledger = UsageLedger(totals?.usage, configuration: configuration, isShared: catalog.isShared)
