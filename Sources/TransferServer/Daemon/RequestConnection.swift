@@ -137,11 +137,17 @@ final class OutgoingResponse {
     ///   - isHead: whether the request is `HEAD`.
     /// - Returns: `nil` if memory is not available or the content cannot be opened.
     init?(_ response: Response, isSecure: Bool, isHead: Bool, events: ContentEvents) {
-        // Without TLS the kernel sends the file, because libmicrohttpd would read it in small blocks.
+        var file: (descriptor: Int32, range: Range<Int64>)?
+        // Without TLS the kernel sends a local file, because libmicrohttpd would read it in small blocks.
         if !isSecure, case .stream(let stream) = response.content, let content = stream as? FileContent,
             let range = content.range
         {
-            guard let made = Self.make(content.file, range) else { return nil }
+            do throws(StoreError) {
+                file = try content.file.duplicateForHandover().map { ($0, range) }
+            } catch { return nil }
+        }
+        if let (descriptor, range) = file {
+            guard let made = Self.make(descriptor, range) else { return nil }
             handle = made
             sendsFile = !isHead && !range.isEmpty && !response.status.forbidsContent
         } else {
@@ -162,10 +168,9 @@ final class OutgoingResponse {
 
     deinit { MHD_destroy_response(handle) }
 
-    private static func make(_ file: PublishedFile, _ range: Range<Int64>) -> OpaquePointer? {
-        // libmicrohttpd closes the descriptor with the response.
-        guard let descriptor = try? file.duplicateForHandover() else { return nil }
-        return MHD_create_response_from_fd_at_offset64(
+    /// libmicrohttpd closes the descriptor with the response.
+    private static func make(_ descriptor: Int32, _ range: Range<Int64>) -> OpaquePointer? {
+        MHD_create_response_from_fd_at_offset64(
             UInt64(range.upperBound - range.lowerBound), descriptor, UInt64(range.lowerBound))
     }
 
