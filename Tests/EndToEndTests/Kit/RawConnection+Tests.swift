@@ -1,6 +1,7 @@
 import ConformanceKit
 import Glibc
 import SystemCalls
+import TestSupport
 import Testing
 
 /// Records malformed responses as issues of the running test, and records the secrets that are sent.

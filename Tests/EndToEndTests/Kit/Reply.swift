@@ -2,6 +2,7 @@ import ConformanceKit
 import Glibc
 import HTTPSemantics
 import SystemCalls
+import TestSupport
 
 /// Reads the content of a request and sends the responses, as a script requires. Only the thread of the connection uses
 /// this object.

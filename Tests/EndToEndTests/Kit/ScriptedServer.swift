@@ -2,6 +2,7 @@ import ConformanceKit
 import Glibc
 import HTTPSemantics
 import SystemCalls
+import TestSupport
 
 /// An HTTP/1.1 server on the loopback interface that runs a test's script for every request.
 ///

@@ -2,6 +2,7 @@ import ConformanceKit
 import Foundation
 import ResumableURLSession
 import SystemCalls
+import TestSupport
 import Testing
 
 /// The listings of Apple's article "Pausing and resuming downloads", unchanged.

@@ -4,6 +4,7 @@ import HTTPSemantics
 import ResumableTransfer
 import ResumableURLSession
 import SystemCalls
+import TestSupport
 import Testing
 
 /// The listings of Apple's article "Pausing and resuming uploads", unchanged.

@@ -1,15 +1,26 @@
 import Glibc
 import SystemCalls
-import TestSupport
 
 /// A proxy of TCP connections to a server on the loopback interface. It breaks connections at the points that a test
-/// chooses, and counts bytes.
-final class FaultProxy: Sendable {
-    enum Direction: Sendable, CaseIterable { case toServer, toClient }
+/// chooses, and counts bytes. It can also simulate a network that fails for some time.
+package final class FaultProxy: Sendable {
+    package enum Direction: Sendable, CaseIterable { case toServer, toClient }
+
+    /// The state of the network between client and server, for all connections.
+    package enum Network: Sendable, Hashable {
+        case open
+        /// All connections were reset, and new ones are reset at once.
+        case cut
+        /// Nothing is passed on in these directions, and the connections stay open. The bytes and ends that have arrived
+        /// meanwhile are passed on as soon as the network is open.
+        case stalled(Set<Direction>)
+        /// Each part of a message is passed on after this time.
+        case delayed(Duration)
+    }
 
     /// A fault of a connection after a number of bytes in one direction.
-    struct Fault: Sendable {
-        enum Kind: Sendable {
+    package struct Fault: Sendable {
+        package enum Kind: Sendable {
             /// The proxy resets both sides (RST).
             case reset
             /// The proxy closes the connection in order, as some proxies do.
@@ -18,36 +29,71 @@ final class FaultProxy: Sendable {
             case stall
         }
 
-        var kind = Kind.reset
-        var direction: Direction
-        var after: Int
+        package var kind: Kind
+        package var direction: Direction
+        package var after: Int
         /// The number of bytes in the other direction after which the connection is reset if the fault has not occurred
         /// before; `nil` for no limit.
-        var maxBytes: Int?
+        package var maxBytes: Int?
+
+        package init(kind: Kind = .reset, direction: Direction, after: Int, maxBytes: Int? = nil) {
+            self.kind = kind
+            self.direction = direction
+            self.after = after
+            self.maxBytes = maxBytes
+        }
     }
 
     private struct State {
         var faults = 0
         var connections = 0
         var passed: [Direction: Int64] = [:]
+        var network = Network.open
+        /// Both sides of the connections, by their numbers.
+        var open: [Int: [FileDescriptor]] = [:]
+
+        func isPassing(_ direction: Direction) -> Bool {
+            if case .stalled(let directions) = network { !directions.contains(direction) } else { true }
+        }
     }
 
     private let listener: LoopbackListener
     private let state: Monitor<State>
 
     /// - Parameter fault: returns the fault of the next connection; `nil` for no fault.
-    init(to server: UInt16, fault: @escaping @Sendable () -> Fault?) throws {
+    package init(to server: UInt16, fault: @escaping @Sendable () -> Fault? = { nil }) throws {
         let state = Monitor(State())
         self.state = state
-        listener = try LoopbackListener("fault-proxy") { client, _ in
+        listener = try LoopbackListener("fault-proxy") { client, number in
             state.withLock { $0.connections += 1 }
             guard let server = try? LoopbackListener.connect(to: server) else { return }
-            Self.serve(client, server, fault(), state)
+            let isCut = state.withLock { state in
+                state.open[number] = [client, server]
+                return state.network == .cut
+            }
+            defer { state.withLock { $0.open[number] = nil } }
+            if isCut {
+                LoopbackListener.reset(client)
+            } else {
+                Self.serve(client, server, fault(), state)
+            }
         }
     }
 
+    deinit { set(.cut) }
+
+    /// Changes the state of the network.
+    package func set(_ network: Network) {
+        let cut = state.withLock { state in
+            state.network = network
+            return network == .cut ? state.open.values.flatMap { $0 } : []
+        }
+        for connection in cut { LoopbackListener.reset(connection) }
+        state.notifyAll()
+    }
+
     /// Breaks every connection after a random number of bytes in the range `bytes`, in a random direction.
-    convenience init(
+    package convenience init(
         to server: UInt16, seed: UInt64, bytes: ClosedRange<Int> = 1...(4 << 20), kinds: [Fault.Kind] = [.reset],
         directions: [Direction] = [.toServer]
     ) throws {
@@ -65,17 +111,17 @@ final class FaultProxy: Sendable {
     /// Resets connections.
     /// - Parameter nextCut: the number of bytes to the server after which the next connection is reset; `nil` for no
     ///   reset.
-    convenience init(upstream: UInt16, nextCut: @escaping @Sendable () -> Int?) throws {
+    package convenience init(upstream: UInt16, nextCut: @escaping @Sendable () -> Int?) throws {
         try self.init(to: upstream) { nextCut().map { Fault(direction: .toServer, after: $0) } }
     }
 
-    var port: UInt16 { listener.port }
-    var url: String { "http://127.0.0.1:\(port)" }
+    package var port: UInt16 { listener.port }
+    package var url: String { "http://127.0.0.1:\(port)" }
     /// The number of broken connections.
-    var cuts: Int { state.withLock { $0.faults } }
-    var connections: Int { state.withLock { $0.connections } }
-    var bytesToServer: Int64 { state.withLock { $0.passed[.toServer] ?? 0 } }
-    var bytesToClient: Int64 { state.withLock { $0.passed[.toClient] ?? 0 } }
+    package var cuts: Int { state.withLock { $0.faults } }
+    package var connections: Int { state.withLock { $0.connections } }
+    package var bytesToServer: Int64 { state.withLock { $0.passed[.toServer] ?? 0 } }
+    package var bytesToClient: Int64 { state.withLock { $0.passed[.toClient] ?? 0 } }
 
     private static func serve(
         _ client: FileDescriptor, _ server: FileDescriptor, _ fault: Fault?, _ state: Monitor<State>
@@ -98,12 +144,18 @@ final class FaultProxy: Sendable {
             let count = recv(source.rawValue, &buffer, min(buffer.count, left ?? .max), 0)
             if count < 0, errno == EINTR { continue }
             guard count > 0 else {
+                state.waitForever { $0.isPassing(direction) ? () : nil }
                 // A reset is passed on as a reset, an end as an end.
                 if count < 0 { LoopbackListener.reset(destination) }
                 shutdown(destination.rawValue, Int32(SHUT_WR))
                 return
             }
-            state.withLock { $0.passed[direction, default: 0] += Int64(count) }
+            let delay = state.waitForever { state -> Duration? in
+                guard state.isPassing(direction) else { return nil }
+                state.passed[direction, default: 0] += Int64(count)
+                return if case .delayed(let delay) = state.network { delay } else { .zero }
+            }
+            SystemClock.pause(nanoseconds: delay.nanoseconds)
             guard send(buffer[..<count], to: destination) else {
                 LoopbackListener.reset(source)
                 return

@@ -1,17 +1,15 @@
-import ConformanceKit
 import Glibc
 import SystemCalls
-import TestSupport
 
 /// Accepts connections on a port of the loopback interface and serves each on its own thread. The connections are
 /// closed when this object is released.
-final class LoopbackListener: Sendable {
-    let port: UInt16
+package final class LoopbackListener: Sendable {
+    package let port: UInt16
     private let socket: FileDescriptor
     private let connections = Monitor<[Int: FileDescriptor]>([:])
 
     /// - Parameter serve: receives a connection and its number, from 1. The connection is closed when `serve` returns.
-    init(_ name: String, _ serve: @escaping @Sendable (FileDescriptor, Int) -> Void) throws {
+    package init(_ name: String, _ serve: @escaping @Sendable (FileDescriptor, Int) -> Void) throws {
         let listening = try ListeningSocket(.tcp(host: "127.0.0.1", port: 0))
         let socket = FileDescriptor(owning: listening.release())
         self.socket = socket
@@ -48,7 +46,9 @@ final class LoopbackListener: Sendable {
     /// - Parameters:
     ///   - receiveBuffer: the value of SO_RCVBUF.
     ///   - source: the last number of the client's address in 127.0.0.0/8.
-    static func connect(to port: UInt16, receiveBuffer: Int32? = nil, source: UInt8 = 1) throws -> FileDescriptor {
+    package static func connect(to port: UInt16, receiveBuffer: Int32? = nil, source: UInt8 = 1) throws
+        -> FileDescriptor
+    {
         let connection = FileDescriptor(
             owning: Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0))
         if var size = receiveBuffer {
@@ -73,17 +73,17 @@ final class LoopbackListener: Sendable {
     }
 
     /// Sends RST now: the peer loses what it has not read. The descriptor stays open.
-    static func reset(_ connection: FileDescriptor) {
+    package static func reset(_ connection: FileDescriptor) {
         // connect(2) to AF_UNSPEC dissolves a TCP connection, with RST if it is established.
         var nowhere = sockaddr(sa_family: sa_family_t(AF_UNSPEC), sa_data: sockaddr().sa_data)
         _ = Glibc.connect(connection.rawValue, &nowhere, socklen_t(MemoryLayout<sockaddr>.size))
     }
 
     /// Waits until the peer has closed its side, without reading anything.
-    static func awaitEnd(of connection: FileDescriptor, within limit: Duration) {
+    package static func awaitEnd(of connection: FileDescriptor, within limit: Duration) {
         // 0x2000 is POLLRDHUP, which Glibc does not export to Swift.
         var entry = pollfd(fd: connection.rawValue, events: 0x2000, revents: 0)
-        poll(&entry, 1, Deadline(in: limit).milliseconds)
+        poll(&entry, 1, Int32(clamping: limit.nanoseconds / 1_000_000))
     }
 
     private static func sendAtOnce(_ connection: FileDescriptor) {
