@@ -167,6 +167,7 @@ let package = Package(
             dependencies: [
                 "ObjectStorage", "HTTPTransport", "HTTPSemantics", "Digests", "SystemCalls", "TestSupport",
             ],
+            exclude: ["seaweedfs.txt"],
             swiftSettings: strict),
         .testTarget(
             name: "GatewayTests",
