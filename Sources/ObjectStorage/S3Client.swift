@@ -124,7 +124,7 @@ package final class S3Client: ObjectStore {
         return Array(listings.prefix(limit))
     }
 
-    /// A URL with which everyone can read an object for some time, without credentials.
+    /// A URL with which everyone can read an object for some time, without credentials. It is a secret.
     /// - Parameters:
     ///   - time: at most seven days. The URL becomes invalid earlier if the keys with which it is signed do.
     ///   - responseFields: fields that the response has in place of those of the object: `Cache-Control`,

@@ -24,7 +24,8 @@ struct StorageRequest: Sendable {
         self.content = content
         self.range = range
         digest = content.isEmpty ? CanonicalRequest.emptyDigest : content.sha256.hexadecimal
-        // Lists of objects to delete require it, and not every storage verifies the SHA-256 of an object.
+        // Lists of objects to delete require it. Not every storage verifies the signed SHA-256 of an object, and some
+        // refuse the cheaper x-amz-checksum-sha256.
         if method == .put || method == .post { self.fields.append(("Content-MD5", MD5.digest(of: content).base64)) }
     }
 }

@@ -71,13 +71,26 @@ struct ObjectCredentialsTests {
         }
     }
 
-    @Test("No text that is made of keys contains the secret or the token")
-    func secrecy() {
+    @Test("No text that is made of keys, their source or a client contains the secret or the token")
+    func secrecy() throws {
         let keys = AccessKeys(identifier: "A", secret: "SECRET", sessionToken: "TOKEN")
-        var dumped = ""
-        dump([keys], to: &dumped)
-        for text in ["\(keys)", String(reflecting: keys), "\([keys])", "\(Optional(keys) as Any)", dumped] {
-            #expect(!text.contains("SECRET") && !text.contains("TOKEN"))
+        let text = "[default]\naws_access_key_id=A\naws_secret_access_key=SECRET\naws_session_token=TOKEN\n"
+        let path = try directory.file("credentials", Array(text.utf8))
+        let sources = [
+            ObjectCredentials(environment: ["AWS_SHARED_CREDENTIALS_FILE": path]),
+            ObjectCredentials(environment: [
+                "AWS_ACCESS_KEY_ID": "A", "AWS_SECRET_ACCESS_KEY": "SECRET", "AWS_SESSION_TOKEN": "TOKEN",
+            ]),
+        ]
+        for source in sources { #expect(try source.keys() == keys) }
+        let clients = try sources.map { S3Client(try ObjectStorageURI(parsing: "s3://bucket?region=r"), $0) }
+        var texts = ["\(keys)", String(reflecting: keys), "\([keys])", "\(Optional(keys) as Any)"]
+        for value in [keys, sources, clients] as [Any] {
+            var dumped = ""
+            dump(value, to: &dumped)
+            texts += [dumped, "\(value)", String(reflecting: value)]
         }
+        #expect(texts.contains { $0.contains("identifier: \"A\"") })
+        for text in texts { #expect(!text.contains("SECRET") && !text.contains("TOKEN")) }
     }
 }

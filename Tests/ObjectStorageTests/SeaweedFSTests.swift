@@ -71,6 +71,23 @@ struct SeaweedFSTests {
         }
     }
 
+    @Test("The bucket can be a part of the host")
+    func virtualHost() async throws {
+        try await onThread {
+            let server = try SeaweedFS.shared()
+            let endpoint = "http://localhost:\(server.port)"
+            let bucket = try server.newBucket().replacing(server.endpoint, with: endpoint)
+            let client = try client(bucket + "&style=host", server.environment, prefix: "p")
+            try client.put("a b/%", [1, 2, 3])
+            #expect(try client.bytes("a b/%", 1..<3) == [2, 3])
+            #expect(try client.list(prefix: "a", after: nil, limit: 5).map(\.key) == ["a b/%"])
+            try client.delete(["a b/%", "missing"])
+            // The same object has another URL in the other style.
+            try client.put("k", [1])
+            #expect(try self.client(bucket, server.environment, prefix: "p").bytes("k", 0..<1) == [1])
+        }
+    }
+
     @Test("A list is complete with any limit")
     func lists() async throws {
         try await onThread {
@@ -233,10 +250,11 @@ struct SeaweedFSTests {
     func killed() async throws {
         try await onThread {
             let server = try SeaweedFS()
+            let bucket = try server.newBucket()
+            try client(bucket, server.environment).put("k", [1])
             var limits = S3Client.Limits()
             limits.total = .seconds(1)
-            let client = try client(server.newBucket(), server.environment, limits: limits)
-            try client.put("k", [1])
+            let client = try client(bucket, server.environment, limits: limits)
             server.stop()
             #expect {
                 try client.put("k", [1])

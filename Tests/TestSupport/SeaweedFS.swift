@@ -56,7 +56,7 @@ package final class SeaweedFS: Sendable {
         arguments += [
             // Without this option it would send statistics over the network.
             "-master.telemetry=false", "-master.volumeSizeLimitMB=64", "-volume.max=500", "-s3.config=" + identities,
-            "-s3.iam=false", "-s3.port.iceberg=0", "-s3.port.lance=0",
+            "-s3.iam=false", "-s3.domainName=localhost", "-s3.port.iceberg=0", "-s3.port.lance=0",
         ]
         if let certificate {
             arguments += ["-s3.cert.file=" + certificate.certificate, "-s3.key.file=" + certificate.key]
