@@ -158,8 +158,8 @@ struct StorageSender: Sendable {
 private struct ObjectBytes {
     /// The number of bytes that belong to the requested range and were written to the buffer.
     private(set) var count = 0
-    /// The number of bytes that the response has according to its head; nil if the head does not state it.
-    private var expected: Int?
+    /// The number of bytes of the range that the response has according to its head.
+    private var expected = 0
     /// The maximum number of bytes that are used.
     private let limit: Int
     /// Whether the response has bytes after those that are used.
@@ -171,10 +171,12 @@ private struct ObjectBytes {
         limit = range.count
         if head.status == .ok {
             // The storage has ignored the range.
-            if range.lowerBound > 0 { mistake = "the storage does not support ranges" }
-            let length = head.fields["Content-Length"].flatMap { Int($0) }
-            expected = length.map { min($0, limit) }
-            hasMore = length.map { $0 > limit } ?? true
+            guard range.lowerBound == 0, let length = head.fields["Content-Length"].flatMap({ Int($0) }) else {
+                mistake = "the storage does not support ranges"
+                return
+            }
+            expected = min(length, limit)
+            hasMore = length > limit
             return
         }
         guard let (present, size) = Self.contentRange(head.fields["Content-Range"] ?? "") else {
@@ -184,14 +186,12 @@ private struct ObjectBytes {
         expected = present.count
         if present.lowerBound != range.lowerBound || present.upperBound != min(range.upperBound, size) {
             mistake = "the storage has sent another range than the requested one"
-        } else if let length = head.fields["Content-Length"], Int(length) != present.count {
-            mistake = "the storage has sent a length that differs from the range"
         }
     }
 
     /// Whether no more bytes are needed, although more follow.
     var isEnough: Bool { count == limit && hasMore }
-    var isComplete: Bool { expected.map { $0 == count } ?? true }
+    var isComplete: Bool { count == expected }
 
     /// - Returns: a mistake in the response.
     mutating func receive(from exchange: BlockingExchange, into buffer: UnsafeMutableRawBufferPointer) -> String? {

@@ -99,6 +99,16 @@ struct RepetitionTests {
         }
     }
 
+    @Test("Content without a length is not used: its end could be a cut")
+    func noLength() async throws {
+        try await onThread {
+            let storage = try ScriptedStorage([
+                .end("HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nab"), .keep(Self.part("0-3/4", "abcd")),
+            ])
+            #expect(try storage.client().bytes("k", 0..<6) == Array("abcd".utf8))
+        }
+    }
+
     @Test("A range can end after the object, and a storage can ignore a range from the first byte")
     func accepted() async throws {
         try await onThread {
