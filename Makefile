@@ -10,7 +10,7 @@ PROGRAMS ?= onward onward-conformance
 
 .PHONY: run test test-unit demo conformance conformance-client build build-packages test-packages watch-packages package-packages \
         image-packages format lint requirements test-thread test-address soak test-framing test-power-loss fuzz test-proxies \
-        test-systemd test-browser test-attacks test-clients test-deployment bench doc \
+        test-systemd test-browser test-attacks test-clients test-deployment test-scale bench doc \
         help clean build-static install uninstall test-manual deb test-deb test-image
 
 run: build-packages ## build in release mode and serve ./onward-data on 127.0.0.1:8080; Ctrl-C stops it
@@ -113,6 +113,13 @@ test-clients: ## run other clients with interruptions (installs packages); ONWAR
 	@scripts/system-packages clients
 	$(SWIFT) build --build-tests
 	ONWARD_CLIENTS=1 SWIFT=$(SWIFT) scripts/run-tests --filter RealClientTests
+
+test-scale: ## run several servers with PostgreSQL, SeaweedFS, PgBouncer and HAProxy (installs the packages of Debian, and SeaweedFS)
+	@scripts/system-packages scale
+	@scripts/install-seaweedfs
+	$(SWIFT) build --build-tests
+	ONWARD_SCALE=1 SWIFT=$(SWIFT) scripts/run-tests \
+	  --filter '^(PostgreSQLTests|ObjectStorageTests|ClusterStorageTests)[.]|EndToEndTests[.]Cluster'
 
 soak: test-packages ## run all operations concurrently with 200 clients for ten minutes
 	$(SWIFT) build --build-tests
