@@ -90,9 +90,10 @@ test-address: test-packages ## run the tests under AddressSanitizer
 	  ASAN_OPTIONS="detect_leaks=0" \
 	    SWIFT=$(SWIFT) scripts/run-tests --sanitize address --scratch-path .build/address $$part; done
 
-test-deployment: watch-packages ## check metrics and alert rules with promtool of Prometheus
+test-deployment: watch-packages ## check metrics and alert rules with promtool of Prometheus, and the manifests for Kubernetes
 	$(SWIFT) build --build-tests
 	ONWARD_DEPLOYMENT=1 SWIFT=$(SWIFT) scripts/run-tests --filter PromtoolTests
+	scripts/test-kubernetes .build/debug/onward
 
 test-systemd: test-packages ## as root: boot systemd in separate namespaces and run the service there
 	$(SWIFT) build --product onward
