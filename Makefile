@@ -121,7 +121,8 @@ test-scale: ## run several servers with PostgreSQL, SeaweedFS, PgBouncer and HAP
 	$(SWIFT) build --build-tests
 	ONWARD_SCALE=1 SWIFT=$(SWIFT) scripts/run-tests \
 	  --filter '^(PostgreSQLTests|ObjectStorageTests|ClusterStorageTests)[.]|EndToEndTests[.]Cluster'
-	scripts/test-compose .build/debug/onward
+	scripts/test-scale page .build/debug/onward
+	scripts/test-scale compose .build/debug/onward
 
 soak: test-packages ## run all operations concurrently with 200 clients for ten minutes
 	$(SWIFT) build --build-tests
