@@ -1,0 +1,282 @@
+import HTTPSemantics
+import PostgreSQL
+import ResumableUpload
+import SystemCalls
+import TestSupport
+import Testing
+
+@testable import ClusterStorage
+@testable import UploadStorage
+
+@Suite(.enabled(if: PostgreSQLCluster.isAvailable, "\(PostgreSQLCluster.requirement)"))
+struct ClusterCatalogTests {
+    private func completion(_ row: CatalogRow, file: FileRecord? = nil) -> CatalogChange {
+        .complete(
+            CatalogChange.Completion(
+                id: row.id, epoch: 9, offset: 3, response: Response(status: 201), expiresAt: 1, file: file,
+                upload: row.upload.withoutFields))
+    }
+
+    // MARK: Events
+
+    @Test("an event of a long transaction is not skipped, and until it ends later events wait")
+    func longTransaction() throws {
+        let fixture = try ClusterFixture()
+        let catalog = try fixture.node()
+        let (early, late) = (CatalogRow.testing(), CatalogRow.testing())
+        let database = fixture.database
+        let content = UploadEvent(.created, of: early).savedBytes
+        let thread = try WorkerThread(name: "long") {
+            // The transaction gets its number before the other one, and records its event after it.
+            _ = try? database.transaction([
+                DatabaseStatement("SELECT pg_current_xact_id()"), DatabaseStatement("SELECT pg_sleep(2)::text"),
+                DatabaseStatement(
+                    "SELECT onward.record_events($1, $2)::text", [.integers([1]), .byteArrays([content])]),
+            ])
+        }
+        let isRunning = pollUntil(within: .seconds(10)) {
+            (try? fixture.run(
+                "SELECT count(*) FROM pg_stat_activity WHERE backend_xid IS NOT NULL AND query LIKE '%sleep%'"
+            )
+            .integer(0, 0)) ?? 0 > 0 ? true : nil
+        }
+        #expect(isRunning == true)
+        try catalog.commit(.reporting(.insert(late), [UploadEvent(.created, of: late)]))
+        #expect(try catalog.countEvents().waiting == 1)
+        #expect(try catalog.events(after: 0, limit: 9) == [])
+        thread.join()
+        let entries = pollUntil(within: .seconds(10)) {
+            (try? catalog.events(after: 0, limit: 9)).flatMap { $0.count == 2 ? $0 : nil }
+        }
+        #expect(entries?.map(\.event.upload) == [early.id.fingerprint, late.id.fingerprint])
+    }
+
+    @Test("one living node delivers events, and learns of those of others")
+    func delivery() throws {
+        let fixture = try ClusterFixture()
+        let (first, second) = (try fixture.node("a"), try fixture.node("b"))
+        let calls = Counter()
+        first.onEvents { calls.next() }
+        let row = CatalogRow.testing()
+        try second.commit(.reporting(.insert(row), [UploadEvent(.created, of: row)]))
+        #expect(pollUntil(within: .seconds(10)) { calls.value > 0 ? true : nil } == true)
+        let entries = try first.events(after: 0, limit: 9)
+        #expect(entries.map(\.event.upload) == [row.id.fingerprint])
+        #expect(try second.events(after: 0, limit: 9) == [] && !second.hasEvent(entries[0].number))
+        first.close(saving: nil)
+        #expect(try second.events(after: 0, limit: 9) == entries && second.hasEvent(entries[0].number))
+    }
+
+    @Test("after a backup was restored in another server, events keep their order and are before new events")
+    func restored() throws {
+        let fixture = try ClusterFixture()
+        let first = try fixture.node()
+        let rows = (0..<3).map { _ in CatalogRow.testing() }
+        for row in rows { try first.commit(.reporting(.insert(row), [UploadEvent(.created, of: row)])) }
+        first.close(saving: nil)
+        try fixture.run("UPDATE onward.event SET number = number + (1000000::bigint << 20)")
+        let catalog = try fixture.node()
+        let next = CatalogRow.testing()
+        try catalog.commit(.reporting(.insert(next), [UploadEvent(.created, of: next)]))
+        let entries = pollUntil(within: .seconds(10)) {
+            (try? catalog.events(after: 0, limit: 9)).flatMap { $0.count == 4 ? $0 : nil }
+        }
+        #expect(entries?.map(\.event.upload) == (rows + [next]).map(\.id.fingerprint))
+    }
+
+    // MARK: Usage
+
+    @Test("limits of a principal hold for all nodes together, and the usage is exact")
+    func limits() throws {
+        let fixture = try ClusterFixture()
+        let nodes = try (0..<2).map { index in
+            try fixture.node("\(index)") { configuration, _ in
+                configuration.maxUploadsPerPrincipal = 10
+                configuration.quotaPerPrincipal = 1000
+            }
+        }
+        let inserted = Monitor<[(Int, CatalogRow)]>([])
+        let errors = Monitor<[StoreError]>([])
+        let threads = try (0..<4).map { thread in
+            try WorkerThread(name: "client") {
+                for _ in 0..<5 {
+                    let row = CatalogRow.testing(length: 100)
+                    do throws(StoreError) {
+                        try nodes[thread % 2].commit(.insert(row))
+                        inserted.withLock { $0.append((thread % 2, row)) }
+                    } catch {
+                        errors.withLock { $0.append(error) }
+                    }
+                }
+            }
+        }
+        for thread in threads { thread.join() }
+        let rows = inserted.withLock { $0 }
+        #expect(rows.count == 10 && errors.withLock { $0 }.allSatisfy { $0 == .tooManyUploads(limit: 10) })
+        let full = ["alice": Usage(uploads: 10, reservedBytes: 1000)]
+        #expect(try nodes[1].sharedUsage(of: nil) == full && nodes[0].sharedUsage(of: "alice") == full)
+        #expect(try nodes[0].sharedUsage(of: "bob") == [:])
+        // Another principal has its own limits.
+        try nodes[0].commit(.insert(.testing(principal: "bob", length: 1000)))
+        #expect(throws: StoreError.quotaExceeded(limit: 1000)) {
+            try nodes[1].commit(.insert(.testing(principal: "bob", length: 1)))
+        }
+        for (node, row) in rows.prefix(5) { try nodes[node].commit(completion(row)) }
+        try nodes[0].commit(.delete([CatalogChange.Removal(id: rows[0].1.id, epoch: 100)]))
+        try fixture.run("SELECT onward.add_usage_changes()::text")
+        #expect(try nodes[0].sharedUsage(of: "alice") == ["alice": Usage(uploads: 5, reservedBytes: 500)])
+        for (node, row) in rows.suffix(5) { try nodes[node].commit(completion(row)) }
+        #expect(try nodes[0].sharedUsage(of: "alice") == [:])
+    }
+
+    @Test("an upload of unknown length cannot grow beyond the quota, and keeps its offset then")
+    func growth() throws {
+        let fixture = try ClusterFixture()
+        let catalog = try fixture.node { configuration, _ in configuration.quotaPerPrincipal = 1000 }
+        let row = CatalogRow.testing()
+        try catalog.commit(.insert(row))
+        func advance(_ offset: Int64, length: Int64? = nil) throws(StoreError) {
+            try catalog.commit(
+                .advance(
+                    CatalogChange.Advance(id: row.id, epoch: 1, offset: offset, length: length, digestStates: [])))
+        }
+        try advance(900)
+        #expect(throws: StoreError.quotaExceeded(limit: 1000)) { try advance(1001) }
+        #expect(throws: StoreError.quotaExceeded(limit: 1000)) { try advance(900, length: 1001) }
+        try advance(1000, length: 1000)
+        #expect(try catalog.sharedUsage(of: "alice")["alice"]?.reservedBytes == 1000)
+        #expect(try catalog.row(row.id)?.offset == 1000)
+    }
+
+    // MARK: Files
+
+    @Test("the record of a file is in the row of its name, counts toward the quota, and never describes another file")
+    func files() throws {
+        let fixture = try ClusterFixture()
+        let catalog = try fixture.node()
+        func publish(_ path: (String, String), modified: Int64, size: Int64) throws {
+            try fixture.run(
+                """
+                INSERT INTO onward.name (parent, name, is_directory, blob, size, modified, tag)
+                VALUES ($1, $2, false, $3, $4, $5, 't') ON CONFLICT (parent, name) DO UPDATE
+                SET blob = excluded.blob, size = excluded.size, modified = excluded.modified, principal = NULL,
+                    fields = NULL
+                """,
+                [.text(path.0), .text(path.1), .text(UploadID().text), .integer(size), .integer(modified)])
+        }
+        func record(_ name: String, size: Int64, seconds: Int64) -> FileRecord {
+            FileRecord(
+                name: name, principal: "alice", size: size, identity: "\(seconds).7", modifiedSeconds: seconds,
+                fields: ["Content-Type": "text/plain"])
+        }
+        let row = CatalogRow.testing()
+        try catalog.commit(.insert(row))
+        try publish(("a/b", "c"), modified: 5_000_000_007, size: 3)
+        #expect(try catalog.file("a/b/c") == nil)
+        let first = record("a/b/c", size: 3, seconds: 5)
+        try catalog.commit(completion(row, file: first))
+        #expect(try catalog.file("a/b/c") == first)
+        try publish(("", "z"), modified: 6_000_000_007, size: 4)
+        let second = record("z", size: 4, seconds: 6)
+        try catalog.commit(.recordFile(second, ending: nil))
+        #expect(try catalog.files(after: "", limit: 9) == [second, first])
+        #expect(try catalog.files(after: "z", limit: 9) == [first])
+        #expect(try catalog.sharedUsage(of: "alice")["alice"]?.publishedBytes == 7)
+        // Another node replaces the file before this record arrives.
+        try publish(("", "z"), modified: 7_000_000_007, size: 10)
+        try catalog.commit(.recordFile(second, ending: nil))
+        #expect(try catalog.file("z") == nil)
+        #expect(try catalog.sharedUsage(of: "alice")["alice"]?.publishedBytes == 3)
+        try fixture.run("DELETE FROM onward.name")
+        #expect(try catalog.sharedUsage(of: nil) == [:])
+    }
+
+    // MARK: The schema and the clock
+
+    @Test("nodes that start at the same time migrate once; a node refuses a schema that is too new for it")
+    func migrations() throws {
+        let fixture = try ClusterFixture()
+        let failures = Monitor<[StoreError]>([])
+        let threads = try (0..<4).map { _ in
+            let database = try ClusterFixture.database(of: fixture.cluster)
+            return try WorkerThread(name: "node") {
+                do throws(StoreError) { try database.updateClusterSchema() } catch {
+                    failures.withLock { $0.append(error) }
+                }
+                database.close()
+            }
+        }
+        for thread in threads { thread.join() }
+        #expect(failures.withLock { $0 } == [])
+        let count = try fixture.run("SELECT count(*) FROM onward.migration").integer(0, 0)
+        #expect(count == Int64(ClusterSQL.migrations.count))
+        // A newer version that older nodes can use, and one that they cannot use.
+        try fixture.run("INSERT INTO onward.migration (version, oldest) VALUES (98, 1)")
+        try fixture.database.updateClusterSchema()
+        try fixture.run("INSERT INTO onward.migration (version, oldest) VALUES (99, 98)")
+        #expect(throws: StoreError.newerSchema(99)) { try fixture.database.updateClusterSchema() }
+    }
+
+    @Test("the clock is that of the database")
+    func clock() throws {
+        let fixture = try ClusterFixture()
+        let catalog = try fixture.node()
+        let seconds = try #require(
+            try fixture.run("SELECT extract(epoch FROM clock_timestamp())::bigint").integer(0, 0))
+        #expect(abs(catalog.clock().wall / 1_000_000_000 - seconds) <= 2)
+        #expect(try catalog.timeMark() == nil)
+    }
+
+    // MARK: Failures
+
+    @Test("while the database is stopped or killed changes fail as unavailable; afterwards the node continues")
+    func restart() throws {
+        let fixture = try ClusterFixture()
+        let catalog = try fixture.node(timeout: .seconds(2))
+        for kills in [false, true] {
+            let row = CatalogRow.testing()
+            try catalog.commit(.insert(row))
+            if kills { fixture.cluster.kill() } else { try fixture.cluster.stop() }
+            guard case .failure(.unavailable) = catalog.commit([.insert(.testing())])[0] else {
+                Issue.record("the change must fail as unavailable")
+                return
+            }
+            #expect(throws: StoreError.self) { try catalog.row(row.id) }
+            try fixture.cluster.start()
+            let read = pollUntil(within: .seconds(10)) { try? catalog.row(row.id) }
+            #expect(read == row)
+            let change = CatalogChange.Advance(id: row.id, epoch: 1, offset: 5, length: nil, digestStates: [])
+            #expect(
+                pollUntil(within: .seconds(10)) {
+                    if case .success = catalog.commit([.advance(change)])[0] { true } else { nil }
+                } == true)
+            #expect(catalog.holds(row.id, fence: 1))
+        }
+    }
+
+    @Test("a commit with an unknown outcome is settled before a row is read, and changes nothing later")
+    func unknownOutcome() throws {
+        let fixture = try ClusterFixture()
+        let catalog = try fixture.node(timeout: .seconds(1))
+        let row = CatalogRow.testing()
+        try catalog.commit(.insert(row))
+        let change = CatalogChange.Advance(id: row.id, epoch: 1, offset: 5, length: nil, digestStates: [])
+        let before = catalog.node.session.withLock { $0.batch }
+        try fixture.cluster.paused {
+            #expect(throws: StoreError.self) { try catalog.commit(.advance(change)) }
+            #expect(throws: StoreError.self) { try catalog.row(row.id) }
+        }
+        let offset = try #require(pollUntil(within: .seconds(10)) { try? catalog.row(row.id) }).offset
+        #expect(catalog.node.session.withLock { $0.batch } > before)
+        #expect([0, 5].contains(offset))
+        // A transaction of the earlier batch that arrives now is rejected.
+        #expect(throws: DatabaseError.self) {
+            try fixture.run(
+                ClusterSQL.beginBatch, [.integer(try catalog.node.currentSession()), .integer(before)])
+        }
+        var next = change
+        next.offset = 6
+        try catalog.commit(.advance(next))
+        #expect(try catalog.row(row.id)?.offset == 6)
+    }
+}

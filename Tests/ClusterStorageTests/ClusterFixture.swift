@@ -1,0 +1,79 @@
+import ClusterStorage
+import HTTPSemantics
+import PostgreSQL
+import ResumableUpload
+import SystemCalls
+import TestSupport
+import UploadStorage
+
+/// A private database, and nodes that share it.
+final class ClusterFixture: Sendable {
+    let cluster: PostgreSQLCluster
+    /// For statements of the test.
+    let database: Database
+    private let nodes = Monitor<[ClusterCatalog]>([])
+
+    init(settings: [String: String] = [:]) throws {
+        cluster = try PostgreSQLCluster(settings: settings)
+        database = try Self.database(of: cluster)
+    }
+
+    deinit {
+        for node in nodes.withLock({ $0 }) { node.close(saving: nil) }
+        database.close()
+    }
+
+    static func database(of cluster: PostgreSQLCluster, timeout: Duration = .seconds(10)) throws -> Database {
+        Database(try DatabaseURI(parsing: cluster.uri()), connections: 4, statementTimeout: timeout)
+    }
+
+    /// Opens a node. It is closed at the end of the test.
+    func node(
+        _ name: String = "node", timeout: Duration = .seconds(10),
+        _ adjust: (inout StoreConfiguration, inout NodeSession.Times) -> Void = { _, _ in }
+    ) throws -> ClusterCatalog {
+        var configuration = StoreConfiguration(minFree: 0)
+        var times = NodeSession.Times()
+        adjust(&configuration, &times)
+        let node = try ClusterNode(
+            database: try Self.database(of: cluster, timeout: timeout),
+            control: try Self.database(of: cluster, timeout: timeout), name: name, times: times)
+        let catalog = try ClusterCatalog(node: node, ledger: PieceLedger(), configuration: configuration)
+        nodes.withLock { $0.append(catalog) }
+        return catalog
+    }
+
+    /// Runs a statement of the test.
+    @discardableResult
+    func run(_ sql: String, _ parameters: [DatabaseValue] = []) throws -> DatabaseRows {
+        try database.run(DatabaseStatement(sql, parameters))
+    }
+
+    /// Lets the sessions of all nodes end, as if they had not been renewed.
+    func endSession(_ number: Int64) throws {
+        try run("UPDATE onward.node SET alive_until = clock_timestamp() WHERE session = $1", [.integer(number)])
+    }
+}
+
+extension CatalogRow {
+    static func testing(
+        principal: String = "alice", offset: Int64 = 0, length: Int64? = nil, expiresAt: Int64? = 6
+    ) -> CatalogRow {
+        let id = UploadID()
+        return CatalogRow(
+            id: id, blob: id.text,
+            upload: NewUpload(
+                principal: principal, method: .put, target: "/files/x", fields: ["Content-Type": "text/plain"],
+                length: length),
+            createdAt: 5, expiresAt: expiresAt, epoch: 1, offset: offset, length: length, phase: .receiving,
+            digestStates: [[1, 2]])
+    }
+}
+
+extension ClusterCatalog {
+    /// Acquires an upload without waiting for another node.
+    func acquireNow(_ id: UploadID) throws(StoreError) -> HeldRow? { try acquire(id, until: 0) }
+}
+
+/// The deadline of an acquisition that may wait.
+func seconds(_ count: Int) -> Int64 { SystemClock.deadline(in: .seconds(count)) }

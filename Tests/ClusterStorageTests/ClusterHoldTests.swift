@@ -1,0 +1,228 @@
+import HTTPSemantics
+import PostgreSQL
+import SystemCalls
+import TestSupport
+import Testing
+
+@testable import ClusterStorage
+@testable import UploadStorage
+
+/// Tests which node may change an upload.
+@Suite(.enabled(if: PostgreSQLCluster.isAvailable, "\(PostgreSQLCluster.requirement)"))
+struct ClusterHoldTests {
+    private func advance(_ id: UploadID, epoch: Int64, offset: Int64) -> CatalogChange {
+        .advance(CatalogChange.Advance(id: id, epoch: epoch, offset: offset, length: nil, digestStates: []))
+    }
+
+    @Test("the node that has created an upload holds it; another node cannot change or remove it")
+    func inserted() throws {
+        let fixture = try ClusterFixture()
+        let (first, second) = (try fixture.node("a"), try fixture.node("b"))
+        let row = CatalogRow.testing()
+        try first.commit(.insert(row))
+        #expect(first.holds(row.id, fence: 1) && !second.holds(row.id, fence: 1))
+        #expect(try second.row(row.id) == row)
+        #expect(throws: StoreError.superseded) { try second.commit(advance(row.id, epoch: 5, offset: 1)) }
+        #expect(throws: StoreError.heldElsewhere) {
+            try second.commit(.delete([CatalogChange.Removal(id: row.id, epoch: 5)]))
+        }
+        #expect(throws: StoreError.heldElsewhere) { try second.acquireNow(row.id) }
+        #expect(try second.expired(at: 100, limit: 9) == [] && first.expired(at: 100, limit: 9) == [row.id])
+        try first.commit(.markProcessing(row.id, epoch: 1))
+        #expect(try second.processing(after: nil, limit: 9) == [] && second.processingCount() == 1)
+        try first.commit(advance(row.id, epoch: 1, offset: 1))
+        // After the end of its session, any other node can remove it.
+        first.close(saving: nil)
+        #expect(try second.expired(at: 100, limit: 9) == [row.id])
+        #expect(try second.commit(.delete([CatalogChange.Removal(id: row.id, epoch: 5)])).unfinished == 1)
+        #expect(throws: StoreError.superseded) { try first.commit(.probe) }
+    }
+
+    @Test("a node acquires an upload within a second after it has requested it; both then know who holds it")
+    func request() throws {
+        let fixture = try ClusterFixture()
+        let (first, second) = (try fixture.node("a"), try fixture.node("b"))
+        let row = CatalogRow.testing()
+        try first.commit(.insert(row))
+        let requests = Counter()
+        first.onHolds { id in
+            // As the store does, the bytes are acknowledged before the upload is released.
+            if requests.next() > 1 { return }
+            _ = try? first.commit(advance(id, epoch: 2, offset: 7))
+            first.release(id, fence: 1)
+        } lost: { _ in
+            Issue.record("no hold is lost")
+        }
+        let started = ContinuousClock.now
+        let held = try #require(try second.acquire(row.id, until: seconds(5)))
+        #expect(ContinuousClock.now - started < .seconds(1))
+        #expect(requests.value == 1)
+        #expect(held.fence == 2 && held.row.offset == 7 && held.row.epoch == 1 << 32)
+        #expect(!first.holds(row.id, fence: 1) && second.holds(row.id, fence: 2))
+        // Requests of the earlier hold have lower epochs, however many they were.
+        #expect(throws: StoreError.superseded) { try first.commit(advance(row.id, epoch: 1 << 31, offset: 9)) }
+        #expect(throws: StoreError.superseded) { try second.commit(advance(row.id, epoch: 1 << 31, offset: 9)) }
+        try second.commit(advance(row.id, epoch: 1 << 32 + 1, offset: 9))
+        #expect(try first.row(row.id)?.offset == 9)
+    }
+
+    @Test("an upload without a use is released at once on a request, and after some time without a request")
+    func idle() throws {
+        let fixture = try ClusterFixture()
+        let first = try fixture.node("a") { $1.idle = .max >> 2 }
+        let (second, third) = (try fixture.node("b"), try fixture.node("c") { $1.idle = 0 })
+        first.onHolds { _ in
+            Issue.record("the store does not use the upload")
+        } lost: { _ in
+        }
+        let row = CatalogRow.testing()
+        try first.commit(.insert(row))
+        first.release(row.id, fence: 1)
+        // The next use by the same node needs no commit.
+        let transactions = try fixture.run("SELECT fence FROM onward.upload").integer(0, 0)
+        #expect(try first.acquireNow(row.id)?.fence == 1 && transactions == 1)
+        first.release(row.id, fence: 1)
+        #expect(try second.acquire(row.id, until: seconds(5))?.fence == 2)
+        second.release(row.id, fence: 2)
+        #expect(try third.acquire(row.id, until: seconds(5))?.fence == 3)
+        third.release(row.id, fence: 3)
+        #expect(
+            pollUntil(within: .seconds(10)) {
+                (try? fixture.run("SELECT holder IS NULL FROM onward.upload").boolean(0, 0)) == true ? true : nil
+            } == true)
+        #expect(try second.acquireNow(row.id)?.fence == 4)
+    }
+
+    @Test("a hold that the node does not know is released on a request")
+    func unknownHold() throws {
+        let fixture = try ClusterFixture()
+        let (first, second) = (try fixture.node("a"), try fixture.node("b"))
+        let row = CatalogRow.testing()
+        try first.commit(.insert(row))
+        // As if the response to an acquisition had been lost.
+        first.node.session.withLock { $0.removeHold(row.id) }
+        #expect(try second.acquire(row.id, until: seconds(5))?.fence == 2)
+    }
+
+    @Test("after the end of a session another node acquires its uploads, and its late changes are rejected")
+    func endedSession() throws {
+        let fixture = try ClusterFixture()
+        let first = try fixture.node("a") { $1.renewal = 3_600_000_000_000 }
+        let second = try fixture.node("b")
+        let lost = Monitor<[UploadID]>([])
+        first.onHolds { _ in
+        } lost: { ids in
+            lost.withLock { $0 += ids }
+            lost.notifyAll()
+        }
+        let row = CatalogRow.testing()
+        try first.commit(.insert(row))
+        try first.commit(advance(row.id, epoch: 1, offset: 3))
+        let session = try first.node.currentSession()
+        #expect(throws: StoreError.heldElsewhere) { try second.acquireNow(row.id) }
+        // The process of the first node is stopped for longer than its session lasts.
+        try fixture.endSession(session)
+        #expect(try second.acquireNow(row.id)?.row.offset == 3)
+        #expect(throws: StoreError.self) { try first.commit(advance(row.id, epoch: 9, offset: 4)) }
+        try second.commit(advance(row.id, epoch: 1 << 32, offset: 5))
+        #expect(throws: StoreError.self) { try first.commit(advance(row.id, epoch: 1 << 33, offset: 6)) }
+        // Once its row is removed, all its changes fail, and it opens another session.
+        try fixture.run("DELETE FROM onward.node WHERE session = $1", [.integer(session)])
+        #expect(throws: StoreError.self) { try first.commit(.insert(.testing())) }
+        #expect(lost.wait(until: seconds(10)) { $0.isEmpty ? nil : $0 } == [row.id])
+        let next = CatalogRow.testing()
+        #expect(
+            pollUntil(within: .seconds(10)) {
+                if case .success = first.commit([.insert(next)])[0] { true } else { nil }
+            } == true)
+        #expect(try first.node.currentSession() > session && first.holds(next.id, fence: 1))
+        #expect(!first.holds(row.id, fence: 1))
+        #expect(try second.row(row.id)?.offset == 5)
+        #expect(throws: StoreError.superseded) { try first.commit(advance(row.id, epoch: 1 << 34, offset: 7)) }
+    }
+
+    @Test("the uploads of a node that has died can be acquired when its session has ended, and its row is removed")
+    func death() throws {
+        let fixture = try ClusterFixture()
+        let second = try fixture.node("b")
+        let row = CatalogRow.testing()
+        try second.commit(.insert(row))
+        // A session that nobody renews.
+        let session = try #require(
+            try fixture.run(ClusterSQL.openSession, [.text("a"), .integer(1500)]).integer(0, 0))
+        try fixture.run("UPDATE onward.upload SET holder = $1", [.integer(session)])
+        let third = try fixture.node("c")
+        #expect(throws: StoreError.heldElsewhere) { try third.acquireNow(row.id) }
+        #expect(try third.acquire(row.id, until: seconds(10))?.fence == 2)
+        let remaining = pollUntil(within: .seconds(20)) {
+            (try? fixture.run("SELECT count(*) FROM onward.node").integer(0, 0)) == 2 ? true : nil
+        }
+        #expect(remaining == true)
+        #expect(throws: DatabaseError.self) {
+            try fixture.run("SELECT onward.require_node($1)", [.integer(session)])
+        }
+    }
+
+    @Test("a node that is alive renews its session; a session that has ended is never renewed")
+    func renewal() throws {
+        let fixture = try ClusterFixture()
+        let node = try fixture.node("a") { $1.renewal = 50_000_000 }
+        let row = CatalogRow.testing()
+        try node.commit(.insert(row))
+        let session = try node.node.currentSession()
+        func end() throws -> Int64? {
+            try fixture.run(
+                "SELECT (extract(epoch FROM alive_until) * 1000)::bigint FROM onward.node WHERE session = $1",
+                [.integer(session)]
+            ).integer(0, 0)
+        }
+        let first = try #require(try end())
+        #expect(try pollUntil(within: .seconds(10)) { try end().map { $0 > first } == true ? true : nil } == true)
+        #expect(node.holds(row.id, fence: 1))
+        // Another node has decided that the session has ended.
+        try fixture.run("UPDATE onward.node SET alive_until = '-infinity'")
+        #expect(
+            pollUntil(within: .seconds(10)) {
+                (try? node.node.currentSession()).map { $0 > session } == true ? true : nil
+            } == true)
+        #expect(!node.holds(row.id, fence: 1))
+        #expect(try node.acquireNow(row.id)?.fence == 2)
+    }
+
+    @Test("sessions of any number are acquired from one another without an error, and one node at a time is the holder")
+    func races() throws {
+        let fixture = try ClusterFixture()
+        let nodes = try (0..<3).map { try fixture.node("\($0)") }
+        let row = CatalogRow.testing()
+        try nodes[0].commit(.insert(row))
+        nodes[0].release(row.id, fence: 1)
+        let fences = Monitor<[Int64]>([])
+        let failures = Monitor<[StoreError]>([])
+        let threads = try nodes.map { node in
+            node.onHolds { _ in
+            } lost: { _ in
+            }
+            return try WorkerThread(name: "node") {
+                for _ in 0..<10 {
+                    do throws(StoreError) {
+                        guard let held = try node.acquire(row.id, until: seconds(20)) else { throw .notFound }
+                        let change = CatalogChange.Advance(
+                            id: row.id, epoch: held.row.epoch, offset: held.row.offset + 1, length: nil,
+                            digestStates: [])
+                        try node.commit(.advance(change))
+                        fences.withLock { $0.append(held.fence) }
+                        node.release(row.id, fence: held.fence)
+                    } catch {
+                        failures.withLock { $0.append(error) }
+                    }
+                }
+            }
+        }
+        for thread in threads { thread.join() }
+        #expect(failures.withLock { $0 } == [])
+        // Each change was based on the row that the change before it has written.
+        #expect(try nodes[0].row(row.id)?.offset == 30)
+        let all = fences.withLock { $0 }
+        #expect(all == all.sorted())
+    }
+}
