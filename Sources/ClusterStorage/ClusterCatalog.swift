@@ -165,7 +165,8 @@ package final class ClusterCatalog: UploadCatalog {
     // MARK: Events
 
     package func events(after number: Int64, limit: Int) throws(StoreError) -> [OutboxEntry] {
-        try entries(ClusterSQL.selectEvents, [.integer(number), .integer(Int64(limit))])
+        let position = node.positionOfEvents(after: number)
+        return try entries(ClusterSQL.selectEvents, [.integer(position), .integer(Int64(limit))])
     }
 
     package func retriedEvents(limit: Int) throws(StoreError) -> [OutboxEntry] {

@@ -16,6 +16,7 @@ package final class ClusterNode: Sendable {
     private let work = Monitor(Work())
     private let waiting = Monitor(Waiting())
     private let observers = Monitor(Observers())
+    private let delivery = Monitor(Delivery())
     private let listener = Monitor<DatabaseListener?>(nil)
     /// Locked while the outcome of batches is settled.
     private let settling = Monitor(())
@@ -35,6 +36,14 @@ package final class ClusterNode: Sendable {
     private struct Waiting {
         var threads: [UploadID: Int] = [:]
         var released: Set<UploadID> = []
+    }
+
+    private struct Delivery {
+        /// Whether this node was the one that delivers events when it last checked.
+        var isActive = false
+        var restarts = false
+        /// The number of the last event that was seen.
+        var last: Int64 = 0
     }
 
     private struct Observers {
@@ -179,7 +188,8 @@ package final class ClusterNode: Sendable {
     }
 
     private func keepSession() {
-        var next = SystemClock.monotonicNanoseconds() + times.renewal
+        let isOpen = session.withLock { $0.number != nil }
+        var next = SystemClock.monotonicNanoseconds() + (isOpen ? times.renewal : times.renewal / 5)
         while true {
             let rejected = work.wait(until: next) { work -> Int64?? in
                 if work.isClosing { return .some(nil) }
@@ -303,7 +313,6 @@ package final class ClusterNode: Sendable {
     private func keepWorking() {
         var next = SystemClock.monotonicNanoseconds() + Self.pause
         var nextRemoval = next
-        var lastEvent: Int64 = 0
         while true {
             let releases = work.wait(until: next) { work -> [NodeSession.Release]? in
                 if work.isClosing { return [] }
@@ -323,18 +332,37 @@ package final class ClusterNode: Sendable {
                 nextRemoval = now + Self.removalPause
                 _ = try? database.run(DatabaseStatement(ClusterSQL.removeEndedSessions))
             }
-            observeEvents(&lastEvent)
+            observeEvents()
         }
     }
 
-    /// Notifies the delivery of events that other nodes have recorded.
-    private func observeEvents(_ last: inout Int64) {
+    /// Notifies the delivery of events that other nodes have recorded, and of all events if this node begins to deliver
+    /// them.
+    private func observeEvents() {
         guard let body = observers.withLock({ $0.events }), let number = session.withLock({ $0.number }),
             let rows = try? database.run(DatabaseStatement(ClusterSQL.selectLastEvent, [.integer(number)])),
-            let event = rows.integer(0, 0), event > last
+            let delivers = rows.boolean(0, 0)
         else { return }
-        last = event
-        body()
+        let last = rows.integer(0, 1) ?? 0
+        let hasNew = delivery.withLock { delivery in
+            if delivers && !delivery.isActive { (delivery.restarts, delivery.last) = (true, 0) }
+            delivery.isActive = delivers
+            defer { delivery.last = max(last, delivery.last) }
+            return delivers && last > delivery.last
+        }
+        if hasNew { body() }
+    }
+
+    /// Whether this node was the one that delivers events when it last checked.
+    var isDelivering: Bool { delivery.withLock { $0.isActive } }
+
+    /// Returns the number after which the next events are read. When this node begins to deliver events, it starts with the
+    /// first one: another node may have ended before it delivered events that this node had read earlier.
+    func positionOfEvents(after number: Int64) -> Int64 {
+        delivery.withLock { delivery in
+            defer { delivery.restarts = false }
+            return delivery.restarts ? 0 : number
+        }
     }
 
     private func release(_ releases: [NodeSession.Release]) {

@@ -206,8 +206,10 @@ enum ClusterSQL {
     static let selectEvent = """
         SELECT EXISTS (SELECT FROM onward.event WHERE number = $2 AND state <> 1) AND onward.delivers($1)
         """
-    /// The number of the last event that the session can read; null if there is none.
-    static let selectLastEvent = "SELECT max(number) FROM onward.event WHERE \(isReadable)"
+    /// Whether the session delivers events, and the number of the last readable event; null if there is none.
+    static let selectLastEvent = """
+        SELECT onward.delivers($1), (SELECT max(number) FROM onward.event WHERE number < onward.end_of_events())
+        """
     static let countEvents = """
         SELECT count(*) FILTER (WHERE state <> 1), count(*) FILTER (WHERE state = 1),
             (SELECT "time" FROM onward.event WHERE state = 0 ORDER BY number LIMIT 1)

@@ -67,6 +67,35 @@ struct ClusterCatalogTests {
         #expect(try second.events(after: 0, limit: 9) == entries && second.hasEvent(entries[0].number))
     }
 
+    @Test("a node that delivers events again after another node has ended starts with the first one")
+    func deliveryAgain() throws {
+        let fixture = try ClusterFixture()
+        let first = try fixture.node("a")
+        first.onEvents {}
+        let row = CatalogRow.testing()
+        try first.commit(.reporting(.insert(row), [UploadEvent(.created, of: row)]))
+        let entry = try #require(pollUntil(within: .seconds(10)) { try? first.events(after: 0, limit: 9).first })
+        let second = try fixture.node("b")
+        let session = try first.node.currentSession()
+        try fixture.run("DELETE FROM onward.node WHERE session = $1", [.integer(session)])
+        #expect(throws: StoreError.self) { try first.commit(.probe) }
+        #expect(
+            pollUntil(within: .seconds(10)) {
+                (try? first.node.currentSession()).map { $0 != session } == true ? true : nil
+            } == true)
+        // The other node reads the event, and ends before it has delivered it.
+        #expect(try second.events(after: 0, limit: 9) == [entry])
+        #expect(try first.events(after: entry.number, limit: 9) == [] && !first.hasEvent(entry.number))
+        let sees = pollUntil(within: .seconds(10)) { first.node.isDelivering ? nil : true }
+        #expect(sees == true)
+        second.close(saving: nil)
+        let again = pollUntil(within: .seconds(10)) {
+            (try? first.events(after: entry.number, limit: 9)).flatMap { $0.isEmpty ? nil : $0 }
+        }
+        #expect(again == [entry])
+        #expect(try first.events(after: entry.number, limit: 9) == [])
+    }
+
     @Test("after a backup was restored in another server, events keep their order and are before new events")
     func restored() throws {
         let fixture = try ClusterFixture()
@@ -198,7 +227,7 @@ struct ClusterCatalogTests {
         let fixture = try ClusterFixture()
         let failures = Monitor<[StoreError]>([])
         let threads = try (0..<4).map { _ in
-            let database = try ClusterFixture.database(of: fixture.cluster)
+            let database = fixture.connect()
             return try WorkerThread(name: "node") {
                 do throws(StoreError) { try database.updateClusterSchema() } catch {
                     failures.withLock { $0.append(error) }
@@ -223,7 +252,7 @@ struct ClusterCatalogTests {
         let catalog = try fixture.node()
         let seconds = try #require(
             try fixture.run("SELECT extract(epoch FROM clock_timestamp())::bigint").integer(0, 0))
-        #expect(abs(catalog.clock().wall / 1_000_000_000 - seconds) <= 2)
+        #expect(abs(catalog.node.clock.wall / 1_000_000_000 - seconds) <= 2)
         #expect(try catalog.timeMark() == nil)
     }
 
@@ -231,7 +260,7 @@ struct ClusterCatalogTests {
 
     @Test("while the database is stopped or killed changes fail as unavailable; afterwards the node continues")
     func restart() throws {
-        let fixture = try ClusterFixture()
+        let fixture = try ClusterFixture(ownsServer: true)
         let catalog = try fixture.node(timeout: .seconds(2))
         for kills in [false, true] {
             let row = CatalogRow.testing()
@@ -256,7 +285,7 @@ struct ClusterCatalogTests {
 
     @Test("a commit with an unknown outcome is settled before a row is read, and changes nothing later")
     func unknownOutcome() throws {
-        let fixture = try ClusterFixture()
+        let fixture = try ClusterFixture(ownsServer: true)
         let catalog = try fixture.node(timeout: .seconds(1))
         let row = CatalogRow.testing()
         try catalog.commit(.insert(row))

@@ -6,16 +6,42 @@ import SystemCalls
 import TestSupport
 import UploadStorage
 
+/// A server that tests share as long as one of them uses it, because its start takes long.
+private let sharedServer = Monitor(SharedServer())
+
+private struct SharedServer {
+    weak var server: PostgreSQLCluster?
+    var databases = 0
+}
+
 /// A private database, and nodes that share it.
 final class ClusterFixture: Sendable {
     let cluster: PostgreSQLCluster
+    private let uri: DatabaseURI
     /// For statements of the test.
     let database: Database
     private let nodes = Monitor<[ClusterCatalog]>([])
 
-    init(settings: [String: String] = [:]) throws {
-        cluster = try PostgreSQLCluster(settings: settings)
-        database = try Self.database(of: cluster)
+    /// - Parameter ownsServer: whether the test stops the server.
+    init(ownsServer: Bool = false) throws {
+        let (cluster, name) = try ownsServer ? (PostgreSQLCluster(), "postgres") : Self.sharedDatabase()
+        self.cluster = cluster
+        uri = try DatabaseURI(parsing: cluster.uri().dropLast("postgres".count) + name)
+        database = Database(uri, connections: 4)
+    }
+
+    private static func sharedDatabase() throws -> (PostgreSQLCluster, String) {
+        try sharedServer.withLock { shared in
+            let cluster = try shared.server ?? PostgreSQLCluster(settings: ["max_connections": "200"])
+            shared.server = cluster
+            shared.databases += 1
+            let name = "test\(shared.databases)"
+            let process = try ChildProcess(
+                PostgreSQLCluster.programs + "/createdb",
+                ["-h", cluster.directory, "-p", "\(cluster.port)", "-U", "postgres", name])
+            guard try process.awaitEnding() == .exited(0) else { throw TestFailure(process.errorOutput) }
+            return (cluster, name)
+        }
     }
 
     deinit {
@@ -23,8 +49,9 @@ final class ClusterFixture: Sendable {
         database.close()
     }
 
-    static func database(of cluster: PostgreSQLCluster, timeout: Duration = .seconds(10)) throws -> Database {
-        Database(try DatabaseURI(parsing: cluster.uri()), connections: 4, statementTimeout: timeout)
+    /// Another pool of connections.
+    func connect(timeout: Duration = .seconds(10)) -> Database {
+        Database(uri, connections: 4, statementTimeout: timeout)
     }
 
     /// Opens a node. It is closed at the end of the test.
@@ -36,9 +63,9 @@ final class ClusterFixture: Sendable {
         var times = NodeSession.Times()
         adjust(&configuration, &times)
         let node = try ClusterNode(
-            database: try Self.database(of: cluster, timeout: timeout),
-            control: try Self.database(of: cluster, timeout: timeout), name: name, times: times)
-        let catalog = try ClusterCatalog(node: node, ledger: PieceLedger(), configuration: configuration)
+            database: connect(timeout: timeout),
+            control: connect(timeout: timeout), name: name, times: times)
+        let catalog = ClusterCatalog(node: node, ledger: PieceLedger(), configuration: configuration)
         nodes.withLock { $0.append(catalog) }
         return catalog
     }

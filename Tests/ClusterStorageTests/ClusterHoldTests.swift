@@ -62,6 +62,7 @@ struct ClusterHoldTests {
         // Requests of the earlier hold have lower epochs, however many they were.
         #expect(throws: StoreError.superseded) { try first.commit(advance(row.id, epoch: 1 << 31, offset: 9)) }
         #expect(throws: StoreError.superseded) { try second.commit(advance(row.id, epoch: 1 << 31, offset: 9)) }
+        #expect(throws: StoreError.superseded) { try second.commit(advance(row.id, epoch: 2 << 32, offset: 9)) }
         try second.commit(advance(row.id, epoch: 1 << 32 + 1, offset: 9))
         #expect(try first.row(row.id)?.offset == 9)
     }
