@@ -170,6 +170,13 @@ let package = Package(
             exclude: ["seaweedfs.txt"],
             swiftSettings: strict),
         .testTarget(
+            name: "ClusterStorageTests",
+            dependencies: [
+                "ClusterStorage", "PostgreSQL", "ObjectStorage", "UploadStorage", "ResumableUpload", "HTTPSemantics",
+                "Digests", "SystemCalls", "TestSupport",
+            ],
+            swiftSettings: strict),
+        .testTarget(
             name: "GatewayTests",
             dependencies: ["Gateway", "TransferServer", "ResumableUpload", "HTTPSemantics", "TestSupport"],
             swiftSettings: strict),
