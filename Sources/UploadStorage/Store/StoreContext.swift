@@ -86,6 +86,15 @@ final class StoreContext: Sendable {
     /// The current time in seconds for the evaluation of lifetimes: see ``UploadStore/time``.
     var time: Int64 { clockObservation.withLock { $0.clock }.time(at: configuration.clock()) }
 
+    /// Throws if bytes that are not recorded yet would exceed the quota of their principal in a shared catalog. The
+    /// catalog checks the quota again, for all stores together, when the bytes of an upload are recorded. So only plain
+    /// uploads at the same time can exceed the quota together.
+    func requireSharedQuota(of principal: String, for bytes: Int64) throws(StoreError) {
+        guard catalog.isShared, let quota = configuration.quotaPerPrincipal else { return }
+        let used = try catalog.sharedUsage(of: principal)[principal]?.bytes ?? 0
+        if bytes > 0, bytes > quota - used { throw .quotaExceeded(limit: quota) }
+    }
+
     /// Removes bytes that are not needed. If that fails, the sweep removes them.
     func discard(_ blob: String) {
         _ = try? area.remove(blob)

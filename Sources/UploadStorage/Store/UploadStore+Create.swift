@@ -33,6 +33,7 @@ extension UploadStore {
         do throws(StoreError) {
             try ledger.begin(new.principal, reserving: reserved, counts: !isTransient)
             do throws(StoreError) {
+                try context.requireSharedQuota(of: new.principal, for: reserved)
                 let spare = try requireSpace(for: reserved)
                 let lease = try place(
                     new, blob, isTransient: isTransient, isRecorded: isRecorded, isReported: isReported,
