@@ -82,9 +82,15 @@ struct ClusterTests {
             let connection = try cluster.nodes[0].connect()
             try connection.send(.creation(.v8, "PUT", "/files/k", complete: true, .declared(30_000_000)))
             let location = try #require(try connection.requireInterim().location)
-            try connection.send(Self.content[..<20_000_000])
-            var reported: Int64 = 0
-            while reported == 0 { reported = try connection.requireInterim().offset ?? 0 }
+            var (sent, reported) = (0, Int64(0))
+            while reported == 0, sent < 20_000_000 {
+                try connection.send(Self.content[sent..<sent + 500_000])
+                sent += 500_000
+                if !connection.staysSilent(for: .milliseconds(300)) {
+                    reported = try connection.requireInterim().offset ?? 0
+                }
+            }
+            #expect(reported > 0)
             try cluster.nodes[0].crash()
             let start = ContinuousClock.now
             let offset: Int64? = try pollUntil(within: .seconds(30)) {
