@@ -74,6 +74,10 @@ extension ClusterSQL {
         );
         INSERT INTO onward.collection (work) VALUES ('objects'), ('pieces');
 
+        -- Identifies the database in its object storage.
+        CREATE TABLE onward.identity (identity text NOT NULL PRIMARY KEY);
+        INSERT INTO onward.identity VALUES (gen_random_uuid()::text);
+
         -- The session that has stored an object; null if the name is not that of an object of a blob.
         CREATE FUNCTION onward.session_of(object text) RETURNS bigint IMMUTABLE LANGUAGE sql AS
         $$ SELECT substring(object from '^data/[^/]+/([0-9]{1,18})-[0-9]+$')::bigint $$;
@@ -304,6 +308,8 @@ extension ClusterSQL {
 
     // MARK: Collection
 
+    static let identity = "SELECT identity FROM onward.identity"
+
     /// Claims objects whose grace period has passed, so that other nodes do not delete them at the same time. Parameters:
     /// the period in milliseconds, and the maximum number.
     static let claimGarbage = """
@@ -316,7 +322,6 @@ extension ClusterSQL {
         RETURNING object
         """
     static let removeGarbage = "DELETE FROM onward.garbage WHERE object = ANY ($1)"
-    static let garbageTotals = "SELECT count(*), min(extract(epoch FROM since))::bigint FROM onward.garbage"
     /// Claims the next page of a work. Parameters: the work, and the milliseconds until another node can repeat the page.
     static let claimPage = """
         UPDATE onward.collection SET due = clock_timestamp() + $2 * interval '1 millisecond'
@@ -328,10 +333,11 @@ extension ClusterSQL {
     static let endPage = """
         UPDATE onward.collection SET position = $2, due = clock_timestamp() + $3 * interval '1 millisecond' WHERE work = $1
         """
-    /// Those of the objects $1, stored by the sessions $2, that nothing needs.
+    /// Those of the objects $1 that nothing needs or can need: see ``PieceCollector``.
     static let orphans = """
-        SELECT o.object FROM unnest($1, $2) AS o (object, session)
-        WHERE NOT EXISTS (SELECT FROM onward.node n WHERE n.session = o.session)
+        SELECT o.object FROM unnest($1) AS o (object)
+        WHERE onward.session_of(o.object) IS NOT NULL
+            AND NOT EXISTS (SELECT FROM onward.node n WHERE n.session = onward.session_of(o.object))
             AND NOT EXISTS (SELECT FROM onward.piece p WHERE p.object = o.object)
             AND NOT EXISTS (SELECT FROM onward.garbage g WHERE g.object = o.object)
         """

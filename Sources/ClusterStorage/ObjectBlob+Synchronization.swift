@@ -47,7 +47,7 @@ extension ObjectBlob {
         }
         // A small copy needs no permission.
         var reserved = 0
-        if !tail.merged.isEmpty && tail.count > Piece.maxInlineSize {
+        if !tail.merged.isEmpty && tail.count > storage.limits.maxInlineSize {
             if storage.budget.reserve(tail.count, for: .held) { reserved = tail.count } else { tail.merged = [] }
         }
         defer { storage.budget.release(reserved, from: .held) }
@@ -75,7 +75,7 @@ extension ObjectBlob {
     private func mergeable(with segment: Segment, _ pieces: [Piece]) -> ArraySlice<Piece> {
         var count = segment.bytes.count
         var first = pieces.endIndex
-        while first > 0, pieces[first - 1].size <= 2 * count, pieces[first - 1].size + count <= Piece.maxSize {
+        while first > 0, pieces[first - 1].size <= 2 * count, pieces[first - 1].size + count <= storage.limits.maxSize {
             first -= 1
             count += pieces[first].size
         }
@@ -85,7 +85,7 @@ extension ObjectBlob {
     private func store(_ tail: Tail) throws(Errno) -> Bool {
         guard let segment = tail.segment, let content = try content(of: tail) else { return false }
         let storage: Piece.Storage =
-            content.count <= Piece.maxInlineSize
+            content.count <= self.storage.limits.maxInlineSize
             ? .inline(content) : .object(try self.storage.put(content, of: name))
         let piece = Piece(start: tail.start, size: content.count, storage: storage)
         let unneeded = state.withLock { state -> [String]? in

@@ -25,8 +25,6 @@ final class ObjectBlob: Blob {
         }
 
         var end: Int64 { start + Int64(bytes.count) }
-        var isFull: Bool { bytes.count == Piece.maxSize }
-
         var isFilling: Bool {
             if case .filling = phase { true } else { false }
         }
@@ -47,16 +45,16 @@ final class ObjectBlob: Blob {
         /// The error with which bytes could not be stored. Nothing can be written any more.
         var failure: Errno?
         var isSynchronizing = false
-        /// The number of segments that other threads store.
-        var storing = 0
         var lastSegment = 0
 
         var size: Int64 { segments.last?.end ?? pieces.end }
+
+        /// The number of segments that other threads store, or that follow such a segment.
+        var storing: Int { segments.count - (segments.last?.isFilling ?? false ? 1 : 0) }
     }
 
     /// The number of segments that are stored at the same time while the next is filled.
     private static let maxStoring = 2
-    private static let minReservation = 64 << 10
 
     let name: String
     let storage: PieceStorage
@@ -93,6 +91,10 @@ final class ObjectBlob: Blob {
 
     // MARK: Writing
 
+    private var limits: PieceLimits { storage.limits }
+
+    private func isFull(_ segment: Segment) -> Bool { segment.bytes.count >= limits.maxSize }
+
     private enum WriteStep {
         case written(Int)
         /// The last segment needs more memory.
@@ -119,24 +121,24 @@ final class ObjectBlob: Blob {
 
     /// - Returns: nil if the caller has to wait until other segments are stored.
     private func step(writing bytes: UnsafeRawBufferPointer, _ state: inout State) -> WriteStep? {
-        if let last = state.segments.last, last.isFull, last.isFilling {
+        if let last = state.segments.last, isFull(last), last.isFilling {
             if state.storing >= Self.maxStoring { return nil }
             startStoring(&state)
         }
         let index = state.segments.count - 1
         guard index >= 0, state.segments[index].isFilling else {
-            let isStreaming = state.segments.last?.isFull ?? (state.pieces.last?.size == Piece.maxSize)
-            return .begin(isStreaming ? Piece.maxSize : Self.minReservation)
+            let isStreaming = state.segments.last.map(isFull) ?? (state.pieces.last?.size == limits.maxSize)
+            return .begin(isStreaming ? limits.maxSize : limits.minMemory)
         }
         let room = state.segments[index].reserved - state.segments[index].bytes.count
         if room == 0 {
             let reserved = state.segments[index].reserved
             return .grow(
-                state.segments[index].id, by: min(Piece.maxSize, max(Self.minReservation, 2 * reserved)) - reserved)
+                state.segments[index].id, by: min(limits.maxSize, max(limits.minMemory, 2 * reserved)) - reserved)
         }
         let part = UnsafeRawBufferPointer(rebasing: bytes.prefix(room))
         state.segments[index].bytes.append(contentsOf: part)
-        if state.segments[index].isFull && state.storing < Self.maxStoring { startStoring(&state) }
+        if isFull(state.segments[index]) && state.storing < Self.maxStoring { startStoring(&state) }
         return .written(part.count)
     }
 
@@ -162,7 +164,7 @@ final class ObjectBlob: Blob {
     private func begin(_ count: Int) {
         var reserved = count
         if !storage.budget.reserve(count, for: .held) {
-            reserved = Self.minReservation
+            reserved = limits.minMemory
             storage.budget.hold(reserved)
         }
         let isUsed = state.withLock { state in
@@ -187,25 +189,20 @@ final class ObjectBlob: Blob {
         let index = state.segments.count - 1
         let id = state.segments[index].id
         state.segments[index].phase = .storing
-        state.storing += 1
         if storage.write({ [self] in store(id) }) { return }
-        state.storing -= 1
         fail(.timedOut, &state)
     }
 
     private func store(_ id: Int) {
         defer { state.notifyAll() }
         let segment = state.withLock { state in
-            let segment = state.segments.first { $0.id == id }
-            if segment == nil { state.storing -= 1 }
-            return segment
+            state.segments.first { $0.id == id }
         }
         guard let segment else { return }
         let unneeded: String?
         do throws(Errno) {
             let key = try storage.put(segment.bytes, of: name)
             unneeded = state.withLock { state in
-                state.storing -= 1
                 // After a truncation, the bytes may be different.
                 guard let index = state.segments.firstIndex(where: { $0.id == id }) else { return key }
                 state.unregistered.insert(key)
@@ -217,7 +214,6 @@ final class ObjectBlob: Blob {
         } catch {
             unneeded = nil
             state.withLock { state in
-                state.storing -= 1
                 fail(error, &state)
             }
         }

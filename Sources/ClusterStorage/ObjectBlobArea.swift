@@ -8,27 +8,32 @@ import UploadStorage
 ///
 /// Every publication, and every change of a name, is durable on return. So the methods that synchronize names do nothing.
 package final class ObjectBlobArea: BlobArea {
-    /// The maximum number of bytes in all buffers of the process.
-    package static let defaultMemory = 256 << 20
-
     let database: Database
     let storage: PieceStorage
     private let session: @Sendable () -> Int64?
 
     /// - Parameters:
     ///   - ledger: the ledger from which the catalog of the same database records pieces.
-    ///   - memory: the maximum number of bytes in all buffers, at least 64 MiB.
     ///   - writers: the number of threads that store objects.
     ///   - session: returns the number of the current session of this process; nil if it has none.
-    package init(
-        database: Database, objects: any ObjectStore, ledger: PieceLedger, memory: Int = defaultMemory,
-        writers: Int = 8, session: @escaping @Sendable () -> Int64?
+    package convenience init(
+        database: Database, objects: any ObjectStore, ledger: PieceLedger, writers: Int = 8,
+        session: @escaping @Sendable () -> Int64?
+    ) throws(StoreError) {
+        try self.init(
+            database: database, objects: objects, ledger: ledger, limits: PieceLimits(), writers: writers,
+            session: session)
+    }
+
+    init(
+        database: Database, objects: any ObjectStore, ledger: PieceLedger, limits: PieceLimits, writers: Int,
+        session: @escaping @Sendable () -> Int64?
     ) throws(StoreError) {
         self.database = database
         self.session = session
         do throws(Errno) {
             storage = try PieceStorage(
-                objects: objects, ledger: ledger, memory: memory, writers: writers, session: session)
+                objects: objects, ledger: ledger, limits: limits, writers: writers, session: session)
         } catch { throw .cannotStartThread(error) }
     }
 

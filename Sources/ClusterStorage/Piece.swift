@@ -9,11 +9,6 @@ package struct Piece: Sendable, Hashable {
         case inline([UInt8])
     }
 
-    /// The maximum number of bytes in a piece.
-    static let maxSize = 8 << 20
-    /// The maximum number of bytes in the row of a piece.
-    static let maxInlineSize = 64 << 10
-
     /// The offset of its first byte in the blob.
     package var start: Int64
     package var size: Int
@@ -37,6 +32,18 @@ package struct Piece: Sendable, Hashable {
         guard case .inline(let bytes) = storage else { return Piece(start: start, size: size, storage: storage) }
         return Piece(start: start, size: size, storage: .inline(Array(bytes.prefix(size))))
     }
+}
+
+/// The sizes of pieces, and of the memory for them.
+struct PieceLimits: Sendable {
+    /// The maximum number of bytes in a piece.
+    var maxSize = 8 << 20
+    /// The maximum number of bytes in the row of a piece.
+    var maxInlineSize = 64 << 10
+    /// The memory for the first bytes of a piece.
+    var minMemory = 64 << 10
+    /// The maximum number of bytes in all buffers.
+    var memory = 256 << 20
 }
 
 extension [Piece] {

@@ -9,6 +9,7 @@ final class PieceStorage: Sendable {
     let objects: any ObjectStore
     let ledger: PieceLedger
     let budget: BufferBudget
+    let limits: PieceLimits
     private let session: @Sendable () -> Int64?
     private let lastObject = Atomic<Int64>(0)
     private let writing: WorkQueue
@@ -17,13 +18,14 @@ final class PieceStorage: Sendable {
 
     /// - Parameter session: returns the number of the current session of this process; nil if it has none.
     init(
-        objects: any ObjectStore, ledger: PieceLedger, memory: Int, writers: Int,
+        objects: any ObjectStore, ledger: PieceLedger, limits: PieceLimits, writers: Int,
         session: @escaping @Sendable () -> Int64?
     ) throws(Errno) {
         self.objects = objects
         self.ledger = ledger
         self.session = session
-        budget = BufferBudget(limit: memory)
+        self.limits = limits
+        budget = BufferBudget(limit: limits.memory)
         writing = try WorkQueue(name: "store-pieces", threads: writers)
         reading = try WorkQueue(name: "read-ahead", threads: max(2, writers / 2))
         deleting = try WorkQueue(name: "delete-objects", threads: 1)

@@ -1,0 +1,203 @@
+import ObjectStorage
+import PostgreSQL
+import SystemCalls
+import UploadStorage
+
+/// Removes what no upload, published file or retained request needs. Each node has a collector; they divide the work.
+///
+/// Every object that is deleted is one that no row names, and that no row can name later:
+///
+/// - *Garbage* is written by the transaction that removes the last row with the object. Later transactions that name it
+///   are rejected (`put_pieces`). The grace period is for downloads, which read the rows once, when they begin.
+/// - *Orphans* are objects that no row has ever named. Before a transaction names a new object, it locks the row of the
+///   session that has stored the object, and fails if there is none (`put_pieces`). To remove that row, a transaction has
+///   to wait for these locks. So if the row does not exist, all transactions that named objects of the session have
+///   ended, and their pieces are visible; and no transaction can name another object of the session. The query reads the
+///   sessions, the pieces and the garbage in one snapshot, and a piece whose object was named once is replaced in one
+///   transaction by garbage or by a piece of the same object. So an object that neither names in this snapshot is not
+///   needed later. The number of a session is never used again. Objects with other names are left alone.
+/// - *Pieces* of a blob are dropped if no unfinished upload, file or retained request has the blob. A blob whose pieces are
+///   in the database has had one of them since the transaction that recorded its first piece. After the last of them is
+///   removed, no other begins to need the blob: a new upload has a new blob, and a file and a retained request get the
+///   blob of an unfinished upload, or get it in the transaction that records its pieces.
+package final class PieceCollector: Sendable {
+    package struct Settings: Sendable {
+        /// The time from the removal of a file to the deletion of its objects, so that downloads on all nodes end first.
+        package var gracePeriod: Duration = .seconds(86_400)
+        /// The time between two checks for garbage.
+        package var interval: Duration = .seconds(60)
+        /// The time between two searches through all objects and pieces.
+        package var searchInterval: Duration = .seconds(86_400)
+        /// The number of objects or blobs in a transaction, at most 1000.
+        package var batchSize = 1000
+
+        package init() {}
+    }
+
+    /// What a collector has removed.
+    package struct Report: Sendable, Hashable {
+        /// Objects of replaced or removed bytes.
+        package var garbage = 0
+        /// Objects that no row has named.
+        package var orphans = 0
+
+        package init() {}
+    }
+
+    /// The key of the object that identifies the database.
+    static let identityKey = "cluster"
+    /// The time after which another node repeats a page that this node has claimed, in milliseconds.
+    private static let claim: Int64 = 600_000
+
+    private let database: Database
+    private let objects: any ObjectStore
+    private let settings: Settings
+    private let isStopped = Monitor(false)
+    private let thread = Monitor<WorkerThread?>(nil)
+
+    package init(database: Database, objects: any ObjectStore, settings: Settings = Settings()) {
+        self.database = database
+        self.objects = objects
+        self.settings = settings
+    }
+
+    /// Collects on a thread of its own, until ``close()``.
+    /// - Parameter onFailure: is called if something could not be removed now. It is tried again later.
+    package func start(onFailure: @escaping @Sendable (StoreError) -> Void) throws(StoreError) {
+        do throws(Errno) {
+            let thread = try WorkerThread(name: "collect", yieldsToOthers: true) { [self] in
+                repeat {
+                    do throws(StoreError) { _ = try collect() } catch { onFailure(error) }
+                } while !wait()
+            }
+            self.thread.withLock { $0 = thread }
+        } catch { throw .cannotStartThread(error) }
+    }
+
+    package func close() {
+        isStopped.withLock { $0 = true }
+        isStopped.notifyAll()
+        thread.withLock { $0.take() }?.join()
+    }
+
+    /// - Returns: whether the collector was closed.
+    private func wait() -> Bool {
+        isStopped.wait(until: SystemClock.deadline(in: settings.interval)) { $0 ? true : nil } ?? false
+    }
+
+    /// Removes everything that is due.
+    package func collect() throws(StoreError) -> Report {
+        var report = Report()
+        while try collectPieces(), !isClosed {}
+        while true {
+            let count = try collectGarbage()
+            report.garbage += count
+            if count == 0 || isClosed { break }
+        }
+        while try collectOrphans(&report), !isClosed {}
+        return report
+    }
+
+    private var isClosed: Bool { isStopped.withLock { $0 } }
+
+    // MARK: Garbage
+
+    private func collectGarbage() throws(StoreError) -> Int {
+        let rows = try run(
+            ClusterSQL.claimGarbage, [.integer(settings.gracePeriod.milliseconds), .integer(Int64(settings.batchSize))])
+        let garbage = (0..<rows.count).compactMap { rows.text($0, 0) }
+        try delete(garbage)
+        if !garbage.isEmpty { _ = try run(ClusterSQL.removeGarbage, [.texts(garbage)]) }
+        return garbage.count
+    }
+
+    // MARK: Searches
+
+    /// - Returns: whether another page follows.
+    private func collectPieces() throws(StoreError) -> Bool {
+        guard let position = try claimPage("pieces") else { return false }
+        let rows = try run(ClusterSQL.blobs, [.text(position), .integer(Int64(settings.batchSize))])
+        let blobs = (0..<rows.count).compactMap { rows.text($0, 0) }
+        if !blobs.isEmpty { _ = try run(ClusterSQL.dropPiecesOfMany, [.texts(blobs)]) }
+        return try endPage("pieces", next: blobs.count < settings.batchSize ? nil : blobs.last)
+    }
+
+    /// - Returns: whether another page follows.
+    private func collectOrphans(_ report: inout Report) throws(StoreError) -> Bool {
+        guard let position = try claimPage("objects") else { return false }
+        try requireOwnStorage()
+        let listed: [ObjectListing]
+        do throws(ObjectError) {
+            listed = try objects.list(
+                prefix: "data/", after: position.isEmpty ? nil : position, limit: settings.batchSize)
+        } catch { throw Self.failure(error, during: "list objects") }
+        let rows = try run(ClusterSQL.orphans, [.texts(listed.map(\.key))])
+        let orphans = (0..<rows.count).compactMap { rows.text($0, 0) }
+        try delete(orphans)
+        report.orphans += orphans.count
+        return try endPage("objects", next: listed.count < settings.batchSize ? nil : listed.last?.key)
+    }
+
+    /// Verifies that the object storage belongs to this database, and not to another one, whose objects would seem to be
+    /// orphans. An object storage without an owner gets this one.
+    package func requireOwnStorage() throws(StoreError) {
+        guard let identity = try run(ClusterSQL.identity, []).text(0, 0) else {
+            throw .damaged("the database has no identity")
+        }
+        let owner: [UInt8]?
+        do throws(ObjectError) {
+            if try readIdentity() == nil { try objects.put(Self.identityKey, Array(identity.utf8)) }
+            owner = try readIdentity()
+        } catch { throw Self.failure(error, during: "read the object \(Self.identityKey)") }
+        if owner != Array(identity.utf8) {
+            throw .foreignData("another database uses the object storage with the same prefix")
+        }
+    }
+
+    /// The content of the object that identifies the database; nil if there is none.
+    private func readIdentity() throws(ObjectError) -> [UInt8]? {
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 64, alignment: 1)
+        defer { buffer.deallocate() }
+        do throws(ObjectError) {
+            return Array(buffer.prefix(try objects.get(Self.identityKey, 0..<64, into: buffer)))
+        } catch {
+            if error == .notFound { return nil }
+            throw error
+        }
+    }
+
+    private func claimPage(_ work: String) throws(StoreError) -> String? {
+        let rows = try run(ClusterSQL.claimPage, [.text(work), .integer(Self.claim)])
+        return rows.count > 0 ? rows.text(0, 0) : nil
+    }
+
+    private func endPage(_ work: String, next: String?) throws(StoreError) -> Bool {
+        let pause = next == nil ? settings.searchInterval.milliseconds : 0
+        _ = try run(ClusterSQL.endPage, [.text(work), .text(next ?? ""), .integer(pause)])
+        return next != nil
+    }
+
+    private func delete(_ keys: [String]) throws(StoreError) {
+        if keys.isEmpty { return }
+        do throws(ObjectError) { try objects.delete(keys) } catch {
+            throw Self.failure(error, during: "delete objects")
+        }
+    }
+
+    private func run(_ sql: String, _ parameters: [DatabaseValue]) throws(StoreError) -> DatabaseRows {
+        do throws(DatabaseError) { return try database.run(DatabaseStatement(sql, parameters)) } catch {
+            throw error.fileError(during: "collect garbage")
+        }
+    }
+
+    private static func failure(_ error: ObjectError, during operation: String) -> StoreError {
+        if case .unavailable = error { return .unavailable("cannot \(operation): \(error)") }
+        return .io(Errno(error), during: "\(operation): \(error)")
+    }
+}
+
+extension Duration {
+    fileprivate var milliseconds: Int64 {
+        components.seconds * 1000 + components.attoseconds / 1_000_000_000_000_000
+    }
+}

@@ -1,0 +1,230 @@
+import Glibc
+import ObjectStorage
+import Synchronization
+import SystemCalls
+import TestSupport
+import Testing
+import UploadStorage
+
+@testable import ClusterStorage
+
+/// Tests the bytes of uploads in an object storage.
+@Suite(.serialized, .enabled(if: PostgreSQLCluster.isAvailable, Comment(rawValue: PostgreSQLCluster.requirement)))
+struct ObjectBlobTests {
+    private static let small = PieceLimits(maxSize: 4096, maxInlineSize: 256, minMemory: 128, memory: 1 << 20)
+
+    private let fixture: AreaFixture
+
+    init() throws { fixture = try AreaFixture() }
+
+    @Test("bytes can be read before they are stored, afterwards, and from another node after they are recorded")
+    func roundTrip() throws {
+        let (first, second) = (try fixture.node(Self.small), try fixture.node(Self.small))
+        try fixture.insertUpload("b", holder: first)
+        let bytes = content(30_000)
+        let blob = try first.area.create("b")
+        try blob.append(Array(bytes[..<10_001]))
+        #expect(try blob.readAll() == Array(bytes[..<10_001]))
+        try blob.synchronize(including: .name)
+        #expect(try second.area.size(of: "b") == 0)
+        try fixture.record("b", offset: 10_001, by: first)
+        #expect(try second.area.size(of: "b") == 10_001)
+        let other = try second.area.open("b")
+        #expect(try other.readAll() == Array(bytes[..<10_001]))
+        try other.append(Array(bytes[10_001...]))
+        #expect(try other.readAll(from: 9000, blockSize: 700) == Array(bytes[9000...]))
+        try other.synchronize(including: .name)
+        try fixture.record("b", offset: 30_000, by: second)
+        #expect(try first.area.open("b").readAll() == bytes)
+        #expect(try first.area.openBlob("b").attributes().size == 30_000)
+        #expect(try blob.identity() == other.identity())
+    }
+
+    @Test("the blob of an upload without bytes can be opened, and one that no upload has cannot")
+    func empty() throws {
+        let node = try fixture.node()
+        try fixture.insertUpload("b", holder: node)
+        #expect(try node.area.open("b").size() == 0)
+        #expect(try node.area.size(of: "b") == 0)
+        #expect(try node.area.size(of: "c") == nil)
+        #expect(throws: Errno.noSuchFile) { try node.area.open("c") }
+    }
+
+    @Test("many small appends result in few pieces, and each byte is stored only a few times")
+    func merging() throws {
+        let node = try fixture.node(Self.small)
+        try fixture.insertUpload("b", holder: node)
+        let blob = try node.area.create("b")
+        let bytes = content(100 * 83)
+        for part in 0..<100 {
+            try blob.append(Array(bytes[part * 83..<(part + 1) * 83]))
+            try blob.synchronize(including: .name)
+            try fixture.record("b", offset: Int64(part + 1) * 83, by: node)
+            let sizes = try fixture.pieceSizes("b")
+            for (size, next) in zip(sizes, sizes.dropFirst()) { #expect(size > 2 * next || size + next > 4096) }
+        }
+        #expect(try fixture.pieceSizes("b").count <= 10)
+        #expect(try fixture.namedObjects() == Set(fixture.objects.contents.keys.filter { try !isGarbage($0) }))
+        let stored = fixture.objects.operations.reduce(0) { sum, operation in
+            if case .put(_, let count) = operation { sum + count } else { sum }
+        }
+        // log 4096/83 to the base 1.5 is 9.6.
+        #expect(stored < 10 * bytes.count)
+        #expect(try node.area.open("b").readAll() == bytes)
+    }
+
+    private func isGarbage(_ key: String) throws -> Bool {
+        try fixture.count("onward.garbage WHERE object = $1", [.text(key)]) > 0
+    }
+
+    @Test("after bytes cannot be stored, nothing is registered, and the recorded bytes can be opened again")
+    func failure() throws {
+        let node = try fixture.node(Self.small)
+        try fixture.insertUpload("b", holder: node)
+        let bytes = content(20_000)
+        let blob = try node.area.create("b")
+        try blob.append(Array(bytes[..<5000]))
+        try blob.synchronize(including: .name)
+        try fixture.record("b", offset: 5000, by: node)
+        fixture.objects.setFault { operation in
+            if case .put = operation { .fail(.unavailable("test")) } else { nil }
+        }
+        try? blob.append(Array(bytes[5000...]))
+        #expect(throws: Errno.timedOut) { try blob.synchronize(including: .name) }
+        #expect(throws: Errno.timedOut) { try blob.synchronize(including: .name) }
+        #expect(throws: Errno.timedOut) { try blob.append([1]) }
+        #expect(node.ledger.change(of: "b") == nil)
+        fixture.objects.setFault { _ in nil }
+        let reopened = try node.area.open("b")
+        #expect(try reopened.readAll() == Array(bytes[..<5000]))
+        try reopened.append(Array(bytes[5000...]))
+        try reopened.synchronize(including: .name)
+        try fixture.record("b", offset: 20_000, by: node)
+        #expect(try node.area.open("b").readAll() == bytes)
+    }
+
+    @Test("objects of bytes that were truncated or not published are deleted at once")
+    func discarding() throws {
+        let node = try fixture.node(Self.small)
+        do {
+            let blob = try node.area.create("b")
+            try blob.append(content(10_000))
+            try blob.synchronize(including: nil)
+            try blob.truncate(to: 5000)
+            try blob.append(content(3000, seed: 2))
+            try blob.synchronize(including: nil)
+            #expect(try blob.readAll() == content(10_000)[..<5000] + content(3000, seed: 2))
+        }
+        try node.area.remove("b")
+        node.area.close()
+        #expect(fixture.objects.contents.isEmpty)
+    }
+
+    @Test("a sequential read needs few requests, and finds the bytes that follow already read")
+    func readAhead() throws {
+        let node = try fixture.node()
+        try fixture.insertUpload("b", holder: node)
+        let bytes = content(20 << 20)
+        let blob = try node.area.create("b")
+        try blob.append(bytes)
+        try blob.synchronize(including: .name)
+        try fixture.record("b", offset: Int64(bytes.count), by: node)
+        #expect(try fixture.pieceSizes("b") == [8 << 20, 8 << 20, 4 << 20])
+        let before = fixture.objects.operations.count
+        #expect(try node.area.open("b").readAll(blockSize: 64 << 10) == bytes)
+        let reads = fixture.objects.operations.count - before
+        #expect(reads <= 16, "\(reads) requests")
+        // A failed read in advance is repeated.
+        let failures = Counter()
+        fixture.objects.setFault { operation in
+            if case .get = operation, failures.next() % 3 == 0 { .fail(.unavailable("test")) } else { nil }
+        }
+        let reader = try node.area.open("b")
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 256 << 10, alignment: 1)
+        defer { buffer.deallocate() }
+        var read: [UInt8] = []
+        while read.count < bytes.count {
+            guard let count = try? reader.read(into: buffer, at: Int64(read.count)) else { continue }
+            read.append(contentsOf: UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+        }
+        #expect(read == bytes)
+        // One byte somewhere is one byte from the storage.
+        fixture.objects.setFault { _ in nil }
+        let other = try node.area.open("b")
+        var byte: UInt8 = 0
+        #expect(try withUnsafeMutableBytes(of: &byte) { try other.read(into: $0, at: 9_999_999) } == 1)
+        #expect(byte == bytes[9_999_999])
+        #expect(fixture.objects.operations.last == .get(key: try key(at: 9_999_999), 1_611_391..<1_611_392))
+    }
+
+    private func key(at offset: Int64) throws -> String {
+        try fixture.run("SELECT object FROM onward.piece WHERE start <= $1 ORDER BY start DESC", [.integer(offset)])
+            .text(0, 0) ?? ""
+    }
+
+    /// Discards the bytes, and compares them with ``content(_:seed:)`` of a piece.
+    private final class Sink: ObjectStore {
+        let expected: [UInt8]
+        let stored = Atomic(0)
+        let isDelayed: Bool
+
+        init(_ expected: [UInt8], isDelayed: Bool = false) { (self.expected, self.isDelayed) = (expected, isDelayed) }
+
+        func put(_ key: String, _ content: [UInt8]) throws(ObjectError) {
+            if isDelayed { SystemClock.pause(nanoseconds: 1_000_000) }
+            let isExpected = content.withUnsafeBytes { content in
+                expected.withUnsafeBytes { expected in
+                    guard let left = content.baseAddress, let right = expected.baseAddress else { return false }
+                    return isDelayed || memcmp(left, right, content.count) == 0
+                }
+            }
+            if !isExpected {
+                throw .refused(status: 400, code: "", message: "")
+            }
+            stored.add(content.count, ordering: .relaxed)
+        }
+
+        func get(
+            _ key: String, _ range: Range<Int64>, into buffer: UnsafeMutableRawBufferPointer
+        ) throws(ObjectError) -> Int { 0 }
+        func delete(_ keys: [String]) throws(ObjectError) {}
+        func list(prefix: String, after: String?, limit: Int) throws(ObjectError) -> [ObjectListing] { [] }
+    }
+
+    @Test("an upload of 1 GiB needs the memory of a few pieces")
+    func largeUpload() throws {
+        let piece = content(8 << 20)
+        let sink = Sink(piece)
+        let node = try fixture.node(objects: sink)
+        let blob = try node.area.create("b")
+        for part in 0..<1024 {
+            let start = (part % 8) << 20
+            try blob.append(Array(piece[start..<start + (1 << 20)]))
+        }
+        try blob.synchronize(including: nil)
+        #expect(sink.stored.load(ordering: .relaxed) == 1 << 30)
+        #expect(node.area.peakMemory <= (4 * 8) << 20, "\(node.area.peakMemory)")
+    }
+
+    @Test("more uploads than fit into memory proceed, while others wait with unsent bytes")
+    func shortMemory() throws {
+        let limits = PieceLimits(maxSize: 64 << 10, maxInlineSize: 256, minMemory: 4096, memory: 256 << 10)
+        let piece = content(64 << 10)
+        let node = try fixture.node(limits, objects: Sink(piece, isDelayed: true))
+        // Together these hold more than all memory.
+        let idle = try (0..<80).map { index in
+            let blob = try node.area.create("idle\(index)")
+            try blob.append(Array(piece[..<3000]))
+            return blob
+        }
+        let threads = try (0..<8).map { index in
+            let blob = try node.area.create("b\(index)")
+            return try WorkerThread(name: "writer") { () -> Void in
+                for part in 0..<16 { try? blob.append(Array(repeating: piece[0], count: part == 0 ? 1 : 16 << 10)) }
+            }
+        }
+        for thread in threads { thread.join() }
+        #expect(node.area.peakMemory <= 256 << 10)
+        withExtendedLifetime(idle) {}
+    }
+}

@@ -1,0 +1,178 @@
+import ObjectStorage
+import SystemCalls
+import TestSupport
+import Testing
+import UploadStorage
+
+@testable import ClusterStorage
+
+/// Tests that collectors delete what nothing needs, and nothing else.
+@Suite(.serialized, .enabled(if: PostgreSQLCluster.isAvailable, Comment(rawValue: PostgreSQLCluster.requirement)))
+struct PieceCollectorTests {
+    private static let small = PieceLimits(maxSize: 4096, maxInlineSize: 256, minMemory: 128, memory: 1 << 20)
+
+    private let fixture: AreaFixture
+
+    init() throws { fixture = try AreaFixture() }
+
+    private var objects: Set<String> {
+        Set(fixture.objects.contents.keys.filter { $0 != PieceCollector.identityKey })
+    }
+
+    private func store(_ bytes: [UInt8], in blob: String, by node: AreaFixture.Node) throws -> any Blob {
+        let opened = try node.area.create(blob)
+        try opened.append(bytes)
+        try opened.synchronize(including: .name)
+        return opened
+    }
+
+    @Test("objects that no row names are deleted after the session that stored them has ended, and not before")
+    func orphans() throws {
+        let (dead, living) = (try fixture.node(Self.small), try fixture.node(Self.small))
+        try fixture.insertUpload("a", holder: dead)
+        let recorded = try store(content(20_000), in: "a", by: dead)
+        try fixture.record("a", offset: 20_000, by: dead)
+        let unrecorded = try (store(content(20_000), in: "b", by: dead), store(content(20_000), in: "c", by: living))
+        let collector = fixture.collector()
+        #expect(try collector.collect() == PieceCollector.Report())
+        try fixture.end(dead)
+        #expect(try collector.collect().orphans == 5)
+        // The transaction that would name them is rejected, and so are all later ones.
+        #expect(throws: (any Error).self) { try fixture.record("b", offset: 20_000, by: dead) }
+        try fixture.insertUpload("c", holder: living)
+        try fixture.record("c", offset: 20_000, by: living)
+        #expect(try objects == fixture.namedObjects())
+        #expect(try living.area.open("a").readAll() == content(20_000))
+        #expect(try living.area.open("c").readAll() == content(20_000))
+        withExtendedLifetime((recorded, unrecorded)) {}
+    }
+
+    @Test("an object that is stored late, after its session was removed, is deleted by the next search")
+    func lateObjects() throws {
+        let node = try fixture.node(Self.small)
+        fixture.objects.setFault { operation in
+            if case .put(let key, _) = operation, key.hasPrefix("data/") { .postpone } else { nil }
+        }
+        #expect(throws: Errno.timedOut) { _ = try store(content(1000), in: "a", by: node) }
+        try fixture.end(node)
+        #expect(try fixture.collector().collect().orphans == 0)
+        fixture.objects.performPostponed()
+        #expect(objects.count == 1)
+        #expect(try fixture.collector().collect().orphans == 1)
+        #expect(objects.isEmpty)
+    }
+
+    @Test("replaced bytes are deleted after the grace period, so that a download of them ends first")
+    func garbage() throws {
+        let node = try fixture.node(Self.small)
+        let name = try #require(PublishedName(path: "f"))
+        let first = try store(content(30_000), in: "1", by: node)
+        _ = try node.area.publish("1", as: name, replacing: nil)
+        let download = try node.area.openPublished(name)
+        let second = try store(content(9000, seed: 2), in: "2", by: node)
+        _ = try node.area.publish("2", as: name, replacing: first.attributes().entityTag.opaque)
+        let patient = fixture.collector { $0.gracePeriod = .seconds(3600) }
+        #expect(try patient.collect() == PieceCollector.Report())
+        #expect(try download.file.readAll() == content(30_000))
+        #expect(try fixture.collector().collect().garbage == 8)
+        #expect(try objects == fixture.namedObjects())
+        #expect(try fixture.count("onward.garbage") == 0)
+        #expect(try node.area.openPublished(name).file.readAll() == content(9000, seed: 2))
+        withExtendedLifetime(second) {}
+    }
+
+    @Test("garbage that cannot be deleted now is deleted later")
+    func failure() throws {
+        let node = try fixture.node(Self.small)
+        try fixture.insertUpload("a", holder: node)
+        let blob = try store(content(20_000), in: "a", by: node)
+        try fixture.record("a", offset: 20_000, by: node)
+        withExtendedLifetime(blob) {}
+        try fixture.endUpload("a")
+        try node.area.remove("a")
+        fixture.objects.setFault { operation in
+            if case .delete = operation { .loseResponse } else { nil }
+        }
+        #expect(throws: StoreError.self) { try fixture.collector { $0.batchSize = 1000 }.collect() }
+        fixture.objects.setFault { _ in nil }
+        #expect(try fixture.count("onward.garbage") == 5)
+        // Another node does not repeat this at once.
+        #expect(try fixture.collector().collect().garbage == 0)
+        try fixture.run("UPDATE onward.garbage SET claimed_until = clock_timestamp()")
+        #expect(try fixture.collector().collect().garbage == 5)
+        #expect(objects.isEmpty)
+    }
+
+    @Test("the pieces of uploads whose node ended before it removed them become garbage")
+    func pieces() throws {
+        let node = try fixture.node(Self.small)
+        for blob in ["a", "b", "c", "d", "e"] {
+            try fixture.insertUpload(blob, holder: node)
+            let opened = try store(content(5000), in: blob, by: node)
+            try fixture.record(blob, offset: 5000, by: node)
+            withExtendedLifetime(opened) {}
+        }
+        let name = try #require(PublishedName(path: "f"))
+        _ = try node.area.publish("e", as: name, replacing: nil)
+        for blob in ["b", "d", "e"] { try fixture.endUpload(blob) }
+        #expect(try fixture.collector().collect().garbage == 4)
+        #expect(try fixture.count("onward.piece") == 6)
+        #expect(try objects == fixture.namedObjects())
+    }
+
+    @Test("no collector deletes objects of another database with the same storage")
+    func foreignObjects() throws {
+        let other = try AreaFixture()
+        let node = try fixture.node(Self.small)
+        let blob = try store(content(20_000), in: "a", by: node)
+        try fixture.collector().requireOwnStorage()
+        try fixture.collector().requireOwnStorage()
+        let foreign = PieceCollector(database: other.database, objects: fixture.objects)
+        #expect(throws: StoreError.foreignData("another database uses the object storage with the same prefix")) {
+            try foreign.collect()
+        }
+        #expect(objects.count == 5)
+        withExtendedLifetime(blob) {}
+    }
+
+    @Test("collectors run while uploads are stored and recorded, and no recorded byte is lost", arguments: [1, 2, 3])
+    func concurrency(_ seed: UInt64) throws {
+        let isDone = Monitor(false)
+        let collecting = try WorkerThread(name: "collect") { [fixture] in
+            let collector = fixture.collector { $0.batchSize = 20 }
+            while !isDone.withLock({ $0 }) { _ = try? collector.collect() }
+        }
+        var generator = SeededGenerator(seed: seed)
+        var expected: [String: [UInt8]] = [:]
+        for round in 0..<30 {
+            let node = try fixture.node(Self.small)
+            let blob = "\(round)"
+            try fixture.insertUpload(blob, holder: node)
+            let opened = try node.area.create(blob)
+            var bytes: [UInt8] = []
+            var ends = false
+            for step in 0..<Int.random(in: 1...4, using: &generator) {
+                let part = content(Int.random(in: 1...9000, using: &generator), seed: UInt64(round * 10 + step))
+                try opened.append(part)
+                try opened.synchronize(including: .name)
+                if generator.oneIn(8) {
+                    ends = true
+                    try fixture.end(node)
+                }
+                do {
+                    try fixture.record(blob, offset: Int64(bytes.count + part.count), by: node)
+                    bytes += part
+                } catch {
+                    if !ends { throw error }
+                    break
+                }
+            }
+            if generator.oneIn(3) { try fixture.end(node) }
+            expected[blob] = bytes
+        }
+        isDone.withLock { $0 = true }
+        collecting.join()
+        let reader = try fixture.node(Self.small)
+        for (blob, bytes) in expected { #expect(try reader.area.open(blob).readAll() == bytes) }
+    }
+}

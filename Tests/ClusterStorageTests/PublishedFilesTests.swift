@@ -1,0 +1,240 @@
+import HTTPSemantics
+import ObjectStorage
+import PostgreSQL
+import SystemCalls
+import TestSupport
+import Testing
+import UploadStorage
+
+@testable import ClusterStorage
+
+/// Tests published files whose names are in a database.
+@Suite(.serialized, .enabled(if: PostgreSQLCluster.isAvailable, Comment(rawValue: PostgreSQLCluster.requirement)))
+struct PublishedFilesTests {
+    private static let small = PieceLimits(maxSize: 4096, maxInlineSize: 256, minMemory: 128, memory: 1 << 20)
+
+    private let fixture: AreaFixture
+    private let node: AreaFixture.Node
+
+    init() throws {
+        fixture = try AreaFixture()
+        node = try fixture.node(Self.small)
+    }
+
+    private func name(_ path: String) throws -> PublishedName { try #require(PublishedName(path: path)) }
+
+    /// Publishes bytes of a plain upload.
+    @discardableResult
+    private func publish(
+        _ bytes: [UInt8], as path: String, blob: String, replacing tag: String? = nil, on other: AreaFixture.Node? = nil
+    ) throws -> PublishedFile.Attributes {
+        let area = (other ?? node).area
+        let blob = try (blob, area.create(blob))
+        try blob.1.append(bytes)
+        try area.makeDirectories(for: name(path), durably: true)
+        try blob.1.setModified(1_000_000_000_000_000_007)
+        _ = try area.publish(blob.0, as: name(path), replacing: tag)
+        return try blob.1.attributes()
+    }
+
+    private func read(_ path: String) throws -> [UInt8] { try node.area.openPublished(name(path)).file.readAll() }
+
+    @Test("a published file has the same bytes and attributes on every node", arguments: [0, 100, 4096, 50_000])
+    func publication(_ count: Int) throws {
+        let attributes = try publish(content(count), as: "a/b/c", blob: "1")
+        let other = try fixture.node(Self.small)
+        let found = try other.area.openPublished(name("a/b/c"))
+        #expect(found.identity == "1")
+        #expect(found.file.attributes == attributes)
+        #expect(attributes.size == count)
+        #expect(attributes.modifiedNanoseconds == 7)
+        #expect(try found.file.readAll(blockSize: 999) == content(count))
+        #expect(try other.area.isPublished(name("a/b/c")))
+        #expect(try !other.area.isPublished(name("a/b")))
+        #expect(try !other.area.isPublished(name("a/x")))
+        #expect(node.ledger.change(of: "1") == nil)
+    }
+
+    @Test("names of files, directories and parents that are files are told apart")
+    func kinds() throws {
+        try publish([1], as: "a/b", blob: "1")
+        func error(_ path: String) throws -> StoreError? {
+            let name = try name(path)
+            do throws(StoreError) { _ = try node.area.openPublished(name) } catch { return error }
+            return nil
+        }
+        #expect(try error("a/b") == nil)
+        #expect(try error("a") == .targetIsDirectory)
+        #expect(try error("a/c") == .notFound)
+        #expect(try error("c/d/e") == .notFound)
+        #expect(try error("a/b/c") == .parentIsFile)
+        #expect(try error("a/b/c/d") == .parentIsFile)
+        #expect(throws: StoreError.parentIsFile) { try publish([1], as: "a/b/c", blob: "2") }
+        #expect(throws: StoreError.targetIsDirectory) { try publish([1], as: "a", blob: "3") }
+        #expect(throws: StoreError.preconditionFailed) { try publish([1], as: "a/b", blob: "4") }
+        #expect(throws: StoreError.notFound) { try node.area.removePublished(name("a/c"), tagged: "x") }
+        #expect(throws: StoreError.parentIsFile) { try node.area.removePublished(name("a/b/c"), tagged: "x") }
+        #expect(throws: StoreError.targetIsDirectory) { try node.area.removePublished(name("a"), tagged: "x") }
+        #expect(throws: StoreError.preconditionFailed) { try node.area.removePublished(name("a/b"), tagged: "x") }
+        #expect(try fixture.count("onward.piece") == 1)
+        #expect(throws: StoreError.notFound) {
+            _ = try node.area.openDirectory(#require(PublishedName.Directory(segments: ["b"])))
+        }
+        #expect(throws: StoreError.parentIsFile) {
+            _ = try node.area.openDirectory(#require(PublishedName.Directory(segments: ["a", "b", "c"])))
+        }
+    }
+
+    @Test("a file is replaced only if it is the file for which that was decided")
+    func replacement() throws {
+        let first = try publish(content(10_000), as: "f", blob: "1")
+        #expect(throws: StoreError.preconditionFailed) {
+            try publish([2], as: "f", blob: "2", replacing: "another")
+        }
+        #expect(throws: StoreError.preconditionFailed) {
+            try publish([2], as: "g", blob: "3", replacing: first.entityTag.opaque)
+        }
+        let second = try publish(content(9000, seed: 2), as: "f", blob: "4", replacing: first.entityTag.opaque)
+        #expect(second.entityTag != first.entityTag)
+        #expect(try read("f") == content(9000, seed: 2))
+        #expect(try fixture.count("onward.garbage") == 3)
+        try node.area.removePublished(name("f"), tagged: second.entityTag.opaque)
+        #expect(throws: StoreError.notFound) { try read("f") }
+        #expect(try fixture.count("onward.piece") == 0)
+        #expect(try fixture.count("onward.garbage") == 6)
+    }
+
+    @Test("of several nodes that publish under one name at the same time, exactly one succeeds")
+    func race() throws {
+        let nodes = try (0..<3).map { _ in try fixture.node(Self.small) }
+        for round in 0..<20 {
+            let published = Monitor<[Int]>([])
+            let path = "race\(round)"
+            let threads = try nodes.enumerated().map { index, node in
+                try WorkerThread(name: "publish") { () -> Void in
+                    if (try? publish([UInt8(index)], as: path, blob: "\(round)-\(index)", on: node)) != nil {
+                        published.withLock { $0.append(index) }
+                    }
+                }
+            }
+            for thread in threads { thread.join() }
+            let winners = published.withLock { $0 }
+            #expect(winners.count == 1)
+            #expect(try read(path) == winners.map { UInt8($0) })
+        }
+        #expect(try fixture.count("onward.piece") == 20)
+    }
+
+    @Test("a publication can be repeated after its result was lost, but not by a node that lost the upload")
+    func repetition() throws {
+        try fixture.insertUpload("b", holder: node)
+        let blob = try node.area.create("b")
+        try blob.append(content(5000))
+        try blob.synchronize(including: .name)
+        try fixture.record("b", offset: 5000, by: node)
+        for time in [1, 2] as [Int64] {
+            try blob.setModified(time)
+            _ = try node.area.publish("b", as: name("f"), replacing: nil)
+            #expect(try node.area.openPublished(name("f")).file.attributes == blob.attributes())
+        }
+        let other = try fixture.node(Self.small)
+        #expect(throws: StoreError.superseded) {
+            try other.area.publish("b", as: name("g"), replacing: nil)
+        }
+        try fixture.run("UPDATE onward.upload SET holder = $1", [.integer(other.session)])
+        #expect(throws: StoreError.superseded) { try node.area.publish("b", as: name("f"), replacing: nil) }
+        _ = try other.area.publish("b", as: name("f"), replacing: nil)
+        try fixture.endUpload("b")
+        #expect(throws: StoreError.superseded) { try other.area.publish("b", as: name("f"), replacing: nil) }
+        try other.area.remove("b")
+        #expect(try read("f") == content(5000))
+        // Nor by one whose session has ended, although the upload has no row.
+        try fixture.end(node)
+        #expect(throws: StoreError.superseded) { try publish([1], as: "h", blob: "h") }
+        #expect(throws: StoreError.superseded) { try publish(content(5000), as: "h", blob: "i") }
+        #expect(try fixture.count("onward.piece WHERE blob <> 'b'") == 0)
+    }
+
+    @Test("a withdrawn file loses its name, its upload keeps the bytes, and another file with the name remains")
+    func withdrawal() throws {
+        try fixture.insertUpload("b", holder: node)
+        let blob = try node.area.create("b")
+        try blob.append(content(5000))
+        _ = try node.area.publish("b", as: name("f"), replacing: nil)
+        _ = try node.area.withdraw(name("f"), to: "other")
+        #expect(try read("f") == content(5000))
+        _ = try node.area.withdraw(name("f"), to: "b")
+        #expect(throws: StoreError.notFound) { try read("f") }
+        #expect(try node.area.open("b").readAll() == content(5000))
+        try fixture.endUpload("b")
+        try node.area.remove("b")
+        #expect(try fixture.count("onward.piece") == 0)
+    }
+
+    @Test("a directory has each of its names once, in the order of their bytes, from any name and prefix on")
+    func listing() throws {
+        let names = (0..<1203).map { "n\($0 * 7919 % 10_007)" } + ["é", "e\u{301}", "a", "b"]
+        try fixture.run(
+            """
+            INSERT INTO onward.name (parent, name, is_directory, size, modified)
+            SELECT 'd', n, true, 0, 5000000000 FROM unnest($1) AS n
+            """, [.texts(names)])
+        try publish([1, 2, 3], as: "d/file", blob: "1")
+        let directory = try #require(PublishedName.Directory(segments: ["d"]))
+        let sorted = (names + ["file"]).sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
+        func list(after cursor: String? = nil, prefix: String = "", limit: Int = .max) throws -> [String] {
+            let opened = try node.area.openDirectory(directory)
+            if cursor != nil || !prefix.isEmpty { #expect(opened.begin(after: cursor, prefix: prefix)) }
+            var names: [String] = []
+            while names.count < limit, let name = try opened.nextName({ String(decoding: $0, as: UTF8.self) }) {
+                names.append(name)
+            }
+            return names
+        }
+        func equal(_ left: some Sequence<String>, _ right: some Sequence<String>) -> Bool {
+            left.map { Array($0.utf8) } == right.map { Array($0.utf8) }
+        }
+        #expect(equal(try list(), sorted))
+        #expect(equal(try list(after: sorted[700]), sorted[701...]))
+        #expect(equal(try list(after: "n5"), sorted.filter { "n5".utf8.lexicographicallyPrecedes($0.utf8) }))
+        #expect(equal(try list(prefix: "n5").prefix { $0.hasPrefix("n5") }, sorted.filter { $0.hasPrefix("n5") }))
+        #expect(equal(try list(after: "n5", prefix: "n"), try list(after: "n5")))
+        #expect(equal(try list(after: "e\u{301}", prefix: "e\u{301}", limit: 1), ["file"]))
+        let opened = try node.area.openDirectory(directory)
+        for name in sorted { #expect(try opened.entry(name)?.name.utf8.elementsEqual(name.utf8) ?? false) }
+        #expect(try opened.entry("missing") == nil)
+        #expect(
+            try opened.entry("file")
+                == PublishedEntry(name: "file", isDirectory: false, size: 3, modifiedSeconds: 1_000_000_000))
+        #expect(try opened.entry("é") != opened.entry("a"))
+    }
+
+    @Test("retained bytes remain after their upload has ended")
+    func retention() throws {
+        try fixture.insertUpload("b", holder: node)
+        let blob = try node.area.create("b")
+        try blob.append(content(5000))
+        try blob.synchronize(including: .name)
+        try fixture.record("b", offset: 5000, by: node)
+        try node.area.retain("b", as: "key", description: [1])
+        try node.area.retain("b", as: "key", description: [1])
+        try fixture.endUpload("b")
+        try node.area.remove("b")
+        #expect(try node.area.retainedCount() == 1)
+        #expect(try node.area.open("b").readAll() == content(5000))
+    }
+
+    @Test("a storage or a database that does not respond makes a temporary error")
+    func unavailability() throws {
+        fixture.objects.setFault { _ in .fail(.unavailable("test")) }
+        #expect(throws: Errno.timedOut) { try node.area.probe() }
+        #expect(throws: StoreError.unavailable("cannot publish a file")) {
+            try publish(content(5000), as: "f", blob: "1")
+        }
+        fixture.objects.setFault { _ in nil }
+        try node.area.probe()
+        fixture.database.close()
+        #expect(throws: StoreError.self) { try read("f") }
+        #expect(throws: Errno.timedOut) { try node.area.open("b") }
+    }
+}
