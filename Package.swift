@@ -221,7 +221,8 @@ let package = Package(
 
 // Fuzz targets use internals of these modules, so they are compiled like tests, with @testable imports.
 let fuzzed: [Target.Dependency] = [
-    "onward", "TransferServer", "ResumableTransfer", "HTTPTransport", "UploadStorage", "ResumableUpload",
+    "onward", "TransferServer", "ResumableTransfer", "HTTPTransport", "ObjectStorage", "UploadStorage",
+    "ResumableUpload",
     "HTTPSemantics",
     "StructuredFields", "Digests", "SystemCalls", "TestSupport",
 ]

@@ -16,7 +16,7 @@ struct FuzzTarget: Sendable {
 
     static let all: [FuzzTarget] = [
         .structuredFields, .requests, .ranges, .names, .values, .problems, .responseHeads, .resumeData, .savedTransfers,
-        .tokens, .savedForms, .server, .guardedServer,
+        .tokens, .savedForms, .storageDocuments, .server, .guardedServer,
     ]
 }
 

@@ -76,24 +76,22 @@ struct StorageDocument: Hashable {
             guard let isEmpty = skipAttributes() else { return nil }
             if isEmpty { return element }
             while let scalar = next {
-                if consume("</") {
+                if scalar == "&" {
+                    guard let referenced = reference() else { return nil }
+                    element.text.unicodeScalars.append(referenced)
+                } else if scalar != "<" {
+                    element.text.unicodeScalars.append(scalar)
+                    position += 1
+                } else if consume("</") {
                     guard elementName() == name else { return nil }
                     skipSpace()
                     return consume(">") ? element : nil
-                }
-                if consume("<![CDATA[") {
+                } else if consume("<![CDATA[") {
                     guard let content = skip(after: "]]>") else { return nil }
                     element.text.unicodeScalars.append(contentsOf: content)
-                } else if scalar == "<" {
-                    if skipComment() { continue }
+                } else if !skipComment() {
                     guard let child = self.element(depth: depth + 1) else { return nil }
                     element.children.append(child)
-                } else if scalar == "&" {
-                    guard let referenced = reference() else { return nil }
-                    element.text.unicodeScalars.append(referenced)
-                } else {
-                    element.text.unicodeScalars.append(scalar)
-                    position += 1
                 }
             }
             return nil

@@ -103,9 +103,13 @@ struct StorageResponse {
             "the storage redirects to \(visible(place, limit: 200)), which is not followed; set endpoint= accordingly"
     }
 
+    /// The beginning of a text of the storage on one line; empty if the text contains the secret.
     private func visible(_ text: String, limit: Int) -> String {
         if let secret, text.contains(secret) { return "" }
-        let scalars = text.unicodeScalars.prefix(limit).map { $0.value < 0x20 || $0.value == 0x7F ? " " : $0 }
+        let invisible: [Unicode.GeneralCategory] = [.control, .format, .lineSeparator, .paragraphSeparator]
+        let scalars = text.unicodeScalars.prefix(limit).map {
+            invisible.contains($0.properties.generalCategory) ? " " : $0
+        }
         return String(String.UnicodeScalarView(scalars))
     }
 }
