@@ -1,0 +1,124 @@
+import ClusterStorage
+
+extension ClusterModel {
+    /// The tables: the functions of ClusterSQL in a short form. Each call is one transaction.
+    struct DatabaseState: Hashable {
+        struct Session: Hashable {
+            /// Nil: another node has marked the session as ended.
+            var aliveUntil: Int64?
+            var batch: Int64 = 0
+        }
+
+        struct Row: Hashable {
+            var holder: Int64?
+            var fence: Int64 = 1
+            var offset = 0
+            var isComplete = false
+        }
+
+        var sessions: [Int64: Session] = [:]
+        var lastSession: Int64 = 0
+        var row = Row()
+        var pieces: [Piece] = []
+        var garbage: Set<Key> = []
+
+        mutating func openSession(until time: Int64) -> Int64 {
+            lastSession += 1
+            sessions[lastSession] = Session(aliveUntil: time)
+            return lastSession
+        }
+    }
+
+    /// Carries out a call, now.
+    mutating func apply(_ request: Request) -> Response {
+        switch request {
+        case .put(let key, let bytes, _):
+            objects[key] = bytes
+            return .done
+        case .delete(let key):
+            objects[key] = nil
+            return .done
+        case .open: return .number(database.openSession(until: time + 2))
+        case .renew(let session):
+            guard var row = database.sessions[session] else { return .sessionEnded }
+            if mutation != .endedSessionsAreRenewed && time >= row.aliveUntil ?? .min { return .sessionEnded }
+            row.aliveUntil = time + 2
+            database.sessions[session] = row
+            return .done
+        case .close(let session):
+            database.sessions[session] = nil
+            return .done
+        case .settle(let session):
+            guard database.sessions[session] != nil else { return .sessionEnded }
+            if mutation != .outcomesStayUnknown { database.sessions[session]?.batch += 1 }
+            return .number(database.sessions[session]?.batch ?? 0)
+        case .acquire(let session, let fence): return acquire(session, fence)
+        case .change(let session, let batch, let fence, let change):
+            if let ending = reject(session, batch) { return ending }
+            return self.change(session, fence, change)
+        case .fence(let session, _):
+            return database.row.holder == session ? .number(database.row.fence) : .rejected
+        case .release(let session, let fence, _):
+            if database.row.holder == session && database.row.fence == fence { database.row.holder = nil }
+            return .done
+        }
+    }
+
+    private mutating func acquire(_ session: Int64, _ fence: Int64?) -> Response {
+        if database.row.isComplete { return .finished(content) }
+        if database.row.holder != session || database.row.fence != fence {
+            guard isFree(for: session) else {
+                if let holder = database.row.holder {
+                    notifications.insert(Notification(receiver: holder, asker: session))
+                }
+                return .heldElsewhere
+            }
+            guard let end = database.sessions[session]?.aliveUntil, time < end else { return .sessionEnded }
+            database.row.holder = session
+            database.row.fence += 1
+        }
+        return .acquired(fence: database.row.fence, content, database.pieces)
+    }
+
+    /// Whether a session can become the holder. An ended holder is marked.
+    private mutating func isFree(for session: Int64) -> Bool {
+        guard let holder = database.row.holder, holder != session, mutation != .acquisitionIgnoresHolder else {
+            return true
+        }
+        guard let end = database.sessions[holder]?.aliveUntil else { return true }
+        if time < end { return false }
+        database.sessions[holder]?.aliveUntil = nil
+        return true
+    }
+
+    private func reject(_ session: Int64, _ batch: Int64) -> Response? {
+        guard let row = database.sessions[session] else {
+            return mutation == .changesIgnoreEndedSession ? nil : .sessionEnded
+        }
+        return row.batch == batch ? nil : .rejected
+    }
+
+    private mutating func change(_ session: Int64, _ fence: Int64, _ change: Change) -> Response {
+        let isHolder =
+            mutation == .changesIgnoreFence || (database.row.holder == session && database.row.fence == fence)
+        guard isHolder, !database.row.isComplete else { return .rejected }
+        if !change.pieces.isEmpty {
+            let kept = database.pieces.filter { $0.start < change.from }
+            let new = change.pieces.map(\.key)
+            guard (kept.last?.end ?? 0) == change.from, database.garbage.isDisjoint(with: new) else { return .rejected }
+            database.garbage.formUnion(database.pieces.map(\.key).filter { key in !kept.contains { $0.key == key } })
+            database.garbage.subtract(new)
+            database.pieces = kept + change.pieces
+            database.row.offset = max(database.row.offset, database.pieces.last?.end ?? 0)
+        }
+        if change.completes {
+            completed.append(content)
+            database.row.isComplete = true
+            database.row.holder = nil
+        }
+        return .done
+    }
+
+    /// The bytes that the rows name.
+    var content: [UInt8] { database.pieces.flatMap { objects[$0.key]?.prefix($0.size) ?? [] } }
+}

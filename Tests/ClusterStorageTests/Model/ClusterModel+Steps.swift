@@ -1,0 +1,369 @@
+import ClusterStorage
+
+extension ClusterModel {
+    enum Step: Hashable {
+        case tick
+        /// A call takes effect and is answered.
+        case takeEffect(Int, isControl: Bool)
+        /// A call takes effect; its response is slow.
+        case takeEffectOnly(Int, isControl: Bool)
+        /// A call begins, and has not taken effect yet.
+        case slowRequest(Int, isControl: Bool)
+        /// A call begins and takes effect; its response is slow.
+        case slowResponse(Int, isControl: Bool)
+        case answer(Int, isControl: Bool)
+        /// The sender stops waiting: the call or its response is lost or late.
+        case lose(Int, isControl: Bool)
+        case takeEffectLate(Request)
+        case crash(Int)
+        case notify(Notification)
+        case write(Int), complete(Int), acquire(Int), settle(Int)
+        case open(Int), renew(Int), end(Int), release(Int)
+        case list, query, deleteOrphans, removeSessions, claimGarbage, deleteGarbage
+    }
+
+    /// All steps that are possible, with the states after them.
+    func successors() -> [(Step, ClusterModel)] {
+        var result: [(Step, ClusterModel)] = []
+        func add(_ step: Step, _ body: (inout ClusterModel) -> Void) {
+            var next = self
+            body(&next)
+            next.verify()
+            result.append((step, next))
+        }
+        if time < limits.time { add(.tick) { $0.time += 1 } }
+        for node in 0..<2 { addCalls(of: node, add) }
+        for node in 0..<2 { addWork(of: node, add) }
+        for node in 0..<2 { addSession(of: node, add) }
+        for (index, request) in late.enumerated() {
+            add(.takeEffectLate(request)) { next in
+                next.late.remove(at: index)
+                next.take(request)
+            }
+        }
+        for notification in notifications {
+            add(.notify(notification)) { next in
+                next.notifications.remove(notification)
+                for node in 0..<2 where next.nodes[node].session.number == notification.receiver {
+                    next.receiveRequest(node, from: notification.asker)
+                }
+            }
+        }
+        addCollector(add)
+        return result
+    }
+
+    private typealias Add = (Step, (inout ClusterModel) -> Void) -> Void
+
+    /// Carries out a call for which nobody waits.
+    private mutating func take(_ request: Request) { _ = apply(request) }
+
+    // MARK: Calls
+
+    private func addCalls(of node: Int, _ add: Add) {
+        for isControl in [false, true] {
+            guard let call = isControl ? nodes[node].control : nodes[node].work else { continue }
+            if call.response == nil {
+                add(.takeEffect(node, isControl: isControl)) { $0.finishCall(of: node, isControl) }
+                if used.slowCalls < limits.slowCalls {
+                    add(.takeEffectOnly(node, isControl: isControl)) { next in
+                        next.used.slowCalls += 1
+                        next.takeEffect(node, isControl)
+                    }
+                }
+            } else {
+                add(.answer(node, isControl: isControl)) { $0.finishCall(of: node, isControl) }
+            }
+            if used.faults < limits.faults {
+                add(.lose(node, isControl: isControl)) { next in
+                    next.used.faults += 1
+                    next.set(node, isControl, nil)
+                    if call.response == nil { next.late.append(call.request) }
+                    next.lost(node, call.request)
+                }
+            }
+        }
+        if used.faults < limits.faults {
+            add(.crash(node)) { next in
+                next.used.faults += 1
+                for call in [next.nodes[node].work, next.nodes[node].control] {
+                    if let call, call.response == nil { next.late.append(call.request) }
+                }
+                next.nodes[node] = Node()
+                next.nodes[node].session = NodeSession(times: Self.times(next.mutation))
+            }
+        }
+    }
+
+    private mutating func set(_ node: Int, _ isControl: Bool, _ call: Call?) {
+        if isControl { nodes[node].control = call } else { nodes[node].work = call }
+    }
+
+    /// The call takes effect, unless it has, and is answered.
+    private mutating func finishCall(of node: Int, _ isControl: Bool) {
+        takeEffect(node, isControl)
+        guard let call = isControl ? nodes[node].control : nodes[node].work else { return }
+        set(node, isControl, nil)
+        receive(node, call)
+    }
+
+    /// Adds a step that makes a call, and the same step with a slow call.
+    private func addCall(
+        _ step: Step, of node: Int, isControl: Bool, _ add: Add,
+        _ prepare: @escaping (inout ClusterModel) -> Request
+    ) {
+        func begin(_ next: inout ClusterModel) {
+            let request = prepare(&next)
+            next.set(node, isControl, Call(request: request, sentAt: next.clock(node)))
+        }
+        add(step) { next in
+            begin(&next)
+            next.finishCall(of: node, isControl)
+        }
+        guard used.slowCalls < limits.slowCalls else { return }
+        add(.slowRequest(node, isControl: isControl)) { next in
+            next.used.slowCalls += 1
+            begin(&next)
+        }
+        add(.slowResponse(node, isControl: isControl)) { next in
+            next.used.slowCalls += 1
+            begin(&next)
+            next.takeEffect(node, isControl)
+        }
+    }
+
+    /// The call takes effect. Its response is still on the way.
+    private mutating func takeEffect(_ node: Int, _ isControl: Bool) {
+        guard var call = isControl ? nodes[node].control : nodes[node].work, call.response == nil else { return }
+        call.response = apply(call.request)
+        set(node, isControl, call)
+    }
+
+    /// A node receives the response to a call.
+    private mutating func receive(_ node: Int, _ call: Call) {
+        let now = clock(node)
+        switch (call.request, call.response) {
+        case (.put(_, _, let change), _):
+            // The store may have ended its use meanwhile; then the object is an orphan.
+            guard let memory = nodes[node].memory else { return }
+            send(node, change, memory)
+        case (.change(_, _, _, let change), .done):
+            report(change.content, isNew: false)
+            if change.completes {
+                nodes[node].memory = nil
+                nodes[node].session.removeHold(uploadID)
+            } else if let memory = nodes[node].memory {
+                let kept = memory.pieces.filter { $0.start < change.from }
+                nodes[node].memory = Memory(fence: memory.fence, content: change.content, pieces: kept + change.pieces)
+            }
+        case (.change, .sessionEnded): endSession(node)
+        case (.change, _): nodes[node].memory = nil
+        case (.acquire(let session, _), let response):
+            nodes[node].session.endAcquiring(uploadID)
+            switch response {
+            case .acquired(let fence, let content, let pieces) where nodes[node].session.number == session:
+                nodes[node].session.acquired(uploadID, Self.hold(fence), by: session)
+                nodes[node].memory = Memory(fence: fence, content: content, pieces: pieces)
+            case .finished(let content):
+                nodes[node].session.removeHold(uploadID)
+                report(content, isNew: false)
+            case .sessionEnded where nodes[node].session.number == session: endSession(node)
+            default: break
+            }
+        case (.settle(let session), .number(let batch)): nodes[node].session.settled(session, nextBatch: batch)
+        case (.settle(let session), _): if nodes[node].session.number == session { endSession(node) }
+        case (.open, .number(let session)):
+            nodes[node].session.opened(session, sentAt: mutation == .lifetimeFromResponse ? now : call.sentAt)
+        case (.renew(let session), .done):
+            guard nodes[node].session.number == session else { return }
+            nodes[node].session.renewed(sentAt: mutation == .lifetimeFromResponse ? now : call.sentAt)
+        case (.renew(let session), _): if nodes[node].session.number == session { endSession(node) }
+        case (.fence(let session, let askers), .number(let fence)):
+            guard nodes[node].session.isUnknown(uploadID), nodes[node].session.number == session else { return }
+            nodes[node].control = Call(
+                request: .release(session, fence: fence, askers: askers), sentAt: now)
+        default: break
+        }
+    }
+
+    /// A node does not know whether a call has taken effect.
+    private mutating func lost(_ node: Int, _ request: Request) {
+        switch request {
+        case .put: nodes[node].memory = nil
+        case .change(_, _, _, let change):
+            nodes[node].session.outcomeBecameUnknown()
+            nodes[node].memory = nil
+            if mutation == .deletionAfterUnknownOutcome { for piece in change.pieces { take(.delete(piece.key)) } }
+        case .acquire: nodes[node].session.endAcquiring(uploadID)
+        default: break
+        }
+    }
+
+    private mutating func endSession(_ node: Int) {
+        _ = nodes[node].session.ended()
+        nodes[node].memory = nil
+        nodes[node].releases = []
+    }
+
+    // MARK: The upload
+
+    /// Whether a node can answer from memory.
+    func usesMemory(_ node: Int) -> Bool {
+        let (session, memory) = (nodes[node].session, nodes[node].memory)
+        let hold = mutation == .readsIgnoreEnd ? session.lastHold(uploadID) : session.hold(uploadID, at: clock(node))
+        return memory != nil && hold?.fence == memory?.fence
+    }
+
+    private func addWork(of node: Int, _ add: Add) {
+        let state = nodes[node]
+        guard let session = state.session.number else { return }
+        if usesMemory(node), let memory = state.memory {
+            guard state.work == nil, !state.session.isUnsettled else { return }
+            if used.writes < limits.writes { addWrite(of: node, memory, session, add) }
+            if used.completions < limits.completions {
+                add(.complete(node)) { next in
+                    next.used.completions += 1
+                    let change = Change(from: 0, pieces: [], content: memory.content, completes: true)
+                    next.send(node, change, memory)
+                }
+            }
+            return
+        }
+        guard state.work == nil else { return }
+        if state.session.isUnsettled {
+            addCall(.settle(node), of: node, isControl: false, add) { _ in .settle(session) }
+        } else if database.row.fence <= limits.takeOvers {
+            addCall(.acquire(node), of: node, isControl: false, add) { next in
+                next.nodes[node].memory = nil
+                next.nodes[node].session.beginAcquiring(uploadID)
+                return .acquire(session, fence: state.session.lastHold(uploadID)?.fence)
+            }
+        }
+    }
+
+    /// Stores an object with a new unit, and with those of the last piece if it is not full.
+    private func addWrite(of node: Int, _ memory: Memory, _ session: Int64, _ add: Add) {
+        let key = Key(session: session, number: nodes[node].objectCount + 1)
+        let unit = UInt8(used.writes * 2 + node)
+        let tail = memory.pieces.last.flatMap { $0.size < 2 ? $0 : nil }
+        let from = tail?.start ?? memory.content.count
+        let bytes = memory.content[from...] + [unit]
+        let change = Change(
+            from: from, pieces: [Piece(start: from, size: bytes.count, key: key)], content: memory.content + [unit])
+        let request = Request.put(key, Array(bytes), change)
+        func count(_ next: inout ClusterModel) {
+            next.used.writes += 1
+            next.nodes[node].objectCount += 1
+        }
+        if mutation == .rowBeforeBytes {
+            add(.write(node)) { next in
+                count(&next)
+                next.late.append(request)
+                next.send(node, change, memory)
+            }
+        } else {
+            addCall(.write(node), of: node, isControl: false, add) { next in
+                count(&next)
+                return request
+            }
+        }
+    }
+
+    private mutating func send(_ node: Int, _ change: Change, _ memory: Memory) {
+        guard let session = nodes[node].session.number else { return }
+        nodes[node].work = Call(
+            request: .change(session, batch: nodes[node].session.batch, fence: memory.fence, change),
+            sentAt: clock(node))
+    }
+
+    private mutating func receiveRequest(_ node: Int, from asker: Int64) {
+        switch nodes[node].session.requested(uploadID, by: asker) {
+        case .none: break
+        case .release(let release):
+            if !nodes[node].releases.contains(release) { nodes[node].releases.append(release) }
+        case .endUse:
+            let fence = nodes[node].session.lastHold(uploadID)?.fence ?? 0
+            if mutation == .releaseKeepsHold {
+                nodes[node].releases = [NodeSession.Release(id: uploadID, fence: fence, askers: [asker])]
+                return
+            }
+            nodes[node].memory = nil
+            if let release = nodes[node].session.released(uploadID, fence: fence, at: clock(node)) {
+                nodes[node].releases.append(release)
+            }
+        }
+    }
+
+    // MARK: Sessions
+
+    private func addSession(of node: Int, _ add: Add) {
+        let state = nodes[node]
+        guard state.control == nil else { return }
+        guard let session = state.session.number else {
+            if database.lastSession < limits.sessions {
+                addCall(.open(node), of: node, isControl: true, add) { _ in .open }
+            }
+            return
+        }
+        if used.renewals < limits.renewals {
+            addCall(.renew(node), of: node, isControl: true, add) { next in
+                next.used.renewals += 1
+                return .renew(session)
+            }
+        }
+        if !state.session.isAlive(at: clock(node)) {
+            addCall(.end(node), of: node, isControl: true, add) { next in
+                next.endSession(node)
+                return .close(session)
+            }
+        }
+        if let release = state.releases.first {
+            addCall(.release(node), of: node, isControl: true, add) { next in
+                next.nodes[node].releases.removeFirst()
+                return release.fence.map { .release(session, fence: $0, askers: release.askers) }
+                    ?? .fence(session, askers: release.askers)
+            }
+        }
+    }
+
+    // MARK: The collector
+
+    private func addCollector(_ add: Add) {
+        if limits.collections > 0, database.sessions.values.contains(where: { time >= $0.aliveUntil ?? .min }) {
+            add(.removeSessions) { next in
+                let time = next.time
+                next.database.sessions = next.database.sessions.filter { time < $0.value.aliveUntil ?? .min }
+            }
+        }
+        if !database.garbage.isEmpty && collector.garbage.isEmpty {
+            add(.claimGarbage) { $0.collector.garbage = $0.database.garbage.sorted() }
+        }
+        if !collector.garbage.isEmpty {
+            add(.deleteGarbage) { next in
+                for key in next.collector.garbage { next.take(.delete(key)) }
+                next.database.garbage.subtract(next.collector.garbage)
+                next.collector.garbage = []
+            }
+        }
+        if let orphans = collector.orphans {
+            add(.deleteOrphans) { next in
+                for key in orphans { next.take(.delete(key)) }
+                next.collector = Collector(garbage: next.collector.garbage)
+            }
+        } else if let listed = collector.listed {
+            add(.query) { next in
+                next.collector.orphans = listed.filter { key in
+                    let isAlive = database.sessions[key.session] != nil && mutation != .collectorIgnoresSessions
+                    let isNamed =
+                        database.pieces.contains { $0.key == key } && mutation != .collectorIgnoresNames
+                    return !isAlive && !isNamed && !database.garbage.contains(key)
+                }
+            }
+        } else if used.collections < limits.collections, !objects.isEmpty {
+            add(.list) { next in
+                next.used.collections += 1
+                next.collector.listed = next.objects.keys.sorted()
+            }
+        }
+    }
+}

@@ -1,0 +1,238 @@
+import ClusterStorage
+import UploadStorage
+
+/// The upload of the model.
+let uploadID = UploadID()
+
+/// A model of two nodes, their database and their object storage, with one upload. ``successors()`` returns all states
+/// that can follow. Each node has the ``NodeSession`` of the program; everything else is simplified.
+///
+/// - A call to the database or the storage is sent, takes effect and is answered in three separate steps, between which
+///   anything else can happen: so a node or a connection can be slow for any time. A call can also take effect after its
+///   sender has stopped waiting or has crashed, or never.
+/// - The content consists of units. Each written unit is unique, so that lost and exchanged bytes are detected. A piece
+///   has at most two units; a smaller last piece is replaced when the upload grows.
+struct ClusterModel: Hashable {
+    /// What limits the number of states.
+    struct Limits: Hashable {
+        var time: Int64 = 4
+        /// The end of the second session, in the database. A later end spares its renewals, which add many states.
+        var secondEnd: Int64 = 2
+        /// The number of sessions. Two exist at the start.
+        var sessions: Int64 = 2
+        /// The number of times that the upload is acquired.
+        var takeOvers: Int64 = 2
+        var writes = 2
+        var completions = 1
+        /// The number of calls during which anything else can happen. A change of the row is always such a call.
+        var slowCalls = 1
+        /// The number of lost responses, late calls and crashes.
+        var faults = 1
+        var renewals = 1
+        var collections = 1
+    }
+
+    /// A rule of the protocol that is left out.
+    enum Mutation: Hashable, CaseIterable {
+        /// The database does not compare the fence of a change.
+        case changesIgnoreFence
+        /// The database accepts changes of a session without a row.
+        case changesIgnoreEndedSession
+        /// Changes with an unknown outcome are not settled.
+        case outcomesStayUnknown
+        /// The row is changed before the bytes are stored.
+        case rowBeforeBytes
+        /// The collector does not consider which sessions are alive.
+        case collectorIgnoresSessions
+        /// The collector deletes objects without looking for their names.
+        case collectorIgnoresNames
+        /// A node answers from memory although its session may have ended.
+        case readsIgnoreEnd
+        /// A node measures the lifetime of its session from the response.
+        case lifetimeFromResponse
+        /// A node relies on its session until the end of its lifetime, although its clock may be slow.
+        case noMargin
+        /// An ended session can be renewed.
+        case endedSessionsAreRenewed
+        /// An upload can be acquired while its holder is alive.
+        case acquisitionIgnoresHolder
+        /// A node that releases an upload continues to use it.
+        case releaseKeepsHold
+        /// A node that is not certain of an outcome deletes the new object.
+        case deletionAfterUnknownOutcome
+    }
+
+    let limits: Limits
+    let mutation: Mutation?
+    var time: Int64 = 0
+    var used = Limits(
+        time: 0, secondEnd: 0, sessions: 0, takeOvers: 0, writes: 0, completions: 0, slowCalls: 0, faults: 0,
+        renewals: 0, collections: 0)
+    var database = DatabaseState()
+    /// The objects by their keys.
+    var objects: [Key: [UInt8]] = [:]
+    var nodes: [Node]
+    /// Calls that can still take effect although nobody waits for their response.
+    var late: [Request] = []
+    /// Notifications to sessions.
+    var notifications: Set<Notification> = []
+    var collector = Collector()
+
+    /// What clients know: the longest content that was reported, and the content of the completed upload.
+    var reported: [UInt8] = []
+    var completed: [[UInt8]] = []
+    /// The first violation of an invariant.
+    var violation: String?
+
+    struct Key: Hashable, Comparable {
+        var session: Int64
+        var number: Int
+
+        static func < (left: Key, right: Key) -> Bool { (left.session, left.number) < (right.session, right.number) }
+    }
+
+    struct Piece: Hashable {
+        var start: Int
+        var size: Int
+        var key: Key
+
+        var end: Int { start + size }
+    }
+
+    struct Change: Hashable {
+        var from: Int
+        var pieces: [Piece]
+        /// The content after the change, which only the model needs.
+        var content: [UInt8]
+        var completes = false
+    }
+
+    struct Notification: Hashable {
+        var receiver: Int64
+        var asker: Int64
+    }
+
+    struct Collector: Hashable {
+        /// The keys that the storage has listed.
+        var listed: [Key]?
+        /// The keys that nothing needs, according to the database.
+        var orphans: [Key]?
+        /// Keys of replaced objects.
+        var garbage: [Key] = []
+    }
+
+    // MARK: Nodes
+
+    struct Node: Hashable {
+        var session = NodeSession(times: ClusterModel.times(nil))
+        /// The upload, while the store uses it.
+        var memory: Memory?
+        /// The call for the upload.
+        var work: Call?
+        /// The call for the session, or a release.
+        var control: Call?
+        var releases: [NodeSession.Release] = []
+        var objectCount = 0
+    }
+
+    struct Memory: Hashable {
+        var fence: Int64
+        var content: [UInt8]
+        var pieces: [Piece]
+    }
+
+    struct Call: Hashable {
+        var request: Request
+        /// The time of the node.
+        var sentAt: Int64
+        var response: Response?
+    }
+
+    enum Request: Hashable {
+        case put(Key, [UInt8], Change)
+        case delete(Key)
+        case open
+        case renew(Int64)
+        case close(Int64)
+        case settle(Int64)
+        case acquire(Int64, fence: Int64?)
+        case change(Int64, batch: Int64, fence: Int64, Change)
+        case fence(Int64, askers: Set<Int64>)
+        case release(Int64, fence: Int64, askers: Set<Int64>)
+    }
+
+    enum Response: Hashable {
+        case done
+        case rejected
+        case sessionEnded
+        case number(Int64)
+        case acquired(fence: Int64, [UInt8], [Piece])
+        case finished([UInt8])
+        case heldElsewhere
+    }
+
+    /// One tick is a nanosecond.
+    static func times(_ mutation: Mutation?) -> NodeSession.Times {
+        var times = NodeSession.Times()
+        (times.lifetime, times.renewal, times.margin, times.idle) = (2, 1, mutation == .noMargin ? 0 : 1, 100)
+        return times
+    }
+
+    /// Two sessions are open, and the first one holds the upload.
+    init(limits: Limits, mutation: Mutation? = nil) {
+        self.limits = limits
+        self.mutation = mutation
+        var node = Node()
+        node.session = NodeSession(times: Self.times(mutation))
+        nodes = [node, node]
+        for (index, end) in [2, limits.secondEnd].enumerated() {
+            let session = database.openSession(until: end)
+            nodes[index].session.opened(session, sentAt: end - 2)
+        }
+        database.row.holder = 1
+        nodes[0].session.acquired(uploadID, Self.hold(1), by: 1)
+        nodes[0].memory = Memory(fence: 1, content: [], pieces: [])
+    }
+
+    static func hold(_ fence: Int64) -> NodeSession.Hold {
+        NodeSession.Hold(fence: fence, blob: "", principal: "")
+    }
+
+    /// The clock of a node. The clock of the first one is slow: it loses one tick in the lifetime of a session.
+    func clock(_ node: Int) -> Int64 { node == 0 && time >= 1 ? time - 1 : time }
+
+    // MARK: Invariants
+
+    /// Verifies what must be true in every state.
+    mutating func verify() {
+        // A node can always answer a request from memory. More reports only make the other conditions stronger.
+        for node in 0..<2 where usesMemory(node) { report(nodes[node].memory?.content ?? [], isNew: true) }
+        guard violation == nil else { return }
+        var content: [UInt8] = []
+        for piece in database.pieces {
+            guard let object = objects[piece.key], object.count >= piece.size else {
+                violation = "a row names an object that does not exist"
+                return
+            }
+            content += object.prefix(piece.size)
+        }
+        if content.count != database.row.offset { violation = "the offset is not the end of the pieces" }
+        if !content.starts(with: reported) { violation = "reported bytes are lost" }
+        if completed.count > 1 { violation = "the upload was completed twice" }
+        if let first = completed.first, first != content { violation = "a completed upload has changed" }
+    }
+
+    /// A node reports content to a client.
+    /// - Parameter isNew: whether the request begins now, so that the offset must not be lower than one reported before.
+    ///   Otherwise the response may be late.
+    mutating func report(_ content: [UInt8], isNew: Bool) {
+        guard violation == nil else { return }
+        if isNew && content.count < reported.count {
+            violation = "the reported offset decreases"
+        } else if !content.starts(with: reported) && !reported.starts(with: content) {
+            violation = "reported bytes are different"
+        } else if content.count > reported.count {
+            reported = content
+        }
+    }
+}
