@@ -116,6 +116,11 @@ package final class ClusterNode: Sendable {
         return number
     }
 
+    /// Whether another process has a session.
+    func hasOtherSessions() throws(StoreError) -> Bool {
+        try read(ClusterSQL.hasOtherSessions, [.integer(try currentSession())]).boolean(0, 0) ?? true
+    }
+
     /// The number of the current session, or of the last one if there is none now.
     package var lastSession: Int64 { session.withLock { $0.lastNumber } }
 

@@ -29,6 +29,9 @@ enum ClusterSQL {
     static let renewSession = """
         UPDATE onward.node SET alive_until = \(lifetime) WHERE session = $1 AND alive_until > clock_timestamp()
         """
+    static let hasOtherSessions = """
+        SELECT EXISTS (SELECT FROM onward.node WHERE session <> $1 AND alive_until > clock_timestamp())
+        """
     static let closeSession = "DELETE FROM onward.node WHERE session = $1"
     /// Skips sessions with a running transaction.
     static let removeEndedSessions = """

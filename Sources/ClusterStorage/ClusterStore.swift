@@ -17,6 +17,27 @@ package struct ClusterLocation: Sendable, CustomStringConvertible {
     package var description: String { "\(catalog) and \(blobs)" }
 }
 
+/// The catalog and the blob area of a cluster, which a node of this process uses.
+struct ClusterParts {
+    let node: ClusterNode
+    let catalog: ClusterCatalog
+    let area: ObjectBlobArea
+
+    init(
+        _ location: ClusterLocation, credentials: ObjectCredentials, configuration: StoreConfiguration
+    ) throws(StoreError) {
+        let database = Database(location.catalog)
+        let control = Database(location.notifications, connections: 2, statementTimeout: .seconds(4))
+        let node = try ClusterNode(database: database, control: control, name: SystemName.current)
+        let ledger = PieceLedger()
+        self.node = node
+        catalog = ClusterCatalog(node: node, ledger: ledger, configuration: configuration)
+        area = try ObjectBlobArea(
+            database: database, objects: S3Client(location.blobs, credentials), ledger: ledger
+        ) { [weak node] in try? node?.currentSession() }
+    }
+}
+
 extension UploadStore {
     /// Opens a store whose rows are in PostgreSQL, and whose bytes are in an object storage. Any number of stores can use
     /// them at the same time.
@@ -26,17 +47,12 @@ extension UploadStore {
     package static func open(
         _ location: ClusterLocation, credentials: ObjectCredentials, configuration: StoreConfiguration
     ) throws(StoreError) -> UploadStore {
-        let database = Database(location.catalog)
-        let control = Database(location.notifications, connections: 2, statementTimeout: .seconds(4))
-        let node = try ClusterNode(database: database, control: control, name: SystemName.current)
-        let ledger = PieceLedger()
-        let catalog = ClusterCatalog(node: node, ledger: ledger, configuration: configuration)
-        let area = try ObjectBlobArea(
-            database: database, objects: S3Client(location.blobs, credentials), ledger: ledger
-        ) { [weak node] in try? node?.currentSession() }
+        let parts = try ClusterParts(location, credentials: credentials, configuration: configuration)
         var configuration = configuration
-        configuration.clock = { node.clock }
-        return try UploadStore(
-            catalog: catalog, area: area, location: location.description, configuration: configuration)
+        configuration.clock = { [node = parts.node] in node.clock }
+        let store = try UploadStore(
+            catalog: parts.catalog, area: parts.area, location: location.description, configuration: configuration)
+        try parts.area.collector.start { [weak store] error in store?.reportMaintenance(error) }
+        return store
     }
 }

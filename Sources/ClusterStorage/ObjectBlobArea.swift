@@ -10,6 +10,8 @@ import UploadStorage
 package final class ObjectBlobArea: BlobArea {
     let database: Database
     let storage: PieceStorage
+    /// Removes what nothing needs. ``close()`` closes it.
+    let collector: PieceCollector
     private let session: @Sendable () -> Int64?
 
     /// - Parameters:
@@ -31,6 +33,7 @@ package final class ObjectBlobArea: BlobArea {
     ) throws(StoreError) {
         self.database = database
         self.session = session
+        collector = PieceCollector(database: database, objects: objects)
         do throws(Errno) {
             storage = try PieceStorage(
                 objects: objects, ledger: ledger, limits: limits, writers: writers, session: session)
@@ -40,7 +43,10 @@ package final class ObjectBlobArea: BlobArea {
     /// The largest number of bytes that the buffers have had at the same time.
     package var peakMemory: Int { storage.budget.peak }
 
-    package func close() { storage.close() }
+    package func close() {
+        collector.close()
+        storage.close()
+    }
 
     // MARK: Bytes of uploads
 

@@ -70,6 +70,7 @@ enum Onward {
         (ServeCommand.page, { ServeCommand.run($0) }),
         (HealthCommand.command.page, { HealthCommand.run($0) }),
         (CheckCommand.page, { CheckCommand.run($0) }),
+        (MigrateCommand.page, { MigrateCommand.run($0) }),
         (OutcomesCommand.page, { OutcomesCommand.run($0) }),
         (EventsCommand.page, { EventsCommand.run($0) }),
     ]

@@ -25,7 +25,8 @@ extension UploadStore {
         statistics.catalogBytes = try catalog.sizeInBytes()
         statistics.catalogChanges = catalog.statistics.commits
         statistics.catalogTransactions = catalog.statistics.transactions
-        if let space = try? area.space() {
+        // The space of a shared storage has no limit that could be read.
+        if !catalog.isShared, let space = try? area.space() {
             statistics.freeBytes = space.free
             statistics.capacityBytes = space.total
             statistics.minFreeBytes = configuration.effectiveMinFree(total: space.total)

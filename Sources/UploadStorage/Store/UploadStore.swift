@@ -91,6 +91,9 @@ public final class UploadStore: Sendable {
         }
     }
 
+    /// Reports a failure of work in the background with the next sweep.
+    package func reportMaintenance(_ error: StoreError) { report(error) }
+
     private func report(_ error: StoreError) {
         if error.isDamage {
             reportDamage(error)

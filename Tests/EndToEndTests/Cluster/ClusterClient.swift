@@ -125,7 +125,9 @@ struct ClusterClient {
 
     private func isAvailable(_ response: Response, _ upload: Upload) throws -> Bool {
         guard response.status == 503 else { return true }
-        guard response.fields["Retry-After"] != nil else { throw failure("503 without Retry-After: \(response)", upload) }
+        guard response.fields["Retry-After"] != nil else {
+            throw failure("503 without Retry-After: \(response)", upload)
+        }
         world.countUnavailable()
         SystemClock.pause(nanoseconds: 100_000_000)
         return false

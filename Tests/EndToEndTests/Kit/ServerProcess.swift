@@ -12,8 +12,8 @@ final class ServerProcess {
     private(set) var port: UInt16 = 0
     private(set) var process: ChildProcess
     private let environment: [String: String]
-    /// The options that select the storage; nil for the data directory.
-    private let storage: [String]?
+    /// The options that select the storage.
+    let storage: [String]
     /// The path of a program that starts the server.
     private let starter: [String]
 
@@ -35,9 +35,8 @@ final class ServerProcess {
         self.options = options
         self.environment = environment
         self.starter = starter
-        self.storage = storage
-        process = try Self.start(
-            storage ?? ["--root", directory.path + "/data"], port: FixedPort.next(), options, environment, starter)
+        self.storage = storage ?? ["--root", directory.path + "/data"]
+        process = try Self.start(self.storage, port: FixedPort.next(), options, environment, starter)
         port = try Self.awaitListening(process)
     }
 
@@ -72,7 +71,7 @@ final class ServerProcess {
     func restart(_ options: [String]? = nil) throws {
         if process.ending == nil { try crash() }
         if let options { self.options = options }
-        process = try Self.start(storage ?? ["--root", root], port: port, self.options, environment, starter)
+        process = try Self.start(storage, port: port, self.options, environment, starter)
         port = try Self.awaitListening(process)
     }
 

@@ -1,0 +1,93 @@
+import ClusterStorage
+import CommandLineInterface
+import ObjectStorage
+import SystemCalls
+import UploadStorage
+
+/// `onward migrate`: copies a data directory to a database and an object storage that several servers share, or back.
+struct MigrateCommand {
+    static let page = ManualPage(
+        "migrate", "copy a data directory to a database and an object storage, or back",
+        usage: ["migrate --root DIR --catalog URI --blobs URI [OPTIONS]"],
+        """
+        Copies the data directory of a stopped server to the database and the object storage of
+        'onward serve --catalog': files, unfinished uploads with their offsets and URLs, stored
+        responses and events. With --back it copies in the other direction; no server may be
+        running then. Each file and upload is read again after it was written, and its SHA-256 is
+        compared. The source is not changed. After an interruption run the same command again: what
+        was copied is not copied again. Exit status: 0 everything was copied, 74 something could not
+        be copied, 75 a server uses the source.
+        """,
+        options: MigrateSettings.options.map(\.manual))
+
+    private let settings: MigrateSettings
+
+    static func run(_ arguments: [CommandArgument]) -> ExitStatus {
+        if arguments.contains("--help") || arguments.contains("-h") {
+            Console.output(HelpText(page, of: "onward").text)
+            return .done
+        }
+        var settings = MigrateSettings()
+        do throws(OptionError) {
+            try OptionParser(options: MigrateSettings.options)
+                .parse(arguments, environment: ServeCommand.environment(), into: &settings)
+            guard let cluster = settings.storage.cluster, let root = settings.storage.givenRoot else {
+                throw OptionError("--root, --catalog and --blobs are required")
+            }
+            return MigrateCommand(settings: settings).run(root, cluster)
+        } catch {
+            Console.error("onward migrate: \(error.message)\nSee 'onward migrate --help'.")
+            return .usage
+        }
+    }
+
+    private func run(_ root: String, _ cluster: ClusterLocation) -> ExitStatus {
+        do throws(StoreError) {
+            let directory = try StoreCopy.Place.directory(root, creates: settings.isBack)
+            defer { directory.close(isChanged: settings.isBack) }
+            let shared = try StoreCopy.Place.cluster(
+                cluster, credentials: ObjectCredentials(environment: ServeCommand.environment()),
+                isExclusive: settings.isBack)
+            defer { shared.close(isChanged: true) }
+            var lastReport = SystemClock.monotonicNanoseconds()
+            var copy = StoreCopy(
+                from: settings.isBack ? shared : directory, to: settings.isBack ? directory : shared
+            ) { report in
+                let now = SystemClock.monotonicNanoseconds()
+                guard now - lastReport >= Self.reportInterval else { return }
+                lastReport = now
+                Console.error("onward migrate: \(Self.summary(of: report)) so far")
+            }
+            let report = try copy.run()
+            for problem in report.problems { Console.error("onward migrate: \(DisplayText.printable(problem))") }
+            Console.output("copied " + Self.summary(of: report))
+            return report.problems.isEmpty ? .done : .inputOutput
+        } catch {
+            let place = DisplayText.printable(error == .inUse && settings.isBack ? "\(cluster)" : root)
+            Console.error(
+                "onward migrate: " + (error == .inUse ? "a server uses \(place); stop it first" : "\(error)"))
+            return error == .inUse ? .tryAgain : .inputOutput
+        }
+    }
+
+    private static let reportInterval: Int64 = 5_000_000_000
+
+    private static func summary(of report: StoreCopy.Report) -> String {
+        "files: \(report.files), unfinished uploads: \(report.uploads), stored responses: \(report.responses), events:"
+            + " \(report.events); bytes: \(report.bytes); present already: \(report.present)"
+    }
+}
+
+/// The settings of `onward migrate`, and its options.
+struct MigrateSettings {
+    var storage = StorageSettings()
+    var isBack = false
+
+    static let options: [CommandOption<MigrateSettings>] =
+        StorageSettings.options(\.storage, group: "Options", root: "data directory")
+        + [
+            CommandOption(
+                flag: "back", group: "Options", "copy from the database and the object storage to the directory"
+            ) { $0.isBack = true }
+        ]
+}

@@ -1,0 +1,59 @@
+import ConformanceKit
+import TestSupport
+import Testing
+
+@Suite(
+    "Copying a data directory to a cluster and back", .blocking,
+    .enabled(if: Cluster.isPossible, "\(Cluster.requirement)"))
+struct MigrationTests {
+    private static let content = BytePool.repeated(0..<10_000_000)
+
+    private func migrate(_ cluster: Cluster, _ root: String, back: Bool = false) throws -> ChildProcess {
+        let arguments = ["migrate", "--root", root] + cluster.nodes[0].storage + (back ? ["--back"] : [])
+        return try ChildProcess(ExecutableLocation.onward(), arguments, environment: cluster.storage.environment)
+    }
+
+    @Test("files, unfinished uploads and stored responses are the same at a cluster, and back in a directory")
+    func migration() throws {
+        let directory = try ServerProcess()
+        let part = try directory.begin(
+            .v8, "/files/part", Array(Self.content[..<4_000_000]), length: Self.content.count)
+        #expect(try directory.exchange(Request("PUT", "/files/a/whole", [], .bytes(Self.content))).status == 201)
+        let done = try directory.exchange(.creation(.v8, "PUT", "/files/done", complete: true, .bytes([1, 2, 3])))
+        let finished = try #require(done.interim.compactMap(\.location).first)
+        try withCluster(2) { cluster in
+            let inUse = try migrate(cluster, directory.root)
+            #expect(try inUse.awaitEnding() == .exited(75))
+            #expect(inUse.errorOutput.contains("stop it first"))
+            _ = try directory.stop()
+
+            let copy = try migrate(cluster, directory.root)
+            #expect(try copy.awaitEnding() == .exited(0), "\(copy.errorOutput)")
+            #expect(
+                copy.output.hasPrefix("copied files: 2, unfinished uploads: 1, stored responses: 1,"), "\(copy.output)")
+            let again = try migrate(cluster, directory.root)
+            #expect(try again.awaitEnding() == .exited(0), "\(again.errorOutput)")
+            #expect(again.output.hasPrefix("copied files: 0, unfinished uploads: 0, stored responses: 0,"))
+
+            #expect(try cluster.nodes[0].exchange(.get("/files/a/whole")).content == Self.content)
+            #expect(try cluster.nodes[1].retrieve(part).offset == 4_000_000)
+            #expect(try cluster.nodes[1].retrieve(finished).complete == true)
+            let next = try cluster.nodes[0].exchange(
+                .append(
+                    .v8, part, at: 4_000_000, complete: false, .bytes(Array(Self.content[4_000_000..<6_000_000]))))
+            #expect(next.offset == 6_000_000)
+
+            let busy = try migrate(cluster, directory.root + "-2", back: true)
+            #expect(try busy.awaitEnding() == .exited(75), "\(busy.errorOutput)")
+            for node in cluster.nodes { _ = try node.stop() }
+            let returned = try migrate(cluster, directory.root + "-2", back: true)
+            #expect(try returned.awaitEnding() == .exited(0), "\(returned.errorOutput)")
+            let second = try ServerProcess(storage: ["--root", directory.root + "-2"])
+            #expect(try second.exchange(.get("/files/a/whole")).content == Self.content)
+            let last = try second.exchange(
+                .append(.v8, part, at: 6_000_000, complete: true, .bytes(Array(Self.content[6_000_000...]))))
+            #expect(last.status == 201)
+            #expect(try second.exchange(.get("/files/part")).content == Self.content)
+        }
+    }
+}
