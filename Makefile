@@ -191,6 +191,7 @@ build-packages:
 
 test-packages:
 	@scripts/system-packages test
+	@scripts/install-seaweedfs || echo "Tests of several servers are skipped, because SeaweedFS cannot be installed."
 
 watch-packages:
 	@scripts/system-packages watch
