@@ -4,17 +4,20 @@ import SystemCalls
 
 /// The rules by which fields are forwarded (RFC 9110 section 7.6).
 enum ForwardedMessage {
-    /// Fields that belong to one connection, in lower case (RFC 9110 section 7.6.1, RFC 9112 section 9.6).
-    private static let connectionFields: Set<String> = [
+    // The lists are compared without regard to case. They are arrays, because most names differ from all elements already
+    // in their length, which costs less than a hash.
+
+    /// Fields that belong to one connection (RFC 9110 section 7.6.1, RFC 9112 section 9.6).
+    private static let connectionFields = [
         "connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",
         "proxy-authenticate", "proxy-authorization", "proxy-authentication-info",
     ]
-    /// Fields of requests that the gateway sets itself, in lower case.
-    private static let ownFields: Set<String> = [
+    /// Fields of requests that the gateway sets itself.
+    private static let ownFields = [
         "host", "content-length", "expect", "forwarded", "via", "x-real-ip", "http2-settings",
     ]
-    /// Fields of requests that only the upload protocol uses, or that describe a part of the content, in lower case.
-    private static let uploadFields: Set<String> = [
+    /// Fields of requests that only the upload protocol uses, or that describe a part of the content.
+    private static let uploadFields = [
         "upload-complete", "upload-incomplete", "upload-offset", "upload-length", "upload-limit",
         "upload-draft-interop-version", "content-digest", "want-repr-digest", "want-content-digest", "idempotency-key",
     ]
@@ -25,12 +28,16 @@ enum ForwardedMessage {
         let options = connectionOptions(fields)
         var result = Fields()
         for field in fields {
-            let name = field.name.lowercased()
+            let name = field.name
             // Some servers map hyphens and underscores of names to the same character.
-            if name.hasPrefix("onward-") || name.hasPrefix("x-forwarded-") || name.contains("_") { continue }
-            if connectionFields.contains(name) || ownFields.contains(name) || options.contains(name) { continue }
-            if isUpload && uploadFields.contains(name) { continue }
-            result.append(field.name, field.value)
+            if name.hasPrefixIgnoringASCIICase("Onward-") || name.hasPrefixIgnoringASCIICase("X-Forwarded-")
+                || name.utf8.contains(UInt8(ascii: "_"))
+            {
+                continue
+            }
+            func isIn(_ names: [String]) -> Bool { names.contains(where: name.equalsIgnoringASCIICase) }
+            if isIn(connectionFields) || isIn(ownFields) || isIn(options) || isUpload && isIn(uploadFields) { continue }
+            result.append(name, field.value)
         }
         return result
     }
@@ -40,20 +47,21 @@ enum ForwardedMessage {
         let options = connectionOptions(fields)
         var result = Fields()
         for field in fields {
-            let name = field.name.lowercased()
-            if connectionFields.contains(name) || options.contains(name) || name == "content-length" { continue }
-            result.append(field.name, field.value)
+            let name = field.name
+            func isIn(_ names: [String]) -> Bool { names.contains(where: name.equalsIgnoringASCIICase) }
+            if isIn(connectionFields) || isIn(options) || name.equalsIgnoringASCIICase("Content-Length") { continue }
+            result.append(name, field.value)
         }
         return result
     }
 
-    /// The names in `Connection`, in lower case. The fields with these names are not forwarded.
-    private static func connectionOptions(_ fields: Fields) -> Set<String> {
-        var options: Set<String> = []
+    /// The names in `Connection`. The fields with these names are not forwarded.
+    private static func connectionOptions(_ fields: Fields) -> [String] {
+        var options: [String] = []
         for value in fields.values("Connection") {
             // Characters could join a separator with a mark that follows it.
             for option in value.utf8.split(whereSeparator: { ", \t".utf8.contains($0) }) {
-                options.insert(String(Substring(option)).lowercased())
+                options.append(String(Substring(option)))
             }
         }
         return options
@@ -69,7 +77,7 @@ enum ForwardedMessage {
 
     /// Whether the client requests another protocol for this connection (RFC 9110 section 7.8).
     static func requestsUpgrade(_ fields: Fields) -> Bool {
-        guard connectionOptions(fields).contains("upgrade") else { return false }
+        guard connectionOptions(fields).contains(where: "Upgrade".equalsIgnoringASCIICase) else { return false }
         // A server may ignore an upgrade to HTTP/2, which RFC 9113 has removed.
         return fields.values("Upgrade").contains { $0.lowercased() != "h2c" }
     }

@@ -46,6 +46,9 @@ public struct Fields: Sendable, Hashable {
         self.lines = lines.map { Field(name: $0.0, value: $0.1) }
     }
 
+    /// A section of these lines, in this order.
+    package init(lines: [Field]) { self.lines = lines }
+
     /// Allocates memory for `count` lines, so that ``append(_:_:)`` does not have to move the lines repeatedly.
     package mutating func reserveCapacity(_ count: Int) { lines.reserveCapacity(count) }
 

@@ -17,8 +17,9 @@ public struct IPAddress: Sendable, Hashable, CustomStringConvertible {
 
     /// Parses dotted decimal IPv4, or IPv6 without brackets; nil for everything else, such as an address with a zone identifier.
     public init?(parsing text: String) {
-        let bytes = Array(text.utf8)[...]
-        guard let address = IPAddress(v4: bytes) ?? IPAddress(v6: bytes) else { return nil }
+        guard let address = text.withBytes({ IPAddress(v4: $0) }) ?? IPAddress(v6: Array(text.utf8)[...]) else {
+            return nil
+        }
         self = address
     }
 
@@ -50,19 +51,23 @@ public struct IPAddress: Sendable, Hashable, CustomStringConvertible {
 
 extension IPAddress {
     /// `IPv4address` of RFC 3986 §3.2.2: four decimal octets without leading zeros.
-    init?(v4 text: ArraySlice<UInt8>) {
-        let octets = text.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
-        guard octets.count == 4 else { return nil }
+    init?(v4 text: some Sequence<UInt8>) {
         var bits: UInt32 = 0
-        for octet in octets {
-            guard (1...3).contains(octet.count), octet.allSatisfy(\.isDigit),
-                octet.count == 1 || octet.first != UInt8(ascii: "0")
-            else { return nil }
-            let value = octet.reduce(0) { $0 * 10 + UInt32($1 - UInt8(ascii: "0")) }
-            guard value <= 255 else { return nil }
-            bits = bits << 8 | value
+        var (octets, digits, value) = (0, 0, UInt32(0))
+        for byte in text {
+            if byte == UInt8(ascii: ".") {
+                guard digits > 0, octets < 3 else { return nil }
+                bits = bits << 8 | value
+                (octets, digits, value) = (octets + 1, 0, 0)
+            } else {
+                guard byte.isDigit, digits == 0 || value > 0 else { return nil }
+                value = value * 10 + UInt32(byte - UInt8(ascii: "0"))
+                digits += 1
+                guard value <= 255 else { return nil }
+            }
         }
-        self.init(v4: bits)
+        guard digits > 0, octets == 3 else { return nil }
+        self.init(v4: bits << 8 | value)
     }
 
     /// `IPv6address` of RFC 3986 §3.2.2: eight groups. One run of zeros may be replaced by "::", and the last two

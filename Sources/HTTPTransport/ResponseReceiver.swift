@@ -167,7 +167,7 @@ package struct ResponseHeadReader {
     /// The URI of the request, against which `Location` is resolved; `nil` for a strict reader.
     private let uri: RequestURI?
     private var statusLine: (status: Status, version: String)?
-    private var lines: [(name: String, value: String)] = []
+    private var lines: [Fields.Field] = []
     private var size = 0
     private let isStrict: Bool
     private var interims = 0
@@ -192,7 +192,7 @@ package struct ResponseHeadReader {
         if isStrict, !Fields.isValidValue(text) {
             return .refused(.protocolViolation("A line of the head contains a control character."))
         }
-        guard statusLine != nil else { return begin(String(decoding: text, as: UTF8.self)) }
+        guard statusLine != nil else { return begin(text) }
         if text.isEmpty { return finish() }
         let colon = text.firstIndex(of: UInt8(ascii: ":"))
         let name = colon.map { String(decoding: text[..<$0], as: UTF8.self) }
@@ -202,31 +202,41 @@ package struct ResponseHeadReader {
         }
         if text.first == UInt8(ascii: " ") || text.first == UInt8(ascii: "\t") {
             // obs-fold (RFC 9112 §5.2): the line continues the one before.
-            if !lines.isEmpty { lines[lines.count - 1].value += " " + trimmed(text) }
+            if let last = lines.popLast() {
+                lines.append(Fields.Field(name: last.name, value: last.value + " " + trimmed(text)))
+            }
         } else if let colon, let name {
-            lines.append((name, trimmed(UnsafeRawBufferPointer(rebasing: text[(colon + 1)...]))))
+            let value = trimmed(UnsafeRawBufferPointer(rebasing: text[(colon + 1)...]))
+            lines.append(Fields.Field(name: name, value: value))
         }
         return .more
     }
 
-    private mutating func begin(_ text: String) -> Outcome {
-        if isStrict {
-            let code = text.utf8.dropFirst(9).first
-            guard text.hasPrefix("HTTP/1."), code.map({ UInt8(ascii: "1")...UInt8(ascii: "5") ~= $0 }) == true else {
-                return .refused(.protocolViolation("The status line is invalid."))
-            }
-        }
-        let parts = text.split(separator: " ", maxSplits: 2, omittingEmptySubsequences: false)
-        guard parts.count >= 2, parts[0].hasPrefix("HTTP/"), parts[1].utf8.count == 3, let code = Int(parts[1]),
-            code >= 100
+    /// The number of lines for which memory is allocated at first.
+    private static let usualCount = 12
+
+    private mutating func begin(_ text: UnsafeRawBufferPointer) -> Outcome {
+        // HTTP-version SP status-code [ SP reason-phrase ] (RFC 9112 section 4)
+        let space = text.firstIndex(of: UInt8(ascii: " ")) ?? text.count
+        let digits = text.dropFirst(space + 1).prefix { $0 != UInt8(ascii: " ") }
+        guard text.starts(with: (isStrict ? "HTTP/1." : "HTTP/").utf8), digits.count == 3,
+            digits.allSatisfy({ UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 })
         else { return .refused(.protocolViolation("The status line is invalid.")) }
-        statusLine = (Status(rawValue: code), String(parts[0]))
+        let code = digits.reduce(0) { $0 * 10 + Int($1 - UInt8(ascii: "0")) }
+        let hasKnownVersion = space == 8 && UInt8(ascii: "0")...UInt8(ascii: "9") ~= text[7]
+        guard code >= 100, !isStrict || hasKnownVersion && code < 600 else {
+            return .refused(.protocolViolation("The status line is invalid."))
+        }
+        statusLine = (
+            Status(rawValue: code), String(decoding: UnsafeRawBufferPointer(rebasing: text[..<space]), as: UTF8.self)
+        )
+        lines.reserveCapacity(Self.usualCount)
         return .more
     }
 
     private mutating func finish() -> Outcome {
         guard let (status, version) = statusLine else { return .more }
-        let fields = Fields(lines)
+        let fields = Fields(lines: lines)
         let locations = uri == nil ? [] : fields.values("Location")
         let head = ClientResponseHead(
             status: status, fields: fields, location: locations.count == 1 ? uri?.location(locations[0]) : nil,

@@ -13,6 +13,8 @@ final class TransferService: RequestService {
     let connections: ConnectionRegistry
     let metrics = ServerMetrics()
     private let authorizer: any Authorizer
+    /// The same authorizer if it is one of uploads. The cast would cost as much as the decision for each request.
+    private let uploadAuthorizer: (any UploadAuthorizer)?
     let crossOrigin: CrossOrigin
     private let trustedProxies: TrustedProxies
     let digests = FileDigests()
@@ -35,6 +37,7 @@ final class TransferService: RequestService {
             configuration.authorizer
             ?? AnonymousAuthorizer(
                 allowsAnonymous: configuration.allowsAnonymous, allowedOrigins: configuration.corsOrigins)
+        uploadAuthorizer = authorizer as? any UploadAuthorizer
         crossOrigin = CrossOrigin(origins: configuration.corsOrigins)
         trustedProxies = TrustedProxies(configuration.trustedProxies)
         page = configuration.servesPage ? BrowserPage.current : nil
@@ -136,7 +139,7 @@ final class TransferService: RequestService {
         let page = pageRequest(request, at: route)
         let identity: Identity
         do throws(AuthorizationRefusal) {
-            identity = try self.identity(of: request.head, target)
+            identity = try self.identity(of: request.head, target, at: route)
         } catch {
             let shown = error.isUnauthenticated ? page?.response(to: error) : nil
             return .respond(shown ?? unauthenticated(request, refusal: error))
@@ -156,7 +159,13 @@ final class TransferService: RequestService {
     /// A client without credentials gets the same response for an upload of another principal as for an upload that does
     /// not exist.
     func identity(of head: RequestHead, _ target: RequestTarget) throws(AuthorizationRefusal) -> Identity {
-        if let authorizer = authorizer as? any UploadAuthorizer, case .upload(let name?) = routes.route(of: target),
+        try identity(of: head, target, at: routes.route(of: target))
+    }
+
+    private func identity(
+        of head: RequestHead, _ target: RequestTarget, at route: Route
+    ) throws(AuthorizationRefusal) -> Identity {
+        if let authorizer = uploadAuthorizer, case .upload(let name?) = route,
             let id = UploadID(parsing: name), let upload = try? store.record(id).upload,
             let path = routes.match(reference: upload.target)?.target.location,
             let identity = authorizer.identify(head, target: target, uploadTo: path),

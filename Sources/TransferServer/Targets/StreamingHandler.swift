@@ -1,5 +1,6 @@
 import HTTPSemantics
 import ResumableUpload
+import Synchronization
 import SystemCalls
 
 /// A handler, such as a proxy, that receives a request while it arrives if the request does not use the upload protocol.
@@ -44,7 +45,7 @@ package final class ForwardingContext: Sendable {
     package let hasOwnCredential: Bool
     /// Whether the client still waits for the response.
     package let isAwaited: @Sendable () -> Bool
-    private let state = Monitor((unstored: Fields(), report: ForwardingReport?.none))
+    private let state = Mutex((unstored: Fields(), report: ForwardingReport?.none))
 
     init(
         fields: Fields, host: String?, requestFields: Fields, hasOwnCredential: Bool,
