@@ -28,11 +28,20 @@ static entry *find_entry(int descriptor)
     return page ? &page[descriptor % page_size] : NULL;
 }
 
-/* Returns the entry's value; 0 if the descriptor is not registered. */
-static uintptr_t find(int descriptor)
+/* The value of a listening socket. No address of a connection is so low. */
+enum { listener = 2 };
+
+static uintptr_t find_value(int descriptor)
 {
     entry *found = find_entry(descriptor);
     return found ? atomic_load_explicit(found, memory_order_acquire) : 0;
+}
+
+/* Returns the value of a connection; 0 if the descriptor is not registered as one. */
+static uintptr_t find(int descriptor)
+{
+    uintptr_t value = find_value(descriptor);
+    return value == listener ? 0 : value;
 }
 
 static void *connection_of(uintptr_t value) { return (void *)(value & ~(uintptr_t)1); }
@@ -47,7 +56,7 @@ void onward_filter_install(onward_receive_function receive, onward_has_input_fun
     atomic_store(&precedes_file_function, precedes_file);
 }
 
-bool onward_filter_add(int descriptor, void *connection, bool encrypted)
+static bool add_value(int descriptor, uintptr_t value)
 {
     if (descriptor < 0 || descriptor >= page_size * page_count)
         return false;
@@ -61,10 +70,16 @@ bool onward_filter_add(int descriptor, void *connection, bool encrypted)
         if (!atomic_compare_exchange_strong(slot, &expected, page))
             free(page);
     }
-    uintptr_t value = (uintptr_t)connection | (encrypted ? 1 : 0);
     atomic_store_explicit(find_entry(descriptor), value, memory_order_release);
     return true;
 }
+
+bool onward_filter_add(int descriptor, void *connection, bool encrypted)
+{
+    return add_value(descriptor, (uintptr_t)connection | (encrypted ? 1 : 0));
+}
+
+bool onward_filter_add_listener(int descriptor) { return add_value(descriptor, listener); }
 
 void onward_filter_remove(int descriptor)
 {
@@ -87,7 +102,7 @@ static void *next_function(_Atomic(void *) *known, const char *name)
     return function;
 }
 
-static _Atomic(void *) known_poll, known_recv, known_send, known_record_recv, known_transport, known_handshake, known_alert;
+static _Atomic(void *) known_accept, known_poll, known_recv, known_send, known_record_recv, known_transport, known_handshake, known_alert;
 
 ssize_t onward_system_recv(int descriptor, void *buffer, size_t size, int flags)
 {
@@ -118,6 +133,22 @@ ssize_t send(int descriptor, const void *buffer, size_t size, int flags)
     if (found && !is_encrypted(found) && atomic_load(&precedes_file_function)(connection_of(found)))
         flags |= MSG_MORE;
     return function(descriptor, buffer, size, flags);
+}
+
+int accept4(int descriptor, struct sockaddr *address, socklen_t *length, int flags)
+{
+    int (*function)(int, struct sockaddr *, socklen_t *, int) = next_function(&known_accept, "accept4");
+    int result = function(descriptor, address, length, flags);
+    int error = errno;
+    bool lacks_resources = error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
+    if (result < 0 && lacks_resources && find_value(descriptor) == listener) {
+        /* The connection that waits to be accepted keeps the socket readable, so libmicrohttpd would call this function
+           again at once, until a descriptor is closed. */
+        int (*system_poll)(struct pollfd *, nfds_t, int) = next_function(&known_poll, "poll");
+        system_poll(NULL, 0, 50);
+    }
+    errno = error;
+    return result;
 }
 
 static uintptr_t find_session(void *session)

@@ -6,8 +6,9 @@
 #include <sys/types.h>
 
 /* Functions of the C library and of GnuTLS that libmicrohttpd calls to receive: poll, recv and gnutls_record_recv; send,
-   which holds the head of a response back until the file that follows it; and gnutls_handshake, which also sends the
-   alert for a failed handshake, because libmicrohttpd does not send it. This
+   which holds the head of a response back until the file that follows it; gnutls_handshake, which also sends the
+   alert for a failed handshake, because libmicrohttpd does not send it; and accept4, which waits a moment if there are
+   no descriptors for a connection. This
    module defines functions of these names, which the dynamic linker finds first. For a registered descriptor they call
    the functions below; for every other descriptor they call the function that they replace. */
 
@@ -31,6 +32,9 @@ void onward_filter_install(onward_receive_function receive, onward_has_input_fun
 /* Adds a descriptor whose input is filtered from now on. Returns false if its number is too large.
    `connection` must stay valid until the descriptor is removed. Its address must be even. */
 bool onward_filter_add(int descriptor, void *connection, bool is_encrypted);
+
+/* Adds a listening socket. Returns false if its number is too large. */
+bool onward_filter_add_listener(int descriptor);
 
 /* Removes a descriptor. Call this function before the descriptor is closed, when no thread receives on it any more. */
 void onward_filter_remove(int descriptor);

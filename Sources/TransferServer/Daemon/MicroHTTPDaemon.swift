@@ -1,4 +1,5 @@
 import CMicroHTTPD
+import CReceiveFilter
 import Glibc
 import HTTPSemantics
 import SystemCalls
@@ -79,7 +80,11 @@ final class MicroHTTPDaemon: @unchecked Sendable {
             option(.NOTIFY_CONNECTION, address(of: notifyConnection), context),
             option(.END, 0),
         ]
-        if let socket { items.insert(option(.LISTEN_SOCKET, Int(socket.release())), at: 0) }
+        if let socket {
+            let descriptor = socket.release()
+            _ = onward_filter_add_listener(descriptor)
+            items.insert(option(.LISTEN_SOCKET, Int(descriptor)), at: 0)
+        }
         errno = 0
         if let initial = credentials?.value {
             flags |= MHD_USE_TLS.rawValue
@@ -108,7 +113,10 @@ final class MicroHTTPDaemon: @unchecked Sendable {
     func stopListening() {
         guard let handle else { return }
         let descriptor = MHD_quiesce_daemon(handle)
-        if descriptor >= 0 { close(descriptor) }
+        if descriptor >= 0 {
+            onward_filter_remove(descriptor)
+            close(descriptor)
+        }
     }
 
     /// Serves a connected Unix socket, which the daemon then owns, even if the call fails.

@@ -1,4 +1,5 @@
 import ConformanceKit
+import FoundationEssentials
 import Glibc
 import SystemCalls
 import TestSupport
@@ -129,6 +130,16 @@ final class ServerProcess {
     func exchange(_ request: Request, within limit: Duration = .seconds(60)) throws -> Response {
         let connection = try connect()
         return try connection.exchange(request, within: limit)
+    }
+}
+
+extension ServerProcess {
+    /// The processor time that the server has used, in ticks of 10 ms.
+    func processorTime() throws -> Int {
+        let status = FileManager.default.contents(atPath: "/proc/\(process.identifier)/stat") ?? Data()
+        let fields = try #require(
+            String(decoding: status, as: UTF8.self).split(separator: ")").last?.split(separator: " "))
+        return (Int(fields[11]) ?? 0) + (Int(fields[12]) ?? 0)
     }
 }
 

@@ -232,6 +232,10 @@ struct FaultTests {
             // No other request is admitted meanwhile, and none is skipped.
             let waiting = try server.connect()
             try waiting.send(.get("/healthz"))
+            // Waiting for a descriptor needs no processor time.
+            let before = try server.processorTime()
+            #expect(!waiting.hasInput(within: .milliseconds(500)))
+            #expect(try server.processorTime() - before < 20, "ticks of 10 ms")
             try setDescriptorLimit(4096, process)
             #expect(try waiting.readResponse().status == 200)
             let offset = Int(try #require(try server.exchange(.retrieval(.v8, location)).offset))
