@@ -72,6 +72,14 @@ onward_easy_long(CURL *easy, CURLINFO info)
     return value;
 }
 
+static inline curl_socket_t
+onward_easy_socket(CURL *easy)
+{
+    curl_socket_t value = CURL_SOCKET_BAD;
+    (curl_easy_getinfo)(easy, CURLINFO_ACTIVESOCKET, &value);
+    return value;
+}
+
 static inline const char *
 onward_easy_text(CURL *easy, CURLINFO info)
 {

@@ -60,7 +60,6 @@ public struct Origin: Sendable, Hashable, CustomStringConvertible {
     func settings(connectTimeout: Duration) -> TransportSettings {
         // The environment must not redirect these connections to a proxy.
         var settings = TransportSettings(proxy: "", httpVersion: .http1, connectTimeout: connectTimeout)
-        settings.bufferSize = 64 << 10
         settings.caFile = caFile.map { FilePath($0) }
         if case .unix(let path) = address { settings.unixSocket = FilePath(path) }
         return settings

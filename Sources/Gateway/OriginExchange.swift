@@ -25,8 +25,6 @@ final class OriginClient: Sendable {
         transport.target = request.target
         transport.isRepeatable = request.isRepeatable
         transport.needsNewConnection = request.needsNewConnection
-        transport.hasAllFields = true
-        transport.isForwarded = true
         return OriginExchange(self.transport.start(transport, content: request.source as? ArrivingContent))
     }
 }

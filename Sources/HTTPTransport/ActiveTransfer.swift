@@ -2,7 +2,7 @@ import CCurl
 import HTTPSemantics
 import SystemCalls
 
-/// A running exchange. Used on one thread only: that of the engine, or the one that waits for the response.
+/// A running exchange. Used on the thread of the engine only.
 final class ActiveTransfer {
     /// What the loop does next.
     enum Step {
@@ -17,15 +17,12 @@ final class ActiveTransfer {
 
     let easy: EasyHandle
     private let report: (TransportEvent) -> Void
-    /// Whether progress is reported and the result has metrics.
-    private let isMeasured: Bool
     private var sender: ContentSender?
     private var receiver: ResponseReceiver
     private var watch: ActivityWatch
     private var reports = ProgressReports()
     private let gate: Int64?
     private let isRepeatable: Bool
-    private let isForwarded: Bool
     /// Whether the stall timeout limits the time to make a connection.
     private let isStallLimit: Bool
     private let uri: String
@@ -45,11 +42,10 @@ final class ActiveTransfer {
 
     /// - Parameters:
     ///   - easy: a handle that is prepared for the request.
-    ///   - isMeasured: whether progress is reported and the result has metrics.
     ///   - wake: called on any thread when the transfer has to ``proceed()``.
     ///   - report: called with each event.
     init(
-        _ request: TransportRequest, _ easy: EasyHandle, _ sockets: ConnectionSockets, isMeasured: Bool,
+        _ request: TransportRequest, _ easy: EasyHandle, _ sockets: ConnectionSockets,
         wake: @escaping @Sendable () -> Void, report: @escaping (TransportEvent) -> Void
     ) {
         let now = SystemClock.monotonicNanoseconds()
@@ -57,10 +53,8 @@ final class ActiveTransfer {
         self.easy = easy
         self.sockets = sockets
         self.report = report
-        self.isMeasured = isMeasured
         gate = request.gate?.nanoseconds
         isRepeatable = request.isRepeatable
-        isForwarded = request.isForwarded
         uri = request.uri
         method = request.method
         times = ExchangeTimes(startedAt: now)
@@ -72,15 +66,6 @@ final class ActiveTransfer {
                 request.sentContent, of: request.source, hasGate: gate != nil, pacer: pacer, wake: wake)
         }
     }
-
-    /// Whether the request, or a part of it, may have been sent.
-    var mayBeSent: Bool { times.requestStart != nil }
-    /// Whether the complete content of the request was passed to the kernel.
-    var isSent: Bool { sender?.isSent(easy.bytesSent, isHTTP2: false) ?? true }
-    /// Whether the transfer waits for the source.
-    var isAwaitingSource: Bool { sender?.isAwaitingSource == true }
-    /// Whether the transfer waits for the sink.
-    var isAwaitingSink: Bool { receiver.isAwaitingSink }
 
     // MARK: The time
 
@@ -107,18 +92,11 @@ final class ActiveTransfer {
     /// Notes progress that the numbers of sent and received bytes do not show.
     func noteProgress() { progress += 1 }
 
-    /// Notes how many bytes have moved, and whether no byte can move because this side waits.
-    func noteWait(_ now: Int64) {
-        watch.note(moved: easy.bytesSent + receiver.moved + progress, isWaiting: isWaiting, now: now)
-    }
-
     /// Does everything that is due.
     func keepTime(_ now: Int64) -> Step {
-        noteWait(now)
-        if isMeasured {
-            noteRequestEnd(now)
-            reports.report(sent: sent, received: receiver.received, now: now, to: report)
-        }
+        watch.note(moved: easy.bytesSent + receiver.moved + progress, isWaiting: isWaiting, now: now)
+        noteRequestEnd(now)
+        reports.report(sent: sent, received: receiver.received, now: now, to: report)
         if isAnsweredEarly, receiver.isComplete || isSilent(2, now) { return .end(nil) }
         if let deadline = receiver.deadline, now >= deadline { return .end(nil) }
         if watch.isStalled(now: now, output: unacknowledgedOutput) { return .end(stall) }
@@ -252,10 +230,6 @@ final class ActiveTransfer {
         if receiver.isComplete { return result(nil) }
         // Newer versions of libcurl report an error if the content ends before its stated length.
         if code == CURLE_READ_ERROR, sender?.isAborted == true { return result(nil, isContentComplete: false) }
-        // libcurl has no code of its own for a line of a head that is too long or begins with white space.
-        if isForwarded, isConnected, code == CURLE_OUT_OF_MEMORY || code == CURLE_BAD_FUNCTION_ARGUMENT {
-            return result(.protocolViolation(easy.text(of: code)), isContentComplete: false)
-        }
         let failure = TransportFailure(
             code, of: easy, requestURI: uri, isConnected: isConnected, isStallLimit: isStallLimit)
         return result(failure, isContentComplete: false)
@@ -274,15 +248,13 @@ final class ActiveTransfer {
     private func result(_ failure: TransportFailure?, isContentComplete: Bool) -> TransportResult {
         _ = releaseSocket()
         let sent = sent
-        if isMeasured {
-            if let sent { report(.sent(sent)) }
-            if receiver.received > 0 { report(.received(receiver.received)) }
-        }
+        if let sent { report(.sent(sent)) }
+        if receiver.received > 0 { report(.received(receiver.received)) }
         return TransportResult(
             head: receiver.head, content: receiver.content, sent: sent ?? 0, received: receiver.received,
             sourceEnded: sender?.isAtEnd(sent: sent ?? 0) ?? false, failure: failure,
             isContentComplete: isContentComplete,
-            metrics: isMeasured ? metrics(sent: sent ?? 0) : nil)
+            metrics: metrics(sent: sent ?? 0))
     }
 
     /// Notes the time of the end of the request if the complete request was passed to the kernel.
@@ -350,23 +322,11 @@ extension ActiveTransfer: EasyHandle.Delegate {
         }
         if let event = receiver.header(line) {
             report(event)
-            // The server could send content although the status forbids it, as after HEAD. On this connection the next
-            // response would then begin with that content.
-            if isForwarded, case .head(let head) = event, head.status.forbidsContent, !head.fields.lacksContent {
-                easy.forbidReuse()
-            }
         }
         return receiver.failure == nil
     }
 
     func write(_ bytes: UnsafeRawBufferPointer) -> ContentAcceptance {
         receiver.write(bytes, now: SystemClock.monotonicNanoseconds())
-    }
-}
-
-extension Fields {
-    /// Whether the fields of a response state no content: no `Transfer-Encoding`, and no `Content-Length` except 0.
-    fileprivate var lacksContent: Bool {
-        !contains("Transfer-Encoding") && values("Content-Length").allSatisfy { $0 == "0" }
     }
 }

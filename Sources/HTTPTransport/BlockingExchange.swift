@@ -19,29 +19,29 @@ package final class BlockingTransport: Sendable {
 
     /// Starts a request. Its exchange is used on one thread at a time.
     ///
-    /// All requests of a transport have the same URI and settings, and neither a gate nor a maximum rate. Their
-    /// ``TransportRequest/receive`` is not called: the content of the response is read from the exchange.
+    /// All requests of a transport have the same URI and settings, and neither a gate nor a maximum rate. libcurl makes the
+    /// connections; the exchange itself writes the request and parses the response. ``TransportRequest/receive`` is not
+    /// called: the content of the response is read from the exchange.
     /// - Parameter content: the source of the request if its content does not exist in advance.
     package func start(_ request: TransportRequest, content: ArrivingContent? = nil) -> BlockingExchange {
         // A server may be about to close a connection of an earlier request.
-        let connection = (request.needsNewConnection ? nil : idleConnection()) ?? PooledConnection()
-        return BlockingExchange(request, content, connection, self)
+        BlockingExchange(request, content, request.needsNewConnection ? nil : idleConnection(), self)
     }
 
     private func idleConnection() -> PooledConnection? {
         // The connection that was used last is the least likely to have been closed by the server.
-        let connection = idle.withLock { $0.popLast() }
-        connection?.multi.sockets.endConnectionsWithUnrequestedInput()
-        return connection
+        while let connection = idle.withLock({ $0.popLast() }) { if connection.isUsable { return connection } }
+        return nil
     }
 
     fileprivate func keep(_ connection: PooledConnection) {
         let now = SystemClock.monotonicNanoseconds()
-        connection.idleSince = now
+        connection.becomeIdle(at: now)
         let unused: [PooledConnection] = idle.withLock { idle in
             idle.append(connection)
             let count = idle.prefix { $0.idleSince < now - maxIdleTime }.count
             let surplus = max(count, idle.count - maxIdle)
+            guard surplus > 0 else { return [] }
             defer { idle.removeFirst(surplus) }
             return Array(idle.prefix(surplus))
         }
@@ -50,141 +50,186 @@ package final class BlockingTransport: Sendable {
     }
 }
 
-/// A multi handle that has one request, and therefore one connection, at a time.
-private final class PooledConnection: @unchecked Sendable {
-    // One thread at a time uses it: the one that has removed it from the idle connections.
-    let multi = MultiHandle()
-    var idleSince: Int64 = 0
-}
-
 /// One request and its response, which the waiting thread performs by calling ``step(until:)``. One thread at a time uses
 /// it.
 package final class BlockingExchange {
+    /// The time in nanoseconds for which a server may send nothing during an early response.
+    private static let earlySilence: Int64 = 600_000_000
+
     private let transport: BlockingTransport
+    private let request: TransportRequest
     private let content: ArrivingContent?
-    private let response = ReceivedResponse()
-    // Both are nil after the end.
+    /// `nil` after the end.
     private var connection: PooledConnection?
-    private var transfer: ActiveTransfer?
-    /// The time at which the transfer has something to do, in monotonic nanoseconds.
+    /// `nil` if the request cannot be sent.
+    private var writer: RequestWriter?
+    private var response: ArrivingResponse
+    private var watch: ActivityWatch
+    /// The time at which ``keepTime(_:)`` has to be called again, in monotonic nanoseconds.
     private var nextTime = Int64.max
+    /// Whether the exchange waited for this side, not for the server, at the end of the last step.
+    private var wasWaiting = false
+    /// The reason why nothing more of the request can be sent. A response can have arrived before.
+    private var sendFailure: TransportFailure?
     /// The result; `nil` if the exchange has not ended.
     package private(set) var result: TransportResult?
     /// Whether the request, or a part of it, may have been sent.
     package private(set) var mayBeSent = false
     private var wasSending = false
-    /// Whether the connection is kept for other requests. If every request of a server needs a new connection, kept ones
-    /// would never be used.
-    private let mayKeep: Bool
 
     fileprivate init(
-        _ request: TransportRequest, _ content: ArrivingContent?, _ connection: PooledConnection,
+        _ request: TransportRequest, _ content: ArrivingContent?, _ connection: PooledConnection?,
         _ transport: BlockingTransport
     ) {
+        self.request = request
         self.content = content
         self.transport = transport
-        mayKeep = !request.needsNewConnection
-        guard Fields.isValidName(request.method.rawValue), request.fields.firstInvalid == nil else {
-            result = TransportResult(.invalidRequest)
-            return
-        }
-        var request = request
-        request.receive = { [response] head in
-            response.head = head
-            return .write(response)
-        }
-        // Easy handles are not used again: libcurl before 8.5 keeps a pointer to a freed field of the previous response, and
-        // accesses it if the next response begins with a folded line.
-        guard let easy = EasyHandle() else {
-            result = TransportResult(.outOfMemory)
-            return
-        }
-        easy.setSockets(connection.multi.sockets)
-        easy.prepare(request)
-        let transfer = ActiveTransfer(request, easy, connection.multi.sockets, isMeasured: false, wake: {}) {
-            [response] event in
-            if case .interim(let head) = event { response.interims.append(head) }
-        }
-        guard connection.multi.add(easy, delegate: transfer) else {
-            result = TransportResult(.outOfMemory)
-            return
-        }
-        self.transfer = transfer
-        self.connection = connection
-        perform()
+        response = ArrivingResponse(to: request)
+        watch = ActivityWatch(limit: request.stallTimeout, now: SystemClock.monotonicNanoseconds())
+        writer = RequestWriter(request)
+        if writer == nil { end(.invalidRequest) } else { use(connection) }
     }
 
     deinit { cancel() }
 
-    /// Ends the exchange as ``TransportFailure/cancelled`` unless it has ended.
-    package func cancel() {
-        guard let transfer else { return }
-        end(transfer.result(.cancelled))
+    /// Begins to use a connection; `nil`: a new one.
+    private func use(_ idle: PooledConnection?) {
+        guard let connection = idle ?? PooledConnection(request) else { return end(.outOfMemory) }
+        self.connection = connection
+        if isConnected { send() } else { connect() }
+        keepTime(SystemClock.monotonicNanoseconds())
     }
+
+    /// Ends the exchange as ``TransportFailure/cancelled`` unless it has ended.
+    package func cancel() { if result == nil { end(.cancelled) } }
 
     /// Continues the exchange: does everything that is possible now, or waits until something is.
     /// - Parameter deadline: the end of the wait, in monotonic nanoseconds.
     /// - Returns: false if the deadline has passed and the exchange has not ended.
     @discardableResult
     package func step(until deadline: Int64) -> Bool {
-        guard let transfer, let connection else { return true }
-        let now = SystemClock.monotonicNanoseconds()
-        let isResumable =
-            transfer.isAwaitingSink && response.hasRoom
-            || transfer.isAwaitingSource && content?.isReadable == true
-        if isResumable {
-            // The server is not responsible for the time since the last call.
-            transfer.noteWait(now)
-            guard follow(transfer.proceed()) else { return true }
-        } else {
-            connection.multi.wait(Int32(clamping: (max(min(deadline, nextTime) - now, 0) + 999_999) / 1_000_000))
+        guard result == nil, let connection else { return true }
+        var now = SystemClock.monotonicNanoseconds()
+        // The server is not responsible for the time since the last call.
+        if wasWaiting { note(isWaiting: true, now) }
+        let wait = Int32(clamping: (max(min(deadline, nextTime) - now, 0) + 999_999) / 1_000_000)
+        if !isConnected {
+            connection.awaitConnection(wait)
+            connect()
+        } else if let socket = connection.socket {
+            let canSend = !isEarly && sendFailure == nil && writer?.isSent == false && !isAwaitingSource
+            let hasInput = connection.mayHaveInput && response.hasRoom
+            let ready = socket.wait(forInput: response.hasRoom, output: canSend, hasInput ? 0 : wait)
+            // What has arrived is read first. It can be a response after which no more of the request is sent.
+            if ready.input || hasInput { receive() }
+            if ready.output, result == nil { send() }
         }
-        return perform() < deadline
+        now = SystemClock.monotonicNanoseconds()
+        keepTime(now)
+        return result != nil || now < deadline
     }
 
-    /// - Returns: the time in monotonic nanoseconds; the minimum if the exchange has ended.
-    @discardableResult
-    private func perform() -> Int64 {
-        guard let transfer, let connection else { return .min }
-        connection.multi.perform()
-        if let (_, code) = connection.multi.nextEnded() {
-            end(transfer.result(code))
-            return .min
+    private func connect() {
+        guard let connection, let outcome = connection.connect() else { return }
+        switch outcome {
+        case .success: send()
+        case .failure(let failure): end(failure)
         }
-        let now = SystemClock.monotonicNanoseconds()
-        return follow(transfer.keepTime(now)) ? now : .min
     }
 
-    /// - Returns: whether the exchange continues.
-    private func follow(_ step: ActiveTransfer.Step) -> Bool {
-        guard let transfer else { return false }
-        switch step {
-        case .proceed(let until):
-            nextTime = until ?? .max
-            return true
-        case .end(let failure): end(transfer.result(failure))
-        case .endWithCode(let code): end(transfer.result(code))
+    private func send() {
+        guard let connection, !isEarly, sendFailure == nil else { return }
+        writer?.fill()
+        if let failure = writer?.failure { return end(failure) }
+        guard writer?.hasUnsent == true else { return }
+        mayBeSent = true
+        switch writer?.withUnsent(connection.send) {
+        case .bytes(let count): writer?.advance(count)
+        case .failed(let failure): sendFailure = failure
+        case .none?, .end, nil: break
         }
-        return false
     }
 
-    private func end(_ result: TransportResult) {
-        guard let transfer, let connection else { return }
-        mayBeSent = transfer.mayBeSent
+    private func receive() {
+        while let connection, response.hasRoom {
+            switch connection.receive({ response.receive($0) }) {
+            case .bytes:
+                if let failure = response.failure { return end(failure) }
+                if response.isComplete { return end(nil) }
+                if !connection.mayHaveInput { return }
+            case .none: return
+            case .end: return endInput(nil)
+            case .failed(let failure): return endInput(failure)
+            }
+        }
+    }
+
+    /// Handles the end of the connection.
+    private func endInput(_ failure: TransportFailure?) {
+        guard let connection else { return }
+        if failure == nil { response.endInput() }
+        if response.isComplete { return end(nil) }
+        // The server may have closed the connection when it received the request, without processing it.
+        if connection.isReused, request.isRepeatable, !response.hasBegun, writer?.readCount == 0 {
+            writer = RequestWriter(request)
+            sendFailure = nil
+            return use(nil)
+        }
+        end(failure ?? sendFailure ?? .closed)
+    }
+
+    // MARK: Time
+
+    private var isConnected: Bool { connection?.socket != nil }
+
+    /// Whether the head of the final response has arrived before the complete request was sent. The server then needs no
+    /// more of it.
+    private var isEarly: Bool { response.head != nil && writer?.isSent == false }
+
+    /// Whether all bytes of the source that exist were sent.
+    private var isAwaitingSource: Bool {
+        guard let content, let writer else { return false }
+        return !writer.hasUnsent && !writer.isAtEnd && !content.isReadable
+    }
+
+    private func note(isWaiting: Bool, _ now: Int64) {
+        watch.note(moved: (writer?.sentCount ?? 0) + response.moved, isWaiting: isWaiting, now: now)
+    }
+
+    private func keepTime(_ now: Int64) {
+        guard result == nil else { return }
+        wasWaiting = !isConnected || !response.hasRoom || response.head == nil && isAwaitingSource
+        note(isWaiting: wasWaiting, now)
+        var next = watch.nextTime ?? .max
+        if isEarly {
+            let silence = watch.lastActivity + Self.earlySilence
+            if now >= silence { return end(nil) }
+            next = min(next, silence)
+        }
+        if watch.isStalled(now: now, output: { connection?.socket?.unacknowledgedOutput }) { return end(.stalled) }
+        nextTime = next
+    }
+
+    // MARK: The end
+
+    private func end(_ failure: TransportFailure?) {
         wasSending = isSending
-        self.transfer = nil
-        self.connection = nil
-        self.result = result
-        connection.multi.remove(transfer.easy)
-        if mayKeep, connection.multi.sockets.isAnyOpen { transport.keep(connection) }
+        result = TransportResult(
+            head: response.head, content: [], sent: writer?.sentCount ?? 0, received: response.received,
+            sourceEnded: writer?.isAtEnd ?? false, failure: failure,
+            isContentComplete: failure == nil && response.isComplete)
+        let isKept = writer?.isSent == true && response.keepsConnection && failure == nil
+        // If every request of a server needs a new connection, kept ones would never be used.
+        if isKept, !request.needsNewConnection, let connection { transport.keep(connection) }
+        connection = nil
     }
 
     // MARK: The request
 
     /// Whether bytes of the request wait until they can be passed to the kernel, or did so at the end.
     package var isSending: Bool {
-        guard let transfer else { return wasSending }
-        return !transfer.isSent && !(transfer.isAwaitingSource && content?.isReadable == false)
+        guard result == nil else { return wasSending }
+        return writer?.isSent == false && !isAwaitingSource
     }
 
     // MARK: The response
@@ -209,49 +254,6 @@ package final class BlockingExchange {
 
     /// Reads all content that has arrived.
     package func readAll() -> [UInt8] { response.readAll() }
-}
-
-/// The parts of a response that have arrived and were not read.
-private final class ReceivedResponse: BodySink, @unchecked Sendable {
-    // Used by the thread of the exchange only.
-    private static let capacity = 256 << 10
-
-    var interims: [ClientResponseHead] = []
-    var head: ClientResponseHead?
-    private var bytes: [UInt8] = []
-    /// The number of bytes at the beginning of `bytes` that were read.
-    private var consumed = 0
-
-    var hasRoom: Bool { bytes.count - consumed < Self.capacity }
-
-    func isReady(orCall wake: @escaping @Sendable () -> Void) -> Bool { hasRoom }
-
-    func write(_ new: UnsafeRawBufferPointer) throws(Errno) {
-        // A reader that never reaches the end must not make the array longer and longer.
-        if consumed >= Self.capacity {
-            bytes.removeFirst(consumed)
-            consumed = 0
-        }
-        bytes += new
-    }
-
-    func read(into buffer: UnsafeMutableRawBufferPointer) -> Int {
-        let count = min(buffer.count, bytes.count - consumed)
-        bytes.withUnsafeBytes {
-            buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: $0[consumed..<consumed + count]))
-        }
-        consumed += count
-        if consumed == bytes.count {
-            bytes.removeAll(keepingCapacity: true)
-            consumed = 0
-        }
-        return count
-    }
-
-    func readAll() -> [UInt8] {
-        defer { (bytes, consumed) = ([], 0) }
-        return consumed == 0 ? bytes : Array(bytes[consumed...])
-    }
 }
 
 /// The content of a request that is sent while it arrives. Used by the thread of its exchange only.
@@ -283,7 +285,6 @@ package final class ArrivingContent: GrowingSource, @unchecked Sendable {
     /// Whether bytes or the end can be read.
     var isReadable: Bool { position < start + Int64(bytes.count) || isEnded }
 
-    /// libcurl can read the last bytes again: see `ActiveTransfer.read(into:)`.
     package func read(
         into buffer: UnsafeMutableRawBufferPointer, at offset: Int64, orCall wake: @escaping @Sendable () -> Void
     ) throws(SourceError) -> Int? {

@@ -136,6 +136,53 @@ final class EasyHandle {
         Unmanaged<EasyHandle>.fromOpaque(pointer).takeUnretainedValue()
     }
 
+    // MARK: A connection without a transfer
+
+    /// What ``receive(into:)`` and ``send(_:)`` have done.
+    enum Outcome {
+        /// The number of bytes, at least one.
+        case bytes(Int)
+        /// Nothing can be received or sent without waiting.
+        case none
+        /// The peer has ended its output.
+        case end
+        case failed(CURLcode)
+    }
+
+    /// Prepares a transfer that ends when the connection is made. The connection stays open until the handle is removed.
+    func connectOnly(bufferSize: Int) {
+        set(CURLOPT_CONNECT_ONLY, 1)
+        // libcurl receives at most this number of bytes at once.
+        set(CURLOPT_BUFFERSIZE, bufferSize)
+        set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1))
+    }
+
+    /// The socket of the connection; `nil` if there is none.
+    var activeSocket: Int32? {
+        let socket = onward_easy_socket(pointer)
+        return socket >= 0 ? socket : nil
+    }
+
+    func receive(into buffer: UnsafeMutableRawBufferPointer) -> Outcome {
+        var count = 0
+        let code = curl_easy_recv(pointer, buffer.baseAddress, buffer.count, &count)
+        return code == CURLE_OK && count == 0 ? .end : outcome(code, count)
+    }
+
+    func send(_ bytes: UnsafeRawBufferPointer) -> Outcome {
+        var count = 0
+        let code = curl_easy_send(pointer, bytes.baseAddress, bytes.count, &count)
+        return outcome(code, count)
+    }
+
+    private func outcome(_ code: CURLcode, _ count: Int) -> Outcome {
+        switch code {
+        case CURLE_OK where count > 0: .bytes(count)
+        case CURLE_OK, CURLE_AGAIN: .none
+        default: .failed(code)
+        }
+    }
+
     // MARK: During the transfer
 
     /// The number of bytes of the request's content, with the framing of chunks, that were passed to the kernel.
@@ -199,26 +246,12 @@ final class EasyHandle {
 extension EasyHandle {
     /// Sets the options of libcurl for a request.
     func prepare(_ request: TransportRequest) {
-        set(CURLOPT_URL, request.uri)
-        if let target = request.target { set(CURLOPT_REQUEST_TARGET, target) }
-        if let path = request.settings.unixSocket { set(CURLOPT_UNIX_SOCKET_PATH, path) }
-        set(CURLOPT_PROTOCOLS_STR, "http,https")
-        set(CURLOPT_NOSIGNAL, 1)
-        // libcurl resolves host names on its own thread. Without this option the end of a transfer would wait for that
-        // thread.
-        set(CURLOPT_QUICK_EXIT, 1)
-        set(CURLOPT_TCP_KEEPALIVE, 1)
+        prepareConnection(request)
         set(CURLOPT_FOLLOWLOCATION, 0)
         set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
-        set(CURLOPT_CONNECTTIMEOUT_MS, Int(clamping: max(request.connectTimeout.nanoseconds / 1_000_000, 1)))
-        if request.needsNewConnection { set(CURLOPT_FRESH_CONNECT, 1) }
-        set(request.settings, isSecure: request.uri.prefix(6).lowercased() == "https:")
         if request.method == .head {
             // With HEAD as a custom method, libcurl would wait for content.
             set(CURLOPT_NOBODY, 1)
-            // If the server sends content nevertheless, it could arrive during the next request on this connection, whose
-            // response it would seem to be.
-            if request.isForwarded { forbidReuse() }
         } else {
             set(CURLOPT_CUSTOMREQUEST, request.method.rawValue)
         }
@@ -235,6 +268,20 @@ extension EasyHandle {
             set(CURLOPT_BUFFERSIZE, request.settings.bufferSize)
         }
         setFields(of: request)
+    }
+
+    /// Sets the options of libcurl for a connection.
+    func prepareConnection(_ request: TransportRequest) {
+        set(CURLOPT_URL, request.uri)
+        if let path = request.settings.unixSocket { set(CURLOPT_UNIX_SOCKET_PATH, path) }
+        set(CURLOPT_PROTOCOLS_STR, "http,https")
+        set(CURLOPT_NOSIGNAL, 1)
+        // libcurl resolves host names on its own thread. Without this option the end of a transfer would wait for that
+        // thread.
+        set(CURLOPT_QUICK_EXIT, 1)
+        set(CURLOPT_TCP_KEEPALIVE, 1)
+        set(CURLOPT_CONNECTTIMEOUT_MS, Int(clamping: max(request.connectTimeout.nanoseconds / 1_000_000, 1)))
+        set(request.settings, isSecure: request.isSecure)
     }
 
     private static let bufferSize = 512 << 10

@@ -9,19 +9,15 @@ struct HeaderLines {
     private var count = 0
 
     private static let framing = ["Expect", "Content-Length", "Transfer-Encoding"]
-    private static let added = ["Accept", "User-Agent"]
 
     init(_ request: TransportRequest) {
         // Each line has a separator, and a zero at its end. The first lines are those without a value.
         text = .allocate(
             byteCount: request.fields.reduce(64) { $0 + $1.name.utf8.count + $1.value.utf8.count + 4 }, alignment: 1)
-        nodes = .allocate(capacity: request.fields.count + 3)
+        nodes = .allocate(capacity: request.fields.count + 1)
         // This line removes libcurl's own Expect field: libcurl would wait for a second, and before 8.7 a 104 would not
         // end the wait.
         append("Expect", ":", "")
-        if request.hasAllFields {
-            for name in Self.added where !request.fields.contains(name) { append(name, ":", "") }
-        }
         for field in request.fields where !Self.framing.contains(where: field.name.equalsIgnoringASCIICase) {
             let value = field.value.drop { $0 == " " || $0 == "\t" }
             // libcurl reads "Name:" as a request to remove its own line.

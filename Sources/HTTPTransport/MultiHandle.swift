@@ -32,7 +32,7 @@ final class MultiHandle: @unchecked Sendable {
     func wake() { curl_multi_wakeup(pointer) }
 
     /// Adds an easy handle, whose calls a delegate gets. Returns whether libcurl has accepted it.
-    func add(_ easy: EasyHandle, delegate: any EasyHandle.Delegate) -> Bool {
+    func add(_ easy: EasyHandle, delegate: (any EasyHandle.Delegate)?) -> Bool {
         easy.delegate = delegate
         if curl_multi_add_handle(pointer, easy.pointer) == CURLM_OK { return true }
         easy.delegate = nil
@@ -83,8 +83,6 @@ final class ConnectionSockets {
     private var unread: [Int: [UInt8]] = [:]
     /// The sockets that were found by their local ports. A socket can be closed, or have another port now.
     private var ports: [UInt16: Int32] = [:]
-    /// The open sockets whose last use was released.
-    private var idle: Set<Int32> = []
 
     /// The maximum number of bytes of unread input that are kept: enough for the head of a response and short content.
     private static let maxKeptInput = 320 << 10
@@ -94,7 +92,6 @@ final class ConnectionSockets {
     /// Closes a socket.
     func close(_ socket: Int32) {
         open.remove(socket)
-        idle.remove(socket)
         if let use = uses.removeValue(forKey: socket) {
             unread[use] = SocketState(descriptor: socket).availableInput(atMost: Self.maxKeptInput)
         }
@@ -106,7 +103,6 @@ final class ConnectionSockets {
     func use(localPort: Int32) -> Use? {
         let found = open.count == 1 ? open.first : UInt16(exactly: localPort).flatMap(socket)
         guard let found else { return nil }
-        idle.remove(found)
         lastUse += 1
         uses[found] = lastUse
         return Use(socket: found, number: lastUse)
@@ -121,27 +117,12 @@ final class ConnectionSockets {
         return found
     }
 
-    /// Ends the idle connections on which input has arrived that belongs to no request: libcurl would read it as the
-    /// response to the next one. libcurl does not use a connection that has ended.
-    func endConnectionsWithUnrequestedInput() {
-        for socket in idle where SocketState(descriptor: socket).hasBytes {
-            _ = SocketState(descriptor: socket).availableInput(atMost: Self.maxKeptInput)
-            shutdown(socket, Int32(SHUT_RDWR))
-        }
-    }
-
-    /// Ends a use. The socket is idle afterwards, unless the next request uses it already.
+    /// Ends a use.
     /// - Returns: the input that was unread when the socket was closed; nil if it is open, or if there was none.
     func release(_ use: Use) -> [UInt8]? {
-        if uses[use.socket] == use.number {
-            uses[use.socket] = nil
-            idle.insert(use.socket)
-        }
+        if uses[use.socket] == use.number { uses[use.socket] = nil }
         return unread.removeValue(forKey: use.number)
     }
-
-    /// Whether there is a socket that has not been closed.
-    var isAnyOpen: Bool { !open.isEmpty }
 
     /// Whether the socket has not been closed.
     func isOpen(_ socket: Int32) -> Bool { open.contains(socket) }

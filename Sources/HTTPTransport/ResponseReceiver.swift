@@ -41,7 +41,7 @@ package struct ResponseReceiver {
     /// - Parameter wake: called when a sink that was not ready is ready.
     package init(_ request: TransportRequest, pacer: RatePacer?, wake: @escaping @Sendable () -> Void) {
         self.wake = wake
-        reader = ResponseHeadReader(uri: request.uri, isStrict: request.isForwarded)
+        reader = ResponseHeadReader(uri: request.uri)
         isResponseToHead = request.method == .head
         receive = request.receive
         self.pacer = pacer
@@ -178,6 +178,9 @@ package struct ResponseHeadReader {
         self.uri = isStrict ? nil : RequestURI(uri)
         self.isStrict = isStrict
     }
+
+    /// Whether the next line has to be a status line.
+    var awaitsStatusLine: Bool { statusLine == nil && !isOver }
 
     /// Reads the next line, including its line ending.
     package mutating func read(_ line: UnsafeRawBufferPointer) -> Outcome {

@@ -149,7 +149,7 @@ struct TransportLoop: ~Copyable {
         easy.setSockets(multi.sockets)
         easy.prepare(request)
         let transfer = ActiveTransfer(
-            request, easy, multi.sockets, isMeasured: true, wake: { [weak exchange] in exchange?.proceed() },
+            request, easy, multi.sockets, wake: { [weak exchange] in exchange?.proceed() },
             report: exchange.report)
         guard multi.add(easy, delegate: transfer) else { return exchange.end(.outOfMemory) }
         transfers[easy.pointer] = (transfer, exchange)

@@ -160,15 +160,10 @@ package struct TransportRequest: Sendable {
     package var settings: TransportSettings
     /// The request target as it is sent; `nil`: path and query of ``uri``.
     package var target: String?
-    /// Whether libcurl may send the request again if a connection of an earlier request turns out to be closed.
+    /// Whether the request may be sent again if a connection of an earlier request turns out to be closed.
     package var isRepeatable = true
     /// Whether the request is sent on a new connection: the server may be about to close one of an earlier request.
     package var needsNewConnection = false
-    /// Whether libcurl adds no field of its own, such as `Accept`.
-    package var hasAllFields = false
-    /// Whether a response whose head two recipients could interpret differently is refused, as a server must that
-    /// forwards it; see ``ResponseHeadReader``.
-    package var isForwarded = false
     /// Called once, on the thread of the transfer, with the complete final head.
     package var receive: @Sendable (ClientResponseHead) -> BodyDisposition
 
@@ -192,6 +187,9 @@ package struct TransportRequest: Sendable {
 extension TransportRequest {
     /// The maximum time to make a connection.
     package var connectTimeout: Duration { min(settings.connectTimeout, stallTimeout ?? settings.connectTimeout) }
+
+    /// Whether the connection is encrypted.
+    var isSecure: Bool { uri.hasPrefixIgnoringASCIICase("https:") }
 
     /// The content that is sent: none with HEAD.
     package var sentContent: RequestContent { method == .head ? .none : content }

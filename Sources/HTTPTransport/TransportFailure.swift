@@ -72,6 +72,10 @@ extension TransportFailure {
     static let outOfMemory = TransportFailure.connectionLost(
         code: Int32(CURLE_OUT_OF_MEMORY.rawValue), message: "out of memory")
 
+    /// The server has ended the connection before its response was complete.
+    static let closed = TransportFailure.connectionLost(
+        code: Int32(CURLE_GOT_NOTHING.rawValue), message: "the server closed the connection")
+
     /// Converts an error code of libcurl.
     /// - Parameter isStallLimit: whether the stall timeout limits the time to make a connection.
     /// - Parameter uri: the URI of the request.

@@ -183,10 +183,28 @@ package struct SocketState: Sendable {
         return poll(&entry, 1, 0) > 0
     }
 
-    /// Whether a read would return bytes. The end of the input does not count.
-    package var hasBytes: Bool {
+    /// Whether the connection is open and no input has arrived.
+    package var isQuiet: Bool {
         var byte: UInt8 = 0
-        return recv(descriptor, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT)) > 0
+        return recv(descriptor, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT)) < 0
+            && (errno == EAGAIN || errno == EWOULDBLOCK)
+    }
+
+    /// Waits at most `milliseconds` until a read, or a write, would return immediately, also with an error.
+    /// - Parameters:
+    ///   - input: whether to wait for input or its end.
+    ///   - output: whether to wait until output is possible.
+    package func wait(forInput input: Bool, output: Bool, _ milliseconds: Int32) -> (input: Bool, output: Bool) {
+        // Without an event the kernel would still report an error, at once and repeatedly.
+        var entry = Glibc.pollfd(
+            fd: input || output ? descriptor : -1, events: Int16((input ? POLLIN : 0) | (output ? POLLOUT : 0)),
+            revents: 0)
+        guard poll(&entry, 1, milliseconds) > 0 else { return (false, false) }
+        let failed = Int32(entry.revents) & (POLLERR | POLLHUP | POLLNVAL) != 0
+        return (
+            input && (failed || Int32(entry.revents) & POLLIN != 0),
+            output && (failed || Int32(entry.revents) & POLLOUT != 0)
+        )
     }
 
     /// Bytes written that the peer has not acknowledged yet (SIOCOUTQ, tcp(7)); nil if that is unknown.

@@ -110,6 +110,21 @@ struct RequestCostTests {
         ).check(cost, "HEAD")
     }
 
+    @Test("a request without content through a route")
+    func forwardedRequest() throws {
+        let origin = try ScriptedOrigin { _, connection in try connection.respond() }
+        let cost = try measure(["--route", "/app=\(origin.url),access=open"], requests: 32) { _ in
+            { _ in .get("/app/x") }
+        }
+        CostLimit(
+            // Of the client, of the origin, and a check whether the connection to the origin is still open.
+            exactly: ["recvfrom": 3, "sendmsg": 1, "sendto": 1],
+            atMost: ["futex": 1, "poll": 3].merging(Self.logCalls) { $1 },
+            calls: 11, synchronizations: 0, switches: 4, allocations: 1500
+        ).check(cost, "request through a route")
+        withExtendedLifetime(origin) {}
+    }
+
     private func download(of size: Int) throws -> RequestCost {
         try measure(requests: 32) { server in
             let upload = Request("PUT", "/files/x", [], .bytes(Payload.bytes(size)))
