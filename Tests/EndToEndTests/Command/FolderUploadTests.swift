@@ -242,7 +242,7 @@ struct FolderUploadTests {
     @Test("Files are sent at the same time, at most as many as --jobs permits", arguments: [nil, 3] as [Int?])
     func simultaneous(jobs: Int?) throws {
         let arrived = Monitor(0)
-        let count = jobs ?? 16
+        let count = jobs ?? 64
         let server = try ScriptedServer { request, reply in
             guard request.method == "PUT" else { return try reply.respond(404) }
             try reply.discardBody()
@@ -252,11 +252,11 @@ struct FolderUploadTests {
             try reply.respond(201)
         }
         let home = try CommandHome()
-        let root = try folder(home, Dictionary(uniqueKeysWithValues: (0..<40).map { ("f\($0)", [1]) }))
+        let root = try folder(home, Dictionary(uniqueKeysWithValues: (0..<100).map { ("f\($0)", [1]) }))
         try home.run(["put", "-r", root, server.url + "/"] + (jobs.map { ["--jobs", "\($0)"] } ?? [])).expect(0)
         // The script of a request may still run after its client has got the response.
         #expect((count...count + 2).contains(server.maxConcurrentScripts), "\(server.maxConcurrentScripts)")
-        #expect(server.requests.count == 41)
+        #expect(server.requests.count == 101)
     }
 
     @Test("If the server is overloaded, the command tries again; if it cannot be reached, the status is 75")

@@ -129,7 +129,7 @@ struct SimultaneousUploadsTests {
                 state.creations += 1
                 return (state.creations, state.isOpen)
             }
-            if number == 17 {
+            if number == 65 {
                 return try reply.respond(status, ["Retry-After": "1"])
             }
             try reply.interim(104, Fields([ScriptedUpload.version, ("Location", "/u/\(number)")]))
@@ -140,7 +140,7 @@ struct SimultaneousUploadsTests {
             try created(number, reply)
         }
         let home = try CommandHome()
-        let files = try (0..<24).map { try home.file([1], "f\($0)") }
+        let files = try (0..<72).map { try home.file([1], "f\($0)") }
         let run = try home.start(["put", "--json"] + files + [server.url + "/files/"])
         _ = try run.awaitEvent("interrupted")
         state.withLock { $0.isOpen = true }
@@ -148,7 +148,7 @@ struct SimultaneousUploadsTests {
         try run.expect(0)
         // The next request after the refusal is the repeated one, and no new file takes its place.
         let all = names.withLock { $0 }
-        #expect(all.count == 25 && all[17] == all[16], "\(all)")
-        #expect(Set(all).count == 24)
+        #expect(all.count == 73 && all[65] == all[64], "\(all)")
+        #expect(Set(all).count == 72)
     }
 }

@@ -106,7 +106,7 @@ enum PutCommand {
         let identities = jobs.map(\.identity)
         finished.begin(identities, restarts: settings.restarts)
         var uploads = SeveralUploads(jobs, settings, report, signals, clients, finished)
-        var transfers = SimultaneousTransfers(settings, report, signals, uploads.progress)
+        let transfers = SimultaneousTransfers(settings, report, signals, uploads.progress)
         let result = await transfers.run(&uploads)
         finished.end(isDone: result == .done)
         finished.removeCompleteLists(identities)

@@ -52,7 +52,7 @@ struct FolderTransfer: Sendable {
                 }
             } : nil
         signals.onResize { group.showGroup() }
-        var simultaneous = SimultaneousTransfers(settings, report, signals, progress)
+        let simultaneous = SimultaneousTransfers(settings, report, signals, progress)
         let status = await signals.stopping(by: { group.noteStop() }) { await simultaneous.run(&transfers) }
         ticking?.cancel()
         report.note(progress.summary(kind == .put ? "Sent" : "Received", now: TransferReport.now))
