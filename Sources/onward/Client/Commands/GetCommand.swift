@@ -106,14 +106,10 @@ enum GetCommand {
             let identity = TransferIdentity.get(url, to: root)
             let state = try CommandState.claim(identity, chosen: nil)
             let folder = try FolderTransfer(identity, url, settings, report, signals, clients)
-            var downloads = FolderDownloads(folder, directory)
+            let synchronization = FileSystemSynchronization(directory)
+            var downloads = FolderDownloads(folder, directory, synchronization)
             let result = await folder.run(&downloads)
-            // Small files are synchronized together.
-            let failure = await BlockingWork.run { () -> Errno? in
-                do throws(Errno) { try directory.synchronizeFileSystem() } catch { return error }
-                return nil
-            }
-            if let failure {
+            if let failure = await synchronization.finish() {
                 throw CommandFailure(
                     .inputOutput, "destination-unusable", "The files may not be on stable storage: \(failure)")
             }

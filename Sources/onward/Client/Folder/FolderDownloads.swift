@@ -7,10 +7,13 @@ import SystemCalls
 /// The downloads of `get -r`: each file below a folder of a server is written to the same path below a directory.
 struct FolderDownloads: TransferSequence {
     private let folder: FolderTransfer
+    private let synchronization: FileSystemSynchronization
     private var tree: RemoteTree
 
-    init(_ folder: FolderTransfer, _ directory: FileDescriptor) {
+    /// - Parameter synchronization: that of the file system of the directory.
+    init(_ folder: FolderTransfer, _ directory: FileDescriptor, _ synchronization: FileSystemSynchronization) {
         self.folder = folder
+        self.synchronization = synchronization
         tree = RemoteTree(folder, directory)
     }
 
@@ -19,8 +22,9 @@ struct FolderDownloads: TransferSequence {
         switch await tree.next() {
         case .file(let file):
             return .transfer(
-                GroupedTransfer(size: file.size ?? 0, canStartBesideOthers: { true }) { [folder] report, spareLock in
-                    await FolderDownload(folder, file, report).run(spareLock)
+                GroupedTransfer(size: file.size ?? 0, canStartBesideOthers: { true }) {
+                    [folder, synchronization] report, spareLock in
+                    await FolderDownload(folder, file, synchronization, report).run(spareLock)
                 })
         case .problem(let path, let failure): return folder.fail(path, failure)
         case nil: return nil
@@ -32,12 +36,17 @@ struct FolderDownloads: TransferSequence {
 private struct FolderDownload: Sendable {
     private let folder: FolderTransfer
     private let file: RemoteTree.File
+    private let synchronization: FileSystemSynchronization
     private let report: TransferReport
     private let identity: TransferIdentity
 
-    init(_ folder: FolderTransfer, _ file: RemoteTree.File, _ report: TransferReport) {
+    init(
+        _ folder: FolderTransfer, _ file: RemoteTree.File, _ synchronization: FileSystemSynchronization,
+        _ report: TransferReport
+    ) {
         self.folder = folder
         self.file = file
+        self.synchronization = synchronization
         self.report = report
         identity = folder.identity(file.path)
     }
@@ -111,6 +120,7 @@ private struct FolderDownload: Sendable {
             return report.ended(.destination(error, of: "file"))
         }
         let size = Int64(response.content.count)
+        synchronization.note(written: size)
         report.report(.started(total: size))
         report.completed(status: response.status.rawValue, location: identity.url, size: size)
         return .done
