@@ -32,7 +32,7 @@ struct LocalTree {
         var isNew: Bool
     }
 
-    /// The maximum number of directories between the first one and a file. Each needs two descriptors.
+    /// The maximum number of folders between the first one and a file, on both sides. Each needs two descriptors.
     static let maxDepth = 128
 
     private var levels: [Level] = []
@@ -91,9 +91,7 @@ struct LocalTree {
 
     private mutating func enter(_ name: FilePath, _ path: FilePath, in level: Level) -> Item? {
         guard levels.count <= Self.maxDepth else {
-            return .problem(
-                path,
-                CommandFailure(.unavailable, "name-unusable", "More than \(Self.maxDepth) directories are nested."))
+            return .problem(path, .nestedTooDeeply)
         }
         do throws(Errno) {
             let directory = try level.directory.openDirectory(named: name)
@@ -127,6 +125,10 @@ struct LocalTree {
 }
 
 extension CommandFailure {
+    /// There are more folders than ``LocalTree/maxDepth`` between the first one and a file.
+    static let nestedTooDeeply = CommandFailure(
+        .unavailable, "name-unusable", "More than \(LocalTree.maxDepth) folders are nested.")
+
     fileprivate static func unreadable(_ message: String) -> CommandFailure {
         CommandFailure(.noSource, "source-unavailable", message)
     }

@@ -30,9 +30,6 @@ struct RemoteTree {
         var next: String?
     }
 
-    /// The maximum number of folders between the first one and a file.
-    static let maxDepth = LocalTree.maxDepth
-
     private let folder: FolderTransfer
     private var levels: [Level]
 
@@ -74,11 +71,7 @@ struct RemoteTree {
             return .file(
                 File(path: path, name: name, directory: level.directory, size: entry.size, modified: modified))
         case "directory":
-            guard levels.count <= Self.maxDepth else {
-                return .problem(
-                    path,
-                    CommandFailure(.unavailable, "name-unusable", "More than \(Self.maxDepth) folders are nested."))
-            }
+            guard levels.count <= LocalTree.maxDepth else { return .problem(path, .nestedTooDeeply) }
             do throws(Errno) {
                 let directory = try level.directory.createDirectory(named: name)
                 levels.append(
