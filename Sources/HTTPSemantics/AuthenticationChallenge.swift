@@ -1,3 +1,5 @@
+import StructuredFields
+
 /// A challenge in `WWW-Authenticate` or `Proxy-Authenticate`: an authentication scheme and its parameters (RFC 9110
 /// §11.6.1).
 package struct AuthenticationChallenge: Sendable, Hashable {
@@ -44,6 +46,17 @@ package struct AuthenticationChallenge: Sendable, Hashable {
     private func adding(_ name: String, _ value: String) -> AuthenticationChallenge? {
         guard token68 == nil, parameters[name] == nil else { return nil }
         return AuthenticationChallenge(scheme: scheme, parameters: parameters.merging([name: value]) { $1 })
+    }
+}
+
+/// The credentials of the scheme Basic (RFC 7617).
+package enum BasicCredentials {
+    /// The value of `Authorization`.
+    /// - Parameter userinfo: the user, a colon and the password.
+    package static func authorization(_ userinfo: String) -> String {
+        var value = Array("Basic ".utf8)
+        Base64.encode(Array(userinfo.utf8), into: &value)
+        return String(decoding: value, as: UTF8.self)
     }
 }
 

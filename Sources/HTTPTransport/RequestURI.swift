@@ -66,7 +66,5 @@ package struct RequestURI: Sendable, Hashable {
     }
 
     /// The value of `Authorization` for the userinfo (RFC 7617); `nil` without userinfo.
-    package var basicCredentials: String? {
-        userinfo.map { "Basic " + Data($0.utf8).base64EncodedString() }
-    }
+    package var basicCredentials: String? { userinfo.map(BasicCredentials.authorization) }
 }

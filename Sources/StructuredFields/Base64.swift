@@ -1,5 +1,5 @@
-/// The base64 encoding of Byte Sequences (RFC 4648 §4).
-enum Base64 {
+/// The base64 encoding (RFC 4648 §4).
+package enum Base64 {
     private static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
 
     /// Decodes base64; returns nil if it is malformed.
@@ -27,7 +27,7 @@ enum Base64 {
     }
 
     /// Appends the base64 encoding of `bytes`, with padding, to `output`.
-    static func encode(_ bytes: [UInt8], into output: inout [UInt8]) {
+    package static func encode(_ bytes: [UInt8], into output: inout [UInt8]) {
         var remaining = bytes[...]
         while !remaining.isEmpty {
             let group = remaining.prefix(3)

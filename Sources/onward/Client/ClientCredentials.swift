@@ -102,7 +102,7 @@ struct NetrcFile: Sendable, Hashable {
         guard let host = URLComponents(string: uri)?.host?.filter({ $0 != "[" && $0 != "]" }),
             let entry = entry(of: host)
         else { return nil }
-        return "Basic " + Data("\(entry.user):\(entry.password)".utf8).base64EncodedString()
+        return BasicCredentials.authorization("\(entry.user):\(entry.password)")
     }
 }
 
