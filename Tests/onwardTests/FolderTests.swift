@@ -267,10 +267,10 @@ struct SentTableTests {
             )
         }
         let first = table()
-        for number in 0..<10_000 { first.insert(numbered(number), entityTag: nil) }
+        for number in 0..<40_000 { first.insert(numbered(number), entityTag: nil) }
         let second = table()
-        #expect((0..<10_000).allSatisfy { second.record(of: numbered($0)) != nil })
-        #expect(second.record(of: numbered(10_000)) == nil)
+        #expect((0..<40_000).allSatisfy { second.record(of: numbered($0)) != nil })
+        #expect(second.record(of: numbered(40_000)) == nil)
     }
 
     @Test("A damaged table is replaced by an empty one", arguments: [0, 5, 1 << 17])

@@ -15,6 +15,13 @@ extension DownloadDestination {
     ) throws(Errno) {
         guard name.isEntryName else { throw .invalidArgument }
         let location = PartialFileLocation(directory: directory, path: path, destinationName: name)
+        // A file without a name needs neither a temporary name nor a lock, because no other process can find it. But it
+        // cannot replace a file.
+        if let file = try? directory.open(at: ".", [.writeOnly, .nameless], mode: 0o666) {
+            try file.write(content, at: 0)
+            if let modified { try file.setModified(FileStatus.Time(seconds: modified, nanoseconds: 0)) }
+            if (try? file.link(to: directory, as: name)) != nil { return }
+        }
         let file = try PartialFile.create(in: location)
         defer { file.close() }
         do throws(Errno) {

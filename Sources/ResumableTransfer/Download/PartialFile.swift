@@ -280,9 +280,7 @@ final class PartialFile: BodySink {
         guard let final = location.destinationName else { throw .invalidArgument }
         let descriptor = try descriptor()
         if let modified { try descriptor.setModified(FileStatus.Time(seconds: modified, nanoseconds: 0)) }
-        let replaced = try location.existing()
-        if replaced == nil, !isNamed, (try? descriptor.link(to: location.directory, as: final)) != nil { return }
-        if let replaced { try descriptor.setPermissions(replaced.permissions & 0o777) }
+        if let replaced = try location.existing() { try descriptor.setPermissions(replaced.permissions & 0o777) }
         try linkName()
         do throws(Errno) {
             try location.directory.rename(from: name, to: location.directory, as: final)

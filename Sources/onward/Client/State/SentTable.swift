@@ -34,7 +34,8 @@ final class SentTable: Sendable {
     private static let header = Array("onward sent 0001".utf8)
     /// Key, attributes and entity tag: 8, 4 and 4 bytes. The key 0 is that of an unused slot.
     private static let slotSize = 16
-    private static let minSlots = 1 << 12
+    /// The number of slots of an empty table. Only the parts of the file that are written need space.
+    private static let minSlots = 1 << 16
 
     private let name: FilePath
     /// The directory for states; `nil` if it cannot be used.
