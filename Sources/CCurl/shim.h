@@ -98,6 +98,12 @@ onward_easy_set_socket_functions(CURL *easy, int (*opened)(void *, curl_socket_t
     return code;
 }
 
+static inline CURLMcode
+onward_multi_set_long(CURLM *multi, CURLMoption option, long value)
+{
+    return (curl_multi_setopt)(multi, option, value);
+}
+
 /* Returns the next finished handle and its result; NULL if there is none. */
 static inline CURL *
 onward_multi_done(CURLM *multi, CURLcode *code)

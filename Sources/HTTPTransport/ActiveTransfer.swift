@@ -53,6 +53,7 @@ final class ActiveTransfer {
         self.easy = easy
         self.sockets = sockets
         self.report = report
+        isMeasured = request.isMeasured
         gate = request.gate?.nanoseconds
         isRepeatable = request.isRepeatable
         uri = request.uri

@@ -18,7 +18,12 @@ final class MultiHandle: @unchecked Sendable {
 
     init() {
         pointer = Self.isReady ? curl_multi_init() : nil
+        onward_multi_set_long(pointer, CURLMOPT_MAXCONNECTS, Self.maxConnections)
     }
+
+    /// The maximum number of connections that are kept for other requests. The default of libcurl depends on the number of
+    /// requests that are running: it would close most connections whenever several requests end at the same time.
+    private static let maxConnections = 256
 
     deinit { close() }
 

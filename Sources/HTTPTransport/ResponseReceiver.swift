@@ -97,7 +97,7 @@ package struct ResponseReceiver {
         switch disposition {
         case .collect(let limit, _):
             let room = max(limit - content.count, 0)
-            content.append(contentsOf: bytes.prefix(room))
+            content += UnsafeRawBufferPointer(rebasing: bytes.prefix(room))
             guard bytes.count <= room else {
                 received += Int64(room)
                 isSatisfied = true
@@ -165,7 +165,7 @@ package struct ResponseHeadReader {
     package static let (maxStrictSize, maxStrictInterims) = (32 << 10, 100)
 
     /// The URI of the request, against which `Location` is resolved; `nil` for a strict reader.
-    private let uri: RequestURI?
+    private let uri: String?
     private var statusLine: (status: Status, version: String)?
     private var lines: [Fields.Field] = []
     private var size = 0
@@ -175,7 +175,7 @@ package struct ResponseHeadReader {
     private var isOver = false
 
     package init(uri: String, isStrict: Bool = false) {
-        self.uri = isStrict ? nil : RequestURI(uri)
+        self.uri = isStrict ? nil : uri
         self.isStrict = isStrict
     }
 
@@ -241,9 +241,8 @@ package struct ResponseHeadReader {
         guard let (status, version) = statusLine else { return .more }
         let fields = Fields(lines: lines)
         let locations = uri == nil ? [] : fields.values("Location")
-        let head = ClientResponseHead(
-            status: status, fields: fields, location: locations.count == 1 ? uri?.location(locations[0]) : nil,
-            version: version)
+        let location = locations.count == 1 ? uri.flatMap(RequestURI.init)?.location(locations[0]) : nil
+        let head = ClientResponseHead(status: status, fields: fields, location: location, version: version)
         statusLine = nil
         lines = []
         size = 0

@@ -72,8 +72,9 @@ final class EngineCommands: ExchangeCommands {
         let isAccepted = state.withLock { state in
             guard let multi = state.multi else { return false }
             state.waiting.append(command)
-            // Called under the lock, because the handle may be released when it is no longer stored here.
-            multi.wake()
+            // The first of the waiting commands has woken the thread. This is called under the lock, because the handle may
+            // be released when it is no longer stored here.
+            if state.waiting.count == 1 { multi.wake() }
             return true
         }
         if !isAccepted, case .start(_, let exchange) = command { exchange.end(.cancelled) }
@@ -150,7 +151,9 @@ struct TransportLoop: ~Copyable {
         easy.prepare(request)
         let transfer = ActiveTransfer(
             request, easy, multi.sockets, wake: { [weak exchange] in exchange?.proceed() },
-            report: exchange.report)
+            report: { event in
+                if request.isMeasured { exchange.report(event) }
+            })
         guard multi.add(easy, delegate: transfer) else { return exchange.end(.outOfMemory) }
         transfers[easy.pointer] = (transfer, exchange)
         handles[ObjectIdentifier(exchange)] = easy.pointer

@@ -11,11 +11,9 @@ extension TransferClient {
     ///   - content: the content of the request; `nil` for a method without content, such as GET.
     ///   - limit: the maximum number of bytes of the response's content that are received.
     ///   - stallTimeout: replaces the timeout of the configuration.
-    /// - Returns: the final response, whatever its status is, and whether its content was received completely.
-    /// - Throws: `paused` if the task is canceled; the error if there is no response.
-    package func fetch(
+    package func send(
         _ request: TransferRequest, content: Data? = nil, limit: Int = 64 << 10, stallTimeout: Duration? = nil
-    ) async throws(TransferError) -> (response: TransferResponse, isComplete: Bool) {
+    ) async throws(TransferError) -> SingleRequest {
         guard let uri = RequestURI(request.uri) else {
             throw TransferError(.invalidRequest, "The request URI must be an absolute http or https URI.")
         }
@@ -32,33 +30,53 @@ extension TransferClient {
             stallTimeout: stallTimeout ?? configuration.stallTimeout, rateLimit: configuration.rateLimit,
             settings: TransportSettings(configuration, proxy: configuration.proxy, carriesCredentials: true),
             receive: { _ in .collect(limit: limit, within: .seconds(300)) })
+        transport.isMeasured = false
         // libcurl allocates the buffer for each request.
         transport.settings.bufferSize = min(max(limit, 16 << 10), 64 << 10)
         if let content {
             transport.content = content.isEmpty ? .empty : .range(from: 0, count: Int64(content.count))
             transport.source = DataSource(content)
         }
-        let id = UUID()
-        observe(.request(request.method, uri: uri.description(hidingPath: false)), outgoing.fields, of: id)
-        let exchange = engine.start(transport)
-        let result = await withTaskCancellationHandler {
-            await exchange.result()
-        } onCancel: {
-            exchange.cancel()
+        let observer = configuration.onMessage.map { SingleRequest.Observer(onMessage: $0, id: UUID()) }
+        observer?.note(.request(request.method, uri: uri.description(hidingPath: false)), outgoing.fields)
+        return SingleRequest(exchange: engine.start(transport), uri: uri, observer: observer)
+    }
+}
+
+/// A request that is sent once.
+package struct SingleRequest: Sendable {
+    fileprivate struct Observer: Sendable {
+        let onMessage: @Sendable (TransferRecord) -> Void
+        let id: UUID
+
+        func note(_ message: TransferRecord.Message, _ fields: Fields) {
+            onMessage(TransferRecord(message, fields: fields.hidingSecrets(), of: id))
         }
-        if let head = result.head { observe(.response(head.status, version: head.version), head.fields, of: id) }
-        if Task.isCancelled, !result.isContentComplete {
-            throw TransferError(.paused, "The request was stopped.")
-        }
-        guard let head = result.head else {
-            throw TransferError(
-                result.failure ?? .connectionLost(code: 0, message: "there was no response"), requestURI: uri)
-        }
-        return (TransferResponse(head, content: result.content), result.failure == nil && result.isContentComplete)
     }
 
-    private func observe(_ message: TransferRecord.Message, _ fields: Fields, of id: UUID) {
-        configuration.onMessage?(TransferRecord(message, fields: fields.hidingSecrets(), of: id))
+    fileprivate let exchange: TransportExchange
+    fileprivate let uri: RequestURI
+    fileprivate let observer: Observer?
+
+    /// Ends the request unless its response is complete. Any thread can call this at any time.
+    package func cancel() { exchange.cancel() }
+
+    /// Waits for the response.
+    /// - Returns: the final response, whatever its status is, and whether its content was received completely; an error
+    ///   if there is no response, with the code `paused` if the request was canceled.
+    package func response() async -> Result<(response: TransferResponse, isComplete: Bool), TransferError> {
+        let result = await exchange.result()
+        if let head = result.head { observer?.note(.response(head.status, version: head.version), head.fields) }
+        if case .cancelled? = result.failure, !result.isContentComplete {
+            return .failure(TransferError(.paused, "The request was stopped."))
+        }
+        guard let head = result.head else {
+            return .failure(
+                TransferError(
+                    result.failure ?? .connectionLost(code: 0, message: "there was no response"), requestURI: uri))
+        }
+        return .success(
+            (TransferResponse(head, content: result.content), result.failure == nil && result.isContentComplete))
     }
 }
 

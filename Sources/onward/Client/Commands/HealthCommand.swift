@@ -92,7 +92,7 @@ enum HealthCommand {
         settings.stallTimeout = 10
         let client = try settings.client()
         do throws(TransferError) {
-            let response = try await client.fetch(TransferRequest(url.identity)).response
+            let response = try await client.send(TransferRequest(url.identity)).response().get().response
             await client.shutDown()
             return response
         } catch {

@@ -104,16 +104,12 @@ extension FolderTransfer {
     func fetch(
         _ request: TransferRequest, content: Data? = nil, limit: Int = 64 << 10, stallTimeout: Duration? = nil
     ) async -> Answer {
-        let client = client
-        let task = Task { () -> Answer in
-            do throws(TransferError) {
-                return .success(
-                    try await client.fetch(request, content: content, limit: limit, stallTimeout: stallTimeout))
-            } catch {
-                return .failure(error)
-            }
+        do throws(TransferError) {
+            let sent = try await client.send(request, content: content, limit: limit, stallTimeout: stallTimeout)
+            return await signals.stopping(by: sent.cancel) { await sent.response() }
+        } catch {
+            return .failure(error)
         }
-        return await signals.stopping(by: { task.cancel() }) { await task.value }
     }
 
     /// The fields of requests that do not transfer a file: those of the user without conditions and descriptions.
