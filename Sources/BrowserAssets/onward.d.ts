@@ -47,8 +47,8 @@ export interface UploadOptions {
   /** Compute SHA-256 while the file is sent, and compare it with that of the server. The default is false. */
   digest?: boolean;
   /**
-   * Remember the upload in IndexedDB, so that it is resumed when the same file is chosen again. The default is true in
-   * browsers. Tokens are never stored.
+   * Remember the upload in IndexedDB, so that it is resumed when the same file is chosen again. The default is true for a
+   * `File`, unless it is sent in one request: then there is nothing to resume. Tokens are never stored.
    */
   remember?: boolean;
   /** Stored with the remembered upload, so that it can be resumed without choosing the file again. */

@@ -157,6 +157,15 @@ const isTransient = (status) =>
   status >= 500 ? status !== 501 && status !== 505 : [408, 423, 425, 429].includes(status);
 const isComplete = (response) => parseBoolean(response.headers["upload-complete"]);
 
+/**
+ * Whether a file is sent in one request. A short PUT has the same effect if it is sent twice. With `If-None-Match: *` a
+ * repetition can fail because the first request had its effect, which can be verified; with other conditions it cannot.
+ */
+const isShort = (method, size, fields) =>
+  method === "PUT" && size <= SINGLE_REQUEST_SIZE &&
+    Object.entries(fields ?? {}).every(([name, value]) => !/^if-/i.test(name) || isForNewNames(name, value));
+const isForNewNames = (name, value) => /^if-none-match$/i.test(name) && value.trim() === "*";
+
 /** How many of the remaining bytes the next request sends. The server's minimum overrides the caller's maximum. */
 export function appendCount(remaining, { own, learned, limits }) {
   const server = Math.min(limits.maxAppendSize ?? Infinity, learned ?? Infinity);
@@ -196,18 +205,13 @@ export class UploadMachine {
     this.isOwn = false;
     /** Whether the server may have received everything. */
     this.mayBeComplete = false;
+    /** SHA-256 of the file in hexadecimal, which is needed for the response to the request `verify`. */
+    this.digest = null;
     /** The response that reported a complete upload, while its final response is requested. */
     this.completed = null;
     this.mayRefresh = true;
-    this.isSingle = this.#isShort;
+    this.isSingle = isShort(this.intent.method, this.intent.size, this.intent.fields);
     this.phase = resumption ? "retrieve" : this.isSingle || this.hasDiscovered ? "create" : "discover";
-  }
-
-  /** A short PUT without a condition has the same effect if it is sent twice. With a condition, a repetition would fail. */
-  get #isShort() {
-    const { method, size, fields } = this.intent;
-    return method === "PUT" && size <= SINGLE_REQUEST_SIZE &&
-      !Object.keys(fields).some((name) => name.toLowerCase().startsWith("if-"));
   }
 
   /**
@@ -256,6 +260,10 @@ export class UploadMachine {
           },
         };
       }
+      case "verify":
+        return {
+          kind: "verify", method: "HEAD", url: target, fields: { "Want-Repr-Digest": "sha-256=10" }, start: 0, end: null,
+        };
       case "cancel":
         return { kind: "cancel", method: "DELETE", url, fields: VERSION_FIELD, start: 0, end: null };
       default:
@@ -298,8 +306,14 @@ export class UploadMachine {
       case "cancel": return this.#fail(this.cancellation);
       case "discover": return this.#discovered(response, limits, now);
       case "retrieve": return this.#retrieved(response, offset, now);
+      case "verify": return this.#verified(response, now);
     }
     if (this.completed) return this.#replayed(response, now);
+    if (status === 412 && request.kind === "create" && this.mayBeComplete) {
+      this.refusal = response;
+      this.phase = "verify";
+      return;
+    }
     if (this.#isFinal(response, offset)) return this.#finish(response);
     if (isSuccessful(status)) return this.#progressed(response, offset, now);
     return this.#refused(response, offset, now);
@@ -318,10 +332,11 @@ export class UploadMachine {
    */
   interrupted(error, sent, counts = true) {
     const { request } = this;
-    if (request.completes && sent >= request.end - request.start) this.mayBeComplete = true;
+    // Browsers do not always report the last bytes that they have sent.
+    if (request.completes && (this.isSingle || sent >= request.end - request.start)) this.mayBeComplete = true;
     this.completed = null;
     if (request.kind === "cancel") return this.#fail(this.cancellation);
-    if (request.kind === "discover") return this.#again("discover", error, null, counts);
+    if (["discover", "verify"].includes(request.kind)) return this.#again(request.kind, error, null, counts);
     if (this.resumption) return this.#again("retrieve", error, null, counts);
     if (this.intent.method === "PUT" || !request.completes) return this.#again("create", error, null, counts);
     const message = "the upload was interrupted and must not be repeated";
@@ -461,6 +476,7 @@ export class UploadMachine {
     }
     if (this.resumption) return this.#later("retrieve", response, now);
     const isRepeatable = this.intent.method === "PUT" || !request.completes || status === 429 || status === 503;
+    if (request.completes) this.mayBeComplete = true;
     if (isRepeatable) this.#later("create", response, now);
     else this.#fail(UploadError.of("refused", response));
   }
@@ -502,6 +518,18 @@ export class UploadMachine {
       return this.#fail(new UploadError("refused", "the server ended the upload before it was complete", completed));
     }
     this.#finish(completed, true);
+  }
+
+  /**
+   * An interrupted attempt may have created the file, so that the next one was refused: then the file of this name has the
+   * same content.
+   */
+  #verified(response, now) {
+    const { headers, status } = response;
+    if (isTransient(status)) return this.#later("verify", response, now);
+    const isSame = isSuccessful(status) && this.digest !== null && parseDigest(headers["repr-digest"]) === this.digest;
+    if (isSame) this.#finish(response, true);
+    else this.#fail(UploadError.of("refused", this.refusal));
   }
 
   // MARK: Transitions
@@ -1181,8 +1209,11 @@ class FileUpload {
     return null;
   }
 
+  /** By default, files are remembered if there can be something to resume. */
   get #isRemembered() {
-    return typeof indexedDB !== "undefined" && (this.#options.remember ?? this.#source.lastModified !== undefined);
+    if (typeof indexedDB === "undefined") return false;
+    const isSingle = this.#machine?.isSingle ?? isShort(this.#method, this.total, this.#options.creationHeaders);
+    return this.#options.remember ?? (this.#source.lastModified !== undefined && !isSingle);
   }
 
   async #create(resumption) {
@@ -1271,6 +1302,7 @@ class FileUpload {
       machine.interrupted(error, sent, !signal.aborted && !isOffline);
       return;
     }
+    if (request.kind === "verify") machine.digest = await this.#computedDigest();
     machine.responded(response, Date.now());
     if (request.kind !== "discover") this.#sent = machine.acknowledged;
     else if (!machine.isSingle) {

@@ -155,15 +155,54 @@ test("an upload is created with an empty request, and sent in parts that the ser
   assert.equal(upload.next(0).kind, "finished");
 });
 
-test("a short PUT is one request, but not if it has a condition", () => {
+test("a short PUT is one request, also if it must not replace a file, but not with other conditions", () => {
   const upload = machine({ size: 1000 });
   const request = nextRequest(upload);
   assert.deepEqual([request.kind, request.start, request.end, request.fields["Upload-Complete"]], ["create", 0, 1000, "?1"]);
-  assert.equal(nextRequest(machine({ size: 1000, fields: { "If-None-Match": "*" } })).kind, "discover");
+  for (const [field, value, kind] of [
+    ["if-none-match", " * ", "create"], ["If-None-Match", '"a"', "discover"], ["If-Match", "*", "discover"],
+    ["If-Unmodified-Since", "Thu, 26 Nov 2026 12:00:00 GMT", "discover"],
+  ]) assert.equal(nextRequest(machine({ size: 1000, fields: { [field]: value } })).kind, kind, field);
   assert.equal(nextRequest(machine({ size: 1000, method: "POST" })).kind, "discover");
   // It is sent again after an interruption, because a PUT can be repeated.
   upload.interrupted(new onward.UploadError("interrupted", ""), 1000);
   assert.equal(nextRequest(upload).kind, "create");
+});
+
+test("after an interruption, a name that exists is that of the upload only if the file has the same content", () => {
+  const problem = { code: "precondition-failed" };
+  const own = "ab".repeat(32);
+  const digest = (hex) => ({ "repr-digest": `sha-256=:${Buffer.from(hex, "hex").toString("base64")}:` });
+  const fields = { "If-None-Match": "*" };
+  // Without an interruption the file is another one.
+  const first = machine({ size: 1000, fields });
+  respond(first, "create", 412, {}, { problem });
+  assert.deepEqual([first.next(0).error.code, first.error.status, first.error.problem], ["refused", 412, problem]);
+  for (const interrupt of [
+    (upload) => upload.interrupted(new onward.UploadError("interrupted", ""), 0),
+    (upload) => upload.responded(response(504), 0),
+  ]) {
+    for (const [status, headers, isSame] of [
+      [200, digest(own), true], [200, digest("cd".repeat(32)), false], [200, {}, false], [403, {}, false], [404, digest(own), false],
+    ]) {
+      const upload = machine({ size: 1000, fields });
+      assert.equal(nextRequest(upload).kind, "create");
+      interrupt(upload);
+      respond(upload, "create", 412, {}, { problem });
+      const request = nextRequest(upload);
+      assert.deepEqual([request.kind, request.method, request.url, request.end], ["verify", "HEAD", TARGET, null]);
+      assert.equal(request.fields["If-None-Match"], undefined);
+      // This request can fail, too.
+      upload.interrupted(new onward.UploadError("interrupted", ""), 0);
+      respond(upload, "verify", 503);
+      assert.equal(nextRequest(upload).kind, "verify");
+      upload.digest = own;
+      upload.responded(response(status, headers), 0);
+      const step = upload.next(0);
+      if (isSame) assert.deepEqual([step.kind, step.isResponseLost, upload.acknowledged], ["finished", true, 1000]);
+      else assert.deepEqual([step.kind, step.error.status, step.error.problem], ["failed", 412, problem]);
+    }
+  }
 });
 
 test("without support for resumable uploads, everything is one request, which is repeated only if that is safe", () => {
@@ -347,6 +386,8 @@ test("cancel deletes the upload, also before a retry", () => {
   assert.deepEqual([upload.next(0).error.code, upload.resumption], ["canceled", null]);
 });
 
+const DIGEST = Buffer.alloc(32, 7).toString("base64");
+
 /** A server that loses requests and responses, and refuses some. */
 class ModelServer {
   constructor(random, size) {
@@ -374,11 +415,13 @@ class ModelServer {
     switch (request.kind) {
       case "discover": return response(204, { "upload-limit": this.limits });
       case "create":
+        if (this.published > 0 && request.fields["If-None-Match"]) return response(412);
         this.exists = true;
         this.offset = 0;
         this.isComplete = false;
         if (request.completes) return this.#receive(request, count);
         return response(201, { location: "/uploads/1", "upload-limit": this.limits, ...this.#state });
+      case "verify": return response(this.published > 0 ? 200 : 404, { "repr-digest": `sha-256=:${DIGEST}:` });
       case "retrieve":
         return response(204, { ...this.#state, "upload-length": String(this.size) }, { url: UPLOAD });
       case "append": {
@@ -415,7 +458,11 @@ test("an upload to a server that loses requests and responses arrives, and ackno
     const size = random.pick([0, 1, 1000, 300_000, 5_000_000]);
     const method = random.pick(["PUT", "POST"]);
     const server = new ModelServer(random, size);
-    const upload = machine({ size, method, retries: 200, random: random.next, appendSize: random.oneIn(3) ? 70_000 : undefined });
+    const fields = random.oneIn(2) ? { "If-None-Match": "*" } : {};
+    const upload = machine({
+      size, method, fields, retries: 200, random: random.next, appendSize: random.oneIn(3) ? 70_000 : undefined,
+    });
+    upload.digest = "07".repeat(32);
     let highest = 0;
     let step = upload.next(0);
     for (let count = 0; step.kind !== "finished"; count += 1, step = upload.next(0)) {
@@ -437,6 +484,6 @@ test("an upload to a server that loses requests and responses arrives, and ackno
       highest = upload.resumption ? upload.acknowledged : 0;
     }
     assert.ok(server.isComplete && server.offset === size, `seed ${seed}`);
-    if (method === "POST") assert.equal(server.published, 1, `seed ${seed}: the file was created once`);
+    if (method === "POST" || fields["If-None-Match"]) assert.equal(server.published, 1, `seed ${seed}: the file was created once`);
   }
 });

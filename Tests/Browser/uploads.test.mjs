@@ -4,6 +4,7 @@ import { createHash } from "node:crypto";
 import { spawnSync } from "node:child_process";
 import { copyFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
+import { connect, createServer as createProxy } from "node:net";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { before, test } from "node:test";
@@ -77,6 +78,36 @@ test("an upload survives interruptions of its connection at any byte", async () 
     assert.deepEqual(server.names(`cut-${round}`), ["x"], "the file was created once");
     proxy.stop();
   }
+});
+
+test("a small file that must not replace another one arrives although the response is lost, and is one request otherwise", async () => {
+  const content = random.bytes(10_000);
+  const creationHeaders = { "If-None-Match": "*" };
+  let losses = 1;
+  const proxy = createProxy((client) => {
+    const upstream = connect(server.port, "127.0.0.1");
+    client.pipe(upstream);
+    upstream.on("data", (bytes) => ((losses -= 1) >= 0 ? client.destroy() : client.write(bytes)));
+    const end = () => (client.destroy(), upstream.destroy());
+    for (const socket of [client, upstream]) socket.on("error", end).on("close", end);
+  });
+  await new Promise((resolve) => proxy.listen(0, "127.0.0.1", resolve));
+  try {
+    const target = `http://127.0.0.1:${proxy.address().port}/files/once/a.bin`;
+    const result = await upload(content, target, { creationHeaders }).finished;
+    assert.deepEqual([result.isResponseLost, result.url], [true, target]);
+    assert.deepEqual(server.file("once/a.bin"), content);
+    // Another file with this name is not replaced, also if the response is lost.
+    losses = 1;
+    await assert.rejects(upload(random.bytes(10_000), target, { creationHeaders }).finished, { code: "refused", status: 412 });
+    assert.deepEqual(server.file("once/a.bin"), content);
+  } finally {
+    proxy.close();
+  }
+  const before = server.requests("/files/once/");
+  await upload(content, `${server.url}/files/once/b.bin`, { creationHeaders }).finished;
+  await until(() => server.requests(" PUT /files/once/b.bin") === 1);
+  assert.equal(server.requests("/files/once/"), before + 1);
 });
 
 test("an upload continues after the server was killed, and sends no acknowledged byte again", async () => {
