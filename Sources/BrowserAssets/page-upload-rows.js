@@ -13,7 +13,7 @@ function actionsFor(item) {
   switch (state) {
     case "paused": return [["resume", "resume", resume], discard];
     case "interrupted": return [["", "resume", resumeInterrupted], ["", "discard", cancelUpload]];
-    case "failed": return [["resume", "retry", (one) => { one.state = "queued"; startUploads(); }], discard];
+    case "failed": return [["resume", "retry", (one) => { enqueue(one); startUploads(); }], discard];
     case "exists": return [
       ...(allows("write", item.path) ? [["", "replace", (one) => decide(one, "replace")]] : []),
       ["", "keepBoth", (one) => decide(one, "keep")], ["", "skipFile", (one) => decide(one, "skip")],

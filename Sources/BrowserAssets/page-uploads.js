@@ -7,6 +7,10 @@
  * - `interrupted`: begun by an earlier page; `pending` is what the module remembers
  */
 const uploads = [];
+/** Those in the state `queued`, in the order in which they start. */
+const queue = new Set();
+/** Those that the module has, also if they are paused. */
+const active = new Set();
 const isRunning = ({ state }) => ["waiting", "hashing", "uploading", "offline"].includes(state);
 const isEnded = ({ state }) => state === "completed";
 // Whether a person has paused all uploads, also those that are still queued.
@@ -17,10 +21,17 @@ let areAllPaused = false;
  * `ifExists`: `ask` (the server refuses an existing name), `replace`, or `keep` (the server chooses a free name).
  */
 function addUpload({ file, handle, name, path, ifExists = "ask" }) {
-  uploads.push({
-    file, handle, name, path, ifExists, size: file.size, sent: 0, acknowledged: 0, state: "queued", rate: new Rate(),
-    error: null, pending: null, transfer: null,
-  });
+  const item = {
+    file, handle, name, path, ifExists, size: file.size, sent: 0, acknowledged: 0, rate: new Rate(), error: null, pending: null,
+    transfer: null,
+  };
+  uploads.push(item);
+  enqueue(item);
+}
+
+function enqueue(item) {
+  item.state = "queued";
+  queue.add(item);
 }
 
 /** Bytes in each second, averaged over some seconds. */
@@ -53,14 +64,14 @@ function moduleOptions() {
 
 /** Starts queued uploads. The module performs four at a time, so only a few of thousands are handed to it. */
 function startUploads() {
-  let free = areAllPaused ? 0 : 6 - uploads.filter(isRunning).length;
-  for (const item of uploads) {
+  let free = areAllPaused ? 0 : 6 - Array.from(active).filter(isRunning).length;
+  for (const item of queue) {
     if (free <= 0) break;
-    if (item.state !== "queued") continue;
+    queue.delete(item);
     startUpload(item);
     free -= 1;
   }
-  showUploads();
+  showUploadsSoon();
 }
 
 function startUpload(item) {
@@ -74,6 +85,7 @@ function startUpload(item) {
 /** Shows the progress of an upload of the module, and its result. */
 async function follow(item, transfer) {
   Object.assign(item, { transfer, pending: null, error: null, state: transfer.state });
+  active.add(item);
   item.rate.reset();
   try {
     for await (const progress of transfer) {
@@ -84,6 +96,7 @@ async function follow(item, transfer) {
       showUploadsSoon();
     }
     const result = await transfer.finished;
+    active.delete(item);
     Object.assign(item, { state: "completed", sent: item.size });
     // The server has chosen a name that the page does not know if the response was lost.
     if (result.url) addEntry(new URL(result.url, location).pathname, item.size);
@@ -91,6 +104,7 @@ async function follow(item, transfer) {
     announceCompletion(item);
     showUsage();
   } catch (error) {
+    active.delete(item);
     if (error.code === "canceled") {
       removeItem(item);
     } else {
@@ -106,7 +120,7 @@ let announced = 0;
 
 /** Reads out each of a few files, but only the end of many. */
 function announceCompletion(item) {
-  const open = uploads.some((one) => one.state === "queued" || isRunning(one));
+  const open = queue.size > 0 || Array.from(active).some(isRunning);
   announced += 1;
   if (uploads.length <= 5) announce(text("announceCompleted", { name: isolated(item.name) }));
   else if (!open) announce(text("announceAll", { count: announced }));
@@ -118,6 +132,7 @@ function removeItem(item) {
   if (index < 0) return;
   const hadFocus = item.row?.contains(document.activeElement);
   uploads.splice(index, 1);
+  queue.delete(item);
   item.row?.remove();
   showUploads();
   if (hadFocus) (uploads.length > 0 ? byID("uploads-title") : byID("title")).focus();
@@ -208,7 +223,8 @@ async function cancelUpload(item) {
 /** Decides what happens with a file whose name exists. */
 function decide(item, ifExists) {
   if (ifExists === "skip") return removeItem(item);
-  Object.assign(item, { ifExists, state: "queued" });
+  item.ifExists = ifExists;
+  enqueue(item);
   startUploads();
 }
 

@@ -25,7 +25,7 @@ function leaveForbiddenFolder() {
 
 /** Uploads that failed because of the token can continue with another one. */
 function resumeAfterRefusal() {
-  for (const item of uploads) if (item.state === "failed" && item.error.status === 401) item.state = "queued";
+  for (const item of uploads) if (item.state === "failed" && item.error.status === 401) enqueue(item);
   startUploads();
 }
 

@@ -203,8 +203,9 @@ for (const name of browsers) {
       noErrors();
     });
 
-    test("a folder is uploaded with its folders, and many files at once", async () => {
+    test("a folder is uploaded with its folders, and many small files at once with one request for each", async () => {
       await open("/files/many-uploads/");
+      const appends = server.requests(" PATCH ");
       await page.evaluate(() => {
         const transfer = new DataTransfer();
         for (let index = 0; index < 300; index += 1) transfer.items.add(new File([`content ${index}`], `file ${index}.txt`));
@@ -215,6 +216,9 @@ for (const name of browsers) {
       await page.waitFor(() => document.getElementById("uploads-summary").textContent.startsWith("300 of 300"), { seconds: 120 });
       assert.equal(server.names("many-uploads").length, 300);
       assert.equal(server.file("many-uploads/file 299.txt").toString(), "content 299");
+      await until(() => server.requests(" PUT /files/many-uploads/", " 201") === 300);
+      assert.equal(server.requests(" /files/many-uploads/file"), 300);
+      assert.equal(server.requests(" PATCH "), appends);
       await page.waitFor(() => document.querySelectorAll("#entries tbody tr").length === 300);
       assert.ok(await page.evaluate(() => document.querySelectorAll("#upload-rows li").length) <= 60);
       // A browser reports the paths of a chosen folder like this.
