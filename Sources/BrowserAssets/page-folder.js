@@ -309,6 +309,20 @@ function scheduleFolder() {
   }, 200 + folder.entries.length / 5);
 }
 
+/** Downloads a file if the browser has no cookie for the token. */
+async function downloadEntry(entry) {
+  const name = isolated(entry.name);
+  announce(text("downloading", { name }));
+  try {
+    const { url, isLocal } = await loadableURL({ path: pathOf(entry), size: entry.size });
+    element("a", { href: url, download: entry.name }).click();
+    // The browser has begun to save the content then.
+    if (isLocal) setTimeout(() => URL.revokeObjectURL(url), 60_000);
+  } catch (error) {
+    showProblem(text("downloadFailed", { name, reason: reason(error) }));
+  }
+}
+
 async function deleteEntry(entry) {
   const name = isolated(entry.name);
   const path = pathOf(entry);

@@ -1,8 +1,10 @@
 // The token, what it allows, and the cookie with which the browser loads files.
 
-const session = { token: null, principal: null, scopes: [], prefixes: [], renewAt: Infinity };
+const session = { token: null, principal: null, scopes: [], prefixes: [], hasCookie: false, renewAt: Infinity };
 const tokenKey = `onward-token:${page.base}`;
 let renewal = null;
+/** The maximum size of files that the page itself loads. */
+const maxLoadedSize = 500e6;
 
 /** A response that is not successful, or that did not arrive (status 0). */
 class Refusal extends Error {
@@ -22,7 +24,7 @@ class Refusal extends Error {
 const reasons = new Map(Object.entries({
   gone: "reasonGone", "offset-lost": "reasonGone", "digest-mismatch": "reasonDigest", "source-changed": "reasonChanged",
   "source-unreadable": "reasonUnreadable", "no-permission": "reasonPermission", "too-large": "reasonTooLarge",
-  "quota-exceeded": "reasonQuota",
+  "quota-exceeded": "reasonQuota", "too-large-to-load": "reasonTooLargeToLoad",
 }));
 
 /** A sentence for a person that describes why a request failed: a `Refusal`, or the `UploadError` of the module. */
@@ -55,13 +57,26 @@ async function request(url, options = {}) {
   return response;
 }
 
+/**
+ * A URL with which the browser itself can load the file. If it has no cookie for the token, because the token is too long or
+ * an application verifies it, the content is loaded with the token, and the URL is that of a `Blob`. `isLocal`: whether it is.
+ */
+async function loadableURL({ path, size, signal }) {
+  if (session.token === null || session.hasCookie) return { url: path, isLocal: false };
+  // The application may know the browser by a cookie of its own.
+  const isOpen = await fetch(path, { method: "HEAD", signal }).then(({ ok }) => ok, () => false);
+  if (isOpen) return { url: path, isLocal: false };
+  if (size > maxLoadedSize) throw new Refusal(0, { code: "too-large-to-load" });
+  return { url: URL.createObjectURL(await (await request(path, { signal })).blob()), isLocal: true };
+}
+
 /** Verifies the token of `session`, and gets the cookie for it. Repeats this before the cookie expires. */
 async function openSession() {
   clearTimeout(renewal);
   session.renewAt = Infinity;
   const response = await request(`${page.base}onward/session`, { method: "POST" });
   const { principal, scopes, prefixes, expires } = await response.json();
-  Object.assign(session, { principal, scopes, prefixes: prefixes.map(normalizedPath) });
+  Object.assign(session, { principal, scopes, prefixes: prefixes.map(normalizedPath), hasCookie: expires !== null });
   showSession();
   if (expires === null) return;
   session.renewAt = Date.now() + expires * 600;

@@ -5,6 +5,7 @@ function openViewer(first) {
   const shown = sortedEntries().filter((entry) => media.has(entry.name.split(".").pop().toLowerCase())
     && !entry.isFolder && !entry.row.hidden);
   let index = shown.indexOf(first);
+  let loading = new AbortController();
   const stage = element("div", { class: "stage" });
   const title = element("h2", { id: "viewer-title", tabindex: "-1" });
   const place = element("p", { class: "place" });
@@ -23,17 +24,33 @@ function openViewer(first) {
     element("div", { class: "buttons" }, ...moving, download,
       element("button", { type: "button", text: text("close"), onclick: () => dialog.close() })));
 
-  function show() {
+  /** Ends what is shown or loaded. */
+  function clear() {
+    loading.abort();
+    stage.replaceChildren();
+  }
+
+  async function show() {
+    clear();
+    loading = new AbortController();
+    const { signal } = loading;
     const entry = shown[index];
     const path = pathOf(entry);
     const name = visible(entry.name);
     title.textContent = name;
     place.textContent = `${formatSize(entry.size)} · ${text("position", { index: index + 1, count: shown.length })}`;
     download.href = path;
-    const failed = () => stage.replaceChildren(element("p", { role: "status", text: text("cannotShow") }));
-    stage.replaceChildren(entry.kind === "image"
-      ? element("img", { src: path, alt: name, onerror: failed })
-      : element(entry.kind, { src: path, controls: true, preload: "metadata", "aria-label": name, onerror: failed }));
+    const fail = (message) => stage.replaceChildren(element("p", { role: "status", text: message }));
+    try {
+      const { url: src, isLocal } = await loadableURL({ path, size: entry.size, signal });
+      if (isLocal) signal.addEventListener("abort", () => URL.revokeObjectURL(src));
+      if (signal.aborted) return;
+      const onerror = () => fail(text("cannotShow"));
+      stage.replaceChildren(entry.kind === "image" ? element("img", { src, alt: name, onerror })
+        : element(entry.kind, { src, controls: true, preload: "metadata", "aria-label": name, onerror }));
+    } catch (error) {
+      if (!signal.aborted) fail(reason(error));
+    }
   }
 
   dialog.addEventListener("keydown", (event) => {
@@ -42,7 +59,7 @@ function openViewer(first) {
     if (event.key === "ArrowRight") move(1);
   });
   dialog.addEventListener("close", () => {
-    stage.replaceChildren();
+    clear();
     dialog.remove();
     shown[index].row?.querySelector("a").focus();
   });

@@ -56,13 +56,16 @@ function handleClick(event) {
   if (deletion) return deleteEntry(deletion.closest("tr").entry);
   const link = event.target.closest("a");
   if (!link) return;
-  const entry = link.closest("tr")?.entry;
+  const entry = link.closest("tr")?.entry ?? folder.entries.find((one) => pathOf(one) === link.getAttribute("href"));
   if (link.dataset.folder !== undefined || entry?.isFolder) {
     event.preventDefault();
     openFolder(normalizedPath(new URL(link.href).pathname));
   } else if (entry && entry.kind !== "file" && !link.hasAttribute("download")) {
     event.preventDefault();
     openViewer(entry);
+  } else if (entry && session.token !== null && !session.hasCookie) {
+    event.preventDefault();
+    downloadEntry(entry);
   }
 }
 

@@ -41,6 +41,8 @@ export const texts = {
     next: "Next",
     close: "Close",
     cannotShow: "This browser cannot show the file.",
+    downloading: "{name} is being downloaded.",
+    downloadFailed: "{name} was not downloaded: {reason}",
     position: "{index} of {count}",
 
     delete: "Delete",
@@ -108,6 +110,7 @@ export const texts = {
     reasonForbidden: "The token does not allow this.",
     reasonTooLarge: "The file is larger than the server accepts.",
     reasonQuota: "Your storage on the server is full.",
+    reasonTooLargeToLoad: "With this token the page can load only smaller files.",
     reasonFull: "The disk of the server is full.",
     reasonMissing: "The file does not exist any more.",
     reasonNetwork: "The server cannot be reached.",
@@ -187,6 +190,8 @@ export const texts = {
     next: "Weiter",
     close: "Schließen",
     cannotShow: "Dieser Browser kann die Datei nicht anzeigen.",
+    downloading: "{name} wird heruntergeladen.",
+    downloadFailed: "{name} wurde nicht heruntergeladen: {reason}",
     position: "{index} von {count}",
 
     delete: "Löschen",
@@ -254,6 +259,7 @@ export const texts = {
     reasonForbidden: "Das Token erlaubt das nicht.",
     reasonTooLarge: "Die Datei ist größer, als der Server erlaubt.",
     reasonQuota: "Ihr Speicher auf dem Server ist voll.",
+    reasonTooLargeToLoad: "Mit diesem Token kann die Seite nur kleinere Dateien laden.",
     reasonFull: "Die Platte des Servers ist voll.",
     reasonMissing: "Die Datei gibt es nicht mehr.",
     reasonNetwork: "Der Server ist nicht erreichbar.",

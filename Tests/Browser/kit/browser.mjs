@@ -1,5 +1,5 @@
 // Controls headless Chromium and Firefox with WebDriver BiDi: Chromium by chromedriver, Firefox by its own implementation.
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { start, until } from "./server.mjs";
@@ -18,9 +18,10 @@ const PROGRAMS = { chromium: "/usr/bin/chromium", chromedriver: "/usr/bin/chrome
 /**
  * Starts a browser.
  * @param {"chromium" | "firefox"} name
- * @param {{ profile?: string, colors?: "light" | "dark", reducedMotion?: boolean, args?: string[] }} [settings]
- *   `profile`: a directory that is kept, so that a later start has the same storage. The other settings are what pages see
- *   in media queries.
+ * @param {{ profile?: string, colors?: "light" | "dark", reducedMotion?: boolean, args?: string[],
+ *   preferences?: Record<string, any> }} [settings]
+ *   `profile`: a directory that is kept, so that a later start has the same storage. `colors` and `reducedMotion` are what
+ *   pages see in media queries. `preferences` are those of Firefox.
  */
 export async function launch(name, settings = {}) {
   const browser = new Browser();
@@ -32,7 +33,9 @@ export async function launch(name, settings = {}) {
     const url = await (name === "chromium" ? startChromium(browser, settings) : startFirefox(browser, settings));
     browser.socket = await connectWebSocket(url, (text) => browser.receive(JSON.parse(text)), () => browser.disconnected());
     if (name === "firefox") {
-      await browser.send("session.new", { capabilities: { alwaysMatch: { unhandledPromptBehavior: { default: "accept" } } } });
+      await browser.send("session.new", {
+        capabilities: { alwaysMatch: { acceptInsecureCerts: true, unhandledPromptBehavior: { default: "accept" } } },
+      });
     }
     await browser.send("session.subscribe", { events: ["log.entryAdded", "browsingContext.userPromptOpened"] });
     return browser;
@@ -61,7 +64,7 @@ async function startChromium(browser, { colors, reducedMotion, args = [] }) {
     body: JSON.stringify({
       capabilities: {
         alwaysMatch: {
-          browserName: "chrome", webSocketUrl: true, unhandledPromptBehavior: "accept",
+          browserName: "chrome", webSocketUrl: true, acceptInsecureCerts: true, unhandledPromptBehavior: "accept",
           "goog:chromeOptions": {
             binary: PROGRAMS.chromium,
             args: [
@@ -82,7 +85,7 @@ async function startChromium(browser, { colors, reducedMotion, args = [] }) {
   return value.capabilities.webSocketUrl;
 }
 
-async function startFirefox(browser, { colors, reducedMotion, args = [] }) {
+async function startFirefox(browser, { colors, reducedMotion, args = [], preferences: own = {} }) {
   expectProgram(PROGRAMS.firefox);
   const preferences = {
     "app.update.auto": false, "browser.shell.checkDefaultBrowser": false, "datareporting.policy.dataSubmissionEnabled": false,
@@ -92,7 +95,7 @@ async function startFirefox(browser, { colors, reducedMotion, args = [] }) {
     // Pages see a change of the network only if something reports it.
     "network.manage-offline-status": false, "dom.disable_open_during_load": false,
     "layout.css.prefers-color-scheme.content-override": colors === "dark" ? 0 : 1,
-    "ui.prefersReducedMotion": reducedMotion ? 1 : 0,
+    "ui.prefersReducedMotion": reducedMotion ? 1 : 0, ...own,
   };
   const lines = Object.entries(preferences).map((entry) => `user_pref(${entry.map((part) => JSON.stringify(part))});`);
   writeFileSync(join(browser.profile, "user.js"), lines.join("\n"));
@@ -150,6 +153,12 @@ class Browser {
     return page;
   }
 
+  /** The cookies of the server of a page, also those that scripts cannot read. */
+  async cookies(page) {
+    const { cookies } = await this.send("storage.getCookies", { partition: { type: "context", context: page.context } });
+    return cookies;
+  }
+
   /** Ends the browser in order. */
   async close() {
     await Promise.race([this.send("browser.close").catch(() => {}), this.process.ended]);
@@ -165,6 +174,27 @@ class Browser {
     await this.process?.ended;
     this.socket?.close();
     if (this.isTemporary) rmSync(this.profile, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
+  }
+}
+
+/** The processes that a process has started, directly or through others. */
+function descendants(pid) {
+  try {
+    const children = readdirSync(`/proc/${pid}/task`).flatMap((thread) =>
+      readFileSync(`/proc/${pid}/task/${thread}/children`, "utf8").split(" ").filter(Boolean).map(Number));
+    return children.flatMap((child) => [child, ...descendants(child)]);
+  } catch {
+    // A process or a thread has ended meanwhile.
+    return [];
+  }
+}
+
+/** The command line of a process; empty if it has ended. */
+function commandOf(pid) {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ").trim();
+  } catch {
+    return "";
   }
 }
 
@@ -296,9 +326,16 @@ class Page {
     });
   }
 
-  /** Crashes the process of the tab; only in Chromium. */
+  /** Crashes the process of the tab: in Firefox the processes of all tabs, because nothing shows which one has the page. */
   async crash() {
-    this.cdp("Page.crash").catch(() => {});
-    await new Promise((resolve) => setTimeout(resolve, 200));
+    if (this.browser.name === "chromium") {
+      this.cdp("Page.crash").catch(() => {});
+      await new Promise((resolve) => setTimeout(resolve, 200));
+      return;
+    }
+    const processes = descendants(this.browser.process.pid).filter((pid) => / tab$/.test(commandOf(pid)));
+    if (processes.length === 0) throw new Error("no process of a tab");
+    for (const pid of processes) process.kill(pid, "SIGKILL");
+    await until(() => processes.every((pid) => commandOf(pid) === ""));
   }
 }

@@ -70,7 +70,7 @@ export class Server {
     this.port = Number(address.exec(this.process.log)[1]);
   }
 
-  get url() { return `http://127.0.0.1:${this.port}`; }
+  get url() { return `${this.options.includes("--tls-cert") ? "https" : "http"}://127.0.0.1:${this.port}`; }
 
   async crash() {
     this.process.kill("SIGKILL");

@@ -16,6 +16,11 @@ struct PageBrowserTests {
     @Test("resumes uploads after interruptions of every kind", arguments: ["chromium", "firefox"])
     func recovery(browser: String) throws { try run("page-recovery.test.mjs", in: browser) }
 
+    @Test(
+        "gets a cookie, plays a video, shows the usage, and works with TLS and --own-prefix",
+        arguments: ["chromium", "firefox"])
+    func sessions(browser: String) throws { try run("page-sessions.test.mjs", in: browser) }
+
     @Test("is accessible in every state, as far as axe can examine it", arguments: ["chromium", "firefox"])
     func access(browser: String) throws { try run("page-access.test.mjs", in: browser) }
 }
