@@ -89,6 +89,10 @@ struct ScenarioRun {
                 direction: scenario.direction, file: file, url: server.origins[0] + place, state: state,
                 output: directory + "/output", deadline: deadline, shouldKill: { shared.shouldKill })
             let ending = try candidate.perform(task)
+            if ending == .killed, !shared.repeatsRequests {
+                shared.kill()
+                while !shared.hasKilledClientEnded, !deadline.isOver { Deadline.pause(.milliseconds(5)) }
+            }
             endings.append(shared.repeatsRequests ? .repeatedRequests : ending)
         } while endings.count < settings.maxRuns && !deadline.isOver && needsAnotherRun(endings)
         server.stop()

@@ -11,6 +11,9 @@ final class ScenarioState: Sendable {
         var connections = 0
         var isOver = false
         var shouldKill = false
+        /// Whether the command was killed, and whether its client has closed its connection.
+        var isKilled = false
+        var hasEnded = false
         var interruptedAt: Int64?
         /// The number of consecutive requests without content.
         var fruitless = 0
@@ -70,10 +73,20 @@ final class ScenarioState: Sendable {
         state.withLock { state in
             state.run += 1
             state.shouldKill = state.repeatsRequests
+            state.isKilled = false
+            state.hasEnded = false
         }
     }
 
     func fail() { state.withLock { $0.shouldKill = true } }
+
+    /// Whether the command was killed because the scenario requires it.
+    var isKilled: Bool { state.withLock { $0.isKilled } }
+    func kill() { state.withLock { $0.isKilled = true } }
+
+    /// Whether the killed client has closed its connection, or has not done so within a time limit.
+    var hasKilledClientEnded: Bool { state.withLock { $0.hasEnded } }
+    func killedClientEnded() { state.withLock { $0.hasEnded = true } }
 
     /// Ends the scenario: the server no longer waits for the client.
     func end() { state.withLock { $0.isOver = true } }

@@ -73,8 +73,7 @@ struct ScriptedSession {
             // The client needs time to store its state.
             Deadline.pause(.seconds(1))
             shared.fail()
-            // The client must not continue before it is killed.
-            while !shared.isOver, shared.shouldKill { Deadline.pause(.milliseconds(5)) }
+            awaitEndOfClient()
             connection.reset()
             return false
         case .stall:
@@ -124,7 +123,7 @@ struct ScriptedSession {
         if answer.kills {
             trickle(bytes)
             shared.fail()
-            while !shared.isOver, shared.shouldKill { Deadline.pause(.milliseconds(5)) }
+            awaitEndOfClient()
             return false
         }
         let isSent = connection.send(bytes)
@@ -141,6 +140,15 @@ struct ScriptedSession {
         let discarded = connection.discard(for: .seconds(5))
         shared.conclude(number, status: nil, discarded: discarded, isInterruption: false)
         return false
+    }
+
+    /// Keeps the connection until the killed client has closed it. A client that does not run in the process of the command,
+    /// such as a page in a browser, ends some time after that process; without the connection it would send another
+    /// request, which would count as one of the next run.
+    private func awaitEndOfClient() {
+        while !shared.isOver, !shared.isKilled { Deadline.pause(.milliseconds(5)) }
+        _ = connection.discard(for: .seconds(15))
+        shared.killedClientEnded()
     }
 
     /// Sends most bytes at once and the others in small pieces: some clients store their progress only when bytes arrive.

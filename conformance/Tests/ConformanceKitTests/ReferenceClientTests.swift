@@ -1,3 +1,4 @@
+import SystemCalls
 import TestSupport
 import Testing
 
@@ -93,7 +94,7 @@ struct ReferenceClientTests {
     }
 
     @Test("A client that reads responses late receives the offsets that the scenario requires")
-    func late() async throws {
+    func readsLate() async throws {
         let report = try await Self.run(nil, .readsLate, only: ["4.1.1/lower-progress"])
         #expect(report.results.first?.outcome == .pass, "\(report.results)")
     }
@@ -124,6 +125,20 @@ struct ReferenceClientTests {
         #expect(report.exitStatus(strict: false) == 2)
     }
 
+    @Test("The next run begins when a client has ended that ends some time after its command was killed")
+    func late() async throws {
+        let report = try await onThread {
+            var settings = ClientSettings()
+            settings.only = ["restart/*", "14/restart"]
+            return ClientRun(settings, candidate: LateClient()).run()
+        }
+        #expect(report.results.count == 3)
+        for result in report.results {
+            #expect(
+                result.outcome == .pass, "\(result.info.id)\n\(result.transcript.map(TranscriptText.lines).joined())")
+        }
+    }
+
     private static func run(
         _ defect: ClientDefect?, _ allowedBehavior: AllowedClientBehavior? = nil, only: [String] = []
     ) async throws -> ClientReport {
@@ -133,6 +148,29 @@ struct ReferenceClientTests {
             settings.jobs = 8
             settings.timeout = .seconds(300)
             return ClientRun(settings, candidate: ReferenceClient(defect, allowedBehavior)).run()
+        }
+    }
+}
+
+/// A client that runs outside of its command, as a page in a browser does: it ends half a second after the command.
+private struct LateClient: Candidate {
+    func perform(_ task: CandidateTask) throws -> CandidateEnding {
+        let killed = Monitor<Deadline?>(nil)
+        let ending = Monitor<CandidateEnding?>(nil)
+        let late = CandidateTask(
+            direction: task.direction, file: task.file, url: task.url, state: task.state, output: task.output,
+            deadline: task.deadline, shouldKill: { killed.withLock { $0?.isOver ?? false } })
+        _ = try WorkerThread(name: "late") {
+            let result = try? ReferenceClient().perform(late)
+            ending.withLock { $0 = result ?? .exited(70) }
+        }
+        while true {
+            if let ending = ending.withLock({ $0 }) { return ending }
+            if task.shouldKill() {
+                killed.withLock { $0 = Deadline(in: .milliseconds(500)) }
+                return .killed
+            }
+            Deadline.pause(.milliseconds(5))
         }
     }
 }
