@@ -16,7 +16,7 @@ struct FuzzTarget: Sendable {
 
     static let all: [FuzzTarget] = [
         .structuredFields, .requests, .ranges, .names, .values, .problems, .responseHeads, .resumeData, .savedTransfers,
-        .tokens, .savedForms, .storageDocuments, .server, .guardedServer,
+        .tokens, .cookies, .savedForms, .storageDocuments, .server, .guardedServer,
     ]
 }
 
