@@ -16,7 +16,9 @@ struct ContainerFileTests {
         // ONWARD_NAME: VALUE, or name: ONWARD_NAME, value: VALUE. The proxy has variables of its own.
         let names = Set(
             text.split(separator: "\n").compactMap { line -> Substring? in
-                guard let start = line.firstRange(of: "ONWARD_")?.lowerBound, !line[..<start].contains("$") else { return nil }
+                guard let start = line.firstRange(of: "ONWARD_")?.lowerBound, !line[..<start].contains("$") else {
+                    return nil
+                }
                 let name = line[start...].prefix { $0 == "_" || $0.isUppercase }
                 return [":", ","].contains(line[name.endIndex...].prefix(1)) && name != "ONWARD_SITE" ? name : nil
             })

@@ -21,9 +21,16 @@ struct UnitFileTests {
             as: UTF8.self)
     }
 
-    @Test("systemd-analyze verify reports no problem", isInstalled)
-    func verify() throws {
+    @Test(
+        "systemd-analyze verify reports no problem, also with each drop-in", isInstalled,
+        arguments: [nil, "handover.conf", "scale.conf"])
+    func verify(dropIn: String?) throws {
         let copies = try TemporaryDirectory()
+        if let dropIn {
+            let directory = copies.path + "/onward.service.d"
+            try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+            try Data(try text(dropIn).utf8).write(to: URL(filePath: directory + "/" + dropIn))
+        }
         // The program that the unit starts must exist.
         let service = try text("onward.service").replacing("/usr/bin/onward", with: try ExecutableLocation.onward())
         try Data(service.utf8).write(to: URL(filePath: copies.path + "/onward.service"))
