@@ -14,7 +14,7 @@ struct OptionTableTests {
         "A document contains every option of a command",
         arguments: [
             ("operating.md", ["serve", "check", "health"]), ("gateway.md", ["outcomes"]), ("events.md", ["events"]),
-            ("command-line.md", ["put", "get", "resume", "cancel"]),
+            ("command-line.md", ["put", "get", "resume", "cancel"]), ("scale.md", ["migrate"]),
         ])
     func options(document: String, commands: [String]) throws {
         let file = Self.documents.appending(path: document)
