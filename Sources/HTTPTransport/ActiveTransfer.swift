@@ -17,6 +17,8 @@ final class ActiveTransfer {
 
     let easy: EasyHandle
     private let report: (TransportEvent) -> Void
+    /// Whether progress is reported and the result has metrics.
+    private let isMeasured: Bool
     private var sender: ContentSender?
     private var receiver: ResponseReceiver
     private var watch: ActivityWatch
@@ -96,8 +98,10 @@ final class ActiveTransfer {
     /// Does everything that is due.
     func keepTime(_ now: Int64) -> Step {
         watch.note(moved: easy.bytesSent + receiver.moved + progress, isWaiting: isWaiting, now: now)
-        noteRequestEnd(now)
-        reports.report(sent: sent, received: receiver.received, now: now, to: report)
+        if isMeasured {
+            noteRequestEnd(now)
+            reports.report(sent: sent, received: receiver.received, now: now, to: report)
+        }
         if isAnsweredEarly, receiver.isComplete || isSilent(2, now) { return .end(nil) }
         if let deadline = receiver.deadline, now >= deadline { return .end(nil) }
         if watch.isStalled(now: now, output: unacknowledgedOutput) { return .end(stall) }
@@ -249,13 +253,15 @@ final class ActiveTransfer {
     private func result(_ failure: TransportFailure?, isContentComplete: Bool) -> TransportResult {
         _ = releaseSocket()
         let sent = sent
-        if let sent { report(.sent(sent)) }
-        if receiver.received > 0 { report(.received(receiver.received)) }
+        if isMeasured {
+            if let sent { report(.sent(sent)) }
+            if receiver.received > 0 { report(.received(receiver.received)) }
+        }
         return TransportResult(
             head: receiver.head, content: receiver.content, sent: sent ?? 0, received: receiver.received,
             sourceEnded: sender?.isAtEnd(sent: sent ?? 0) ?? false, failure: failure,
             isContentComplete: isContentComplete,
-            metrics: metrics(sent: sent ?? 0))
+            metrics: isMeasured ? metrics(sent: sent ?? 0) : nil)
     }
 
     /// Notes the time of the end of the request if the complete request was passed to the kernel.

@@ -149,7 +149,6 @@ struct StorageSender: Sendable {
             source: count == 0 ? nil : BytesSource(request.content), stallTimeout: limits.stall, settings: settings,
             receive: { _ in .abort })
         transport.target = canonical.target
-        transport.hasAllFields = true
         return transport
     }
 }
