@@ -143,7 +143,9 @@ struct ArrivingResponse {
 
     /// Whether the connection can be used again after the complete response.
     var keepsConnection: Bool {
-        guard let head, isComplete, !hasSurplus, !hasInputEnded, !isEndedByClosing, head.version == "HTTP/1.1" else { return false }
+        guard let head, isComplete, !hasSurplus, !hasInputEnded, !isEndedByClosing, head.version == "HTTP/1.1" else {
+            return false
+        }
         // The server could send content although the request or the status forbids it. On this connection the next
         // response would then begin with that content.
         return !(isResponseToHead || head.status.forbidsContent) || head.fields.lacksContent
