@@ -154,6 +154,7 @@ test-proxies: ## test HAProxy, Caddy, nginx, Apache, nghttpx (docker/proxies) an
 # For example: make bench BENCHFLAGS='small takeover --runs 3'. `scripts/bench --help` has the options.
 bench: ## compare the server and the client with nginx, curl and cp (20 minutes, 20 GiB); BENCHFLAGS selects parts
 	@scripts/system-packages bench
+	@case ' $(BENCHFLAGS) ' in *' browsers '*) scripts/system-packages browser ;; esac
 	$(SWIFT) build -c release --product onward
 	scripts/bench .build/release/onward $(BENCHFLAGS)
 
