@@ -31,6 +31,7 @@ extension DatabaseConnection {
                 }
             }
             try endPipeline()
+            if isReplicationUncertain { throw .unavailable("the replication was canceled", mayHaveCommitted: true) }
         }
         if let failure {
             rollBack(until: deadline)

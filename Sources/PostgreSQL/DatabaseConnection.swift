@@ -8,6 +8,7 @@ final class DatabaseConnection {
     private let handle: OpaquePointer
     /// Whether the server has become a standby server, to which libpq would not have connected.
     var isReadOnly = false
+    private let notices = Notices()
 
     /// Connects, which needs at most the time until the deadline, or two seconds for each address of the server.
     init(_ uri: DatabaseURI, until deadline: Int64) throws(DatabaseError) {
@@ -28,7 +29,7 @@ final class DatabaseConnection {
         self.handle = handle
         guard PQstatus(handle) == CONNECTION_OK, PQsetnonblocking(handle, 1) == 0 else { throw lost() }
         // Otherwise libpq prints notices of the server.
-        _ = PQsetNoticeReceiver(handle, { _, _ in }, nil)
+        _ = PQsetNoticeReceiver(handle, receiveNotice, Unmanaged.passUnretained(notices).toOpaque())
         try prepare(until: deadline)
     }
 
@@ -37,7 +38,8 @@ final class DatabaseConnection {
     /// Whether the server can run another transaction on this connection. The server has sent something, at least the end
     /// of the connection, if it was stopped meanwhile.
     var isReady: Bool {
-        !isReadOnly && PQstatus(handle) == CONNECTION_OK && PQpipelineStatus(handle) == PQ_PIPELINE_OFF
+        !isReadOnly && !isReplicationUncertain && PQstatus(handle) == CONNECTION_OK
+            && PQpipelineStatus(handle) == PQ_PIPELINE_OFF
             && !isInTransaction && PQconsumeInput(handle) == 1
             && PQstatus(handle) == CONNECTION_OK && PQisBusy(handle) == 0 && !hasInput
     }
@@ -52,6 +54,10 @@ final class DatabaseConnection {
     func lost(mayHaveCommitted: Bool = false) -> DatabaseError {
         .unavailable(String(cString: PQerrorMessage(handle)).trimmed, mayHaveCommitted: mayHaveCommitted)
     }
+
+    /// Whether an administrator has ended the wait of a commit for a standby server. The server reports such a commit as
+    /// complete, although the standby server may not have it.
+    var isReplicationUncertain: Bool { notices.isReplicationUncertain }
 
     // MARK: - Statements
 
@@ -163,5 +169,17 @@ extension [UnsafeMutablePointer<CChar>?] {
     ) -> Result {
         let pointers = map { UnsafePointer($0) } + [nil]
         return pointers.withUnsafeBufferPointer { body($0.baseAddress) }
+    }
+}
+
+/// What the notices of a connection have reported. libpq changes it on the thread that uses the connection.
+private final class Notices {
+    var isReplicationUncertain = false
+}
+
+private func receiveNotice(_ context: UnsafeMutableRawPointer?, _ notice: OpaquePointer?) {
+    guard let context, let function = PQresultErrorField(notice, Int32(ONWARD_PG_FUNCTION)) else { return }
+    if String(cString: function) == "SyncRepWaitForLSN" {
+        Unmanaged<Notices>.fromOpaque(context).takeUnretainedValue().isReplicationUncertain = true
     }
 }

@@ -44,6 +44,22 @@ struct OutageTests {
         }
     }
 
+    @Test("If an administrator cancels the wait of a commit for a standby server, the result is unknown")
+    func canceledReplication() async throws {
+        let database = try await TestDatabase.start(settings: ["synchronous_standby_names": "missing"])
+        async let outcome = onThread {
+            failure { () throws(DatabaseError) in try database.pool.run(DatabaseStatement("CREATE TABLE t (n bigint)"))
+            }
+        }
+        try await onThread {
+            try database.awaitSessions(waitingFor: "SyncRep")
+            _ = try database.observer().run(
+                DatabaseStatement("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"))
+        }
+        let error = try await outcome
+        #expect(error?.mayHaveCommitted == true, "\(String(describing: error))")
+    }
+
     @Test("If the server is killed while a statement runs, the result is unknown, because the commit was sent")
     func killedDuringStatement() async throws {
         let database = try await TestDatabase.start(isDurable: true)
