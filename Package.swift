@@ -136,7 +136,10 @@ let package = Package(
             name: "ResumableUploadTests", dependencies: ["ResumableUpload", "TestSupport"], swiftSettings: strict),
         .testTarget(
             name: "UploadStorageTests",
-            dependencies: ["UploadStorage", "SystemCalls", "CSQLite", "Digests", "PowerLoss", "TestSupport"],
+            dependencies: [
+                "UploadStorage", "ClusterStorage", "PostgreSQL", "ObjectStorage", "SystemCalls", "CSQLite", "Digests",
+                "PowerLoss", "TestSupport",
+            ],
             swiftSettings: strict),
         // A separate program, because it replaces functions of the C library (see SystemCalls+Interposition.swift).
         .executableTarget(

@@ -121,9 +121,6 @@ package final class ClusterNode: Sendable {
         try read(ClusterSQL.hasOtherSessions, [.integer(try currentSession())]).boolean(0, 0) ?? true
     }
 
-    /// The number of the current session, or of the last one if there is none now.
-    package var lastSession: Int64 { session.withLock { $0.lastNumber } }
-
     private static let noSession = StoreError.unavailable("this node has no session in the database")
 
     static var now: Int64 { SystemClock.bootNanoseconds() }

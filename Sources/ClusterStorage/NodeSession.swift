@@ -68,8 +68,6 @@ package struct NodeSession: Sendable, Hashable {
     package let times: Times
     /// The number of the session; nil if there is none.
     package private(set) var number: Int64?
-    /// The number of the current or the last session; 0 if there was none.
-    package private(set) var lastNumber: Int64 = 0
     /// The number that the changes of this session need: see onward.settle_batches.
     package private(set) var batch: Int64 = 0
     /// Whether the outcome of a batch is unknown, so that rows cannot be relied on.
@@ -86,7 +84,7 @@ package struct NodeSession: Sendable, Hashable {
 
     /// - Parameter sentAt: the time at which the statement was sent.
     package mutating func opened(_ number: Int64, sentAt: Int64) {
-        (self.number, lastNumber) = (number, number)
+        self.number = number
         (batch, isUnsettled, holds) = (0, false, [:])
         renewed(sentAt: sentAt)
     }

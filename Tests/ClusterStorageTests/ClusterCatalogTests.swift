@@ -145,6 +145,9 @@ struct ClusterCatalogTests {
         let full = ["alice": Usage(uploads: 10, reservedBytes: 1000)]
         #expect(try nodes[1].sharedUsage(of: nil) == full && nodes[0].sharedUsage(of: "alice") == full)
         #expect(try nodes[0].sharedUsage(of: "bob") == [:])
+        // The sums of earlier changes are kept when later changes are added to them.
+        try fixture.run("SELECT onward.add_usage_changes()::text")
+        #expect(try nodes[0].sharedUsage(of: "alice") == full)
         // Another principal has its own limits.
         try nodes[0].commit(.insert(.testing(principal: "bob", length: 1000)))
         #expect(throws: StoreError.quotaExceeded(limit: 1000)) {

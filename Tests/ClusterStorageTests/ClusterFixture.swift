@@ -6,14 +6,6 @@ import SystemCalls
 import TestSupport
 import UploadStorage
 
-/// A server that tests share as long as one of them uses it, because its start takes long.
-private let sharedServer = Monitor(SharedServer())
-
-private struct SharedServer {
-    weak var server: PostgreSQLCluster?
-    var databases = 0
-}
-
 /// A private database, and nodes that share it.
 final class ClusterFixture: Sendable {
     let cluster: PostgreSQLCluster
@@ -24,24 +16,15 @@ final class ClusterFixture: Sendable {
 
     /// - Parameter ownsServer: whether the test stops the server.
     init(ownsServer: Bool = false) throws {
-        let (cluster, name) = try ownsServer ? (PostgreSQLCluster(), "postgres") : Self.sharedDatabase()
-        self.cluster = cluster
-        uri = try DatabaseURI(parsing: cluster.uri().dropLast("postgres".count) + name)
-        database = Database(uri, connections: 4)
-    }
-
-    private static func sharedDatabase() throws -> (PostgreSQLCluster, String) {
-        try sharedServer.withLock { shared in
-            let cluster = try shared.server ?? PostgreSQLCluster(settings: ["max_connections": "200"])
-            shared.server = cluster
-            shared.databases += 1
-            let name = "test\(shared.databases)"
-            let process = try ChildProcess(
-                PostgreSQLCluster.programs + "/createdb",
-                ["-h", cluster.directory, "-p", "\(cluster.port)", "-U", "postgres", name])
-            guard try process.awaitEnding() == .exited(0) else { throw TestFailure(process.errorOutput) }
-            return (cluster, name)
+        if ownsServer {
+            cluster = try PostgreSQLCluster()
+            uri = try DatabaseURI(parsing: cluster.uri())
+        } else {
+            let database = try SharedDatabase()
+            cluster = database.server
+            uri = try DatabaseURI(parsing: database.uri)
         }
+        database = Database(uri, connections: 4)
     }
 
     deinit {
@@ -76,7 +59,7 @@ final class ClusterFixture: Sendable {
         try database.run(DatabaseStatement(sql, parameters))
     }
 
-    /// Lets the sessions of all nodes end, as if they had not been renewed.
+    /// Lets a session end, as if it had not been renewed.
     func endSession(_ number: Int64) throws {
         try run("UPDATE onward.node SET alive_until = clock_timestamp() WHERE session = $1", [.integer(number)])
     }

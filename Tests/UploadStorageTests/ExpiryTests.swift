@@ -32,11 +32,11 @@ import Testing
         #expect(transactions(fixture.store) - before <= 7)
         let statistics = try fixture.store.statistics()
         #expect(statistics.complete == 0 && statistics.receiving == 1)
-        #expect(fixture.store.usage(of: "alice") == Usage(uploads: 1, reservedBytes: 3))
+        #expect(fixture.usage(of: "alice") == Usage(uploads: 1, reservedBytes: 3))
         #expect(try fixture.blobCount() == 1)
         staying.release()
         try fixture.reopen()
-        #expect(fixture.store.usage(of: "alice") == Usage(uploads: 1, reservedBytes: 3))
+        #expect(fixture.usage(of: "alice") == Usage(uploads: 1, reservedBytes: 3))
     }
 
     @Test("under steady load with a short lifetime of finished uploads the catalog does not grow", arguments: [7])
@@ -153,9 +153,9 @@ import Testing
         fixture.plan.fail(.commit, with: .inputOutput)
         #expect(!fixture.store.sweepPart().failures.isEmpty)
         fixture.plan.fail(.commit, with: nil)
-        #expect(fixture.store.usage(of: "alice").uploads == 5)
+        #expect(fixture.usage(of: "alice").uploads == 5)
         #expect(fixture.store.sweepPart().expired == 5)
-        #expect(fixture.store.usage(of: "alice") == Usage())
+        #expect(fixture.usage(of: "alice") == Usage())
         for id in ids { #expect(throws: StoreError.notFound) { try fixture.store.record(id) } }
     }
 }

@@ -40,7 +40,7 @@ import Testing
             #expect(fixture.store.sweep().failures == [])
         }
         #expect(losses.value == 1)
-        #expect(fixture.store.usage(of: "alice") == Usage(uploads: 249, reservedBytes: 249 * 9))
+        #expect(fixture.usage(of: "alice") == Usage(uploads: 249, reservedBytes: 249 * 9))
         #expect(try fixture.store.record(ids[76]).offset == 3)
     }
 
@@ -107,7 +107,7 @@ import Testing
         try lease.append("abc")
         _ = try lease.acknowledge()
         try fixture.reopen()
-        #expect(fixture.store.usage(of: "alice") == Usage(uploads: 1, reservedBytes: 3))
+        #expect(fixture.usage(of: "alice") == Usage(uploads: 1, reservedBytes: 3))
         lease.release()
     }
 }

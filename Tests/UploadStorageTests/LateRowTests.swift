@@ -19,7 +19,7 @@ import Testing
     private func commits(_ fixture: StoreFixture) -> Int { fixture.store.catalog.statistics.commits }
 
     private func expectNothing(_ fixture: StoreFixture, published: Int64 = 0) throws {
-        #expect(fixture.store.usage(of: "alice") == Usage(publishedBytes: published))
+        #expect(fixture.usage(of: "alice") == Usage(publishedBytes: published))
         #expect(try fixture.blobCount() == 0)
         #expect(fixture.store.context.newBlobs.isEmpty)
         #expect(fixture.store.sweep() == SweepReport())
@@ -105,7 +105,7 @@ import Testing
         #expect(row.offset == 3 && row.epoch == next.epoch && row.length == 7)
         try fixture.reopen()
         #expect(try fixture.store.lease(id).acknowledged == 3)
-        #expect(fixture.store.usage(of: "alice") == Usage(uploads: 1, reservedBytes: 7))
+        #expect(fixture.usage(of: "alice") == Usage(uploads: 1, reservedBytes: 7))
         next.release()
         lease.release()
     }
@@ -476,7 +476,7 @@ import Testing
         lease.onRevocation { held.withLock { $0.take() }?.release() }
         try fixture.reopen()
         #expect(try fixture.store.lease(id).acknowledged == 3)
-        #expect(fixture.store.usage(of: "alice") == Usage(uploads: 1, reservedBytes: 7))
+        #expect(fixture.usage(of: "alice") == Usage(uploads: 1, reservedBytes: 7))
     }
 
     @Test("a client that got only the URL finds its upload after a clean stop", arguments: StoreKind.allCases)

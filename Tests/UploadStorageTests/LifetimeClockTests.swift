@@ -90,7 +90,7 @@ import Testing
 
     @Test(
         "a clock jump while the store is open expires no upload early, and prevents no expiry",
-        arguments: StoreKind.allCases
+        arguments: StoreKind.embedded
     )
     func store(_ kind: StoreKind) throws {
         for step: Int64 in [2_592_000, -2_592_000] {
@@ -114,7 +114,7 @@ import Testing
         }
     }
 
-    @Test("a wrong clock at the start that is corrected within an hour has no effect", arguments: StoreKind.allCases)
+    @Test("a wrong clock at the start that is corrected within an hour has no effect", arguments: StoreKind.embedded)
     func correction(_ kind: StoreKind) throws {
         for restarts in [false, true] {
             let fixture = try StoreFixture(kind) {
@@ -151,7 +151,7 @@ import Testing
 
     @Test(
         "after a wrong clock lifetimes are limited in batches, and a failed batch is repeated",
-        arguments: StoreKind.allCases)
+        arguments: StoreKind.embedded)
     func limits(_ kind: StoreKind) throws {
         let fixture = try StoreFixture(kind) { ($0.lifetime, $0.keepCompleted) = (Self.life, Self.life) }
         try fixture.reopen(
@@ -187,7 +187,7 @@ import Testing
 
     @Test(
         "downtime is counted, but after a downtime that seems longer than a lifetime, uploads remain for an hour",
-        arguments: StoreKind.allCases)
+        arguments: StoreKind.embedded)
     func downtime(_ kind: StoreKind) throws {
         let fixture = try StoreFixture(kind) { $0.lifetime = .seconds(1000) }
         let expiresAt = fixture.store.time + 1000

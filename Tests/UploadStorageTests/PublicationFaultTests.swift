@@ -197,7 +197,7 @@ import Testing
 
     @Test(
         "OFF-18: an interrupted withdrawal is completed by the next start",
-        arguments: StoreKind.allCases.flatMap { kind in [false, true].map { (kind, $0) } }, Stage.allCases)
+        arguments: StoreKind.embedded.flatMap { kind in [false, true].map { (kind, $0) } }, Stage.allCases)
     func interruptedWithdrawal(_ kind: (store: StoreKind, replaces: Bool), _ stage: Stage) throws {
         let fixture = try StoreFixture(kind.store)
         let target = try name("dir/x")

@@ -1,5 +1,8 @@
+import ClusterStorage
 import Foundation
 import HTTPSemantics
+import ObjectStorage
+import PostgreSQL
 import ResumableUpload
 import SystemCalls
 import TestSupport
@@ -9,8 +12,15 @@ import Testing
 
 /// The pairs of catalog and blob area with which the tests of the store run.
 enum StoreKind: String, CaseIterable, CustomTestStringConvertible {
-    case memory, files
+    case memory, files, cluster
     var testDescription: String { rawValue }
+
+    static var allCases: [StoreKind] {
+        PostgreSQLCluster.isAvailable ? embedded + [.cluster] : embedded
+    }
+
+    /// The pairs that one process uses: they have a clock, a ledger of the usage, and names of bytes of their own.
+    static let embedded: [StoreKind] = [.memory, .files]
 }
 
 /// A store that can be closed and reopened, with a clock that the test sets.
@@ -20,6 +30,9 @@ final class StoreFixture: Sendable {
     let plan = FaultPlan()
     private let reading = Monitor(ClockReading(wall: 1_000_000_000_000_000, boot: 500_000_000_000))
     private let opened: Monitor<Opened>
+    /// The database and the storage of ``StoreKind/cluster``.
+    private let database: SharedDatabase?
+    private let objects = MemoryObjectStore()
 
     private struct Opened {
         var store: UploadStore
@@ -30,6 +43,7 @@ final class StoreFixture: Sendable {
     init(_ kind: StoreKind, _ adjust: (inout StoreConfiguration) -> Void = { _ in }) throws {
         self.kind = kind
         directory = try TemporaryDirectory()
+        database = kind == .cluster ? try SharedDatabase() : nil
         let catalog = MemoryCatalog(plan: plan)
         let area = MemoryBlobArea(plan: plan)
         let placeholder = try UploadStore(
@@ -100,10 +114,28 @@ final class StoreFixture: Sendable {
         case .files:
             let store = try UploadStore.open(root: root, configuration: configuration)
             opened.withLock { $0.store = store }
+        case .cluster:
+            let store = try clusterStore(configuration)
+            opened.withLock { $0.store = store }
         }
     }
 
-    /// The number of blobs of unfinished uploads.
+    private func clusterStore(_ configuration: StoreConfiguration) throws -> UploadStore {
+        let uri = try DatabaseURI(parsing: try #require(database).uri)
+        let database = Database(uri)
+        let node = try ClusterNode(database: database, control: Database(uri, connections: 2), name: "test")
+        let ledger = PieceLedger()
+        let area = try ObjectBlobArea(database: database, objects: objects, ledger: ledger) { [weak node] in
+            try? node?.currentSession()
+        }
+        return try UploadStore(
+            catalog: ClusterCatalog(node: node, ledger: ledger, configuration: configuration), area: area,
+            configuration: configuration)
+    }
+
+    func usage(of principal: String) -> Usage { store.currentUsage(of: principal)?[principal] ?? Usage() }
+
+    /// The number of blobs of unfinished uploads; in a cluster only of those that have bytes.
     func blobCount() throws -> Int { try store.area.sizes().count }
 }
 

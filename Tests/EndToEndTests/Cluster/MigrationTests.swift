@@ -1,4 +1,5 @@
 import ConformanceKit
+import SystemCalls
 import TestSupport
 import Testing
 
@@ -8,9 +9,22 @@ import Testing
 struct MigrationTests {
     private static let content = BytePool.repeated(0..<10_000_000)
 
-    private func migrate(_ cluster: Cluster, _ root: String, back: Bool = false) throws -> ChildProcess {
-        let arguments = ["migrate", "--root", root] + cluster.nodes[0].storage + (back ? ["--back"] : [])
-        return try ChildProcess(ExecutableLocation.onward(), arguments, environment: cluster.storage.environment)
+    /// The result of `onward migrate`.
+    private struct Outcome {
+        var status: ProgramRun.Outcome
+        var output: String
+        var errors: String
+    }
+
+    private func migrate(_ cluster: Cluster, _ root: String, back: Bool = false) throws -> Outcome {
+        let run = ProgramRun(
+            try ExecutableLocation.onward(),
+            arguments: ["migrate", "--root", root] + cluster.nodes[0].storage + (back ? ["--back"] : []),
+            variables: cluster.storage.environment.map { ($0.key, $0.value) }, timeout: .seconds(120))
+        let result = run.run()
+        return Outcome(
+            status: result.outcome, output: String(decoding: result.output, as: UTF8.self),
+            errors: String(decoding: result.errors, as: UTF8.self))
     }
 
     @Test("files, unfinished uploads and stored responses are the same at a cluster, and back in a directory")
@@ -23,16 +37,16 @@ struct MigrationTests {
         let finished = try #require(done.interim.compactMap(\.location).first)
         try withCluster(2) { cluster in
             let inUse = try migrate(cluster, directory.root)
-            #expect(try inUse.awaitEnding() == .exited(75))
-            #expect(inUse.errorOutput.contains("stop it first"))
+            #expect(inUse.status == .ended(.exited(75)))
+            #expect(inUse.errors.contains("stop it first"))
             _ = try directory.stop()
 
             let copy = try migrate(cluster, directory.root)
-            #expect(try copy.awaitEnding() == .exited(0), "\(copy.errorOutput)")
+            #expect(copy.status == .ended(.exited(0)), "\(copy.errors)")
             #expect(
                 copy.output.hasPrefix("copied files: 2, unfinished uploads: 1, stored responses: 1,"), "\(copy.output)")
             let again = try migrate(cluster, directory.root)
-            #expect(try again.awaitEnding() == .exited(0), "\(again.errorOutput)")
+            #expect(again.status == .ended(.exited(0)), "\(again.errors)")
             #expect(again.output.hasPrefix("copied files: 0, unfinished uploads: 0, stored responses: 0,"))
 
             #expect(try cluster.nodes[0].exchange(.get("/files/a/whole")).content == Self.content)
@@ -44,10 +58,10 @@ struct MigrationTests {
             #expect(next.offset == 6_000_000)
 
             let busy = try migrate(cluster, directory.root + "-2", back: true)
-            #expect(try busy.awaitEnding() == .exited(75), "\(busy.errorOutput)")
+            #expect(busy.status == .ended(.exited(75)), "\(busy.errors)")
             for node in cluster.nodes { _ = try node.stop() }
             let returned = try migrate(cluster, directory.root + "-2", back: true)
-            #expect(try returned.awaitEnding() == .exited(0), "\(returned.errorOutput)")
+            #expect(returned.status == .ended(.exited(0)), "\(returned.errors)")
             let second = try ServerProcess(storage: ["--root", directory.root + "-2"])
             #expect(try second.exchange(.get("/files/a/whole")).content == Self.content)
             let last = try second.exchange(
