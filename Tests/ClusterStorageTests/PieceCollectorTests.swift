@@ -71,8 +71,8 @@ struct PieceCollectorTests {
         let download = try node.area.openPublished(name)
         let second = try store(content(9000, seed: 2), in: "2", by: node)
         _ = try node.area.publish("2", as: name, replacing: first.attributes().entityTag.opaque)
-        let patient = fixture.collector { $0.gracePeriod = .seconds(3600) }
-        #expect(try patient.collect() == PieceCollector.Report())
+        let collector = fixture.collector { $0.gracePeriod = .seconds(3600) }
+        #expect(try collector.collect() == PieceCollector.Report())
         #expect(try download.file.readAll() == content(30_000))
         #expect(try fixture.collector().collect().garbage == 8)
         #expect(try objects == fixture.namedObjects())

@@ -55,7 +55,7 @@ struct PublishedFilesTests {
         #expect(node.ledger.change(of: "1") == nil)
     }
 
-    @Test("names of files, directories and parents that are files are told apart")
+    @Test("names of files, of directories and below files make different errors")
     func kinds() throws {
         try publish([1], as: "a/b", blob: "1")
         func error(_ path: String) throws -> StoreError? {
