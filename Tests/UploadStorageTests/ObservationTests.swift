@@ -19,7 +19,7 @@ private final class Recorder: StoreObserver {
 
 @Suite("Reports of a store to its observer", .timeLimit(.minutes(15)))
 struct ObservationTests {
-    @Test("Each step to stable storage is reported once, with its result", arguments: StoreKind.allCases)
+    @Test("Each step to stable storage is reported once, with its result", arguments: StoreKind.embedded)
     func steps(kind: StoreKind) throws {
         let fixture = try StoreFixture(kind)
         let recorder = Recorder()
@@ -70,7 +70,7 @@ struct ObservationTests {
         #expect(recorder.count(.offset, isDone: false) == 1)
     }
 
-    @Test("Uploads are counted by state, before and after a restart", arguments: StoreKind.allCases)
+    @Test("Uploads are counted by state, before and after a restart", arguments: StoreKind.embedded)
     func states(kind: StoreKind) throws {
         let fixture = try StoreFixture(kind)
         let complete = try fixture.store.create(.testing(length: 3))
@@ -110,7 +110,7 @@ struct ObservationTests {
         #expect(statistics.receiving == 1)
     }
 
-    @Test("The sweep distinguishes unfinished uploads from stored responses", arguments: StoreKind.allCases)
+    @Test("The sweep distinguishes unfinished uploads from stored responses", arguments: StoreKind.embedded)
     func expired(kind: StoreKind) throws {
         let fixture = try StoreFixture(kind)
         try fixture.store.create(.testing(expiresAt: 1_000_010)).release()
