@@ -420,7 +420,8 @@ extension StoreError {
         case .failed(let sqlState, let message):
             switch sqlState {
             case ClusterSQL.CatalogError.sessionEnded, ClusterSQL.CatalogError.batchEnded: self = .unavailable(message)
-            case ClusterSQL.FilesError.gap, ClusterSQL.FilesError.garbage, ClusterSQL.FilesError.superseded:
+            case ClusterSQL.FilesError.sessionEnded, ClusterSQL.FilesError.gap, ClusterSQL.FilesError.garbage,
+                ClusterSQL.FilesError.superseded:
                 self = .superseded
             // disk_full
             case "53100": self = .insufficientSpace(nil)

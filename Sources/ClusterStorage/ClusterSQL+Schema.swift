@@ -15,8 +15,8 @@ extension ClusterSQL {
 
     /// The SQLSTATEs that the functions raise, besides those of ``FilesError``.
     enum CatalogError {
-        /// The session has ended.
-        static let sessionEnded = "ON001"
+        /// The session of the caller has ended.
+        static let sessionEnded = "ON012"
         /// The migration was made by another node.
         static let isMigrated = "ON010"
         /// The outcome of an earlier batch of the session was unknown, and since then only later batches are accepted.
@@ -52,24 +52,15 @@ extension ClusterSQL {
             alive_until timestamptz NOT NULL
         );
 
-        -- Fails unless the session exists, and keeps its row until the end of the transaction. A collector removes the
-        -- row of an ended session before it removes objects of that session.
-        CREATE FUNCTION onward.require_node(session_ bigint) RETURNS void LANGUAGE plpgsql AS $$
-        BEGIN
-            PERFORM FROM onward.node WHERE session = session_ FOR KEY SHARE;
-            IF NOT FOUND THEN
-                RAISE EXCEPTION 'the session % has ended', session_ USING ERRCODE = 'ON001';
-            END IF;
-        END $$;
-
-        -- Begins a batch of changes.
+        -- Begins a batch of changes, and keeps the row of the session until the end of the transaction. A collector removes
+        -- the row of an ended session before it removes objects of that session.
         CREATE FUNCTION onward.begin_batch(session_ bigint, batch_ bigint) RETURNS void LANGUAGE plpgsql AS $$
         DECLARE
             current bigint;
         BEGIN
             SELECT batch INTO current FROM onward.node WHERE session = session_ FOR KEY SHARE;
             IF NOT FOUND THEN
-                RAISE EXCEPTION 'the session % has ended', session_ USING ERRCODE = 'ON001';
+                RAISE EXCEPTION 'the session % has ended', session_ USING ERRCODE = 'ON012';
             ELSIF current <> batch_ THEN
                 RAISE EXCEPTION 'batches before % are no longer accepted', current USING ERRCODE = 'ON011';
             END IF;
@@ -84,7 +75,7 @@ extension ClusterSQL {
             PERFORM FROM onward.node WHERE session = session_ FOR UPDATE;
             UPDATE onward.node SET batch = batch + 1 WHERE session = session_ RETURNING batch INTO next_batch;
             IF NOT FOUND THEN
-                RAISE EXCEPTION 'the session % has ended', session_ USING ERRCODE = 'ON001';
+                RAISE EXCEPTION 'the session % has ended', session_ USING ERRCODE = 'ON012';
             END IF;
             RETURN next_batch;
         END $$;
@@ -153,7 +144,7 @@ extension ClusterSQL {
                 END IF;
                 PERFORM FROM onward.node WHERE session = session_ AND alive_until > clock_timestamp() FOR KEY SHARE;
                 IF NOT FOUND THEN
-                    RAISE EXCEPTION 'the session % has ended', session_ USING ERRCODE = 'ON001';
+                    RAISE EXCEPTION 'the session % has ended', session_ USING ERRCODE = 'ON012';
                 END IF;
                 UPDATE onward.upload
                     SET holder = session_, fence = fence + 1, epoch = greatest(epoch, fence << 32)
