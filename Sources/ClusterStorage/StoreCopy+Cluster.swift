@@ -10,9 +10,16 @@ extension StoreCopy.Place {
         _ location: ClusterLocation, credentials: ObjectCredentials, isExclusive: Bool
     ) throws(StoreError) -> StoreCopy.Place {
         let parts = try ClusterParts(location, credentials: credentials, configuration: StoreConfiguration())
-        // Without a session nothing can be copied.
-        _ = try parts.node.currentSession()
-        if isExclusive, try parts.node.hasOtherSessions() { throw .inUse }
-        return StoreCopy.Place(catalog: parts.catalog, area: parts.area, time: parts.node.clock.wall / 1_000_000_000)
+        let place = StoreCopy.Place(
+            catalog: parts.catalog, area: parts.area, time: parts.node.clock.wall / 1_000_000_000)
+        do throws(StoreError) {
+            // Without a session nothing can be copied.
+            _ = try parts.node.currentSession()
+            if isExclusive, try parts.node.hasOtherSessions() { throw .inUse }
+        } catch {
+            place.close(isChanged: false)
+            throw error
+        }
+        return place
     }
 }

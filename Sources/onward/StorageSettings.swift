@@ -48,7 +48,7 @@ struct StorageSettings {
             .root(root, group: group) { $0[keyPath: path].givenRoot = $1 },
             CommandOption(
                 "catalog", "URI", group: group,
-                "instead of --root: PostgreSQL database that several servers share,\nsuch as postgresql://onward@db.example/onward"
+                "PostgreSQL database that several servers share, such as\npostgresql://onward@db.example/onward"
             ) { settings, value throws(OptionError) in
                 settings[keyPath: path].catalog = try database(value)
             },

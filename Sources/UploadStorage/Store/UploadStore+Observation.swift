@@ -10,13 +10,14 @@ extension UploadStore {
     /// - Throws: `superseded` once the store is closed; `io` if the catalog cannot be read.
     package func statistics() throws(StoreError) -> StoreStatistics {
         var statistics = StoreStatistics()
-        let total = ledger.total
+        let total = catalog.isShared ? try catalog.sharedUsage(of: nil).values.total : ledger.total
         statistics.processing = try catalog.processingCount()
         statistics.retained = try? context.area.retainedCount()
         if let total {
             statistics.receiving = max(0, total.uploads - statistics.processing)
-            statistics.complete = finished.complete
-            statistics.invalid = finished.invalid
+            // Several stores do not count finished uploads, because counting rows takes time.
+            statistics.complete = catalog.isShared ? nil : finished.complete
+            statistics.invalid = catalog.isShared ? nil : finished.invalid
             statistics.publishedBytes = total.publishedBytes
             statistics.reservedBytes = total.reservedBytes
         }

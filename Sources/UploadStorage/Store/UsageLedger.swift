@@ -91,11 +91,7 @@ final class UsageLedger: Sendable {
     var total: Usage? {
         state.withLock { state in
             guard state.isExact else { return nil }
-            return state.usage.values.reduce(into: Usage()) { total, entry in
-                total.uploads += entry.uploads
-                total.reservedBytes = total.reservedBytes.addingReportingOverflow(entry.reservedBytes).partialValue
-                total.publishedBytes = total.publishedBytes.addingReportingOverflow(entry.publishedBytes).partialValue
-            }
+            return state.usage.values.total
         }
     }
 
@@ -169,6 +165,17 @@ final class UsageLedger: Sendable {
             var entry = state.usage[principal] ?? Usage()
             body(&entry)
             state.usage[principal] = entry == Usage() ? nil : entry
+        }
+    }
+}
+
+extension Collection<Usage> {
+    /// The total of all principals.
+    var total: Usage {
+        reduce(into: Usage()) { total, entry in
+            total.uploads += entry.uploads
+            total.reservedBytes = total.reservedBytes.addingReportingOverflow(entry.reservedBytes).partialValue
+            total.publishedBytes = total.publishedBytes.addingReportingOverflow(entry.publishedBytes).partialValue
         }
     }
 }
