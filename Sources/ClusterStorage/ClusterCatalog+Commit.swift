@@ -230,14 +230,18 @@ extension ClusterCatalog {
     private func conditional(
         _ change: CatalogChange, in session: Int64, _ result: inout ChangeStatements, _ blobs: inout Set<String>
     ) -> ConditionalStatement? {
+        let hold = change.fencedUpload.flatMap { id in node.session.withLock { $0.lastHold(id) } }
+        // Without a hold the pieces of the upload are not known, and its offset must not be recorded without them.
+        if change.fencedUpload != nil, hold == nil { return ConditionalStatement(ClusterSQL.superseded) }
         func fenced(
             _ sql: String, _ id: UploadID, _ epoch: Int64, _ others: [DatabaseValue] = []
         ) -> ConditionalStatement {
             ConditionalStatement(sql, [.integer(session), .bytes(id.bytes), .integer(epoch)] + others)
         }
         func addPieces(of id: UploadID, to statement: inout ConditionalStatement) {
-            let blob = result.inserted?.blob ?? node.session.withLock { $0.lastHold(id)?.blob }
-            guard let blob, !blobs.contains(blob), let pieces = ledger.change(of: blob) else { return }
+            guard let blob = result.inserted?.blob ?? hold?.blob, !blobs.contains(blob),
+                let pieces = ledger.change(of: blob)
+            else { return }
             blobs.insert(blob)
             statement.add(ClusterSQL.putPieces, [.text(blob)] + pieces.parameters)
             result.pieces = pieces
@@ -310,6 +314,17 @@ extension ClusterCatalog {
 }
 
 extension CatalogChange {
+    /// The upload whose row only its holder can change by this change.
+    fileprivate var fencedUpload: UploadID? {
+        switch self {
+        case .advance(let advance): advance.id
+        case .markProcessing(let id, _), .recordIntent(let id, _, _), .withdraw(let id, _): id
+        case .complete(let completion): completion.id
+        case .invalidate(let invalidation): invalidation.id
+        default: nil
+        }
+    }
+
     /// The upload that this change inserts.
     fileprivate var inserted: UploadID? {
         switch self {

@@ -121,7 +121,8 @@ package final class ClusterNode: Sendable {
         try read(ClusterSQL.hasOtherSessions, [.integer(try currentSession())]).boolean(0, 0) ?? true
     }
 
-    private static let noSession = StoreError.unavailable("this node has no session in the database")
+    private static let noSession = StoreError.unavailable(
+        "this server has no session in the database yet; it tries again every second")
 
     static var now: Int64 { SystemClock.bootNanoseconds() }
 
@@ -177,10 +178,10 @@ package final class ClusterNode: Sendable {
     private func endSession(_ number: Int64) {
         let lost = session.withLock { $0.number == number ? $0.ended() : nil }
         guard let lost else { return }
-        closeListener()
-        if !lost.isEmpty { observers.withLock { $0.lost }?(lost) }
         // This node has stopped relying on the session, so other nodes need not wait for its end.
         _ = try? control.run(DatabaseStatement(ClusterSQL.closeSession, [.integer(number)]))
+        if !lost.isEmpty { observers.withLock { $0.lost }?(lost) }
+        closeListener()
     }
 
     /// Called after the database has rejected a session.

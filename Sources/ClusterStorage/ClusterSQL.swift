@@ -93,6 +93,9 @@ enum ClusterSQL {
         """
     }
 
+    /// A change that is refused because this session does not hold the upload.
+    static let superseded = "WITH change AS MATERIALIZED (SELECT \(Refusal.superseded)::bigint AS refusal)"
+
     /// A change that is always made.
     static let noRefusal = "WITH change AS MATERIALIZED (SELECT 0::bigint AS refusal)"
 

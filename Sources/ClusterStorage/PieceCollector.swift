@@ -150,7 +150,9 @@ package final class PieceCollector: Sendable {
             owner = try readIdentity()
         } catch { throw Self.failure(error, during: "read the object \(Self.identityKey)") }
         if owner != Array(identity.utf8) {
-            throw .foreignData("another database uses the object storage with the same prefix")
+            throw .foreignData(
+                "another database uses the bucket with the same prefix; give each database a prefix of its own in --blobs"
+            )
         }
     }
 

@@ -7,8 +7,8 @@ import SystemCalls
 /// - `endpoint`: the URL of the service with http or https, without a path; without it Amazon S3 of the region.
 /// - `region`: the region that is signed. It is required without an endpoint; with an endpoint it is `us-east-1` if it
 ///   is not given.
-/// - `style`: whether the bucket is a part of the path or of the host. Without it: of the host with Amazon S3, of the path
-///   with an endpoint.
+/// - `style`: whether the bucket is a part of the path or of the host. Without it: of the path with an endpoint, and if the
+///   name of the bucket has a period; otherwise of the host.
 /// - `ca-file`: the path of a PEM file with certificates to trust instead of the system's.
 ///
 /// Values are percent-encoded if they contain `&` or `%`. A URI contains no secrets: see ``ObjectCredentials``.
@@ -37,11 +37,15 @@ package struct ObjectStorageURI: Sendable, Hashable {
         let parts = text.dropFirst(5).split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
         let place = parts[0].split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
         guard !text.contains("#"), !place[0].contains("@"), !place[0].contains(":") else {
-            throw Mistake("after s3:// only the name of a bucket may follow; " + Self.placeOfSecrets)
+            throw Mistake(
+                "the URI must be s3://BUCKET/PREFIX?SETTINGS, without '#', and without a user name or a port before the prefix; "
+                    + Self.placeOfSecrets)
         }
         bucket = String(place[0])
         guard Self.isValidBucket(bucket) else {
-            throw Mistake("the name of a bucket has 3 to 63 lower-case letters, digits, hyphens and periods")
+            throw Mistake(
+                "the name of a bucket has 3 to 63 lower-case letters, digits, hyphens and periods, and begins and ends with a letter or digit"
+            )
         }
         let path = place.count > 1 ? try Self.decoded(place[1]) : ""
         let segments = path.split(separator: "/", omittingEmptySubsequences: false)
@@ -92,7 +96,7 @@ package struct ObjectStorageURI: Sendable, Hashable {
             let name = String(pair[0])
             guard pair.count == 2, ["endpoint", "region", "style", "ca-file"].contains(name) else {
                 // The text does not repeat the name: it may be a secret.
-                throw Mistake("the options are endpoint=, region=, style= and ca-file=; " + placeOfSecrets)
+                throw Mistake("the settings after '?' are endpoint=, region=, style= and ca-file=; " + placeOfSecrets)
             }
             guard options[name] == nil else { throw Mistake("\(name)= occurs twice") }
             options[name] = try decoded(pair[1])
@@ -117,7 +121,11 @@ package struct ObjectStorageURI: Sendable, Hashable {
     private static func decoded(_ text: Substring) throws(Mistake) -> String {
         guard let bytes = text.utf8.percentDecoded, let value = String(validating: bytes, as: UTF8.self),
             !value.unicodeScalars.contains(where: { $0.value < 0x20 || $0.value == 0x7F })
-        else { throw Mistake("an escape is malformed, or a value contains control characters") }
+        else {
+            throw Mistake(
+                "a percent sign has no two hexadecimal digits after it, or a value is not UTF-8 or contains control characters"
+            )
+        }
         return value
     }
 

@@ -15,8 +15,9 @@ struct MigrateCommand {
         responses and events. With --back it copies in the other direction; no server may be
         running then. Each file and upload is read again after it was written, and its SHA-256 is
         compared. The source is not changed. After an interruption run the same command again: what
-        was copied is not copied again. Exit status: 0 everything was copied, 74 something could not
-        be copied, 75 a server uses the source.
+        was copied is not copied again. Exit status: 0 everything was copied, 64 wrong usage, 74
+        something could not be copied, 75 a server uses the data directory, or with --back the
+        database.
         """,
         options: MigrateSettings.options.map(\.manual))
 
@@ -63,9 +64,9 @@ struct MigrateCommand {
             Console.output("copied " + Self.summary(of: report))
             return report.problems.isEmpty ? .done : .inputOutput
         } catch {
-            let place = DisplayText.printable(error == .inUse && settings.isBack ? "\(cluster)" : root)
+            let places = DisplayText.printable(settings.isBack ? "\(root), or \(cluster)" : root)
             Console.error(
-                "onward migrate: " + (error == .inUse ? "a server uses \(place); stop it first" : "\(error)"))
+                "onward migrate: " + (error == .inUse ? "a server uses \(places); stop it first" : "\(error)"))
             return error == .inUse ? .tryAgain : .inputOutput
         }
     }

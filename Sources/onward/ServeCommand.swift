@@ -150,11 +150,16 @@ enum ServeCommand {
             ? "another program wrote to \(root)/uploads, or the disk failed; run 'onward check' to verify all uploads and"
                 + " files" : "the object storage has lost them, or another program has removed them"
         store.onLoss { upload in server.note(.error, "\(upload) lost acknowledged bytes: \(cause)") }
+        let advice =
+            storage.cluster == nil
+            ? "Stop it and restore \(root)/onward.sqlite from a backup; 'onward check' verifies everything else"
+            : "If another database uses the bucket with the same prefix, choose another prefix. Otherwise restore the database"
+                + " and the objects from a backup"
         store.onDamage { error in
             server.note(
                 .error,
                 "the catalog is damaged (\(error)) and the server is not ready: it rejects uploads and still serves files."
-                    + " Stop it and restore \(root)/onward.sqlite from a backup; 'onward check' verifies everything else"
+                    + " \(advice)"
             )
         }
     }
@@ -243,6 +248,8 @@ enum ServeCommand {
             Console.Bounded.error("onward serve: \(root) cannot be used: \(reason)")
         case .unusableHandover(let reasons):
             Console.Bounded.error("onward serve: \(reasons)")
+        case .damaged(let reason) where storage.cluster != nil, .foreignData(let reason) where storage.cluster != nil:
+            Console.Bounded.error("onward serve: \(root) cannot be used: \(reason). See docs/scale.md, \"Backup\".")
         case .damaged(let reason), .foreignData(let reason):
             Console.Bounded.error(
                 """

@@ -35,7 +35,7 @@ struct StorageSettings {
         guard catalog != nil, blobs != nil else { throw OptionError("--catalog and --blobs must be given together") }
         if givenRoot != nil {
             throw OptionError(
-                "--root is a data directory on this machine, and with --catalog nothing is kept on this machine; choose one"
+                "--root and --catalog exclude each other: with --catalog the server stores nothing on this machine"
             )
         }
     }
@@ -48,13 +48,13 @@ struct StorageSettings {
             .root(root, group: group) { $0[keyPath: path].givenRoot = $1 },
             CommandOption(
                 "catalog", "URI", group: group,
-                "PostgreSQL database that several servers share, such as\npostgresql://onward@db.example/onward"
+                "PostgreSQL database that several servers share, together with --blobs,\nsuch as postgresql://onward@db.example/onward"
             ) { settings, value throws(OptionError) in
                 settings[keyPath: path].catalog = try database(value)
             },
             CommandOption(
-                "catalog-notifications", "URI", group: group,
-                "the same database without a pooler between, if the URI of --catalog is\nthat of a pooler such as PgBouncer [default: the URI of --catalog]"
+                "catalog-direct", "URI", group: group,
+                "the same database without a pooler, if --catalog connects to a pooler\nsuch as PgBouncer [default: the URI of --catalog]"
             ) { settings, value throws(OptionError) in
                 settings[keyPath: path].notifications = try database(value)
             },

@@ -128,7 +128,11 @@ struct PieceCollectorTests {
         try fixture.collector().requireOwnStorage()
         try fixture.collector().requireOwnStorage()
         let foreign = PieceCollector(database: other.database, objects: fixture.objects)
-        #expect(throws: StoreError.foreignData("another database uses the object storage with the same prefix")) {
+        #expect(
+            throws: StoreError.foreignData(
+                "another database uses the bucket with the same prefix; give each database a prefix of its own in --blobs"
+            )
+        ) {
             try foreign.collect()
         }
         #expect(objects.count == 5)

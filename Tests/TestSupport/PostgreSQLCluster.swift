@@ -14,11 +14,14 @@ package final class PostgreSQLCluster: Sendable {
     /// Whether tests fail, instead of being skipped, if a program is missing: the variable ONWARD_SCALE is 1.
     package static var isRequired: Bool { ProcessInfo.processInfo.environment["ONWARD_SCALE"] == "1" }
 
-    /// Whether the tests that need a server run.
-    package static var isAvailable: Bool { isRequired || access(programs + "/postgres", X_OK) == 0 }
+    /// Whether the long tests that need a server run: those of `make test-scale`.
+    package static var isAvailable: Bool { isRequired }
+
+    /// Whether a server can be started.
+    package static var isInstalled: Bool { isRequired || access(programs + "/postgres", X_OK) == 0 }
 
     /// Why the tests are skipped.
-    package static let requirement = "needs postgresql; `scripts/system-packages scale` installs it"
+    package static let requirement = "runs with ONWARD_SCALE=1, as in `make test-scale`"
 
     /// Held while a server is created, which occupies a processor: tests run in parallel.
     private static let initialization = Monitor(())

@@ -84,7 +84,7 @@ import Testing
         fixture.advance(1)
         _ = store.sweepPart()
         let statistics = try store.statistics()
-        #expect(statistics.complete == 0 && statistics.invalid == 0)
+        #expect((statistics.complete ?? 0) == 0 && (statistics.invalid ?? 0) == 0)
         #expect(statistics.receiving == (try store.catalog.unfinishedRows()).count)
     }
 

@@ -14,6 +14,7 @@ struct ManualTests {
             "cancel": ClientSettings.cancelOptions.map(\.name), "health": ClientSettings.healthOptions.map(\.name),
             "serve": ServeSettings.options.map(\.name), "check": CheckSettings.options.map(\.name),
             "outcomes": OutcomesSettings.options.map(\.name), "events": EventsSettings.options.map(\.name),
+            "migrate": MigrateSettings.options.map(\.name),
         ]
         #expect(Set(tables.keys) == Set(Onward.commands.map(\.page.name)))
         for (command, options) in tables {

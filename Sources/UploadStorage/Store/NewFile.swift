@@ -101,6 +101,8 @@ extension StoreContext {
             _ = try area.publish(file.blobName, as: file.name, replacing: nil)
             return nil
         } catch {
+            // The bytes may have got the name if a storage on another machine did not respond.
+            if case .unavailable = error { return .failed(error) }
             return error.meansOccupied ? .occupied : .unnamed(error)
         }
     }

@@ -45,7 +45,7 @@ extension OpenUpload {
     /// ends the current lease, and the received bytes are made durable. While the target resource processes the upload,
     /// nothing changes: the other store asks again.
     func yield() throws(StoreError) {
-        let lease = try claim(principal: nil, until: context.acquisitionDeadline) {
+        let lease = try claim(principal: nil, until: 0) {
             state -> (Int64, (@Sendable () -> Void)?)? in
             guard state.machine.isUnfinished else { return nil }
             let (mustTruncate, revocation) = state.revoking { $0.takeOver(exclusive: true) }
@@ -61,6 +61,7 @@ extension OpenUpload {
             drop(&state)
             return state.fence
         }
+        // A request that has acquired the upload again meanwhile has another fence.
         if let fence { context.catalog.release(id, fence: fence) }
     }
 }

@@ -65,7 +65,11 @@ extension UploadLease {
             try upload.finish(with: response, publishedAs: nil)
         } catch {
             // The target resource has run. The caller can try again to store its response.
-            upload.update { $0.machine.leaveActivity(for: last == .processing ? .processing : .idle) }
+            upload.update { state in
+                // After the end of the lease nothing else would end the processing.
+                let isProcessing = last == .processing && state.machine.epoch == epoch
+                state.machine.leaveActivity(for: isProcessing ? .processing : .idle)
+            }
             throw error
         }
     }

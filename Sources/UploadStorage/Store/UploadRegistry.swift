@@ -122,7 +122,10 @@ final class UploadRegistry: Sendable {
         do throws(StoreError) {
             try withUpload(id) { (upload) throws(StoreError) in
                 let deadline = SystemClock.deadline(in: context.configuration.processingWait)
-                _ = try upload.claim(principal: nil, until: deadline) { _ in () }
+                // The claim has completed the publication, or another store has.
+                if try upload.claim(principal: nil, until: deadline, { _ in () }) != nil {
+                    context.pathLocks.clearUnsettled(name, id)
+                }
             }
         } catch {
             guard error == .notFound else { throw error }

@@ -120,12 +120,13 @@ public final class UploadStore: Sendable {
             // The other store repeats its request while an earlier one waits for a thread.
             guard let registry, let context, requested.withLock({ $0.insert(id).inserted }) else { return }
             let isQueued = context.handOver.enqueue {
-                requested.withLock { _ = $0.remove(id) }
+                defer { requested.withLock { _ = $0.remove(id) } }
                 _ = try? registry.withUpload(id) { (upload) throws(StoreError) in try upload.yield() }
             }
             if !isQueued { requested.withLock { _ = $0.remove(id) } }
-        } lost: { [weak registry] ids in
-            for id in ids { registry?.current(id)?.holdWasLost() }
+        } lost: { [weak registry, weak context] ids in
+            // The lock of an upload may be held while its bytes are written.
+            context?.handOver.enqueue { for id in ids { registry?.current(id)?.holdWasLost() } }
         }
     }
 

@@ -15,8 +15,8 @@ final class Cluster {
         var storage: UInt16
     }
 
-    static let isPossible = PostgreSQLCluster.isAvailable && SeaweedFS.isRequired
-    static let requirement: String = "\(PostgreSQLCluster.requirement); \(SeaweedFS.reason)"
+    static let isPossible = PostgreSQLCluster.isInstalled && SeaweedFS.isInstalled
+    static let requirement: String = "needs PostgreSQL and SeaweedFS, which `make test` installs"
 
     /// Starts the servers, and waits until all are ready.
     /// - Parameters:
