@@ -8,7 +8,7 @@ import UploadStorage
 struct MigrateCommand {
     static let page = ManualPage(
         "migrate", "copy a data directory to a database and an object storage, or back",
-        usage: ["migrate --root DIR --catalog URI --blobs URI [OPTIONS]"],
+        usage: ["migrate [OPTIONS]"],
         """
         Copies the data directory of a stopped server to the database and the object storage of
         'onward serve --catalog': files, unfinished uploads with their offsets and URLs, stored

@@ -69,7 +69,9 @@ package struct StoreCopy {
             try source.area.retainedCount()
         }
         guard retained == 0 else {
-            throw .invalidState("requests with unknown outcomes are kept, and are not copied; in a data directory resend or drop them with 'onward outcomes'")
+            throw .invalidState(
+                "requests with unknown outcomes are kept, and are not copied; in a data directory resend or drop them with"
+                    + " 'onward outcomes'")
         }
         guard try source.catalog.countEvents().setAside == 0 else {
             throw .invalidState("events are set aside; retry or drop them with 'onward events'")

@@ -126,7 +126,8 @@ public final class UploadStore: Sendable {
             if !isQueued { requested.withLock { _ = $0.remove(id) } }
         } lost: { [weak registry, weak context] ids in
             // The lock of an upload may be held while its bytes are written.
-            context?.handOver.enqueue { for id in ids { registry?.current(id)?.holdWasLost() } }
+            guard let registry, let context else { return }
+            context.handOver.enqueue { for id in ids { registry.current(id)?.holdWasLost() } }
         }
     }
 
