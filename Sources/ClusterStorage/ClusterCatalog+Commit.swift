@@ -27,6 +27,14 @@ private struct ChangeStatements {
     var inserted: CatalogRow?
 }
 
+/// The earlier changes of a batch.
+private struct BatchContext {
+    /// The blobs whose pieces they record.
+    var blobs: Set<String> = []
+    /// The blobs of the uploads that they insert.
+    var inserted: [UploadID: String] = [:]
+}
+
 /// A statement with a change and effects, which are made only together with the change.
 private struct ConditionalStatement {
     var change: String
@@ -71,8 +79,8 @@ extension ClusterCatalog {
     private func transact(
         _ batch: [CatalogChange], in number: Int64, _ batchNumber: Int64
     ) throws(StoreError) -> [Outcome]? {
-        var blobs: Set<String> = []
-        let changes = batch.map { statements(for: $0, in: number, &blobs) }
+        var context = BatchContext()
+        let changes = batch.map { statements(for: $0, in: number, &context) }
         var all = [DatabaseStatement(ClusterSQL.beginBatch, [.integer(number), .integer(batchNumber)])]
         let principals = limits.exist ? Set(batch.compactMap(principal)) : []
         if !principals.isEmpty { all.append(DatabaseStatement(ClusterSQL.lockPrincipals, [.texts(Array(principals))])) }
@@ -173,9 +181,9 @@ extension ClusterCatalog {
 
     // MARK: Statements
 
-    /// - Parameter blobs: the blobs whose pieces earlier changes of the batch record.
+    /// - Parameter batch: describes the earlier changes of the batch.
     private func statements(
-        for change: CatalogChange, in session: Int64, _ blobs: inout Set<String>
+        for change: CatalogChange, in session: Int64, _ batch: inout BatchContext
     ) -> ChangeStatements {
         var (change, events) = (change, [UploadEvent]())
         while case .reporting(let inner, let more) = change {
@@ -184,7 +192,7 @@ extension ClusterCatalog {
         }
         var result = ChangeStatements()
         result.events = events.count
-        if var conditional = conditional(change, in: session, &result, &blobs) {
+        if var conditional = conditional(change, in: session, &result, &batch) {
             if !events.isEmpty { conditional.add(ClusterSQL.recordEvents, Self.parameters(of: events)) }
             result.kind = .refusable
             result.statements.insert(conditional.statement, at: 0)
@@ -228,21 +236,23 @@ extension ClusterCatalog {
 
     /// The statement of a change that is refused if this session is not the holder; nil for other changes.
     private func conditional(
-        _ change: CatalogChange, in session: Int64, _ result: inout ChangeStatements, _ blobs: inout Set<String>
+        _ change: CatalogChange, in session: Int64, _ result: inout ChangeStatements, _ batch: inout BatchContext
     ) -> ConditionalStatement? {
-        let hold = change.fencedUpload.flatMap { id in node.session.withLock { $0.lastHold(id) } }
+        let heldBlob = change.fencedUpload.flatMap { id in
+            batch.inserted[id] ?? node.session.withLock { $0.lastHold(id)?.blob }
+        }
         // Without a hold the pieces of the upload are not known, and its offset must not be recorded without them.
-        if change.fencedUpload != nil, hold == nil { return ConditionalStatement(ClusterSQL.superseded) }
+        if change.fencedUpload != nil, heldBlob == nil { return ConditionalStatement(ClusterSQL.superseded) }
         func fenced(
             _ sql: String, _ id: UploadID, _ epoch: Int64, _ others: [DatabaseValue] = []
         ) -> ConditionalStatement {
             ConditionalStatement(sql, [.integer(session), .bytes(id.bytes), .integer(epoch)] + others)
         }
         func addPieces(of id: UploadID, to statement: inout ConditionalStatement) {
-            guard let blob = result.inserted?.blob ?? hold?.blob, !blobs.contains(blob),
+            guard let blob = result.inserted?.blob ?? heldBlob, !batch.blobs.contains(blob),
                 let pieces = ledger.change(of: blob)
             else { return }
-            blobs.insert(blob)
+            batch.blobs.insert(blob)
             statement.add(ClusterSQL.putPieces, [.text(blob)] + pieces.parameters)
             result.pieces = pieces
         }
@@ -253,6 +263,7 @@ extension ClusterCatalog {
                 ClusterSQL.insertUpload,
                 [.integer(session)] + row.parameters + [DatabaseValue(limits.maxUploads), DatabaseValue(limits.quota)])
             result.inserted = row
+            batch.inserted[row.id] = row.blob
             addPieces(of: row.id, to: &statement)
             if let file { statement.add(ClusterSQL.recordFile, file.parameters) }
         case .advance(let advance):

@@ -80,19 +80,21 @@ struct ClusterHoldTests {
         let row = CatalogRow.testing()
         try first.commit(.insert(row))
         first.release(row.id, fence: 1)
-        // The next use by the same node needs no commit.
-        let transactions = try fixture.run("SELECT fence FROM onward.upload").integer(0, 0)
-        #expect(try first.acquireNow(row.id)?.fence == 1 && transactions == 1)
+        // Each use has a fence of its own, so the late end of an earlier use does not end a newer one.
+        #expect(try first.acquireNow(row.id)?.fence == 2)
         first.release(row.id, fence: 1)
-        #expect(try second.acquire(row.id, until: seconds(5))?.fence == 2)
-        second.release(row.id, fence: 2)
-        #expect(try third.acquire(row.id, until: seconds(5))?.fence == 3)
-        third.release(row.id, fence: 3)
+        #expect(first.holds(row.id, fence: 2) && !first.holds(row.id, fence: 1))
+        #expect(throws: StoreError.heldElsewhere) { try second.acquireNow(row.id) }
+        first.release(row.id, fence: 2)
+        #expect(try second.acquire(row.id, until: seconds(5))?.fence == 3)
+        second.release(row.id, fence: 3)
+        #expect(try third.acquire(row.id, until: seconds(5))?.fence == 4)
+        third.release(row.id, fence: 4)
         #expect(
             pollUntil(within: .seconds(10)) {
                 (try? fixture.run("SELECT holder IS NULL FROM onward.upload").boolean(0, 0)) == true ? true : nil
             } == true)
-        #expect(try second.acquireNow(row.id)?.fence == 4)
+        #expect(try second.acquireNow(row.id)?.fence == 5)
     }
 
     @Test("a hold that the node does not know is released on a request")
