@@ -11,56 +11,25 @@ extension DatabaseRows {
 extension CatalogRow {
     /// Creates a row from the values of ``ClusterSQL/columns``.
     init(_ rows: DatabaseRows, _ index: Int) throws(StoreError) {
-        guard let id = rows.bytes(index, 0).flatMap(UploadID.init(bytes:)), let blob = rows.text(index, 1),
-            let creation = rows.bytes(index, 2), let createdAt = rows.integer(index, 3),
-            let epoch = rows.integer(index, 5), let offset = rows.integer(index, 6), let phase = rows.integer(index, 8),
-            let digests = rows.bytes(index, 13)
-        else { throw .damaged("a row of an upload lacks a value") }
-        do throws(ByteDecoder.Malformed) {
-            self.init(
-                id: id, blob: blob, upload: try NewUpload(savedBytes: creation), createdAt: createdAt,
-                expiresAt: rows.integer(index, 4), epoch: epoch, offset: offset, length: rows.integer(index, 7),
-                phase: try Self.phase(phase, response: rows.bytes(index, 9), reason: rows.text(index, 10)),
-                intent: try rows.bytes(index, 11).map { (bytes) throws(ByteDecoder.Malformed) in
-                    try PublicationIntent(savedBytes: bytes)
-                },
-                digestStates: try DigestStates(savedBytes: digests).states,
-                isWithdrawn: rows.boolean(index, 12) ?? false)
-        } catch {
-            throw .damaged("a row of an upload cannot be read")
-        }
-    }
-
-    private static func phase(
-        _ number: Int64, response: [UInt8]?, reason: String?
-    ) throws(ByteDecoder.Malformed) -> UploadRecord.Phase {
-        switch number {
-        case ClusterSQL.Phase.receiving: return .receiving
-        case ClusterSQL.Phase.processing: return .processing
-        case ClusterSQL.Phase.complete: return .complete(try Response(savedBytes: response ?? []))
-        case ClusterSQL.Phase.invalid: return .invalid(reason: reason ?? "")
-        default: throw ByteDecoder.Malformed()
-        }
-    }
-
-    /// The phase, the response and the reason as they are stored.
-    private var savedPhase: (Int64, DatabaseValue, DatabaseValue) {
-        switch phase {
-        case .receiving: (ClusterSQL.Phase.receiving, .null, .null)
-        case .processing: (ClusterSQL.Phase.processing, .null, .null)
-        case .complete(let response): (ClusterSQL.Phase.complete, .bytes(response.savedBytes), .null)
-        case .invalid(let reason): (ClusterSQL.Phase.invalid, .null, .text(reason))
-        }
+        try self.init(
+            StoredRow(
+                id: rows.bytes(index, 0), blob: rows.text(index, 1), creation: rows.bytes(index, 2),
+                createdAt: rows.integer(index, 3), expiresAt: rows.integer(index, 4), epoch: rows.integer(index, 5),
+                offset: rows.integer(index, 6), length: rows.integer(index, 7), phase: rows.integer(index, 8),
+                response: rows.bytes(index, 9), reason: rows.text(index, 10), intent: rows.bytes(index, 11),
+                digests: rows.bytes(index, 13), isWithdrawn: rows.boolean(index, 12) ?? false))
     }
 
     /// The parameters of ``ClusterSQL/insertUpload`` between the session and the limits.
     var parameters: [DatabaseValue] {
-        let (number, response, reason) = savedPhase
+        let stored = StoredRow(self)
         return [
-            .bytes(id.bytes), .text(blob), .text(upload.principal), .bytes(upload.savedBytes), .integer(createdAt),
-            DatabaseValue(expiresAt), .integer(epoch), .integer(offset), DatabaseValue(length), .integer(number),
-            response, reason, DatabaseValue(intent?.savedBytes), .boolean(isWithdrawn),
-            .bytes(DigestStates(digestStates).savedBytes),
+            DatabaseValue(stored.id), DatabaseValue(stored.blob), .text(upload.principal),
+            DatabaseValue(stored.creation),
+            DatabaseValue(stored.createdAt), DatabaseValue(stored.expiresAt), DatabaseValue(stored.epoch),
+            DatabaseValue(stored.offset), DatabaseValue(stored.length), DatabaseValue(stored.phase),
+            DatabaseValue(stored.response), DatabaseValue(stored.reason), DatabaseValue(stored.intent),
+            .boolean(stored.isWithdrawn), DatabaseValue(stored.digests),
         ]
     }
 }

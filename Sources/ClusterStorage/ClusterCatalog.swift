@@ -55,7 +55,7 @@ package final class ClusterCatalog: UploadCatalog {
                 // Each use has a fence of its own, also if this node holds the upload already. So the end of an earlier
                 // use, and a release that is on its way, cannot end this hold.
                 let rows = try node.read(
-                    ClusterSQL.acquire, [.bytes(id.bytes), .integer(number), .null, .boolean(now < deadline)])
+                    ClusterSQL.acquire, [.bytes(id.bytes), .integer(number), .boolean(now < deadline)])
                 if rows.count == 0 { return nil }
                 let row = try CatalogRow(rows, 0)
                 guard let fence = rows.integer(0, 15) else { throw .damaged("a row of an upload lacks its fence") }

@@ -121,7 +121,7 @@ extension ClusterSQL {
         -- Returns the row of an upload. If it is unfinished and free, the session becomes its holder; a hold with the
         -- fence `fence_` continues. If another session is the holder and `asks` is true, that session is asked to release
         -- the upload.
-        CREATE FUNCTION onward.acquire(id_ bytea, session_ bigint, fence_ bigint, asks boolean)
+        CREATE FUNCTION onward.acquire(id_ bytea, session_ bigint, asks boolean)
         RETURNS SETOF onward.upload LANGUAGE plpgsql AS $$
         DECLARE
             found_row onward.upload;
@@ -130,7 +130,7 @@ extension ClusterSQL {
             LOOP
                 SELECT * INTO old FROM onward.upload WHERE id = id_;
                 IF NOT FOUND THEN RETURN; END IF;
-                IF old.phase >= 2 OR (old.holder = session_ AND old.fence = fence_) THEN
+                IF old.phase >= 2 THEN
                     RETURN NEXT old;
                     RETURN;
                 END IF;

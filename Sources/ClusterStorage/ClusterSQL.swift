@@ -10,14 +10,6 @@ enum ClusterSQL {
         static let heldElsewhere: Int64 = -1
     }
 
-    /// The values of `upload.phase`.
-    enum Phase {
-        static let receiving: Int64 = 0
-        static let processing: Int64 = 1
-        static let complete: Int64 = 2
-        static let invalid: Int64 = 3
-    }
-
     // MARK: The schema and the sessions
 
     static let readVersion = "SELECT max(version)::bigint, max(oldest)::bigint FROM onward.migration"
@@ -44,7 +36,7 @@ enum ClusterSQL {
 
     // MARK: Holds
 
-    static let acquire = "SELECT \(columns), holder, fence FROM onward.acquire($1, $2, $3, $4)"
+    static let acquire = "SELECT \(columns), holder, fence FROM onward.acquire($1, $2, $3)"
     static let selectFences = "SELECT id, fence FROM onward.upload WHERE id = ANY ($2) AND holder = $1"
     static let release = """
         UPDATE onward.upload AS u SET holder = NULL FROM unnest($2::bytea[], $3::bigint[]) AS r (id, fence)

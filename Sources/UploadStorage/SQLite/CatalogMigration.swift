@@ -115,7 +115,7 @@ struct CatalogMigration {
         try connection.execute(CatalogSQL.begin)
         for columns in page {
             guard let creation = columns[2].blob else { continue }
-            let isFinished = (columns[1].integer ?? 0) >= CatalogSQL.Phase.complete
+            let isFinished = (columns[1].integer ?? 0) >= StoredRow.Phase.complete
             if let upload = try? NewUpload(savedBytes: creation) {
                 let cleaned = Self.cleaned(upload, isFinished: isFinished).savedBytes
                 if cleaned != creation { try connection.run(CatalogSQL.setCreation, [columns[0], .blob(cleaned)]) }

@@ -3,14 +3,6 @@ enum CatalogSQL {
     /// "Onwd": identifies the file as a catalog of Onward (sqlite.org/pragma.html#pragma_application_id).
     static let applicationID: Int64 = 0x4F6E_7764
 
-    /// The values of `uploads.phase`. Uploads with a value below `complete` are unfinished.
-    enum Phase {
-        static let receiving: Int64 = 0
-        static let processing: Int64 = 1
-        static let complete: Int64 = 2
-        static let invalid: Int64 = 3
-    }
-
     /// One step of the schema.
     enum Migration {
         case script(String)

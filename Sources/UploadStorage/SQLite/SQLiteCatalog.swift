@@ -222,51 +222,28 @@ final class SQLiteCatalog: UploadCatalog {
 extension CatalogRow {
     /// The values of ``CatalogSQL/columns``.
     var columns: [SQLiteValue] {
-        let (number, response, reason): (Int64, SQLiteValue, SQLiteValue) =
-            switch phase {
-            case .receiving: (CatalogSQL.Phase.receiving, .null, .null)
-            case .processing: (CatalogSQL.Phase.processing, .null, isWithdrawn ? .text(CatalogSQL.withdrawn) : .null)
-            case .complete(let response): (CatalogSQL.Phase.complete, .blob(response.savedBytes), .null)
-            case .invalid(let reason): (CatalogSQL.Phase.invalid, .null, .text(reason))
-            }
+        let stored = StoredRow(self)
+        let isWithdrawn = phase == .processing && isWithdrawn
         return [
-            .blob(id.bytes), .text(blob), .blob(upload.savedBytes), .integer(createdAt), .init(expiresAt),
-            .integer(epoch), .integer(offset), .init(length), .integer(number), response, reason,
-            .init(intent?.savedBytes), .blob(DigestStates(digestStates).savedBytes),
+            .init(stored.id), .init(stored.blob), .init(stored.creation), .init(stored.createdAt),
+            .init(stored.expiresAt),
+            .init(stored.epoch), .init(stored.offset), .init(stored.length), .init(stored.phase),
+            .init(stored.response),
+            .init(isWithdrawn ? CatalogSQL.withdrawn : stored.reason), .init(stored.intent), .init(stored.digests),
         ]
     }
 
     /// Creates a row from the values of ``CatalogSQL/columns``.
     init(columns: [SQLiteValue]) throws(StoreError) {
-        guard columns.count == 13, let id = columns[0].blob.flatMap(UploadID.init(bytes:)), let blob = columns[1].text,
-            let creation = columns[2].blob, let createdAt = columns[3].integer, let epoch = columns[5].integer,
-            let offset = columns[6].integer, let phase = columns[8].integer, let digests = columns[12].blob
-        else { throw .damaged("a row of an upload lacks a value") }
-        do {
-            self.init(
-                id: id, blob: blob, upload: try NewUpload(savedBytes: creation), createdAt: createdAt,
-                expiresAt: columns[4].integer, epoch: epoch, offset: offset, length: columns[7].integer,
-                phase: try Self.phase(phase, response: columns[9].blob, reason: columns[10].text),
-                intent: try columns[11].blob.map { (bytes) throws(ByteDecoder.Malformed) in
-                    try PublicationIntent(savedBytes: bytes)
-                },
-                digestStates: try DigestStates(savedBytes: digests).states,
-                isWithdrawn: phase == CatalogSQL.Phase.processing && columns[10].text != nil)
-        } catch {
-            throw .damaged("a row of an upload cannot be read")
-        }
-    }
-
-    private static func phase(
-        _ number: Int64, response: [UInt8]?, reason: String?
-    ) throws(ByteDecoder.Malformed) -> UploadRecord.Phase {
-        switch number {
-        case CatalogSQL.Phase.receiving: return .receiving
-        case CatalogSQL.Phase.processing: return .processing
-        case CatalogSQL.Phase.complete: return .complete(try Response(savedBytes: response ?? []))
-        case CatalogSQL.Phase.invalid: return .invalid(reason: reason ?? "")
-        default: throw ByteDecoder.Malformed()
-        }
+        guard columns.count == 13 else { throw .damaged("a row of an upload lacks a value") }
+        let phase = columns[8].integer
+        try self.init(
+            StoredRow(
+                id: columns[0].blob, blob: columns[1].text, creation: columns[2].blob, createdAt: columns[3].integer,
+                expiresAt: columns[4].integer, epoch: columns[5].integer, offset: columns[6].integer,
+                length: columns[7].integer, phase: phase, response: columns[9].blob, reason: columns[10].text,
+                intent: columns[11].blob, digests: columns[12].blob,
+                isWithdrawn: phase == StoredRow.Phase.processing && columns[10].text != nil))
     }
 }
 
@@ -325,8 +302,8 @@ extension CatalogTotals {
             let bytes = columns[3].integer
         else { return }
         switch phase {
-        case CatalogSQL.Phase.complete: complete += Int(count)
-        case CatalogSQL.Phase.invalid: invalid += Int(count)
+        case StoredRow.Phase.complete: complete += Int(count)
+        case StoredRow.Phase.invalid: invalid += Int(count)
         default:
             var usage = usage[principal] ?? Usage()
             usage.uploads += Int(count)

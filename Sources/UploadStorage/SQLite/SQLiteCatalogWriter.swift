@@ -299,8 +299,8 @@ extension RemovedRows {
     fileprivate mutating func add(_ rows: [[SQLiteValue]]) {
         for columns in rows {
             switch columns[0].integer {
-            case CatalogSQL.Phase.complete: complete += 1
-            case CatalogSQL.Phase.invalid: invalid += 1
+            case StoredRow.Phase.complete: complete += 1
+            case StoredRow.Phase.invalid: invalid += 1
             default: unfinished += 1
             }
         }
