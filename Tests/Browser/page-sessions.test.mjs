@@ -58,7 +58,7 @@ for (const name of browsers) {
     const click = (text) => page.evaluate((text) => Array.from(document.querySelectorAll("#entries a")).find((link) =>
       link.textContent === text || link.getAttribute("aria-label")?.includes(text)).click(), text);
 
-    /** Keeps the blobs that the page makes, and the links that it clicks: nobody sees where a browser saves a file. */
+    /** Keeps the blobs that the page makes, and the links that it clicks: no person sees where a browser saves a file. */
     const observeDownloads = () => page.evaluate(() => {
       window.blobs = new Map();
       window.saved = [];

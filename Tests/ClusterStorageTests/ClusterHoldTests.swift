@@ -152,7 +152,7 @@ struct ClusterHoldTests {
         let second = try fixture.node("b")
         let row = CatalogRow.testing()
         try second.commit(.insert(row))
-        // A session that nobody renews.
+        // A session that is not renewed.
         let session = try #require(
             try fixture.run(ClusterSQL.openSession, [.text("a"), .integer(1500)]).integer(0, 0))
         try fixture.run("UPDATE onward.upload SET holder = $1", [.integer(session)])

@@ -108,7 +108,7 @@ private final class Cluster: Sendable {
         #expect(try cluster.stores[1].publishedFile(name("file")).readAll() == Array("abcdef".utf8))
     }
 
-    @Test("a store that is told that it has lost an upload ends the lease, and reads the row again")
+    @Test("a store that has lost an upload ends the lease after the notification, and reads the row again")
     func loss() throws {
         let cluster = try Cluster()
         let first = try cluster.stores[0].create(.testing())

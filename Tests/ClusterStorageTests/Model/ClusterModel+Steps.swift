@@ -55,7 +55,7 @@ extension ClusterModel {
 
     private typealias Add = (Step, (inout ClusterModel) -> Void) -> Void
 
-    /// Carries out a call for which nobody waits.
+    /// Carries out a call for which no caller waits.
     private mutating func take(_ request: Request) { _ = apply(request) }
 
     // MARK: Calls

@@ -72,7 +72,7 @@ struct ClusterModel: Hashable {
     /// The objects by their keys.
     var objects: [Key: [UInt8]] = [:]
     var nodes: [Node]
-    /// Calls that can still take effect although nobody waits for their response.
+    /// Calls that can still take effect although no caller waits for their response.
     var late: [Request] = []
     /// Notifications to sessions.
     var notifications: Set<Notification> = []
