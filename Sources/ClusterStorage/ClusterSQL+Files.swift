@@ -276,6 +276,12 @@ extension ClusterSQL {
     // MARK: Bytes
 
     static let pieces = "SELECT start, size, object, data FROM onward.piece WHERE blob = $1 ORDER BY start"
+    /// At most $3 pieces of the blob $1, the first of which contains the byte at $2.
+    static let piecesFrom = """
+        SELECT start, size, object, data FROM onward.piece
+        WHERE blob = $1 AND start >= (SELECT max(start) FROM onward.piece WHERE blob = $1 AND start <= $2)
+        ORDER BY start LIMIT $3
+        """
     static let hasUpload = "SELECT EXISTS (SELECT FROM onward.upload WHERE blob = $1)"
     static let sizeOfBlob = """
         SELECT CASE WHEN EXISTS (SELECT FROM onward.piece WHERE blob = $1)
@@ -295,11 +301,11 @@ extension ClusterSQL {
     static let publish =
         "SELECT onward.publish($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)"
     static let removeName = "SELECT onward.remove_name($1, $2, $3, $4, $5, $6)"
-    /// The file, and its pieces: one row for each.
+    /// The file, and its first pieces: one row for each, $3 at most.
     static let openFile = """
         SELECT n.is_directory, n.blob, n.size, n.modified, n.tag, p.start, p.size, p.object, p.data
         FROM onward.name n LEFT JOIN onward.piece p ON p.blob = n.blob
-        WHERE n.parent = $1 AND n.name = $2 ORDER BY p.start
+        WHERE n.parent = $1 AND n.name = $2 ORDER BY p.start LIMIT $3
         """
     static let isDirectory = "SELECT is_directory FROM onward.name WHERE parent = $1 AND name = $2"
     static let entries = """

@@ -52,38 +52,10 @@ extension ObjectBlob {
     }
 }
 
-/// The bytes of a published file.
-struct PublishedPieces: PublishedContent {
-    let pieces: [Piece]
-    let reader: ObjectReader
-
-    func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(Errno) -> Int {
-        var count = 0
-        while count < buffer.count {
-            let part = UnsafeMutableRawBufferPointer(rebasing: buffer[count...])
-            let position = offset + Int64(count)
-            let index = pieces.index(containing: position)
-            guard index < pieces.endIndex else { break }
-            let piece = pieces[index]
-            if case .inline(let bytes) = piece.storage {
-                count += part.copy(bytes, from: Int(position - piece.start))
-                continue
-            }
-            let following = index + 1 < pieces.endIndex ? pieces[index + 1] : nil
-            do throws(ObjectError) {
-                count += try reader.read(piece, following: following, at: position, into: part)
-            } catch { throw Errno(error) }
-        }
-        return count
-    }
-
-    func duplicateForHandover() throws(Errno) -> Int32? { nil }
-}
-
 extension UnsafeMutableRawBufferPointer {
     /// Copies the bytes from an offset on, as far as there is room.
     /// - Returns: their number.
-    fileprivate func copy(_ bytes: [UInt8], from offset: Int) -> Int {
+    func copy(_ bytes: [UInt8], from offset: Int) -> Int {
         let part = bytes[offset...].prefix(count)
         copyBytes(from: part)
         return part.count

@@ -7,19 +7,23 @@ extension ObjectBlobArea {
     package func openPublished(_ name: PublishedName) throws(StoreError) -> PublishedBlob {
         let rows = try transaction(
             "open a published file",
-            [DatabaseStatement(ClusterSQL.openFile, name.entry), kind(of: name.directory)])
+            [
+                DatabaseStatement(ClusterSQL.openFile, name.entry + [.integer(Int64(storage.limits.maxListed))]),
+                kind(of: name.directory),
+            ])
         let file = rows[0]
         guard file.count > 0 else { throw rows[1].text(0, 0) == "file" ? .parentIsFile : .notFound }
         if file.boolean(0, 0) == true { throw .targetIsDirectory }
         guard let blob = file.text(0, 1), let size = file.integer(0, 2), let modified = file.integer(0, 3),
             let tag = file.text(0, 4).flatMap({ EntityTag(opaque: $0) })
         else { throw .io(.inputOutput, during: "read the row of \(name)") }
-        let pieces = [Piece](file, firstColumn: 5)
-        guard pieces.end == size else { throw .io(.inputOutput, during: "read the pieces of \(name)") }
+        guard
+            let content = PublishedPieces(
+                of: blob, size: size, first: [Piece](file, firstColumn: 5), database: database, storage: storage)
+        else { throw .io(.inputOutput, during: "read the pieces of \(name)") }
         let attributes = PublishedFile.Attributes(
             size: size, modifiedSeconds: modified / 1_000_000_000, modifiedNanoseconds: modified % 1_000_000_000,
             entityTag: tag)
-        let content = PublishedPieces(pieces: pieces, reader: ObjectReader(storage))
         return PublishedBlob(identity: blob, file: PublishedFile(attributes: attributes, content: content))
     }
 

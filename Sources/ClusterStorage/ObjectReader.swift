@@ -130,6 +130,7 @@ final class ObjectReader: Sendable {
             state.next = size > 0 ? Window(key, at: start, count: size, isSequel: true, storage) : nil
             return state.next
         }
-        if let next { storage.readAhead { next.fetch() } }
+        // After the end of the threads, the caller fetches the bytes itself.
+        if let next, !storage.readAhead({ next.fetch() }) { next.fetch() }
     }
 }

@@ -42,6 +42,8 @@ struct PieceLimits: Sendable {
     var maxInlineSize = 64 << 10
     /// The memory for the first bytes of a piece.
     var minMemory = 64 << 10
+    /// The maximum number of pieces of a published file whose list is in memory: those of 8 GiB.
+    var maxListed = 1024
     /// The maximum number of bytes in all buffers.
     var memory = 256 << 20
 }

@@ -63,7 +63,7 @@ final class PieceStorage: Sendable {
 
     func write(_ work: @escaping @Sendable () -> Void) -> Bool { writing.enqueue(work) }
 
-    func readAhead(_ work: @escaping @Sendable () -> Void) { reading.enqueue(work) }
+    func readAhead(_ work: @escaping @Sendable () -> Void) -> Bool { reading.enqueue(work) }
 }
 
 extension Errno {

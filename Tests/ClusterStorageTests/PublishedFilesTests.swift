@@ -55,6 +55,26 @@ struct PublishedFilesTests {
         #expect(node.ledger.change(of: "1") == nil)
     }
 
+    @Test("a file with more pieces than a list contains can be read from any byte on")
+    func listsOfPieces() throws {
+        try publish(content(50_000), as: "f", blob: "1")
+        var limits = Self.small
+        limits.maxListed = 3
+        // The area is closed when its node is released: the file can still be read.
+        let file = try fixture.node(limits).area.openPublished(name("f")).file
+        #expect(try file.readAll(blockSize: 999) == content(50_000))
+        let bytes = UnsafeMutableRawBufferPointer.allocate(byteCount: 20_000, alignment: 1)
+        defer { bytes.deallocate() }
+        for offset in [49_999, 0, 4095, 4096, 30_000, 12_288, 12_287, 50_000] {
+            let count = try file.read(into: bytes, at: Int64(offset))
+            #expect(bytes[..<count].elementsEqual(content(50_000)[offset...].prefix(20_000)), "from \(offset)")
+        }
+        // The rest of a file that is removed meanwhile cannot be read, and is no end of the file.
+        let removed = try fixture.node(limits).area.openPublished(name("f")).file
+        try node.area.removePublished(name("f"), tagged: removed.attributes.entityTag.opaque)
+        #expect(throws: StoreError.io(.inputOutput, during: "read a published file")) { try removed.readAll() }
+    }
+
     @Test("names of files, of directories and below files make different errors")
     func kinds() throws {
         try publish([1], as: "a/b", blob: "1")

@@ -1,0 +1,75 @@
+import ObjectStorage
+import PostgreSQL
+import SystemCalls
+import UploadStorage
+
+/// The bytes of a published file. A part of the list of its pieces is in memory.
+///
+/// A file that is replaced or removed has no rows of pieces any more. Then the listed pieces can still be read, until a
+/// collector deletes their objects.
+final class PublishedPieces: PublishedContent {
+    private let blob: String
+    private let size: Int64
+    private let database: Database
+    private let storage: PieceStorage
+    private let reader: ObjectReader
+    /// Consecutive pieces.
+    private let listed: Monitor<[Piece]>
+
+    /// - Parameter first: the first pieces of the blob: all, or as many as one list contains.
+    /// - Returns: nil if pieces are missing.
+    init?(of blob: String, size: Int64, first: [Piece], database: Database, storage: PieceStorage) {
+        guard first.end == size || first.end < size && first.count == storage.limits.maxListed else { return nil }
+        self.blob = blob
+        self.size = size
+        self.database = database
+        self.storage = storage
+        reader = ObjectReader(storage)
+        listed = Monitor(first)
+    }
+
+    func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(Errno) -> Int {
+        var count = 0
+        while count < buffer.count {
+            let part = UnsafeMutableRawBufferPointer(rebasing: buffer[count...])
+            let position = offset + Int64(count)
+            guard position < size else { break }
+            let pieces = try pieces(from: position)
+            let index = pieces.index(containing: position)
+            let piece = pieces[index]
+            if case .inline(let bytes) = piece.storage {
+                count += part.copy(bytes, from: Int(position - piece.start))
+                continue
+            }
+            let following = index + 1 < pieces.endIndex ? pieces[index + 1] : nil
+            do throws(ObjectError) {
+                count += try reader.read(piece, following: following, at: position, into: part)
+            } catch { throw Errno(error) }
+        }
+        return count
+    }
+
+    func duplicateForHandover() throws(Errno) -> Int32? { nil }
+
+    /// Returns consecutive pieces, one of which contains the byte at `position`.
+    private func pieces(from position: Int64) throws(Errno) -> [Piece] {
+        func contains(_ pieces: [Piece]) -> Bool {
+            guard let first = pieces.first else { return false }
+            return first.start <= position && position < pieces.end
+        }
+        let known = listed.withLock { $0 }
+        if contains(known) { return known }
+        let next: [Piece]
+        do throws(DatabaseError) {
+            next = [Piece](
+                try database.run(
+                    DatabaseStatement(
+                        ClusterSQL.piecesFrom,
+                        [.text(blob), .integer(position), .integer(Int64(storage.limits.maxListed))])))
+        } catch { throw error.isUnavailable ? .timedOut : .inputOutput }
+        // The file may have been replaced or removed.
+        guard contains(next) else { throw .inputOutput }
+        listed.withLock { $0 = next }
+        return next
+    }
+}
