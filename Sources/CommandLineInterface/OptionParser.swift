@@ -19,7 +19,7 @@ package struct OptionParser<Settings> {
         var seen: Set<String> = []
         while let argument = remaining.popFirst() {
             guard argument.hasPrefix("--"), argument.bytes.count > 2 else {
-                throw OptionError("unexpected '\(argument)'")
+                throw OptionError("unexpected '\(argument)': this command accepts only options")
             }
             try parseOption(argument, &remaining, &seen, into: &settings)
         }

@@ -34,7 +34,8 @@ public final class ApplicationAuthorizer: Authorizer {
     public init(
         url: String, caFile: String? = nil, timeout: Duration = .seconds(10), tokens: (any Authorizer)? = nil
     ) throws(RouteError) {
-        let (parsed, target) = try Origin.parse(url)
+        let (parsed, target) = try Origin.parse(
+            url, expected: "a URL: give http://HOST:PORT/PATH, https://HOST:PORT/PATH or unix:/SOCKET:/PATH")
         var origin = parsed
         origin.caFile = caFile
         self.target = target
@@ -155,8 +156,8 @@ public final class ApplicationAuthorizer: Authorizer {
         detail: "The application that authorizes requests does not respond. Repeat the request later.")
     private static let invalid = AuthorizationRefusal.undecided(
         code: "authorization-invalid",
-        detail: "The response of the application that authorizes requests is not valid. The server's operator has to "
-            + "correct it.")
+        detail: "The response of the application that authorizes requests is not valid. The operator of the server "
+            + "has to correct the application.")
 }
 
 /// The fields that the application gets for a request of a client.

@@ -28,8 +28,11 @@ public struct Origin: Sendable, Hashable, CustomStringConvertible {
 
     private init(_ address: Address) { self.address = address }
 
-    /// Parses an origin and the path and query after it. The path after a Unix socket begins with a colon.
-    static func parse(_ text: String) throws(RouteError) -> (Origin, target: String) {
+    /// Parses an origin and the path and query after it. A colon separates a Unix socket from the path after it.
+    /// - Parameter expected: what the text has to be, for the error if it is something else.
+    static func parse(
+        _ text: String, expected: String = "an origin: give http://HOST:PORT, https://HOST:PORT or unix:/PATH"
+    ) throws(RouteError) -> (Origin, target: String) {
         if text.hasPrefix("unix:") {
             let parts = text.dropFirst(5).split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
             let target = parts.count > 1 ? String(parts[1]) : "/"
@@ -40,7 +43,7 @@ public struct Origin: Sendable, Hashable, CustomStringConvertible {
         }
         guard let target = RequestTarget(parsing: text), target.form == .absolute, let authority = target.authority,
             let scheme = target.scheme
-        else { throw RouteError("'\(text)' is not an origin: give http://HOST:PORT, https://HOST:PORT or unix:/PATH") }
+        else { throw RouteError("'\(text)' is not \(expected)") }
         return (Origin(.url("\(scheme)://\(authority)")), target.path + (target.query.map { "?" + $0 } ?? ""))
     }
 

@@ -80,7 +80,7 @@ package enum UploadError: Error, Sendable, Hashable {
         case .lengthExceeded(let length):
             "The content exceeds the upload's length of \(length) bytes. The upload is invalid; start a new one."
         case .completed: "The upload is complete and accepts no more content."
-        case .notFound: "There is no such upload. It may have expired, been canceled, or never existed."
+        case .notFound: "There is no such upload. It may have expired or been canceled."
         case .deactivated(let reason): "The upload can no longer be used: \(reason). Start a new one."
         case .missingOffset: "An append needs Upload-Offset, a non-negative Integer (RFC 9651), on one field line."
         case .missingCompleteness:
@@ -97,7 +97,7 @@ package enum UploadError: Error, Sendable, Hashable {
             "This request must not have Upload-Offset, Upload-Complete, Upload-Incomplete or Upload-Length."
         case .methodNotAllowed: "An upload resource supports HEAD, GET, PATCH, DELETE and OPTIONS."
         case .digestMismatch(let field, let algorithm):
-            "The \(algorithm) digest of the bytes received differs from the one in \(field)."
+            "The \(algorithm) digest of the received bytes differs from that in \(field)."
         case .lengthRequired:
             "Declare the length with Content-Length or Upload-Length, or send parts and complete them with an empty request."
         case .concatenation:

@@ -93,7 +93,8 @@ struct CheckCommand {
             switch error {
             case .inUse: "a server uses \(root); stop it, or check a copy of the directory"
             case .newerSchema(let version): "\(root) was written by a newer version of onward (schema \(version))"
-            case .unusableRoot(let reason), .foreignData(let reason), .damaged(let reason): "\(root): \(reason)"
+            case .unusableRoot(let reason), .foreignData(let reason), .damaged(let reason):
+                "\(root) cannot be used: \(reason)"
             default: "\(root): \(error)"
             }
         if settings.isJSON {

@@ -142,7 +142,7 @@ struct CredentialFiles {
             }
             return credentials
         } catch {
-            throw OptionError("\(certificate) with \(key): \(error)")
+            throw OptionError("\(certificate) and \(key) cannot be used: \(error)")
         }
     }
 

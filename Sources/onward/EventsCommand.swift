@@ -115,8 +115,12 @@ struct EventsCommand {
     }
 
     private func reportFailure(_ error: StoreError) -> ExitStatus {
-        let reason = if case .unusableRoot(let reason) = error { reason } else { "\(error)" }
-        Console.error("onward events: \(DisplayText.printable(settings.root)): \(reason)")
+        let root = DisplayText.printable(settings.root)
+        let message =
+            if case .unusableRoot(let reason) = error { "\(root) cannot be used: \(reason)" } else {
+                "\(root): \(error)"
+            }
+        Console.error("onward events: \(message)")
         return .inputOutput
     }
 }

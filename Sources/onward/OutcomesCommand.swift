@@ -148,12 +148,14 @@ struct OutcomesCommand {
             Console.error("onward outcomes: another process is sending this request; try again later")
             return .tryAgain
         }
-        let reason =
+        let root = DisplayText.printable(settings.root)
+        let message =
             switch error as? StoreError {
-            case .unusableRoot(let reason)?, .unusableHandover(let reason)?: reason
-            default: "\(error)"
+            case .unusableRoot(let reason)?: "\(root) cannot be used: \(reason)"
+            case .unusableHandover(let reason)?: "\(root): \(reason)"
+            default: "\(root): \(error)"
             }
-        Console.error("onward outcomes: \(DisplayText.printable(settings.root)): \(reason)")
+        Console.error("onward outcomes: \(message)")
         return .inputOutput
     }
 }

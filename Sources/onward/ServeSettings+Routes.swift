@@ -88,7 +88,7 @@ extension ServeSettings {
         var mistakes: [String] = []
         if let used = OwnPaths(server.ownPrefix).path(of: route.segments) {
             mistakes.append(
-                "the route \(route.path) is \(used) or below it, which this server uses itself; --own-prefix moves the"
+                "the route \(route.path) is not possible, because this server uses \(used) itself; --own-prefix moves the"
                     + " server's own paths")
         }
         if !paths.insert(route.path).inserted { mistakes.append("the route \(route.path) is given twice") }

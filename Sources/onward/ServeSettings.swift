@@ -428,7 +428,7 @@ struct ServeSettings {
     }
 
     private static func positive(_ value: Int64) throws(OptionError) -> Int64 {
-        guard value > 0 else { throw OptionError("must be greater than 0") }
+        guard value > 0 else { throw OptionError("the value must be greater than 0") }
         return value
     }
 

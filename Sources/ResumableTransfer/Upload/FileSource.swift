@@ -50,7 +50,7 @@ public struct FileSource: UploadSource {
             status = try path.status()
             resolved = status.isRegular ? try path.resolved() : path
         } catch {
-            throw TransferError(.noSuchSource, "There is no file \(path).", underlying: error)
+            throw TransferError(.noSuchSource, "The file \(path) cannot be opened.", underlying: error)
         }
         if let reason = status.reasonAgainstUpload { throw TransferError(.noSuchSource, "\(path) \(reason)") }
         try self.init(opening: resolved)
@@ -111,7 +111,8 @@ public struct FileSource: UploadSource {
             let reason =
                 size == 0 ? "has content although its size is 0" : "has fewer bytes than its size of \(size)"
             throw TransferError(
-                .noSuchSource, "\(path) \(reason), so an upload cannot be verified. Copy it to a file first.")
+                .noSuchSource,
+                "\(path) \(reason), so an upload cannot be verified. Copy its content to a regular file first.")
         }
     }
 
@@ -180,7 +181,7 @@ extension FileStatus {
         switch kind {
         case .regular: nil
         case .directory: "is a directory; only files can be uploaded."
-        case .pipe: "is a pipe. It cannot be read again after an interruption; write its content to a file first."
+        case .pipe: "is a pipe, which cannot be read again after an interruption. Write its content to a file first."
         case .socket: "is a socket; only files can be uploaded."
         case .symbolicLink, .device: "is a device; only files can be uploaded."
         }

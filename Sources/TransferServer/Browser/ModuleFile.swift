@@ -71,5 +71,5 @@ struct ModuleFile: Sendable {
 
 extension ProblemDetails {
     fileprivate static let otherModuleVersion = ProblemDetails(
-        status: 404, detail: "This server has version \(BrowserAssets.version) of the module.", code: "not-found")
+        status: 404, detail: "This server has only version \(BrowserAssets.version) of the module.", code: "not-found")
 }

@@ -56,7 +56,8 @@ struct FileResponses {
     private func unsatisfiable(_ attributes: PublishedFile.Attributes) -> Response {
         let size = attributes.size
         let problem = ProblemDetails(
-            status: 416, detail: "The representation has \(size) bytes.", code: "range-not-satisfiable")
+            status: 416, detail: "No requested range is within the \(size) bytes of the file.",
+            code: "range-not-satisfiable")
         return Response(
             problem,
             fields: [

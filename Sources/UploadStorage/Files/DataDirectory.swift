@@ -46,7 +46,7 @@ final class DataDirectory: Sendable {
         }
         let names = try Self.translating { [root] () throws(Errno) in try root.entryNames() }
         guard names.contains(Self.catalogName) else {
-            throw .unusableRoot("it is not a data directory of onward: it contains no \(Self.catalogName)")
+            throw .unusableRoot("it is not a data directory of onward, because it contains no \(Self.catalogName)")
         }
         // If the lock file is missing, no server has used the directory, or the directory is a copy.
         let lock = try Self.translating { [root] () throws(Errno) in
@@ -131,7 +131,7 @@ final class DataDirectory: Sendable {
             !["files", "uploads", retainedName, "lock", "lost+found"].contains($0)
         }) {
             throw .unusableRoot(
-                "it is not a data directory of onward: it contains \(other). Use an empty or a new directory"
+                "it is not a data directory of onward, because it contains \(other). Use an empty or a new directory"
             )
         }
         return true

@@ -18,7 +18,8 @@ package struct RetainedRequests: Sendable {
                 ? try root.open(at: DataDirectory.retainedName, [.readOnly, .directory, .noFollow]) : nil
         } catch { throw .unusableRoot("\(error)") }
         guard names.contains(DataDirectory.catalogName) else {
-            throw .unusableRoot("it is not a data directory of onward: it contains no \(DataDirectory.catalogName)")
+            throw .unusableRoot(
+                "it is not a data directory of onward, because it contains no \(DataDirectory.catalogName)")
         }
     }
 

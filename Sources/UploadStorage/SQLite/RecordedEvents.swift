@@ -11,7 +11,7 @@ package final class RecordedEvents {
             let names = try FileDescriptor.open(root, [.readOnly, .directory]).entryNames()
             guard names.contains(DataDirectory.catalogName) else {
                 throw StoreError.unusableRoot(
-                    "it is not a data directory of onward: it contains no \(DataDirectory.catalogName)")
+                    "it is not a data directory of onward, because it contains no \(DataDirectory.catalogName)")
             }
             connection = try SQLiteConnection(path: root + "/" + DataDirectory.catalogName, creates: false)
             guard try connection.requireOwn() == CatalogSQL.migrations.count else {

@@ -197,7 +197,7 @@ extension ClientSettings {
     // MARK: Values
 
     private static func positive(_ value: Int64) throws(OptionError) -> Int64 {
-        guard value > 0 else { throw OptionError("must be greater than 0") }
+        guard value > 0 else { throw OptionError("the value must be greater than 0") }
         return value
     }
 

@@ -139,7 +139,7 @@ struct GatewayAuthorizationPrefixTests {
             (["--own-prefix", "/a", "--route", "/a/files=http://h,access=open"], "/a/files"),
             (["--own-prefix", "/a/", "--route", "/a/uploads/x=http://h,access=open"], "/a/uploads"),
             (["--own-prefix", "/%61", "--route", "/a/metrics=http://h,access=open"], "/a/metrics"),
-            (["--auth-url", "h/auth"], "'h/auth' is not an origin"), (["--auth-url", "ftp://h/auth"], "ftp://h/auth"),
+            (["--auth-url", "h/auth"], "'h/auth' is not a URL"), (["--auth-url", "ftp://h/auth"], "ftp://h/auth"),
             (["--auth-url", "http://u:p@h/auth"], "--auth-url"),
             (["--auth-url", "unix:s:/auth"], "absolute path of a socket"),
             (["--auth-url", "http://h/auth", "--allow-anonymous"], "choose one"),

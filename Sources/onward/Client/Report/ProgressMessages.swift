@@ -50,9 +50,9 @@ enum ProgressMessages {
     }
 
     /// How to resume after an interruption.
-    /// - Parameter reference: the name or path of the state; `nil` if nothing is kept.
+    /// - Parameter reference: the name or path of the state; `nil` if no state is saved.
     static func advice(_ position: TransferPosition, reference: FilePath?) -> String {
-        guard let reference else { return "Nothing is kept; the same command starts again from the beginning." }
+        guard let reference else { return "No state is saved: the same command starts again from the beginning." }
         return "\(position.keptText). Run the same command again to resume, or: onward resume \(shellWord(reference))"
     }
 

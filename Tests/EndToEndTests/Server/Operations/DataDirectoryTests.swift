@@ -51,7 +51,7 @@ struct DataDirectoryTests {
         let missing = directory.path + "/missing"
         let check = try OnwardRun(["check", "--root", missing])
         #expect(check.ending == .exited(74))
-        #expect(check.output == "onward check: \(missing): No such file or directory (ENOENT)\n")
+        #expect(check.output == "onward check: \(missing) cannot be used: No such file or directory (ENOENT)\n")
         #expect(FileManager.default.contents(atPath: file) == Data("mine".utf8))
     }
 
