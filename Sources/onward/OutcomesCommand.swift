@@ -13,18 +13,18 @@ struct OutcomesCommand {
             "outcomes list [OPTIONS]", "outcomes resend UPLOAD... [OPTIONS]", "outcomes drop UPLOAD... [OPTIONS]",
         ],
         """
-        'onward serve' sends a complete upload to the application of its route. If it gets no
-        complete response, and the route does not have repeat=safe, it does not send the request
-        again, but keeps it in retained/ of the data directory. UPLOAD is the value that the
-        application got in Onward-Upload, or its first digits. First find out whether the
-        application has processed the upload. The server can be running.
+        'onward serve' sends a complete upload to the application of its route. If the server
+        gets no complete response, and the route does not have repeat=safe, the server does not
+        send the request again, but keeps the request in retained/ of the data directory. UPLOAD
+        is the value that the application got in Onward-Upload, or its first digits. First find
+        out whether the application has processed the upload. The server can be running.
 
         list prints the upload, the time, the method and target, the length, the principal and
         the application of each request. resend sends requests again, with the principal but
-        without the credentials of the client, and drops each when the application has
-        responded with a status other than 503. drop removes requests and their content. Exit
-        status: 0 done, 66 no such request, 69 no complete response or 503, 74 unusable
-        directory, 75 the request is being sent.
+        without the credentials of the client, and drops a request as soon as the application
+        has responded to it with a status other than 503. drop removes requests and their
+        content. Exit status: 0 done, 66 no such request, 69 no complete response or 503, 74
+        unusable directory, 75 the request is being sent.
         """,
         options: OutcomesSettings.options.map(\.manual))
 

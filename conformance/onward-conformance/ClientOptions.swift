@@ -32,7 +32,7 @@ struct ClientOptions: Sendable {
 
             CommandOption(
                 "profile", "P", group: "Cases", values: .words(ClientProfile.allCases.map(\.rawValue)),
-                "kind of the client: browser for a page. Cases that no such client\ncan pass are skipped if they fail"
+                "kind of the client; the only value is browser, for a page in a\nbrowser. Cases that no browser can pass are skipped if they fail"
             ) { options, value throws(OptionError) in
                 guard let profile = ClientProfile(rawValue: value) else {
                     throw OptionError("“\(value)” is no profile")

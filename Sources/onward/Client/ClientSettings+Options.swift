@@ -23,7 +23,7 @@ extension ClientSettings {
             },
             Option(
                 flag: "careful", group: "Upload",
-                "create the upload with an empty request, and send content only\nafter the server has confirmed that it can resume; the default\nfor files of more than 4 MiB if the server announces that it\ncan resume"
+                "create the upload with an empty request, and send content only\nafter the response with the URL of the upload. For a file of more\nthan 4 MiB this is the default if the server supports resumable\nuploads"
             ) { $0.isCareful = true },
             Option(flag: "plain", group: "Upload", "send one ordinary request that cannot be resumed") {
                 $0.isPlain = true
@@ -120,7 +120,7 @@ extension ClientSettings {
         },
         Option(
             "connect-timeout", "DURATION", group: "Connection",
-            "maximum time to make a connection, which --stall-timeout also\nlimits [default: 30s]"
+            "maximum time to make a connection; --stall-timeout applies\ninstead if it is shorter [default: 30s]"
         ) { settings, value throws(OptionError) in
             settings.connectTimeout = try positive(Quantity.seconds(value))
         },

@@ -16,14 +16,14 @@ enum PutCommand {
         usage: "[OPTIONS] FILE... URL",
         """
         Uploads files. If URL ends in /, the files are posted to that collection, and the server
-        chooses their URLs; otherwise a single file is put at URL. After an interruption run the
-        same command again to resume. If the size, modification time or inode of a file has
-        changed in the meantime, for example by 'touch', --restart is needed. Several small files
-        are sent at the same time if the server supports resumable uploads, except with
+        chooses their URLs; otherwise a single file is sent to URL with PUT. After an interruption
+        run the same command again to resume. If the size, modification time or inode of a file
+        has changed in the meantime, for example by 'touch', --restart is needed. Several small
+        files are sent at the same time if the server supports resumable uploads, except with
         --limit-rate or --verbose.
 
-        With -r DIR URL/ all files below DIR are put at the URLs with the same paths below URL.
-        Files that exist there with the same content are skipped, and symbolic links are not
+        With -r DIR URL/ each file below DIR is sent with PUT to the URL with the same path below
+        URL. Files that exist there with the same content are skipped, and symbolic links are not
         followed.
 
         Sizes have units K M G T (powers of 1000) and KiB MiB GiB TiB (of 1024), durations
