@@ -14,7 +14,7 @@ public struct Fields: Sendable, Hashable {
         /// The value of this line, as it was given.
         public let value: String
 
-        /// Creates a line, which is not verified.
+        /// Creates a line without a check of the name and the value.
         public init(name: String, value: String) {
             self.name = name
             self.value = value
@@ -117,15 +117,15 @@ public struct Fields: Sendable, Hashable {
         name.isToken
     }
 
-    /// Whether `value` is valid as a field value (RFC 9110 §5.5): no CR, LF, NUL nor any other control character but
-    /// HTAB.
+    /// Whether `value` is valid as a field value (RFC 9110 §5.5): it has no control character, such as CR, LF or NUL,
+    /// except HTAB.
     ///
     /// White space at the ends is allowed here; it is not part of the value.
     public static func isValidValue(_ value: String) -> Bool {
         value.withBytes { $0.allSatisfy(\.isFieldValueCharacter) }
     }
 
-    /// The same for a value that is not a string yet.
+    /// Whether these bytes are valid as a field value, as ``isValidValue(_:)`` for a string.
     package static func isValidValue(_ value: UnsafeRawBufferPointer) -> Bool {
         value.allSatisfy(\.isFieldValueCharacter)
     }

@@ -6,7 +6,7 @@ package struct MultipartFormScanner: Sendable {
     /// A part and the position of its content.
     package struct Part: Sendable, Hashable {
         package let head: FormPartHead
-        /// The positions of the content, from the first byte of the form.
+        /// The positions of the content, counted from the first byte of the form.
         package let content: Range<Int64>
 
         package init(head: FormPartHead, content: Range<Int64>) {
@@ -18,7 +18,7 @@ package struct MultipartFormScanner: Sendable {
     private enum State {
         /// The preamble or the content of a part. `matched` is the number of bytes of the delimiter that have matched.
         case content(matched: Int)
-        /// After a delimiter, until the end of its line.
+        /// The line after a delimiter.
         case line(dashes: Int, hasPadding: Bool, hasReturn: Bool)
         case head
         case epilogue
@@ -105,7 +105,7 @@ package struct MultipartFormScanner: Sendable {
         }
     }
 
-    /// After the delimiter there are two hyphens if it is the last one, and any number of spaces and tabs.
+    /// Scans the line after a delimiter: two hyphens if the delimiter is the last one, then any number of spaces and tabs.
     private mutating func continueLine(
         _ byte: UInt8, dashes: Int, hasPadding: Bool, hasReturn: Bool
     ) throws(FormError) {
@@ -155,7 +155,7 @@ package struct MultipartFormScanner: Sendable {
         state = .content(matched: 2)
     }
 
-    /// Returns the parts after the last byte of the form was scanned.
+    /// Returns all parts. Call it after the last byte of the form was scanned.
     package mutating func finish() throws(FormError) -> [Part] {
         switch state {
         case .epilogue: break

@@ -16,7 +16,8 @@ public struct UploadLimits: Sendable, Hashable, Codable {
     public var maxAppendSize: Int64?
     /// The minimum content in bytes of a request that does not complete the upload (`min-append-size`).
     public var minAppendSize: Int64?
-    /// The lifetime of an upload in seconds: at creation the complete lifetime, in a response the remaining one.
+    /// The lifetime of an upload in seconds: the complete lifetime in the limits with which an upload is created, the
+    /// remaining lifetime in the limits that a response announces.
     public var maxAge: Int64?
 
     /// Creates limits; by default there are none.
@@ -42,18 +43,18 @@ public struct UploadLimits: Sendable, Hashable, Codable {
         return limits
     }
 
-    /// The limits that satisfy both.
+    /// The limits with which an upload satisfies both these limits and `other`.
     package func restricted(by other: UploadLimits?) -> UploadLimits {
         guard let other else { return self }
-        func least(_ path: KeyPath<UploadLimits, Int64?>) -> Int64? {
+        func minimum(_ path: KeyPath<UploadLimits, Int64?>) -> Int64? {
             [self[keyPath: path], other[keyPath: path]].compactMap { $0 }.min()
         }
-        func most(_ path: KeyPath<UploadLimits, Int64?>) -> Int64? {
+        func maximum(_ path: KeyPath<UploadLimits, Int64?>) -> Int64? {
             [self[keyPath: path], other[keyPath: path]].compactMap { $0 }.max()
         }
         return UploadLimits(
-            maxSize: least(\.maxSize), minSize: most(\.minSize), maxAppendSize: least(\.maxAppendSize),
-            minAppendSize: most(\.minAppendSize), maxAge: least(\.maxAge))
+            maxSize: minimum(\.maxSize), minSize: maximum(\.minSize), maxAppendSize: minimum(\.maxAppendSize),
+            minAppendSize: maximum(\.minAppendSize), maxAge: minimum(\.maxAge))
     }
 
     /// The value of `Upload-Limit`, a Dictionary of Integers; never empty: without limits it is `min-size=0`.

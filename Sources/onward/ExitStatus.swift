@@ -1,4 +1,4 @@
-/// The exit statuses, as in sysexits.h.
+/// The exit statuses of the commands. Their numbers are those of sysexits.h.
 enum ExitStatus: Int32, Sendable {
     case done = 0
     /// The command line is wrong.

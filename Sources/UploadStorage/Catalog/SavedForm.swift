@@ -153,7 +153,7 @@ package struct DigestStates: SavedForm {
 package struct ByteEncoder {
     private(set) var bytes: [UInt8] = []
 
-    /// Reserves as much space as most rows need, so that the array is not copied while it grows.
+    /// Reserves enough space for nearly all rows, so that the array is not copied while it grows.
     init() { bytes.reserveCapacity(256) }
 
     mutating func write(_ value: UInt8) { bytes.append(value) }
@@ -192,7 +192,7 @@ package struct ByteEncoder {
     }
 }
 
-/// Reads values that ``ByteEncoder`` wrote. Malformed bytes cause an error, and are never read past their end.
+/// Reads values that ``ByteEncoder`` wrote. Malformed bytes cause an error; the decoder never reads past their end.
 package struct ByteDecoder {
     /// The bytes are not a valid encoding of the requested value.
     package struct Malformed: Error {

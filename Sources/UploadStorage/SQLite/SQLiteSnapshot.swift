@@ -2,10 +2,11 @@ import CSQLite
 import Synchronization
 import SystemCalls
 
-/// A read-only view of the database as it was when the snapshot was created. Later writes do not change it. Safe to use
-/// from any thread.
+/// A read-only view of the database as it was when the snapshot was created. Later writes do not change it. Every thread
+/// can use it.
 final class SQLiteSnapshot: @unchecked Sendable {
-    // Used only while `isEnded` is locked, except for the interruption, which SQLite allows from any thread.
+    // The connection is used only while `isEnded` is locked, except for the interruption, which SQLite allows from any
+    // thread.
     private let connection: SQLiteConnection
     private let isEnded = Monitor(false)
     private let isInterrupted = Atomic(false)
@@ -19,7 +20,7 @@ final class SQLiteSnapshot: @unchecked Sendable {
         _ = try connection.rows(CatalogSQL.countTables)
     }
 
-    /// Interrupts the running statement and ends the view, so that the log can be emptied again.
+    /// Interrupts the running statement and ends the view. Until then SQLite cannot empty its write-ahead log.
     func end() {
         isInterrupted.store(true, ordering: .releasing)
         connection.interrupt()

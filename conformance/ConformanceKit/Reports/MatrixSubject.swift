@@ -1,6 +1,6 @@
 import Foundation
 
-/// A report in JSON (see ``JSONReport``), as a column of a matrix.
+/// A report in JSON (see ``JSONReport``), which is a column of a matrix.
 package struct MatrixSubject: Sendable {
     struct CasePart: Decodable {
         let id: String

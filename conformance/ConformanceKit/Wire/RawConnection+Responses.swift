@@ -17,7 +17,8 @@ extension RawConnection {
         return interim.count > known ? interim.last : nil
     }
 
-    /// Returns the next 104; nil if none arrives within `limit`, or the final response precedes it.
+    /// Returns the next 104 response; nil if no head arrives for the duration `limit`, or if the final response precedes
+    /// it.
     func awaitAnnouncement(within limit: Duration) throws(WireFailure) -> InterimResponse? {
         let known = interim.count
         while finalHead == nil, try awaitHead(within: limit) {
@@ -180,7 +181,7 @@ extension RawConnection {
             if size == 0 { break }
             guard try readLine(until: deadline).isEmpty else { throw .malformed("no CRLF after the data of a chunk") }
         }
-        // The trailer section.
+        // An empty line ends the trailer section.
         var trailers = 0
         while try !readLine(until: deadline).isEmpty {
             trailers += 1
@@ -199,6 +200,7 @@ extension RawConnection {
         }
     }
 
+    /// - Parameter what: the operation, which continues the sentence "timeout while …".
     private func receiveMore(_ what: String, until deadline: Deadline) throws(WireFailure) {
         switch ending {
         case .closed: throw .closed(what)

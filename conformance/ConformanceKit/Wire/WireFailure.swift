@@ -1,14 +1,15 @@
 import SystemCalls
 
-/// The reason why a response could not be read.
+/// The reason why a connection could not be opened, or why a response could not be read.
 package enum WireFailure: Error, Sendable, Hashable {
     case cannotConnect(SocketAddress, Errno)
     /// The TLS handshake failed, or the certificate is not trusted.
     case notSecured(String)
     /// The deadline passed. The text names the operation.
     case timedOut(String)
-    /// The peer closed the connection without a reset.
+    /// The peer closed the connection without a reset. The text names the operation.
     case closed(String)
+    /// The peer reset the connection. The text names the operation.
     case reset(String)
     /// The peer sent more than the harness reads.
     case flood(String)

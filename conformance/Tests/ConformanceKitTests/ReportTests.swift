@@ -58,7 +58,7 @@ struct ReportTests {
         }
     }
 
-    @Test("JUnit XML is well-formed for any text, and has the numbers of the run")
+    @Test("JUnit XML is well-formed for any text, and contains the number of cases with each outcome")
     func junit() throws {
         let text = JUnitReport(report(Self.outcomes), strict: false).text
         let counts = try Counter.count(text)

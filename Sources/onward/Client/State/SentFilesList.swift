@@ -5,8 +5,8 @@ import SystemCalls
 
 /// The list of the files that a command with several files has sent, so that the same command does not send them again.
 /// The list also has the state of each upload that is so short that it needs no state file. If the server announces the
-/// upload resource before the content is sent, the state is in the list by then. The list is a file to which records are
-/// appended.
+/// upload resource before the content is sent, the command appends the state before it sends the content. The list is a
+/// file to which records are appended.
 ///
 /// The entire list is read once. After that, ``refresh()`` reads only what was appended since the last read.
 struct SentFilesList {
@@ -38,7 +38,7 @@ struct SentFilesList {
         var ended: FilePath?
     }
 
-    /// A record that is appended to lists.
+    /// A record that is appended to a list.
     struct Change: Sendable {
         fileprivate let record: Record
         fileprivate let line: [UInt8]
