@@ -183,11 +183,11 @@ struct MultipartFormScannerTests {
                 form += Array("--\(boundary)\r\n\(Self.disposition)\r\n".utf8) + content + Array("\r\n".utf8)
             }
             form += Array("--\(boundary)--".utf8)
-            let whole = scan(form, boundary: boundary)
+            let entire = scan(form, boundary: boundary)
             let description = "\(boundary): \(String(decoding: form, as: UTF8.self).debugDescription)"
-            #expect(contents(form, try whole.get()) == expected, "\(description)")
+            #expect(contents(form, try entire.get()) == expected, "\(description)")
             let cuts = cuts(&generator, form.count)
-            #expect(scan(form, boundary: boundary, cuts: cuts) == whole, "\(cuts) \(description)")
+            #expect(scan(form, boundary: boundary, cuts: cuts) == entire, "\(cuts) \(description)")
         }
     }
 
@@ -211,10 +211,10 @@ struct MultipartFormScannerTests {
                 }
                 if form.isEmpty { break }
             }
-            let whole = scan(form, boundary: boundary, maxParts: 5, maxHeadSize: 80)
+            let entire = scan(form, boundary: boundary, maxParts: 5, maxHeadSize: 80)
             let single = scan(form, boundary: boundary, cuts: Array(0...form.count), maxParts: 5, maxHeadSize: 80)
-            #expect(single == whole, "\(form)")
-            guard case .success(let parts) = whole else { continue }
+            #expect(single == entire, "\(form)")
+            guard case .success(let parts) = entire else { continue }
             var end: Int64 = 0
             for part in parts {
                 #expect(part.content.lowerBound >= end && part.content.upperBound <= Int64(form.count))

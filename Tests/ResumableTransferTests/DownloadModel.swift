@@ -132,7 +132,7 @@ struct DownloadModel {
         let current = versions.count - 1
         let version = versions[current]
         if chance(5) { return Answer(status: [302, 500, 503, 429].randomElement(using: &generator) ?? 503) }
-        let whole = Answer(
+        let entire = Answer(
             status: 200,
             fields: version.fields.merging(chance(70) ? ["Content-Length": "\(version.bytes.count)"] : [:]),
             content: version.bytes, version: current)
@@ -141,7 +141,7 @@ struct DownloadModel {
         let isSame = request.fields["If-Range"].map { value in
             [version.fields["ETag"], version.fields["Last-Modified"]].contains(value)
         }
-        guard start > 0, isSame == true || chance(30), !chance(10) else { return whole }
+        guard start > 0, isSame == true || chance(30), !chance(10) else { return entire }
         if start >= version.bytes.count { return unsatisfied(version, current) }
         return withFault(part(version, from: start, current), version, start)
     }

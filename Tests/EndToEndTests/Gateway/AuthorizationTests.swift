@@ -203,8 +203,8 @@ struct GatewayAuthorizationTests {
                 let long = Request.creation(.v8, "PUT", target, complete: false, length: 101, .bytes([1])).by("anna")
                 let refused = try server.exchange(long)
                 #expect(refused.status == 413 && refused.limits?["max-size"] == 100, "\(refused)")
-                let whole = Request.creation(.v8, "PUT", target, complete: true, .bytes(Payload.bytes(101))).by("anna")
-                #expect(try server.exchange(whole).status == 413)
+                let entire = Request.creation(.v8, "PUT", target, complete: true, .bytes(Payload.bytes(101))).by("anna")
+                #expect(try server.exchange(entire).status == 413)
                 // The limits of the upload remain, even if later decisions have others.
                 application.decide(Application.byUser())
                 let location = try #require(created.location)

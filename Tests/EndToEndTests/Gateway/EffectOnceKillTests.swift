@@ -82,11 +82,11 @@ struct GatewayEffectOnceKillTests {
     private func kill(
         _ route: String, byPath isByPath: Bool, _ check: (Place, Response, _ callsBefore: Int) throws -> Void
     ) throws {
-        let whole = try Place(route, byPath: isByPath, killAt: nil)
-        let location = try whole.begin()
-        Fixture.expectAnswer(try whole.complete(location), .v8)
-        #expect(whole.origin.requests.count == 1)
-        let count = whole.operations
+        let entire = try Place(route, byPath: isByPath, killAt: nil)
+        let location = try entire.begin()
+        Fixture.expectAnswer(try entire.complete(location), .v8)
+        #expect(entire.origin.requests.count == 1)
+        let count = entire.operations
         try #require(count > 10)
         var kills = 0
         // One operation more, because the operations are not always the same.

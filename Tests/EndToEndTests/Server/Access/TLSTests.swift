@@ -26,8 +26,8 @@ struct TLSTests {
         #expect(upload.errorOutput.lowercased().contains("< location: /uploads/"))
         #expect(fixture.server.published("f") == content)
 
-        #expect(try fixture.run("-o", fixture.path("whole"), fixture.url + "/files/f").ending == .exited(0))
-        #expect(FileManager.default.contents(atPath: fixture.path("whole")) == Data(content))
+        #expect(try fixture.run("-o", fixture.path("entire"), fixture.url + "/files/f").ending == .exited(0))
+        #expect(FileManager.default.contents(atPath: fixture.path("entire")) == Data(content))
         // curl continues a download that was cut.
         _ = try fixture.write(Array(content.prefix(1_234_567)), as: "rest")
         #expect(

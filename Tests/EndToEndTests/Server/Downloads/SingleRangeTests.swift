@@ -94,17 +94,17 @@ struct SingleRangeTests {
         try withServer { server in
             try server.publish(Self.digits, as: "f.bin")
             let connection = try server.connect()
-            let whole = try connection.exchange(.get("/files/f.bin"))
+            let entire = try connection.exchange(.get("/files/f.bin"))
             for range in [nil, "bytes=0-1", "bytes=10-", "bytes=0-0,4-5"] {
                 let fields = range.map { [("Range", $0)] } ?? []
                 let response = try connection.exchange(Request("HEAD", "/files/f.bin", fields))
                 #expect(response.status == 200)
                 for name in ["Content-Length", "Content-Type", "ETag", "Last-Modified", "Accept-Ranges"] {
-                    #expect(response.value(name) != nil && response.value(name) == whole.value(name), "\(name)")
+                    #expect(response.value(name) != nil && response.value(name) == entire.value(name), "\(name)")
                 }
                 #expect(!response.fields.contains("Content-Range"))
             }
-            #expect(whole.value("Accept-Ranges") == "bytes")
+            #expect(entire.value("Accept-Ranges") == "bytes")
             // The responses to HEAD had no content, so the next response is read correctly.
             #expect(try connection.exchange(.get("/files/f.bin")).text == "0123456789")
         }
@@ -149,7 +149,7 @@ struct SingleRangeTests {
     func fields() throws {
         try withServer { server in
             try server.publish(Self.digits, as: "f.html")
-            let whole = try server.download("f.html")
+            let entire = try server.download("f.html")
             for range in ["bytes=2-4", "bytes=0-0,5-5"] {
                 let part = try server.download("f.html", [("Range", range)])
                 #expect(part.status == 206)
@@ -158,7 +158,7 @@ struct SingleRangeTests {
                     "ETag", "Last-Modified", "Cache-Control", "Expires", "Content-Location", "Vary", "Accept-Ranges",
                     "X-Content-Type-Options", "Content-Security-Policy", "Content-Disposition",
                 ]
-                for name in names { #expect(part.fields[name] == whole.fields[name], "\(name)") }
+                for name in names { #expect(part.fields[name] == entire.fields[name], "\(name)") }
             }
         }
     }

@@ -222,8 +222,8 @@ struct ToolTests {
                 connection.reset()
             }
             // The server still responds correctly.
-            let whole = try server.download("film.mp4", [("Range", "bytes=0-")])
-            #expect(areEqual(whole.content, Self.content))
+            let entire = try server.download("film.mp4", [("Range", "bytes=0-")])
+            #expect(areEqual(entire.content, Self.content))
             let gone: Bool? = pollUntil(within: .seconds(60)) { server.connectionThreads <= 1 ? true : nil }
             #expect(gone == true, "a thread still serves a client that has disconnected")
         }

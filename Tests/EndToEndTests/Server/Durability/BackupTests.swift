@@ -175,7 +175,7 @@ struct BackupTests {
         .enabled(if: geteuid() == 0, "only root can change the owner of files"))
     func owners() throws {
         try withServer { server in
-            #expect(try server.exchange(Request("PUT", "/files/whole", [], .bytes([1, 2, 3]))).status == 201)
+            #expect(try server.exchange(Request("PUT", "/files/entire", [], .bytes([1, 2, 3]))).status == 201)
             _ = try server.begin(.v8, "/files/begun", [1, 2, 3], length: 10)
             #expect(try server.stop() == .exited(0))
             let given = try ChildProcess("/bin/chown", ["-R", "65534:65533", server.root])
@@ -184,7 +184,7 @@ struct BackupTests {
             let backup = try ChildProcess(Self.script, [server.root, copy])
             #expect(try backup.awaitEnding() == .exited(0), "\(backup.errorOutput)")
             let names = try FileManager.default.subpathsOfDirectory(atPath: copy)
-            #expect(Set(names).isSuperset(of: ["onward.sqlite", "uploads", "files", "files/whole"]))
+            #expect(Set(names).isSuperset(of: ["onward.sqlite", "uploads", "files", "files/entire"]))
             for path in [copy] + names.map({ copy + "/" + $0 }) {
                 var status = stat()
                 #expect(lstat(path, &status) == 0 && status.st_uid == 65534 && status.st_gid == 65533, "\(path)")

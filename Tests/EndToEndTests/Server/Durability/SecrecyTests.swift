@@ -64,8 +64,8 @@ struct SecrecyTests {
             let begun = try send(.creation(version, "PUT", name, complete: false, .bytes([1, 2, 3])), "creation")
             #expect(begun.status == 201, "\(begun)")
             unfinished.append((version, try #require(begun.location)))
-            let whole = try send(.creation(version, "POST", "/files/", complete: true, .bytes([4])), "whole creation")
-            #expect(whole.status == 201, "\(whole)")
+            let entire = try send(.creation(version, "POST", "/files/", complete: true, .bytes([4])), "entire creation")
+            #expect(entire.status == 201, "\(entire)")
             let cancelled = try send(
                 .creation(version, "PUT", "/files/c", complete: false, .bytes([1])), "canceled creation")
             let location = try #require(cancelled.location)

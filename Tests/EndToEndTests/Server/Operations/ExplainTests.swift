@@ -15,14 +15,14 @@ struct ExplainTests {
     @Test("Each reason is in the response field and in the log")
     func reasons() throws {
         try withServer("--explain", "--min-size", "4") { server in
-            let whole = Request.creation(.v8, complete: true, .bytes([1, 2, 3, 4]))
-            var old = whole
+            let entire = Request.creation(.v8, complete: true, .bytes([1, 2, 3, 4]))
+            var old = entire
             old.version = "HTTP/1.0"
             let location = try server.begin(.v4, "/files/part", [1])
             var cases: [(Request, String)] = [
-                (whole, "104 sent: the upload's URL"),
+                (entire, "104 sent: the upload's URL"),
                 (old, "no 104: the request uses HTTP/1.0"),
-                (whole.with("Onward-Interim", "off"), "no 104: the request has Onward-Interim: off; not resumable"),
+                (entire.with("Onward-Interim", "off"), "no 104: the request has Onward-Interim: off; not resumable"),
                 (
                     .creation(nil, complete: true, .bytes([1, 2, 3, 4])),
                     "no 104: the request has no Upload-Draft-Interop-Version"
@@ -65,10 +65,10 @@ struct ExplainTests {
             let secret = try #require(location.split(separator: "/").last)
             #expect(!server.log.contains(secret))
             // The response has the field only if the request has it, and only if there is something to explain.
-            #expect(try server.exchange(whole).value("Onward-Explain") == nil)
+            #expect(try server.exchange(entire).value("Onward-Explain") == nil)
             #expect(try server.exchange(explained(.get("/files/f"))).value("Onward-Explain") == nil)
             #expect(try server.exchange(explained(.retrieval(.v8, location))).value("Onward-Explain") == nil)
-            #expect(try server.exchange(whole.with("Onward-Explain", "yes")).value("Onward-Explain") == nil)
+            #expect(try server.exchange(entire.with("Onward-Explain", "yes")).value("Onward-Explain") == nil)
         }
     }
 
@@ -111,10 +111,10 @@ struct ExplainTests {
     @Test("--interim off: no client gets 104; interrupted appends can still be resumed")
     func turnedOff() throws {
         try withServer("--interim", "off") { server in
-            let whole = try server.exchange(explained(.creation(.v8, complete: true, .bytes([1, 2]))))
-            #expect(whole.status == 201)
-            #expect(whole.interim.isEmpty)
-            #expect(sentence(whole)?.hasPrefix("no 104: the server runs with --interim off") == true)
+            let entire = try server.exchange(explained(.creation(.v8, complete: true, .bytes([1, 2]))))
+            #expect(entire.status == 201)
+            #expect(entire.interim.isEmpty)
+            #expect(sentence(entire)?.hasPrefix("no 104: the server runs with --interim off") == true)
             let location = try server.begin(.v8, "/files/g", [1])
             let last = try server.exchange(.append(.v8, location, at: 1, complete: true, .bytes([2])))
             #expect(last.status == 201)

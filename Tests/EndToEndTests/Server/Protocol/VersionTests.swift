@@ -12,11 +12,11 @@ struct VersionTests {
     func unusable(version: String?) throws {
         try withServer { server in
             let fields = version.map { [("Upload-Draft-Interop-Version", $0)] } ?? []
-            let whole = try server.exchange(
+            let entire = try server.exchange(
                 Request("PUT", "/files/a", fields + [("Upload-Complete", "?1")], .bytes(Payload.bytes(10))))
-            #expect(whole.status == 201)
-            #expect(whole.interim.isEmpty)
-            #expect(!whole.fields.contains("Upload-Draft-Interop-Version"))
+            #expect(entire.status == 201)
+            #expect(entire.interim.isEmpty)
+            #expect(!entire.fields.contains("Upload-Draft-Interop-Version"))
             #expect(server.published("a") == Payload.bytes(10))
             let part = try server.exchange(
                 Request("PUT", "/files/b", fields + [("Upload-Complete", "?0")], .bytes([1])))
@@ -54,16 +54,16 @@ struct VersionTests {
             #expect(announced.echoedVersion == Int64(version.rawValue))
             #expect(announced.location == part.location)
             if version <= .v6 { #expect(part.offset == 10) }
-            let whole = try server.exchange(
+            let entire = try server.exchange(
                 .creation(version, "PUT", "/files/b", complete: true, .bytes(Payload.bytes(7))))
-            #expect(whole.status == 201)
-            #expect(whole.states(complete: true, in: version))
+            #expect(entire.status == 201)
+            #expect(entire.states(complete: true, in: version))
             if version <= .v6 {
-                #expect(whole.location == whole.interim.first?.location)
-                #expect(whole.value("Content-Location") == "/files/b")
-                #expect(whole.offset == 7)
+                #expect(entire.location == entire.interim.first?.location)
+                #expect(entire.value("Content-Location") == "/files/b")
+                #expect(entire.offset == 7)
             } else {
-                #expect(whole.location == "/files/b")
+                #expect(entire.location == "/files/b")
             }
             #expect(server.published("b") == Payload.bytes(7))
         }

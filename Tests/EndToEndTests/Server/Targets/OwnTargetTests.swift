@@ -176,13 +176,13 @@ struct OwnTargetTests {
         let content = Payload.bytes(3000)
         try withTarget(target) { host in
             let plain = try host.exchange(Request("POST", "/inbox/doc", [], .bytes(content)))
-            let whole = try host.exchange(.creation(version, "POST", "/inbox/doc", complete: true, .bytes(content)))
+            let entire = try host.exchange(.creation(version, "POST", "/inbox/doc", complete: true, .bytes(content)))
             let location = try host.begin(version, "POST", "/inbox/doc", Array(content[..<1000]))
             let part = Array(content[1000..<2000])
             #expect(try host.exchange(.append(version, location, at: 1000, complete: false, .bytes(part))).isSuccessful)
             let last = try host.exchange(
                 .append(version, location, at: 2000, complete: true, .bytes(Array(content[2000...]))))
-            for response in [whole, last] {
+            for response in [entire, last] {
                 #expect(response.status == plain.status)
                 #expect(response.content == plain.content)
                 for name in ["Content-Type", "X-A", "Set-Cookie", "Content-Length"] {

@@ -171,10 +171,10 @@ struct TargetTests {
     func sameAnswer(version: Interop) throws {
         try withTarget { target, port in
             target.open()
-            let whole = try exchange(port, .creation(version, "POST", "/inbox/", complete: true, .bytes([])))
+            let entire = try exchange(port, .creation(version, "POST", "/inbox/", complete: true, .bytes([])))
             let location = try begin(port, [])
             let parts = try exchange(port, .append(version, location, at: 0, complete: true, .bytes([])))
-            for response in [whole, parts] {
+            for response in [entire, parts] {
                 #expect(response.status == 202)
                 #expect(response.content.isEmpty)
                 #expect(response.states(complete: true, in: version))
