@@ -2,7 +2,7 @@ import CNettle
 
 /// Message authentication codes (RFC 2104).
 package enum MessageAuthentication {
-    /// HMAC-SHA256.
+    /// Computes the HMAC-SHA256 of `bytes`.
     /// - Returns: 32 bytes.
     package static func sha256(of bytes: [UInt8], key: [UInt8]) -> [UInt8] {
         var context = hmac_sha256_ctx()
@@ -16,6 +16,7 @@ package enum MessageAuthentication {
 
 /// MD5 (RFC 1321), only for protocols that require it as a checksum.
 package enum MD5 {
+    /// Computes the MD5 digest of `bytes`.
     /// - Returns: 16 bytes.
     package static func digest(of bytes: [UInt8]) -> [UInt8] {
         var context = md5_ctx()

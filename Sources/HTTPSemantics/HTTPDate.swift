@@ -103,9 +103,9 @@ extension HTTPDate: CustomStringConvertible {
 /// A day of the proleptic Gregorian calendar, with its number counted from 1970-01-01.
 struct CivilDate: Equatable {
     let year: Int
-    /// 1…12
+    /// The number of the month, 1 to 12.
     let month: Int
-    /// 1…31
+    /// The day of the month, 1 to 31.
     let day: Int
 
     /// Creates a day; nil when the month has no such day.

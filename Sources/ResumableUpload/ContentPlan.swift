@@ -2,7 +2,7 @@ import HTTPSemantics
 
 /// How the content of one accepted request is stored: where it starts, what its end means, and which limits it has.
 package struct ContentPlan: Sendable, Hashable {
-    /// When the end of the content completes the representation.
+    /// The meaning of the end of the content.
     package enum Completion: Sendable, Hashable {
         /// The content is a part of the representation.
         case never
@@ -14,7 +14,7 @@ package struct ContentPlan: Sendable, Hashable {
 
     /// Offset of the content's first byte in the representation.
     package var start: Int64
-    /// When the end of the content completes the representation.
+    /// What the end of the content means.
     package var completion: Completion
     /// The length of the complete representation in bytes, once known.
     package var length: Int64?

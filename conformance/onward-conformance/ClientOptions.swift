@@ -35,7 +35,7 @@ struct ClientOptions: Sendable {
                 "kind of the client; the only value is browser, for a page in a\nbrowser. Cases that no browser can pass are skipped if they fail"
             ) { options, value throws(OptionError) in
                 guard let profile = ClientProfile(rawValue: value) else {
-                    throw OptionError("“\(value)” is no profile")
+                    throw OptionError("“\(value)” is not a profile: use browser")
                 }
                 options.settings.profile = profile
             },

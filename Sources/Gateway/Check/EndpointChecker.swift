@@ -15,7 +15,7 @@ struct EndpointChecker: Checker {
     init(_ url: DestinationURL, timeout: Duration) {
         self.url = url
         self.timeout = timeout
-        // The time limit of the check ends first.
+        // The check ends before this timeout, at its own time limit.
         client = OriginClient(url.origin, timeout: timeout + .seconds(5))
     }
 

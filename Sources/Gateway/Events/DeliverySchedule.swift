@@ -34,7 +34,7 @@ struct DeliverySchedule: Sendable, Hashable {
 
     private struct Entry: Sendable, Hashable {
         var entry: OutboxEntry
-        /// When the retry time of the event began.
+        /// The time at which the retry time of the event began.
         var begun: Int64
         var attempts = 0
         var due: Int64
@@ -154,7 +154,7 @@ struct DeliverySchedule: Sendable, Hashable {
         }
     }
 
-    /// When ``next(now:)`` has to be called again; nil if that depends only on running attempts and new events.
+    /// The time at which ``next(now:)`` has to be called again; nil if that depends only on running attempts and new events.
     func nextDue(now: Int64) -> Int64? {
         guard running < (isUnavailable ? 1 : rules.concurrency) else { return nil }
         let due = firstOfUploads { !$0.isRunning }.map { entries[$0].due }.min()

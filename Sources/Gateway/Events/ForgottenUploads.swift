@@ -4,9 +4,9 @@ struct ForgottenUploads: Sendable, Hashable {
     /// The number of bits, which need 256 KiB.
     private static let size: UInt = 1 << 21
 
-    /// Empty before the first insertion.
+    /// The words that contain the bits; empty before the first insertion.
     private var words: [UInt64] = []
-    /// Different sets contain different uploads by mistake.
+    /// A part of each hash, so that two sets do not contain the same upload by mistake.
     private let salt = UInt64.random(in: 0 ... .max)
 
     var isEmpty: Bool { words.isEmpty }

@@ -1,7 +1,7 @@
 import UploadStorage
 
-/// Decides which events of the outbox are read next into a ``DeliverySchedule``, which has room for a limited number. A
-/// value without clock, input and output.
+/// Decides which events of the outbox are read next into a ``DeliverySchedule``, which has room for a limited number. It
+/// is a value without clock, input and output.
 ///
 /// New events are read once, in their order. If the schedule has forgotten events, all earlier events are read again in
 /// passes, with increasing pauses between them. While the destination rejects all events, old events are read slowly.
@@ -25,14 +25,14 @@ struct OutboxPosition: Sendable, Hashable {
     var mayHaveNew = true
     /// Whether more events follow the last page of new ones.
     private var hasBacklog = false
-    /// When the next page of old events may be read while the destination is rejecting.
+    /// The earliest time of the next page of old events, which applies only while the destination rejects events.
     private var nextOldPage: Int64 = 0
     /// The number of the last event that was read.
     private var end: Int64 = 0
     private var pass: Pass?
     /// The pause before the next pass.
     private var pause: Int64 = 0
-    /// When the next pass begins.
+    /// The time at which the next pass begins.
     private var nextPass: Int64?
 
     /// Returns the page that has to be read now, after the schedule has made room for it.

@@ -140,8 +140,9 @@ struct UploadCheckpoint: Sendable, Hashable, Codable {
 extension UploadCheckpoint: TransferCheckpoint {
     var content: ResumeRecord.Content { .upload(self) }
 
-    /// The offset is requested from the server in any case, and the remaining lifetime decreases with every response.
-    /// If only these differ, no new checkpoint is needed.
+    /// Returns whether this checkpoint has to be saved in place of the last one. If only the offset and the remaining
+    /// lifetime differ, it need not: the client requests the offset from the server in any case, and the lifetime
+    /// decreases with every response.
     func supersedes(_ lastSaved: UploadCheckpoint, age: Int64) -> Bool {
         var new = self
         var old = lastSaved

@@ -138,8 +138,8 @@ final class ConnectionRegistry: Sendable {
 
 /// The open connections by client, and the decision which one is closed when a new connection exceeds the limit.
 ///
-/// Of the client with the most connections, the connection with the lowest rate is closed. The rate is the number of
-/// bytes transferred in both directions for each second of the connection's age. The new connection is counted for its
+/// The closed connection is the one with the lowest rate among those of the client with the most connections. The rate
+/// is the number of bytes transferred in both directions for each second of the connection's age. The new connection is counted for its
 /// client. So if this client has the most connections, one of its own connections is closed or the new one is rejected:
 /// the client cannot displace the connections of others. If several clients have the same largest number of
 /// connections, the connections of all of them are compared.

@@ -13,7 +13,8 @@ final class TransferService: RequestService {
     let connections: ConnectionRegistry
     let metrics = ServerMetrics()
     private let authorizer: any Authorizer
-    /// The same authorizer if it is one of uploads. The cast would cost as much as the decision for each request.
+    /// ``authorizer`` if it is an `UploadAuthorizer`; otherwise `nil`. The cast is made once, because a cast for each
+    /// request would cost as much as the decision about the request.
     private let uploadAuthorizer: (any UploadAuthorizer)?
     let crossOrigin: CrossOrigin
     private let trustedProxies: TrustedProxies

@@ -5,7 +5,7 @@ import SystemCalls
 
 /// Digests of the bytes of one blob from `base` on, which are advanced while bytes are received.
 ///
-/// Only one thread at a time advances them. It works on a copy, without holding the lock.
+/// Only one thread at a time advances them. This thread works on a copy, without holding the lock.
 final class DigestTracker: Sendable {
     private struct State {
         var digests: [DigestAlgorithm: RunningDigest]

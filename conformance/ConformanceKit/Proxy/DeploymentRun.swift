@@ -121,8 +121,8 @@ package final class DeploymentRun {
         do {
             let response = try connection.readResponse()
             guard response.status < 500 else {
-                behavior.interim = .fatal("\(response.status)")
-                return (.bad, "the upload ends with \(response.status)")
+                behavior.interim = .fatal("status \(response.status)")
+                return (.bad, "the upload fails: status \(response.status)")
             }
             if live != nil {
                 behavior.interim = .live
@@ -135,7 +135,7 @@ package final class DeploymentRun {
             return (.poor, "none arrives: a proxy drops them, or the server sends none")
         } catch {
             behavior.interim = .fatal("\(error)")
-            return (.bad, "the upload ends with \(error)")
+            return (.bad, "the upload fails: \(error)")
         }
     }
 

@@ -109,7 +109,7 @@ extension ProxyRun {
             behavior.interim = .treatedAsFinal
             return (.bad, "the first 104 is handled as the final response, and the bytes after it as its content")
         }
-        guard response.status == 201 else { return fatal("\(response.status)") }
+        guard response.status == 201 else { return fatal("status \(response.status)") }
         if let first = all.first, first.location != "/uploads/0123456789abcdef" {
             behavior.changedFields.append("Location of 104")
             return (.bad, "Location of a 104 is changed to \(first.location ?? "nothing")")
@@ -130,7 +130,7 @@ extension ProxyRun {
 
     private func fatal(_ what: String) -> Answer {
         behavior.interim = .fatal(what)
-        return (.bad, "the upload ends with \(what)")
+        return (.bad, "the upload fails: \(what)")
     }
 
     /// Checks whether the proxy or the server answers `Expect: 100-continue`.

@@ -67,7 +67,7 @@ package struct ProxyVerdict: Sendable, Equatable {
                 "interim responses: on or off; none is forwarded, so clients get the upload's URL only in the final response"
             )
         case .treatedAsFinal?: limit(off + "the proxy handles the first 104 as the final response")
-        case .fatal(let what)?: limit(off + "after a 104 the upload ends with \(what)")
+        case .fatal(let what)?: limit(off + "after a 104 the upload fails: \(what)")
         case nil: break
         }
     }
