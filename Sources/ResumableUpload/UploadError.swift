@@ -88,7 +88,7 @@ package enum UploadError: Error, Sendable, Hashable {
         case .unsupportedMediaType: "An append needs Content-Type: \(partialUploadMediaType)."
         case .contentCodingOnAppend:
             "An append must not have Content-Encoding. Only the request that creates the upload can have it."
-        case .uploadTooLarge(let limit): "The representation can have at most \(limit) bytes."
+        case .uploadTooLarge(let limit): "The complete upload can have at most \(limit) bytes."
         case .appendTooLarge(let limit):
             "The content of one request can have at most \(limit) bytes. Send smaller parts."
         case .appendTooSmall(let limit):
