@@ -391,8 +391,9 @@ extension ServeCommand {
                         and its description in variables ONWARD_CHECK_..., or a URL (http, https, or unix:/SOCKET:/PATH),
                         which gets the file with POST. Exit status 0 or a status of 2xx accepts the file. Exit status 1 with a
                         reason on standard output, a status of 422, or a problem document with another 4xx (except 401, 407, 408,
-                        425 and 429) refuses and removes it. Otherwise the file is kept, and is checked again when the client
-                        repeats its request. The settings are:
+                        425 and 429) refuses the file, which is removed. In all other cases the check has failed: the file
+                        of a resumable upload is kept, and is checked again when the client repeats its request. The settings
+                        are:
                         """),
                     .terms([
                         (
@@ -447,13 +448,13 @@ extension ServeCommand {
                         (
                             "64",
                             """
-                            wrong usage, an unusable token file, or an address beyond this machine with none
+                            wrong usage, an unusable token file, or an address that other machines can reach without any
                             of --token-file, --auth-url, --route, --routes-file and --allow-anonymous
                             """
                         ),
                         ("69", "cannot listen on an address"),
                         ("71", "the system cannot provide something that the server needs, such as a thread"),
-                        ("74", "unusable data directory, or directory of handover="),
+                        ("74", "unusable data directory, or unusable directory of handover="),
                         ("75", "another server uses the data directory"),
                     ])
                 ]),

@@ -84,7 +84,7 @@ struct ServeSettings {
         // Applications
         CommandOption(
             "route", "PATH=ORIGIN", group: applications, repeatable: true,
-            "forward requests below PATH to an application, such as\n/upload=http://127.0.0.1:3000; repeatable. Resumable uploads are\nforwarded when they are complete. Settings follow after commas,\nsuch as access=open; see 'man onward-serve'"
+            "forward requests below PATH to an application, such as\n/upload=http://127.0.0.1:3000; repeatable. Resumable uploads are\nforwarded when they are complete. Settings follow after commas,\nsuch as access=open; see ROUTES in 'man onward-serve'"
         ) { settings, value throws(OptionError) in
             settings.configuredRoutes.append(ConfiguredRoute(value, at: "--route"))
         },
@@ -104,7 +104,7 @@ struct ServeSettings {
         },
         CommandOption(
             "check", "DESTINATION", group: applications,
-            "let a program or URL, such as /usr/local/bin/scan or\nhttp://127.0.0.1:3000/check, check each file of /files/ before it is\npublished, for example for viruses. The check can refuse the file or\nchoose another path for it. Settings follow after commas; see\n'man onward-serve'"
+            "let a program or URL, such as /usr/local/bin/scan or\nhttp://127.0.0.1:3000/check, check each file of /files/ before it is\npublished, for example for viruses. The check can refuse the file or\nchoose another path for it. Settings follow after commas; see\nCHECKS BEFORE PUBLICATION in 'man onward-serve'"
         ) { settings, value throws(OptionError) in
             do throws(RouteError) {
                 settings.publicationCheck = try PublicationCheckSettings(parsing: value) {
@@ -114,7 +114,7 @@ struct ServeSettings {
         },
         CommandOption(
             "events", "DESTINATION", group: applications,
-            "report created, completed, refused, canceled and expired uploads to\nthis URL or program, such as http://127.0.0.1:3000/events. Settings\nfollow after commas; see 'man onward-serve'"
+            "report created, completed, refused, canceled and expired uploads to\nthis URL or program, such as http://127.0.0.1:3000/events. Settings\nfollow after commas; see EVENTS in 'man onward-serve'"
         ) { settings, value throws(OptionError) in
             do throws(RouteError) {
                 settings.events = try EventSettings(parsing: value) { try? .seconds(Quantity.seconds($0)) }
