@@ -66,9 +66,9 @@ package struct ManualOption: Sendable, Hashable {
     package let name: String
     /// The letter of the short form; `nil` if there is none.
     package let letter: Character?
-    /// The placeholder of its value; `nil` if the option has no value.
+    /// The placeholder of the value; `nil` if the option has no value.
     package let argument: String?
-    /// The title of its group.
+    /// The title of the group that contains the option.
     package let group: String
     /// The explanation in one or more lines of at most 70 characters.
     package let help: String

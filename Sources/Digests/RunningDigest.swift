@@ -66,9 +66,9 @@ extension RunningDigest {
 
     /// The state in a form that depends on neither machine nor library, at most 201 bytes.
     ///
-    /// In order: version (1 byte, 1), algorithm (1 byte: 1 for SHA-256, 2 for SHA-512), the eight state words of FIPS
-    /// 180-4 §6 (4 or 8 bytes each), the count of bytes in the digest (8 bytes), and the last bytes, which do not fill
-    /// a block yet (their number is the count modulo 64 or 128). Integers are big-endian.
+    /// The parts are, in this order: version (1 byte, 1), algorithm (1 byte: 1 for SHA-256, 2 for SHA-512), the eight
+    /// state words of FIPS 180-4 §6 (4 or 8 bytes each), the count of bytes in the digest (8 bytes), and the last bytes,
+    /// which do not fill a block yet (their number is the count modulo 64 or 128). Integers are big-endian.
     package func encodedState() -> [UInt8] {
         switch context {
         case .sha256(let state): [Self.version, Self.code(of: .sha256)] + state.encoded

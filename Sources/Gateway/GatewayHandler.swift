@@ -63,12 +63,12 @@ public final class GatewayHandler: StreamingHandler {
     private static let traceUnsupported = ProblemDetails(
         status: .notImplemented, detail: "This server does not forward TRACE.", code: "trace-unsupported")
 
-    /// Is not called: all requests without the upload protocol are streamed.
+    /// The server does not call this method, because all requests without the upload protocol are streamed.
     public func respond(to request: TargetRequest) async -> Response { Response(status: .notFound) }
 
     // MARK: Uploads
 
-    /// `POST`, `PUT` and `PATCH`.
+    /// Returns `POST`, `PUT` and `PATCH`.
     public func methods(of target: Target) -> [Method] { [.post, .put, .patch] }
 
     /// Accepts every upload.

@@ -154,7 +154,7 @@ final class ProxiedRequest: RequestStream {
 
 /// The content of an origin's response.
 final class OriginContent: ContentStream, @unchecked Sendable {
-    // Used on the thread of the connection only.
+    // Only the thread of the connection uses this object.
     let length: Int64?
     private let exchange: OriginExchange
     private let isAwaited: @Sendable () -> Bool

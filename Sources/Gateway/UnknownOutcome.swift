@@ -21,14 +21,14 @@ package struct UnknownOutcome: Codable, Sendable {
     package var origin: String
     package var method: String
     package var target: String
-    /// Without credentials.
+    /// The fields of the request, without credentials.
     package var fields: [Field]
     package var principal: String
-    /// In bytes.
+    /// The length of the content in bytes.
     package var length: Int64
     /// The time at which the outcome became unknown, in seconds since 1970.
     package var time: Int64
-    /// ``Route/handoverDirectory``.
+    /// The directory ``Route/handoverDirectory`` of the route.
     var handoverDirectory: String?
 
     init(_ record: UploadRecord, _ route: Route) {

@@ -14,8 +14,9 @@ package struct ByteRangeSet: Sendable, Hashable {
 
     /// Parses the values of the Range lines, e.g. `["bytes=0-499, -500"]`.
     ///
-    /// Nil means that the field must be ignored: no line or several, another unit, a malformed member, a member whose
-    /// last position precedes its first. The unit's case is ignored, and so are empty list elements (§5.6.1.2).
+    /// The result is nil if the field must be ignored: if there is no line or several lines, if the unit is not bytes, or
+    /// if a member is malformed or its last position precedes its first. The unit's case is ignored, and so are empty list
+    /// elements (§5.6.1.2).
     package init?(fieldLines: [String]) {
         guard fieldLines.count == 1 else { return nil }
         var scanner = FieldValueScanner(fieldLines[0].trimmingOptionalWhitespace)

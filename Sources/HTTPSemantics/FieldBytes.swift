@@ -64,7 +64,7 @@ extension String {
 }
 
 private enum FieldBytes {
-    /// The scalar of the byte 0.
+    /// The scalar of a byte minus the byte.
     private static let base: UInt32 = 0x10FF00
 
     static func byte(of scalar: Unicode.Scalar) -> UInt8? {

@@ -1,6 +1,6 @@
 /// An untrusted file name, changed so that it is safe to store, show and download on any system.
 ///
-/// In this order:
+/// The changes are made in this order:
 /// 1. Control characters, NUL included, line and paragraph separators, zero-width spaces and bidirectional controls are
 ///    removed.
 /// 2. All components of a POSIX or Windows path except the last one are removed, and a drive is removed ("C:x" becomes

@@ -5,7 +5,7 @@ import SystemCalls
 /// requests of other threads.
 package final class BlockingTransport: Sendable {
     private let maxIdle: Int
-    /// In nanoseconds.
+    /// The time, in nanoseconds, for which an unused connection is kept.
     private let maxIdleTime: Int64
     private let idle = Monitor<[PooledConnection]>([])
 

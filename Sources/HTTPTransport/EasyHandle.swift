@@ -25,7 +25,7 @@ final class EasyHandle {
     }
 
     let pointer: ID
-    /// Set while the handle belongs to a multi handle.
+    /// The receiver of events; `nil` unless the handle belongs to a multi handle.
     var delegate: (any Delegate)?
     private var lines: HeaderLines?
     private let message = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))

@@ -4,11 +4,11 @@ import HTTPSemantics
 /// An absolute http or https URI, without userinfo and fragment, against which references are resolved (RFC 3986
 /// section 5).
 package struct RequestURI: Sendable, Hashable {
-    /// Absolute, without userinfo and fragment.
+    /// The absolute URI, without userinfo and fragment.
     package let text: String
-    /// Lower case.
+    /// The scheme in lower case.
     package let scheme: String
-    /// Lower case.
+    /// The host in lower case.
     package let host: String
     package let port: Int
     /// `user:password` without percent-encoding; `nil` if the text had none.

@@ -29,7 +29,7 @@ package protocol ObjectStore: Sendable {
 /// An object in a list.
 package struct ObjectListing: Sendable, Hashable {
     package var key: String
-    /// In bytes.
+    /// The size of the object in bytes.
     package var size: Int64
     /// The time at which the storage received the object, in seconds since 1970, by the clock of the storage.
     package var lastModified: Int64

@@ -24,7 +24,7 @@ struct StorageSettings {
         return ClusterLocation(catalog: catalog, notifications: notifications ?? catalog, blobs: blobs)
     }
 
-    /// The place in messages.
+    /// The name of the storage in messages.
     var description: String { cluster.map { "\($0)" } ?? root }
 
     /// Whether any option for a shared storage was given.

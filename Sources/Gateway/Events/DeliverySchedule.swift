@@ -50,13 +50,14 @@ struct DeliverySchedule: Sendable, Hashable {
     private var entries: [Entry] = []
     private var failures = 0
     private var rejections = 0
-    /// While the destination is unavailable: the time of the next attempt.
+    /// The time of the next attempt, which applies only while the destination is unavailable.
     private var nextProbe: Int64 = 0
     private var probePause: Int64 = 0
     private var running = 0
-    /// The uploads of which the outbox has events that were read before and are not in the schedule: since the last pass
-    /// began, and, during a pass, before.
+    /// The uploads of the events that the schedule has forgotten since the last pass began. These events were read, and are
+    /// still in the outbox.
     private var forgotten = ForgottenUploads()
+    /// During a pass, the uploads of the events that were forgotten before the pass began.
     private var forgottenBefore = ForgottenUploads()
 
     init(_ rules: Rules = Rules()) { self.rules = rules }
@@ -154,7 +155,8 @@ struct DeliverySchedule: Sendable, Hashable {
         }
     }
 
-    /// The time at which ``next(now:)`` has to be called again; nil if that depends only on running attempts and new events.
+    /// The time at which ``next(now:)`` has to be called again; nil if that depends only on running attempts and new
+    /// events.
     func nextDue(now: Int64) -> Int64? {
         guard running < (isUnavailable ? 1 : rules.concurrency) else { return nil }
         let due = firstOfUploads { !$0.isRunning }.map { entries[$0].due }.min()

@@ -18,7 +18,7 @@ final class TransferQueue: Sendable {
 
     private struct State {
         var running: Set<ObjectIdentifier> = []
-        /// In ascending order: the last one runs next.
+        /// The places of the waiting transfers in ascending order: the last one runs next.
         var waiting: [Place] = []
         var places: [ObjectIdentifier: Place] = [:]
         var waits: [ObjectIdentifier: CheckedContinuation<Void, Never>] = [:]

@@ -23,7 +23,7 @@ final class MockExchange: ExchangeCommands {
     private let state: Monitor<State>
     private let wakeUp = WakeUp()
 
-    /// Called by sources and sinks; set when the exchange starts.
+    /// Sources and sinks call this object to continue the exchange, which is set when it starts.
     private final class WakeUp: Sendable {
         let exchange = Monitor<MockExchange?>(nil)
         func callAsFunction() { exchange.withLock { $0 }?.proceed() }

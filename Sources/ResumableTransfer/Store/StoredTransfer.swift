@@ -44,7 +44,7 @@ extension StoredTransfer: Codable {
         case version, kind, sent, savedAt, userInfo, transfer, resumeData
     }
 
-    /// The name of any member.
+    /// A key for a member with any name.
     private struct AnyKey: CodingKey {
         let stringValue: String
         var intValue: Int? { nil }

@@ -43,7 +43,7 @@ public final class TransferProgress: Progress, @unchecked Sendable {
         pausingHandler = pause
     }
 
-    /// Sets both counts in one step.
+    /// Sets the completed bytes and the total in one step.
     /// - Parameter total: the total in bytes; `nil` while it is unknown.
     package func update(completed: Int64, total: Int64?) {
         change { $0.update(completed: completed, total: total) }

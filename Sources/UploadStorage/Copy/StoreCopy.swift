@@ -12,7 +12,7 @@ package struct StoreCopy {
     package struct Place {
         package var catalog: any UploadCatalog
         package var area: any BlobArea
-        /// The current time of its clock for lifetimes, in seconds.
+        /// The current time of the store's clock for lifetimes, in seconds.
         package var time: Int64
 
         package init(catalog: any UploadCatalog, area: any BlobArea, time: Int64) {
@@ -22,7 +22,7 @@ package struct StoreCopy {
         }
     }
 
-    /// What was copied.
+    /// The numbers of copied files and other items.
     package struct Report: Sendable, Hashable {
         package var files = 0
         package var uploads = 0

@@ -16,7 +16,7 @@ final class SQLiteCatalog: UploadCatalog {
         var isVerified = true
     }
 
-    /// Nil once the catalog is closed.
+    /// The connection for reading; nil once the catalog is closed.
     private let reader: Monitor<SQLiteConnection?>
     /// A view of the database in the state that it had when it was opened; nil if neither a count nor a verification is
     /// needed.

@@ -14,7 +14,7 @@ final class NameIndexes: Sendable {
     private struct Index {
         let directory: String
         let watch: DirectoryWatch
-        /// Nil if the directory is too large, or changes too fast.
+        /// The names; nil if the directory is too large, or changes too fast.
         var names: SortedNames?
         var lastUse: Int64
 

@@ -75,7 +75,7 @@ extension StoreContext {
     /// Files after the attempt to give each its name.
     private struct NamedFiles {
         var files: [NewFile]
-        /// Nil for each file that has its name.
+        /// The outcomes of the files that got no name; nil for each file that has its name.
         var outcomes: [NewFile.Outcome?]
         /// The epoch from before the first name was changed.
         var epoch: SynchronizationEpoch

@@ -79,8 +79,8 @@ extension StoreContext {
         }
     }
 
-    /// Restores the names as they were before a publication, durably. Safe to repeat after an interruption at any
-    /// point. The caller must hold the path lock of the name.
+    /// Restores the names as they were before a publication, durably. The call can be repeated after an interruption at
+    /// any point. The caller must hold the path lock of the name.
     ///
     /// Until this method returns, `name` may belong to the replaced file.
     func withdraw(_ intent: PublicationIntent, from name: String, of id: UploadID) throws(StoreError) {
