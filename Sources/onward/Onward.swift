@@ -19,6 +19,10 @@ enum Onward {
         case "help", "--help", "-h":
             Console.output(HelpText(overview: manual).text)
             status = .done
+        case "version" where arguments.count > 1, "--version" where arguments.count > 1:
+            let operand = DisplayText.printable(arguments[1].description)
+            Console.error("onward version: unexpected '\(operand)'\nSee 'onward --help'.")
+            status = .usage
         case "version", "--version":
             Console.output("onward \(version)")
             status = .done
@@ -56,7 +60,8 @@ enum Onward {
     }
 
     private static func unknown(_ command: String) -> ExitStatus {
-        Console.error("onward: there is no command '\(DisplayText.printable(command))'\nSee 'onward --help'.")
+        let kind = command.hasPrefix("-") ? "option" : "command"
+        Console.error("onward: there is no \(kind) '\(DisplayText.printable(command))'\nSee 'onward --help'.")
         return .usage
     }
 

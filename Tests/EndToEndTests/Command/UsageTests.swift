@@ -43,7 +43,9 @@ struct UsageTests {
         #expect(try OnwardRun([]).ending == .exited(64))
         let unknown = try OnwardRun(["sevre"])
         #expect(unknown.ending == .exited(64))
-        #expect(unknown.output.contains("'sevre'"))
+        #expect(unknown.output.contains("command 'sevre'"))
+        try OnwardRun(["--sevre"]).expect(64, "option '--sevre'")
+        for version in ["version", "--version"] { try OnwardRun([version, "put"]).expect(64, "'put'") }
     }
 
     @Test("onward help COMMAND prints the help of the command, and ends with 64 if there is no such command")
