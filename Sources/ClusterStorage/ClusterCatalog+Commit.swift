@@ -65,37 +65,25 @@ extension ClusterCatalog {
         let ids = batch.compactMap(\.inserted)
         node.session.withLock { session in for id in ids { session.beginAcquiring(id) } }
         defer { node.session.withLock { session in for id in ids { session.endAcquiring(id) } } }
-        do throws(StoreError) {
-            while true {
-                let (number, batchNumber) = try node.settledSession()
-                if let outcomes = try transact(batch, in: number, batchNumber) { return outcomes }
+        let principals = limits.exist ? Set(batch.compactMap(principal)) : []
+        var changes: [ChangeStatements] = []
+        var (number, results): (Int64, [DatabaseRows])
+        do throws(DatabaseError) {
+            (number, results) = try node.change { number in
+                var context = BatchContext()
+                changes = batch.map { statements(for: $0, in: number, &context) }
+                let lock = DatabaseStatement(ClusterSQL.lockPrincipals, [.texts(Array(principals))])
+                return (principals.isEmpty ? [] : [lock]) + changes.flatMap(\.statements)
             }
         } catch {
-            return batch.map { _ in .failure(error) }
+            return failed(batch, error)
         }
-    }
-
-    /// - Returns: nil if the batch has to be repeated, because another thread has settled the outcomes of batches.
-    private func transact(
-        _ batch: [CatalogChange], in number: Int64, _ batchNumber: Int64
-    ) throws(StoreError) -> [Outcome]? {
-        var context = BatchContext()
-        let changes = batch.map { statements(for: $0, in: number, &context) }
-        var all = [DatabaseStatement(ClusterSQL.beginBatch, [.integer(number), .integer(batchNumber)])]
-        let principals = limits.exist ? Set(batch.compactMap(principal)) : []
-        if !principals.isEmpty { all.append(DatabaseStatement(ClusterSQL.lockPrincipals, [.texts(Array(principals))])) }
-        var position = all.count
-        for change in changes { all += change.statements }
-        let results: [DatabaseRows]
-        do throws(DatabaseError) {
-            results = try node.database.transaction(all)
-        } catch {
-            return try failed(batch, error, in: number)
-        }
+        if !principals.isEmpty { results.removeFirst() }
         var outcomes: [Outcome] = []
         var statistics = CatalogStatistics()
         statistics.transactions = 1
         statistics.commits = batch.count
+        var position = 0
         for change in changes {
             let outcome = outcome(of: change, results[position..<position + change.statements.count])
             position += change.statements.count
@@ -119,26 +107,11 @@ extension ClusterCatalog {
         return outcomes
     }
 
-    private func failed(
-        _ batch: [CatalogChange], _ error: DatabaseError, in number: Int64
-    ) throws(StoreError) -> [Outcome]? {
-        switch error.sqlState {
-        case ClusterSQL.CatalogError.batchEnded: return nil
-        case ClusterSQL.CatalogError.sessionEnded:
-            node.sessionWasRejected(number)
-            throw StoreError(error)
-        case nil:
-            // The caller reads the row to find out whether its change was made, and gets the settled outcome.
-            if error.mayHaveCommitted {
-                node.session.withLock { $0.outcomeBecameUnknown() }
-                _ = try? node.settledSession()
-            }
-            throw StoreError(error)
-        default:
-            // Each change now gets its own transaction, so that only the failing change fails.
-            guard batch.count > 1 else { throw StoreError(error) }
-            return batch.flatMap { transact([$0]) }
-        }
+    private func failed(_ batch: [CatalogChange], _ error: DatabaseError) -> [Outcome] {
+        let isRejected = error.sqlState.map { $0 != ClusterSQL.CatalogError.sessionEnded } ?? false
+        guard batch.count > 1, isRejected else { return batch.map { _ in .failure(StoreError(error)) } }
+        // Each change now gets its own transaction, so that only the failing change fails.
+        return batch.flatMap { transact([$0]) }
     }
 
     private func outcome(of change: ChangeStatements, _ results: ArraySlice<DatabaseRows>) -> Outcome {

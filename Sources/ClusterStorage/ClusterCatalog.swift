@@ -51,7 +51,7 @@ package final class ClusterCatalog: UploadCatalog {
         try node.acquiring(id) { () throws(StoreError) in
             while true {
                 let now = SystemClock.monotonicNanoseconds()
-                let number = try node.settledSession().number
+                let number = try node.currentSession()
                 // Each use has a fence of its own, also if this node holds the upload already. So the end of an earlier
                 // use, and a release that is on its way, cannot end this hold.
                 let rows = try node.read(

@@ -19,7 +19,9 @@ package final class ClusterNode: Sendable {
     private let delivery = Monitor(Delivery())
     private let listener = Monitor<DatabaseListener?>(nil)
     /// Locked while the outcome of batches is settled.
-    private let settling = Monitor(())
+    let settling = Monitor(())
+    /// The statements that follow the next settlement.
+    let postponed = Monitor<[DatabaseStatement]>([])
     private let threads = Monitor<[WorkerThread]>([])
     /// The time of the database minus the time since the start of this system, in nanoseconds; nil before the database was
     /// reached for the first time.
@@ -78,6 +80,14 @@ package final class ClusterNode: Sendable {
         }
     }
 
+    /// A node with an open session that is never renewed, and no regular work, for tests.
+    init(database: Database, session number: Int64) {
+        (self.database, control, name, times) = (database, database, "test", NodeSession.Times())
+        var open = NodeSession(times: times)
+        open.opened(number, sentAt: .max >> 1)
+        session = Monitor(open)
+    }
+
     /// Ends the session, so that other nodes can acquire its uploads at once.
     package func close() {
         let isFirst = work.withLock { work in
@@ -93,6 +103,7 @@ package final class ClusterNode: Sendable {
         for thread in running { thread.join() }
         closeListener()
         if let number = session.withLock({ $0.number }) {
+            _ = try? settledSession()
             _ = session.withLock { $0.ended() }
             _ = try? control.run(DatabaseStatement(ClusterSQL.closeSession, [.integer(number)]))
         }
@@ -112,7 +123,7 @@ package final class ClusterNode: Sendable {
 
     /// The number of the session.
     package func currentSession() throws(StoreError) -> Int64 {
-        guard let number = session.withLock({ $0.number }) else { throw Self.noSession }
+        guard let number = session.withLock({ $0.number }) else { throw StoreError(Self.noSession) }
         return number
     }
 
@@ -121,8 +132,8 @@ package final class ClusterNode: Sendable {
         try read(ClusterSQL.hasOtherSessions, [.integer(try currentSession())]).boolean(0, 0) ?? true
     }
 
-    private static let noSession = StoreError.unavailable(
-        "this server has no session in the database yet; it tries again every second")
+    static let noSession = DatabaseError.unavailable(
+        "this server has no session in the database yet; it tries again every second", mayHaveCommitted: false)
 
     static var now: Int64 { SystemClock.bootNanoseconds() }
 
@@ -224,42 +235,6 @@ package final class ClusterNode: Sendable {
         }
     }
 
-    // MARK: Batches
-
-    /// The session and the number of its batches, after the outcomes of all earlier batches are known.
-    func settledSession() throws(StoreError) -> (number: Int64, batch: Int64) {
-        let state = session.withLock { ($0.number, $0.batch, $0.isUnsettled) }
-        guard let number = state.0 else { throw Self.noSession }
-        if !state.2 { return (number, state.1) }
-        return try settling.withLock { (_) throws(StoreError) in
-            // Another thread may have done it meanwhile.
-            let (number, batch, isUnsettled) = session.withLock { ($0.number, $0.batch, $0.isUnsettled) }
-            guard let number else { throw Self.noSession }
-            if !isUnsettled { return (number, batch) }
-            let rows = try translating { () throws(DatabaseError) in
-                try database.run(DatabaseStatement(ClusterSQL.settleBatches, [.integer(number)]))
-            }
-            guard let next = rows.integer(0, 0) else { throw Self.noSession }
-            session.withLock { $0.settled(number, nextBatch: next) }
-            return (number, next)
-        }
-    }
-
-    /// Runs a statement of the current session on its rows, which contain the outcome of all earlier batches.
-    func read(_ sql: String, _ parameters: [DatabaseValue] = []) throws(StoreError) -> DatabaseRows {
-        _ = try settledSession()
-        return try translating { () throws(DatabaseError) in try database.run(DatabaseStatement(sql, parameters)) }
-    }
-
-    func translating<Result>(_ body: () throws(DatabaseError) -> Result) throws(StoreError) -> Result {
-        do throws(DatabaseError) { return try body() } catch {
-            if error.sqlState == ClusterSQL.CatalogError.sessionEnded, let number = session.withLock({ $0.number }) {
-                sessionWasRejected(number)
-            }
-            throw StoreError(error)
-        }
-    }
-
     // MARK: Requests of other nodes
 
     private func receive(_ payload: String, in number: Int64) {
@@ -329,7 +304,9 @@ package final class ClusterNode: Sendable {
             if now < next { continue }
             next = now + Self.pause
             release(session.withLock { $0.idleReleases(at: Self.now) })
-            // If the database is unavailable, the work is repeated later.
+            // If the database is unavailable, the work is repeated later. A batch with an unknown outcome must not have an
+            // effect long after its caller has got an error.
+            _ = try? settledSession()
             _ = try? database.run(DatabaseStatement(ClusterSQL.addUsageChanges))
             if now >= nextRemoval {
                 nextRemoval = now + Self.removalPause

@@ -7,7 +7,7 @@ import PostgreSQL
 extension ClusterSQL {
     /// The SQLSTATEs of the errors that the functions raise.
     enum FilesError {
-        /// The session that has stored an object, or that publishes, has ended.
+        /// The session that has stored an object has ended.
         static let sessionEnded = "ON001"
         /// The pieces would not follow each other, or do not have the size of the file.
         static let gap = "ON002"
@@ -194,12 +194,13 @@ extension ClusterSQL {
             RETURN 'directory';
         END $$;
 
-        -- Gives a blob a name, and puts its last pieces as put_pieces does, unless `from_` is null. `replacing` is the tag
-        -- of the file that is replaced; null: no file may have the name. Returns 'published'; or, without any change,
-        -- 'occupied' if another file, or none, has the name, 'directory' if a directory has the name, and 'file' or
-        -- 'missing' as kind_of_path for the path of the directory. A repeated call has the same result.
+        -- Gives a blob a name, and puts its last pieces as put_pieces does, unless `from_` is null. `fence` is that of the
+        -- hold of the upload; null: the upload has no row, or only the one that the session has inserted. `replacing` is
+        -- the tag of the file that is replaced; null: no file may have the name. Returns 'published'; or, without any
+        -- change, 'occupied' if another file, or none, has the name, 'directory' if a directory has the name, and 'file'
+        -- or 'missing' as kind_of_path for the path of the directory. A repeated call has the same result.
         CREATE FUNCTION onward.publish(
-            session bigint, blob text, parents text[], names text[], parent text, name text, size bigint,
+            session bigint, blob text, fence bigint, parents text[], names text[], parent text, name text, size bigint,
             modified bigint, tag text, replacing text,
             from_ bigint, starts bigint[], sizes bigint[], objects text[], data bytea[]
         ) RETURNS text LANGUAGE plpgsql AS $$
@@ -209,10 +210,12 @@ extension ClusterSQL {
             old onward.name;
             kind text;
         BEGIN
-            PERFORM FROM onward.node n WHERE n.session = publish.session FOR KEY SHARE;
-            IF NOT FOUND THEN RAISE EXCEPTION 'the session has ended' USING ERRCODE = 'ON001'; END IF;
-            SELECT u.phase, u.holder INTO upload FROM onward.upload u WHERE u.blob = publish.blob FOR SHARE;
-            IF FOUND AND (upload.phase >= 2 OR upload.holder IS DISTINCT FROM publish.session) THEN
+            SELECT u.phase, u.holder, u.fence INTO upload FROM onward.upload u WHERE u.blob = publish.blob FOR SHARE;
+            IF (CASE WHEN FOUND
+                THEN upload.phase >= 2 OR upload.holder IS DISTINCT FROM publish.session
+                    OR upload.fence <> coalesce(publish.fence, 1)
+                ELSE publish.fence IS NOT NULL END)
+            THEN
                 RAISE EXCEPTION 'the upload is finished or held by another session' USING ERRCODE = 'ON004';
             END IF;
             kind := onward.kind_of_path(parents, names);
@@ -271,6 +274,15 @@ extension ClusterSQL {
             PERFORM onward.drop_pieces(old.blob);
             RETURN 'removed';
         END $$;
+
+        -- Removes the name of a blob, unless the upload of the blob has a row.
+        CREATE FUNCTION onward.withdraw_unrecorded(
+            parents text[], names text[], parent text, name text, blob text
+        ) RETURNS void LANGUAGE plpgsql AS $$
+        BEGIN
+            PERFORM FROM onward.upload u WHERE u.blob = withdraw_unrecorded.blob;
+            IF NOT FOUND THEN PERFORM onward.remove_name(parents, names, parent, name, blob, NULL); END IF;
+        END $$;
         """
 
     // MARK: Bytes
@@ -299,8 +311,9 @@ extension ClusterSQL {
     static let kindOfPath = "SELECT onward.kind_of_path($1, $2)"
     static let makeDirectories = "SELECT onward.make_directories($1, $2)"
     static let publish =
-        "SELECT onward.publish($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)"
+        "SELECT onward.publish($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)"
     static let removeName = "SELECT onward.remove_name($1, $2, $3, $4, $5, $6)"
+    static let withdrawUnrecorded = "SELECT onward.withdraw_unrecorded($1, $2, $3, $4, $5)"
     /// The file, and its first pieces: one row for each, $3 at most.
     static let openFile = """
         SELECT n.is_directory, n.blob, n.size, n.modified, n.tag, p.start, p.size, p.object, p.data

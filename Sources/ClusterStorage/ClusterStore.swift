@@ -32,9 +32,7 @@ struct ClusterParts {
         let ledger = PieceLedger()
         self.node = node
         catalog = ClusterCatalog(node: node, ledger: ledger, configuration: configuration)
-        area = try ObjectBlobArea(
-            database: database, objects: S3Client(location.blobs, credentials), ledger: ledger
-        ) { [weak node] in try? node?.currentSession() }
+        area = try ObjectBlobArea(node: node, objects: S3Client(location.blobs, credentials), ledger: ledger)
     }
 }
 

@@ -70,8 +70,9 @@ package struct NodeSession: Sendable, Hashable {
     package private(set) var number: Int64?
     /// The number that the changes of this session need: see onward.settle_batches.
     package private(set) var batch: Int64 = 0
-    /// Whether the outcome of a batch is unknown, so that rows cannot be relied on.
-    package private(set) var isUnsettled = false
+    /// The sessions of this node, also earlier ones, with a batch whose outcome is unknown. Until they are settled, rows
+    /// cannot be relied on.
+    package private(set) var unsettled: Set<Int64> = []
     /// The time from which on other nodes may acquire the uploads.
     private var end: Int64 = .min
     private var holds: [UploadID: Hold] = [:]
@@ -85,7 +86,7 @@ package struct NodeSession: Sendable, Hashable {
     /// - Parameter sentAt: the time at which the statement was sent.
     package mutating func opened(_ number: Int64, sentAt: Int64) {
         self.number = number
-        (batch, isUnsettled, holds) = (0, false, [:])
+        (batch, holds) = (0, [:])
         renewed(sentAt: sentAt)
     }
 
@@ -102,11 +103,14 @@ package struct NodeSession: Sendable, Hashable {
     }
 
     /// The connection was lost during a commit.
-    package mutating func outcomeBecameUnknown() { isUnsettled = number != nil }
+    /// - Parameter session: the session of the batch.
+    package mutating func outcomeBecameUnknown(in session: Int64) { unsettled.insert(session) }
 
-    /// - Parameter number: the session whose batches were settled.
-    package mutating func settled(_ number: Int64, nextBatch: Int64) {
-        if number == self.number { (batch, isUnsettled) = (nextBatch, false) }
+    /// The batches of a session were settled.
+    /// - Parameter nextBatch: the number of its next batches; nil if the session has ended, so that there are none.
+    package mutating func settled(_ session: Int64, nextBatch: Int64?) {
+        unsettled.remove(session)
+        if let nextBatch, session == number { batch = nextBatch }
     }
 
     // MARK: Holds

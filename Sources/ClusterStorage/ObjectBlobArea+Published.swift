@@ -5,7 +5,7 @@ import UploadStorage
 
 extension ObjectBlobArea {
     package func openPublished(_ name: PublishedName) throws(StoreError) -> PublishedBlob {
-        let rows = try transaction(
+        let rows = try read(
             "open a published file",
             [
                 DatabaseStatement(ClusterSQL.openFile, name.entry + [.integer(Int64(storage.limits.maxListed))]),
@@ -28,16 +28,16 @@ extension ObjectBlobArea {
     }
 
     package func isPublished(_ name: PublishedName) throws(StoreError) -> Bool {
-        let rows = try transaction(
+        let rows = try read(
             "look for a published file", [DatabaseStatement(ClusterSQL.isDirectory, name.entry)])[0]
         return rows.count > 0 && rows.boolean(0, 0) == false
     }
 
     package func makeDirectories(for name: PublishedName, durably: Bool) throws(StoreError) {
         if name.directory.segments.isEmpty { return }
-        let rows = try transaction(
-            "make directories", [DatabaseStatement(ClusterSQL.makeDirectories, name.directory.path)])
-        if rows[0].text(0, 0) != "directory" { throw .parentIsFile }
+        let rows = try change(
+            "make directories", DatabaseStatement(ClusterSQL.makeDirectories, name.directory.path))
+        if rows.text(0, 0) != "directory" { throw .parentIsFile }
     }
 
     package func requirePublishable(_ name: PublishedName) throws(StoreError) {}
@@ -45,28 +45,28 @@ extension ObjectBlobArea {
     package var synchronizationEpoch: SynchronizationEpoch { SynchronizationEpoch() }
 
     package func publish(
-        _ name: String, as published: PublishedName, replacing tag: String?
+        _ name: String, as published: PublishedName, replacing tag: String?, fence: Int64?
     ) throws(StoreError) -> SynchronizationEpoch {
         let operation = "publish a file"
         let attributes: PublishedFile.Attributes
         let modified: Int64
-        let session: Int64
         do throws(Errno) {
             let known = storage.ledger.blob(name)
             let blob = if let known { known } else { try openBlob(name) }
             try blob.synchronize(including: nil)
             attributes = try blob.attributes()
             modified = attributes.modifiedSeconds * 1_000_000_000 + attributes.modifiedNanoseconds
-            session = try currentSession
         } catch { throw .failure(error, during: operation) }
         let change = storage.ledger.change(of: name)
-        let statement = DatabaseStatement(
-            ClusterSQL.publish,
-            [.integer(session), .text(name)] + published.directory.path + published.entry + [
+        let values =
+            [.text(name), DatabaseValue(fence)] + published.directory.path + published.entry + [
                 .integer(attributes.size), .integer(modified), .text(attributes.entityTag.opaque), DatabaseValue(tag),
-            ] + (change?.parameters ?? PieceChange.noParameters))
+            ] + (change?.parameters ?? PieceChange.noParameters)
         let outcome: String?
-        do throws(DatabaseError) { outcome = try database.run(statement).text(0, 0) } catch {
+        do throws(DatabaseError) {
+            outcome = try node.change { [DatabaseStatement(ClusterSQL.publish, [.integer($0)] + values)] }.rows[0].text(
+                0, 0)
+        } catch {
             if let change, !error.mayHaveCommitted { storage.ledger.rejected(change) }
             throw error.fileError(during: operation)
         }
@@ -105,6 +105,12 @@ extension ObjectBlobArea {
 
     package func synchronizeNames(_ names: [PublishedName], since epoch: SynchronizationEpoch) throws(StoreError) {}
 
+    package func withdrawUnrecorded(_ published: PublishedName, of name: String) {
+        node.changeLater(
+            DatabaseStatement(
+                ClusterSQL.withdrawUnrecorded, published.directory.path + published.entry + [.text(name)]))
+    }
+
     package func withdraw(_ published: PublishedName, to name: String) throws(StoreError) -> SynchronizationEpoch {
         // If another file has the name, the publication has been replaced.
         _ = try removeName(published, [.text(name), .null], during: "withdraw a publication")
@@ -122,14 +128,13 @@ extension ObjectBlobArea {
     private func removeName(
         _ name: PublishedName, _ file: [DatabaseValue], during operation: String
     ) throws(StoreError) -> String? {
-        try transaction(
-            operation, [DatabaseStatement(ClusterSQL.removeName, name.directory.path + name.entry + file)])[0].text(
-                0, 0)
+        try change(operation, DatabaseStatement(ClusterSQL.removeName, name.directory.path + name.entry + file))
+            .text(0, 0)
     }
 
     package func openDirectory(_ directory: PublishedName.Directory) throws(StoreError) -> any PublishedDirectory {
-        switch try transaction("open a directory", [kind(of: directory)])[0].text(0, 0) {
-        case "directory": return PublishedRows(of: directory, in: database)
+        switch try read("open a directory", [kind(of: directory)])[0].text(0, 0) {
+        case "directory": return PublishedRows(of: directory, in: node.database)
         case "file": throw .parentIsFile
         default: throw .notFound
         }
@@ -139,10 +144,12 @@ extension ObjectBlobArea {
         DatabaseStatement(ClusterSQL.kindOfPath, directory.path)
     }
 
-    private func transaction(
-        _ operation: String, _ statements: [DatabaseStatement]
-    ) throws(StoreError) -> [DatabaseRows] {
-        do throws(DatabaseError) { return try database.transaction(statements) } catch {
+    private func read(_ operation: String, _ statements: [DatabaseStatement]) throws(StoreError) -> [DatabaseRows] {
+        do throws(DatabaseError) { return try node.read(statements) } catch { throw error.fileError(during: operation) }
+    }
+
+    private func change(_ operation: String, _ statement: DatabaseStatement) throws(StoreError) -> DatabaseRows {
+        do throws(DatabaseError) { return try node.change { _ in [statement] }.rows[0] } catch {
             throw error.fileError(during: operation)
         }
     }

@@ -8,35 +8,30 @@ import UploadStorage
 ///
 /// Every publication, and every change of a name, is durable on return. So the methods that synchronize names do nothing.
 package final class ObjectBlobArea: BlobArea {
-    let database: Database
+    let node: ClusterNode
     let storage: PieceStorage
     /// Removes what nothing needs. ``close()`` closes it.
     let collector: PieceCollector
-    private let session: @Sendable () -> Int64?
 
     /// - Parameters:
-    ///   - ledger: the ledger from which the catalog of the same database records pieces.
-    ///   - writers: the number of threads that store objects.
-    ///   - session: returns the number of the current session of this process; nil if it has none.
+    ///   - node: the node of the catalog of the same database, which closes it.
+    ///   - ledger: the ledger from which that catalog records pieces.
     package convenience init(
-        database: Database, objects: any ObjectStore, ledger: PieceLedger, writers: Int = 8,
-        session: @escaping @Sendable () -> Int64?
+        node: ClusterNode, objects: any ObjectStore, ledger: PieceLedger
     ) throws(StoreError) {
-        try self.init(
-            database: database, objects: objects, ledger: ledger, limits: PieceLimits(), writers: writers,
-            session: session)
+        try self.init(node: node, objects: objects, ledger: ledger, limits: PieceLimits(), writers: 8)
     }
 
+    /// - Parameter writers: the number of threads that store objects.
     init(
-        database: Database, objects: any ObjectStore, ledger: PieceLedger, limits: PieceLimits, writers: Int,
-        session: @escaping @Sendable () -> Int64?
+        node: ClusterNode, objects: any ObjectStore, ledger: PieceLedger, limits: PieceLimits, writers: Int
     ) throws(StoreError) {
-        self.database = database
-        self.session = session
-        collector = PieceCollector(database: database, objects: objects)
+        self.node = node
+        collector = PieceCollector(database: node.database, objects: objects)
         do throws(Errno) {
-            storage = try PieceStorage(
-                objects: objects, ledger: ledger, limits: limits, writers: writers, session: session)
+            storage = try PieceStorage(objects: objects, ledger: ledger, limits: limits, writers: writers) {
+                [weak node] in try? node?.currentSession()
+            }
         } catch { throw .cannotStartThread(error) }
     }
 
@@ -55,7 +50,7 @@ package final class ObjectBlobArea: BlobArea {
     package func open(_ name: String) throws(Errno) -> any Blob { try openBlob(name) }
 
     func openBlob(_ name: String) throws(Errno) -> ObjectBlob {
-        let rows = try run([
+        let rows = try read([
             DatabaseStatement(ClusterSQL.pieces, [.text(name)]),
             DatabaseStatement(ClusterSQL.hasUpload, [.text(name)]),
         ])
@@ -66,46 +61,42 @@ package final class ObjectBlobArea: BlobArea {
     }
 
     package func remove(_ name: String) throws(Errno) {
-        _ = try run([DatabaseStatement(ClusterSQL.dropPieces, [.text(name)])])
+        try change(DatabaseStatement(ClusterSQL.dropPieces, [.text(name)]))
     }
 
     package func retain(_ name: String, as key: String, description: [UInt8]) throws(Errno) {
-        _ = try run([DatabaseStatement(ClusterSQL.retain, [.text(key), .text(name), .bytes(description)])])
+        try change(DatabaseStatement(ClusterSQL.retain, [.text(key), .text(name), .bytes(description)]))
     }
 
     package func retainedCount() throws(Errno) -> Int {
-        Int(try run([DatabaseStatement(ClusterSQL.countRetained)])[0].integer(0, 0) ?? 0)
+        Int(try read([DatabaseStatement(ClusterSQL.countRetained)])[0].integer(0, 0) ?? 0)
     }
 
     /// Returns no names: a ``PieceCollector`` removes bytes that nothing needs.
     package func names() throws(Errno) -> BlobNames { { () throws(Errno) -> String? in nil } }
 
     package func size(of name: String) throws(Errno) -> Int64? {
-        try run([DatabaseStatement(ClusterSQL.sizeOfBlob, [.text(name)])])[0].integer(0, 0)
+        try read([DatabaseStatement(ClusterSQL.sizeOfBlob, [.text(name)])])[0].integer(0, 0)
     }
 
     /// The space of an object storage has no limit that could be read.
     package func space() throws(Errno) -> FileSystemSpace { FileSystemSpace(free: 1 << 60, total: 1 << 60) }
 
     package func probe() throws(Errno) {
-        let key = "probe/\(try currentSession)"
+        guard let session = try? node.currentSession() else { throw .timedOut }
+        let key = "probe/\(session)"
         do throws(ObjectError) {
             try storage.objects.put(key, [])
             try storage.objects.delete([key])
         } catch { throw Errno(error) }
     }
 
-    var currentSession: Int64 {
-        get throws(Errno) {
-            guard let session = session() else { throw .timedOut }
-            return session
-        }
+    private func read(_ statements: [DatabaseStatement]) throws(Errno) -> [DatabaseRows] {
+        do throws(DatabaseError) { return try node.read(statements) } catch { throw error.errno }
     }
 
-    private func run(_ statements: [DatabaseStatement]) throws(Errno) -> [DatabaseRows] {
-        do throws(DatabaseError) { return try database.transaction(statements) } catch {
-            throw error.isUnavailable ? .timedOut : .inputOutput
-        }
+    private func change(_ statement: DatabaseStatement) throws(Errno) {
+        do throws(DatabaseError) { _ = try node.change { _ in [statement] } } catch { throw error.errno }
     }
 }
 
@@ -114,10 +105,13 @@ extension DatabaseError {
         if case .unavailable = self { true } else { false }
     }
 
+    fileprivate var errno: Errno { isUnavailable ? .timedOut : .inputOutput }
+
     /// The error of the store for a failed operation on files.
     func fileError(during operation: String) -> StoreError {
         switch self {
-        case .unavailable: .unavailable("cannot \(operation): \(self)")
+        case .unavailable, .failed(ClusterSQL.CatalogError.sessionEnded, _):
+            .unavailable("cannot \(operation): \(self)")
         case .failed(ClusterSQL.FilesError.sessionEnded, _), .failed(ClusterSQL.FilesError.superseded, _): .superseded
         case .failed: .io(.inputOutput, during: "\(operation): \(self)")
         }

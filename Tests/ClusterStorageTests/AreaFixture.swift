@@ -22,8 +22,8 @@ final class AreaFixture: Sendable {
             let session = rows.integer(0, 0) ?? 0
             self.session = session
             area = try ObjectBlobArea(
-                database: fixture.database, objects: objects ?? fixture.objects, ledger: ledger, limits: limits,
-                writers: 3, session: { session })
+                node: ClusterNode(database: fixture.database, session: session), objects: objects ?? fixture.objects,
+                ledger: ledger, limits: limits, writers: 3)
         }
 
         deinit { area.close() }

@@ -1,10 +1,12 @@
-import ClusterStorage
 import HTTPSemantics
+import ObjectStorage
 import PostgreSQL
 import ResumableUpload
 import SystemCalls
 import TestSupport
 import UploadStorage
+
+@testable import ClusterStorage
 
 /// A private database, and nodes that share it.
 final class ClusterFixture: Sendable {
@@ -13,6 +15,9 @@ final class ClusterFixture: Sendable {
     /// For statements of the test.
     let database: Database
     private let nodes = Monitor<[ClusterCatalog]>([])
+    private let stores = Monitor<[UploadStore]>([])
+    /// The object storage of all stores.
+    let objects = MemoryObjectStore()
 
     /// - Parameter ownsServer: whether the test stops the server.
     init(ownsServer: Bool = false) throws {
@@ -28,6 +33,7 @@ final class ClusterFixture: Sendable {
     }
 
     deinit {
+        for store in stores.withLock({ $0 }) { store.close() }
         for node in nodes.withLock({ $0 }) { node.close(saving: nil) }
         database.close()
     }
@@ -38,20 +44,39 @@ final class ClusterFixture: Sendable {
     }
 
     /// Opens a node. It is closed at the end of the test.
+    /// - Parameter proxy: the proxy for changes and reads, in a fixture that owns its server.
     func node(
         _ name: String = "node", timeout: Duration = .seconds(10),
+        through proxy: FaultProxy? = nil,
         _ adjust: (inout StoreConfiguration, inout NodeSession.Times) -> Void = { _, _ in }
     ) throws -> ClusterCatalog {
         var configuration = StoreConfiguration(minFree: 0)
         var times = NodeSession.Times()
         adjust(&configuration, &times)
+        let database = try proxy.map { proxy in
+            Database(
+                try DatabaseURI(parsing: "postgresql://postgres@127.0.0.1:\(proxy.port)/postgres"), connections: 4,
+                statementTimeout: timeout)
+        }
         let node = try ClusterNode(
-            database: connect(timeout: timeout),
-            control: connect(timeout: timeout), name: name, times: times)
+            database: database ?? connect(timeout: timeout), control: connect(timeout: timeout), name: name,
+            times: times)
         let catalog = ClusterCatalog(node: node, ledger: PieceLedger(), configuration: configuration)
         nodes.withLock { $0.append(catalog) }
         return catalog
     }
+
+    /// Opens a store over a node. It is closed at the end of the test.
+    func store(over catalog: ClusterCatalog) throws -> UploadStore {
+        let area = try ObjectBlobArea(node: catalog.node, objects: objects, ledger: catalog.ledger)
+        let store = try UploadStore(
+            catalog: catalog, area: area, configuration: StoreConfiguration(minFree: 0, processingWait: .zero))
+        stores.withLock { $0.append(store) }
+        return store
+    }
+
+    /// A proxy before the server, which the test owns.
+    func proxy() throws -> FaultProxy { try FaultProxy(to: cluster.port) }
 
     /// Runs a statement of the test.
     @discardableResult

@@ -174,8 +174,8 @@ struct ClusterHoldTests {
         let catalog = try fixture.node("a")
         let session = try catalog.node.currentSession()
         let area = try ObjectBlobArea(
-            database: fixture.database, objects: MemoryObjectStore(), ledger: catalog.ledger
-        ) { session + 1000 }
+            node: ClusterNode(database: fixture.database, session: session + 1000), objects: MemoryObjectStore(),
+            ledger: catalog.ledger)
         let row = CatalogRow.testing()
         let blob = try area.create(row.blob)
         let bytes = [UInt8](repeating: 1, count: 100_000)

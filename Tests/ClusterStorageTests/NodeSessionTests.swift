@@ -63,14 +63,26 @@ import UploadStorage
         #expect(session.lastHold(id) == nil)
     }
 
+    @Test("an unknown outcome belongs to the session of its batch, also if the session has changed since")
+    func settlementOfEarlierSession() {
+        var session = session()
+        _ = session.ended()
+        session.opened(5, sentAt: 0)
+        // The batch was sent in the session 4.
+        session.outcomeBecameUnknown(in: 4)
+        session.settled(5, nextBatch: 1)
+        #expect(session.unsettled == [4] && session.batch == 1)
+        session.settled(4, nextBatch: 7)
+        #expect(session.unsettled == [] && session.batch == 1)
+    }
+
     @Test("after a commit with an unknown outcome, batches need the next number")
     func settlement() {
         var session = session()
-        session.outcomeBecameUnknown()
-        #expect(session.isUnsettled)
+        session.outcomeBecameUnknown(in: 4)
         session.settled(3, nextBatch: 9)
-        #expect(session.isUnsettled && session.batch == 0)
+        #expect(session.unsettled == [4] && session.batch == 0)
         session.settled(4, nextBatch: 1)
-        #expect(!session.isUnsettled && session.batch == 1)
+        #expect(session.unsettled == [] && session.batch == 1)
     }
 }

@@ -217,7 +217,7 @@ import Testing
         let name = try name("x1")
         try group.publish { [area = group.area] in
             _ = try? area.create("stranger")
-            _ = try? area.publish("stranger", as: name, replacing: nil)
+            _ = try? area.publish("stranger", as: name, replacing: nil, fence: nil)
         }
         #expect((0...Group.count).allSatisfy { [200, 201].contains(group.response($0)?.status) })
         #expect(group.response(1)?.status == 200)

@@ -217,7 +217,7 @@ import Testing
             refused: Response(status: 409))
         try catalog.commit(.recordIntent(id, epoch: 1, intent))
         try area.makeDirectories(for: target, durably: true)
-        _ = try area.publish(row.blob, as: target, replacing: intent.replaced)
+        _ = try area.publish(row.blob, as: target, replacing: intent.replaced, fence: 1)
         #expect(try catalog.row(id)?.isWithdrawn == false)
         try catalog.commit(.withdraw(id, epoch: 1))
         #expect(try catalog.row(id)?.isWithdrawn == true)

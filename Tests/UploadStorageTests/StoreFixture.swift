@@ -125,9 +125,7 @@ final class StoreFixture: Sendable {
         let database = Database(uri)
         let node = try ClusterNode(database: database, control: Database(uri, connections: 2), name: "test")
         let ledger = PieceLedger()
-        let area = try ObjectBlobArea(database: database, objects: objects, ledger: ledger) { [weak node] in
-            try? node?.currentSession()
-        }
+        let area = try ObjectBlobArea(node: node, objects: objects, ledger: ledger)
         return try UploadStore(
             catalog: ClusterCatalog(node: node, ledger: ledger, configuration: configuration), area: area,
             configuration: configuration)

@@ -39,11 +39,15 @@ package protocol BlobArea: Sendable {
     /// durable on return. If a file is replaced and the file system can exchange names, the replaced file gets the old
     /// name of the bytes, and the caller must ``remove(_:)`` it. Throws `preconditionFailed` if the published
     /// name belongs to a file that must not be replaced; otherwise the same errors as ``openPublished(_:)``.
-    /// - Parameter tag: the entity tag of the file that is replaced; nil if no file may be replaced. An area that only
-    ///   one process uses need not compare it, because the caller has locked the name and evaluated the file.
+    /// - Parameters:
+    ///   - tag: the entity tag of the file that is replaced; nil if no file may be replaced. An area that only one process
+    ///     uses need not compare it, because the caller has locked the name and evaluated the file.
+    ///   - fence: the fence of the hold of the upload; nil if the upload has no row. An area that several stores share
+    ///     throws `superseded` if the hold has ended.
     /// - Returns: the epoch for ``synchronizePublication(_:of:since:)``.
-    func publish(_ name: String, as published: PublishedName, replacing tag: String?) throws(StoreError)
-        -> SynchronizationEpoch
+    func publish(
+        _ name: String, as published: PublishedName, replacing tag: String?, fence: Int64?
+    ) throws(StoreError) -> SynchronizationEpoch
     /// Publishes bytes again that were moved to their published name before the store was opened. It is unknown whether
     /// that move became durable, so the names and the modification time are written again. The change is not durable on
     /// return. After an interruption at any point, the bytes have one of the two names. Throws `preconditionFailed` if
@@ -79,6 +83,9 @@ package protocol BlobArea: Sendable {
     /// on return. Do not repeat this call: a second exchange would publish the bytes again.
     /// - Returns: the epoch for ``synchronizeWithdrawal(_:since:)``.
     func withdraw(_ published: PublishedName, to name: String) throws(StoreError) -> SynchronizationEpoch
+    /// Withdraws a publication as soon as the area can be reached, unless the upload of the bytes has a row. Does nothing
+    /// in an area that only one process uses: there a publication can be withdrawn at once, or the file remains.
+    func withdrawUnrecorded(_ published: PublishedName, of name: String)
     /// Returns once the names that ``withdraw(_:to:)`` changed are durable. The directory of the published name need
     /// not exist.
     func synchronizeWithdrawal(_ published: PublishedName, since epoch: SynchronizationEpoch) throws(StoreError)
@@ -91,6 +98,10 @@ package protocol BlobArea: Sendable {
     func removePublished(_ name: PublishedName, tagged tag: String) throws(StoreError)
     /// Releases the area for other processes.
     func close()
+}
+
+extension BlobArea {
+    package func withdrawUnrecorded(_ published: PublishedName, of name: String) {}
 }
 
 /// The opened bytes of one upload. Safe to use from any thread.

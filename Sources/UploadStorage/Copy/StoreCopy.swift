@@ -125,7 +125,7 @@ package struct StoreCopy {
             try translating("synchronize a file") { () throws(Errno) in try target.area.synchronize([blob]) }
             try verify(blob, digest, "\(name)")
             try target.area.makeDirectories(for: name, durably: true)
-            let epoch = try target.area.publish(blobName, as: name, replacing: nil)
+            let epoch = try target.area.publish(blobName, as: name, replacing: nil, fence: nil)
             try target.area.synchronizePublication(name, of: blob, since: epoch)
             try record(name, found, translating("read attributes") { () throws(Errno) in try blob.attributes() })
         } catch {

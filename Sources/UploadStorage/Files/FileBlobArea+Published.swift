@@ -113,7 +113,7 @@ extension FileBlobArea {
     var synchronizationEpoch: SynchronizationEpoch { directories.epoch }
 
     func publish(
-        _ name: String, as published: PublishedName, replacing tag: String?
+        _ name: String, as published: PublishedName, replacing tag: String?, fence: Int64?
     ) throws(StoreError) -> SynchronizationEpoch {
         let epoch = directories.epoch
         let parent = try open(published.directory)

@@ -96,7 +96,7 @@ extension MemoryBlobArea {
     package var synchronizationEpoch: SynchronizationEpoch { directories.epoch }
 
     package func publish(
-        _ name: String, as published: PublishedName, replacing tag: String?
+        _ name: String, as published: PublishedName, replacing tag: String?, fence: Int64?
     ) throws(StoreError) -> SynchronizationEpoch {
         let epoch = directories.epoch
         try step(.rename)

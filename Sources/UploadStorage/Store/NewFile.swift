@@ -98,7 +98,7 @@ extension StoreContext {
     /// Gives the bytes their new name. Returns nil if this succeeds.
     private func rename(_ file: NewFile) -> NewFile.Outcome? {
         do throws(StoreError) {
-            _ = try area.publish(file.blobName, as: file.name, replacing: nil)
+            _ = try area.publish(file.blobName, as: file.name, replacing: nil, fence: nil)
             return nil
         } catch {
             // The bytes may have got the name if a storage on another machine did not respond.

@@ -151,14 +151,14 @@ extension OpenUpload {
     /// Completes an interrupted publication or processing of the upload.
     func settle() throws(StoreError) {
         do throws(StoreError) {
-            let (row, publication) = monitor.withLock { ($0.row, $0.publication) }
+            let (row, fence, publication) = monitor.withLock { ($0.row, $0.fence, $0.publication) }
             guard let row else { throw .notFound }
             if let publication {
                 try context.pathLocks.withLock(publication.intent.name) { () throws(StoreError) in
                     if context.failedPublications.contains(id) {
                         try withdraw(publication.intent, row)
                     } else {
-                        try settle(publication, of: row)
+                        try settle(publication, of: row, fence: fence)
                     }
                 }
             } else {
@@ -171,9 +171,11 @@ extension OpenUpload {
         }
     }
 
-    private func settle(_ publication: DecidedPublication, of row: CatalogRow) throws(StoreError) {
+    private func settle(
+        _ publication: DecidedPublication, of row: CatalogRow, fence: Int64
+    ) throws(StoreError) {
         let intent = publication.intent
-        switch try context.place(intent, from: row.blob, nil) {
+        switch try context.place(intent, from: row.blob, nil, fence: fence) {
         case .published(let attributes, let oldNameRemains):
             try finish(
                 with: publication.validated(intent.response, attributes),
@@ -215,7 +217,8 @@ extension OpenUpload {
         do throws(StoreError) {
             if try context.catalog.row(id) == nil { try context.withdraw(intent, from: row.blob, of: id) }
         } catch {
-            // A file that could not be withdrawn is only missing in the usage, as after a crash at this point.
+            // Otherwise the file is only missing in the usage, as after a crash at this point.
+            context.area.withdrawUnrecorded(intent.name, of: row.blob)
         }
         context.failedPublications.remove(id)
         forget()

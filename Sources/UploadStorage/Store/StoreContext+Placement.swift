@@ -29,7 +29,10 @@ extension StoreContext {
     ///
     /// Afterwards the old name belongs to the replaced file, is a second name of the new file, or is free. The caller
     /// removes it once the publication is recorded: until then, the replaced file may have to be restored.
-    func place(_ intent: PublicationIntent, from name: String, _ blob: (any Blob)?) throws(StoreError) -> Placement {
+    /// - Parameter fence: the fence of the hold of the upload.
+    func place(
+        _ intent: PublicationIntent, from name: String, _ blob: (any Blob)?, fence: Int64
+    ) throws(StoreError) -> Placement {
         do throws(StoreError) {
             let current = try lookUp(intent.name)
             if let current, current.identity == intent.identity {
@@ -52,7 +55,7 @@ extension StoreContext {
             // together with the bytes.
             try area.makeDirectories(for: intent.name, durably: shouldSynchronize)
             let epoch = try area.publish(
-                name, as: intent.name, replacing: current?.file.attributes.entityTag.opaque)
+                name, as: intent.name, replacing: current?.file.attributes.entityTag.opaque, fence: fence)
             if let error = synchronize(intent.name, blob, since: epoch) { return .failed(error) }
             let attributes = try translating("read attributes") { () throws(Errno) in try blob.attributes() }
             return .published(attributes, oldNameRemains: current != nil)

@@ -209,7 +209,7 @@ extension UploadLease {
     private func publish(
         _ publication: Publication, under name: PublishedName
     ) throws(StoreError) -> Response? {
-        let (blob, row) = upload.monitor.withLock { ($0.blob, $0.row) }
+        let (blob, row, fence) = upload.monitor.withLock { ($0.blob, $0.row, $0.fence) }
         guard let blob, let row else { throw .superseded }
         let identity = try translating("read the identity of the file") { () throws(Errno) in try blob.identity() }
         for _ in 1...Self.maxAttempts {
@@ -236,7 +236,7 @@ extension UploadLease {
                 try context.area.requirePublishable(name)
                 try synchronizeUnacknowledged(blob)
                 try decide(intent, publication.validated)
-                response = try place(intent, publication, blob, row)
+                response = try place(intent, publication, blob, row, fence)
             } else {
                 // A failure after a new file was placed loses only that file.
                 response = try placeUnrecorded(intent, publication, blob, row)
@@ -291,9 +291,9 @@ extension UploadLease {
     /// Moves the bytes to their name and stores the final response. Returns nil if another program has just created or
     /// changed a file with this name, so that it has to be evaluated again.
     private func place(
-        _ intent: PublicationIntent, _ publication: Publication, _ blob: any Blob, _ row: CatalogRow
+        _ intent: PublicationIntent, _ publication: Publication, _ blob: any Blob, _ row: CatalogRow, _ fence: Int64
     ) throws(StoreError) -> Response? {
-        switch try context.place(intent, from: row.blob, blob) {
+        switch try context.place(intent, from: row.blob, blob, fence: fence) {
         case .published(let attributes, let oldNameRemains):
             let response = try publication.validated(intent.response, attributes).saved()
             try upload.finish(

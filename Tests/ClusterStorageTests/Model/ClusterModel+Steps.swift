@@ -171,7 +171,9 @@ extension ClusterModel {
             default: break
             }
         case (.settle(let session), .number(let batch)): nodes[node].session.settled(session, nextBatch: batch)
-        case (.settle(let session), _): if nodes[node].session.number == session { endSession(node) }
+        case (.settle(let session), _):
+            nodes[node].session.settled(session, nextBatch: nil)
+            if nodes[node].session.number == session { endSession(node) }
         case (.open, .number(let session)):
             nodes[node].session.opened(session, sentAt: mutation == .lifetimeFromResponse ? now : call.sentAt)
         case (.renew(let session), .done):
@@ -190,8 +192,8 @@ extension ClusterModel {
     private mutating func lost(_ node: Int, _ request: Request) {
         switch request {
         case .put: nodes[node].memory = nil
-        case .change(_, _, _, let change):
-            nodes[node].session.outcomeBecameUnknown()
+        case .change(let session, _, _, let change):
+            nodes[node].session.outcomeBecameUnknown(in: session)
             nodes[node].memory = nil
             if mutation == .deletionAfterUnknownOutcome { for piece in change.pieces { take(.delete(piece.key)) } }
         case .acquire: nodes[node].session.endAcquiring(uploadID)
@@ -218,7 +220,7 @@ extension ClusterModel {
         let state = nodes[node]
         guard let session = state.session.number else { return }
         if usesMemory(node), let memory = state.memory {
-            guard state.work == nil, !state.session.isUnsettled else { return }
+            guard state.work == nil, state.session.unsettled.isEmpty else { return }
             if used.writes < limits.writes { addWrite(of: node, memory, session, add) }
             if used.completions < limits.completions {
                 add(.complete(node)) { next in
@@ -230,8 +232,8 @@ extension ClusterModel {
             return
         }
         guard state.work == nil else { return }
-        if state.session.isUnsettled {
-            addCall(.settle(node), of: node, isControl: false, add) { _ in .settle(session) }
+        if let unsettled = state.session.unsettled.min() {
+            addCall(.settle(node), of: node, isControl: false, add) { _ in .settle(unsettled) }
         } else if database.row.fence <= limits.takeOvers {
             addCall(.acquire(node), of: node, isControl: false, add) { next in
                 next.nodes[node].memory = nil

@@ -1,0 +1,100 @@
+import PostgreSQL
+import SystemCalls
+import UploadStorage
+
+extension ClusterNode {
+    /// Makes changes in one transaction of the current session, after the outcomes of all earlier batches are known.
+    ///
+    /// If the outcome of this batch becomes unknown, it is settled before anything else is read or changed: then the
+    /// transaction has been made, or has no effect any more, however late it arrives.
+    /// - Parameter statements: returns the statements for the number of a session. It is called again for another attempt.
+    /// - Returns: the number of the session, and the rows of each statement.
+    func change(
+        _ statements: (Int64) -> [DatabaseStatement]
+    ) throws(DatabaseError) -> (session: Int64, rows: [DatabaseRows]) {
+        while true {
+            let (number, batch) = try settledSession()
+            let begin = DatabaseStatement(ClusterSQL.beginBatch, [.integer(number), .integer(batch)])
+            do throws(DatabaseError) {
+                return (number, Array(try database.transaction([begin] + statements(number)).dropFirst()))
+            } catch {
+                if error.sqlState == ClusterSQL.CatalogError.batchEnded {
+                    // Another thread has settled the outcomes of batches. If none has, the number is unknown.
+                    settling.withLock { _ in
+                        session.withLock { session in
+                            if session.number == number && session.batch == batch {
+                                session.outcomeBecameUnknown(in: number)
+                            }
+                        }
+                    }
+                    continue
+                }
+                if error.sqlState == ClusterSQL.CatalogError.sessionEnded { sessionWasRejected(number) }
+                if error.mayHaveCommitted {
+                    session.withLock { $0.outcomeBecameUnknown(in: number) }
+                    _ = try? settledSession()
+                }
+                throw error
+            }
+        }
+    }
+
+    /// Carries out a statement after the outcomes of all earlier batches are known, and before anything else is read or
+    /// changed.
+    func changeLater(_ statement: DatabaseStatement) { postponed.withLock { $0.append(statement) } }
+
+    /// The session and the number of its batches, after the outcomes of all earlier batches are known.
+    func settledSession() throws(DatabaseError) -> (number: Int64, batch: Int64) {
+        if let settled = try settled() { return settled }
+        return try settling.withLock { (_) throws(DatabaseError) in
+            while true {
+                // Another thread may have done it meanwhile.
+                if let settled = try settled() { return settled }
+                for number in session.withLock({ $0.unsettled }) { try settle(number) }
+                let later = postponed.withLock { $0 }
+                if later.isEmpty { continue }
+                _ = try database.transaction(later)
+                // Others are only added at the end.
+                postponed.withLock { $0.removeFirst(later.count) }
+            }
+        }
+    }
+
+    private func settled() throws(DatabaseError) -> (number: Int64, batch: Int64)? {
+        let (number, batch, isSettled) = session.withLock { ($0.number, $0.batch, $0.unsettled.isEmpty) }
+        guard let number else { throw Self.noSession }
+        return isSettled && postponed.withLock({ $0.isEmpty }) ? (number, batch) : nil
+    }
+
+    private func settle(_ number: Int64) throws(DatabaseError) {
+        do throws(DatabaseError) {
+            let rows = try database.run(DatabaseStatement(ClusterSQL.settleBatches, [.integer(number)]))
+            session.withLock { $0.settled(number, nextBatch: rows.integer(0, 0)) }
+        } catch {
+            guard error.sqlState == ClusterSQL.CatalogError.sessionEnded else { throw error }
+            // No batch of an ended session is running, and none is accepted.
+            session.withLock { $0.settled(number, nextBatch: nil) }
+            sessionWasRejected(number)
+        }
+    }
+
+    /// Runs a statement of the current session on its rows, which contain the outcome of all earlier batches.
+    func read(_ sql: String, _ parameters: [DatabaseValue] = []) throws(StoreError) -> DatabaseRows {
+        try translating { () throws(DatabaseError) in try read([DatabaseStatement(sql, parameters)])[0] }
+    }
+
+    /// Runs statements that change nothing in one transaction.
+    func read(_ statements: [DatabaseStatement]) throws(DatabaseError) -> [DatabaseRows] {
+        _ = try settledSession()
+        return try database.transaction(statements)
+    }
+
+    func translating<Result>(_ body: () throws(DatabaseError) -> Result) throws(StoreError) -> Result {
+        do throws(DatabaseError) { return try body() } catch {
+            if error.sqlState == ClusterSQL.CatalogError.sessionEnded, let number = session.withLock({ $0.number }) {
+                sessionWasRejected(number)
+            }
+            throw StoreError(error)
+        }
+    }
+}
