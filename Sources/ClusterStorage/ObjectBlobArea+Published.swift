@@ -19,7 +19,8 @@ extension ObjectBlobArea {
         else { throw .io(.inputOutput, during: "read the row of \(name)") }
         guard
             let content = PublishedPieces(
-                of: blob, size: size, first: [Piece](file, firstColumn: 5), database: database, storage: storage)
+                of: blob, size: size, first: [Piece](file, firstColumn: 5), database: node.database,
+                storage: storage)
         else { throw .io(.inputOutput, during: "read the pieces of \(name)") }
         let attributes = PublishedFile.Attributes(
             size: size, modifiedSeconds: modified / 1_000_000_000, modifiedNanoseconds: modified % 1_000_000_000,

@@ -130,7 +130,7 @@ package final class PieceCollector: Sendable {
         do throws(ObjectError) {
             listed = try objects.list(
                 prefix: "data/", after: position.isEmpty ? nil : position, limit: settings.batchSize)
-        } catch { throw Self.failure(error, during: "list objects") }
+        } catch { throw StoreError(error, during: "list objects") }
         let rows = try run(ClusterSQL.orphans, [.texts(listed.map(\.key))])
         let orphans = (0..<rows.count).compactMap { rows.text($0, 0) }
         try delete(orphans)
@@ -139,16 +139,22 @@ package final class PieceCollector: Sendable {
     }
 
     /// Verifies that the object storage belongs to this database, and not to another one, whose objects would seem to be
-    /// orphans. An object storage without an owner gets this one.
-    package func requireOwnStorage() throws(StoreError) {
+    /// orphans.
+    /// - Parameter owns: whether an object storage without an owner gets this one.
+    package func requireOwnStorage(owns: Bool = true) throws(StoreError) {
         guard let identity = try run(ClusterSQL.identity, []).text(0, 0) else {
             throw .damaged("the database has no identity")
         }
         let owner: [UInt8]?
         do throws(ObjectError) {
-            if try readIdentity() == nil { try objects.put(Self.identityKey, Array(identity.utf8)) }
-            owner = try readIdentity()
-        } catch { throw Self.failure(error, during: "read the object \(Self.identityKey)") }
+            var found = try readIdentity()
+            if found == nil {
+                guard owns else { return }
+                try objects.put(Self.identityKey, Array(identity.utf8))
+                found = try readIdentity()
+            }
+            owner = found
+        } catch { throw StoreError(error, during: "read the object \(Self.identityKey)") }
         if owner != Array(identity.utf8) {
             throw .foreignData(
                 "another database uses the bucket with the same prefix; give each database a prefix of its own in --blobs"
@@ -182,7 +188,7 @@ package final class PieceCollector: Sendable {
     private func delete(_ keys: [String]) throws(StoreError) {
         if keys.isEmpty { return }
         do throws(ObjectError) { try objects.delete(keys) } catch {
-            throw Self.failure(error, during: "delete objects")
+            throw StoreError(error, during: "delete objects")
         }
     }
 
@@ -191,15 +197,10 @@ package final class PieceCollector: Sendable {
             throw error.fileError(during: "collect garbage")
         }
     }
-
-    private static func failure(_ error: ObjectError, during operation: String) -> StoreError {
-        if case .unavailable = error { return .unavailable("cannot \(operation): \(error)") }
-        return .io(Errno(error), during: "\(operation): \(error)")
-    }
 }
 
 extension Duration {
-    fileprivate var milliseconds: Int64 {
+    var milliseconds: Int64 {
         components.seconds * 1000 + components.attoseconds / 1_000_000_000_000_000
     }
 }

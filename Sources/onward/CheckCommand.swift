@@ -1,17 +1,26 @@
+import ClusterStorage
 import CommandLineInterface
 import Digests
 import Glibc
+import ObjectStorage
 import UploadStorage
 
-/// `onward check`: verifies a data directory that no server uses.
+/// `onward check`: verifies a data directory that no server uses, or a database and an object storage.
 struct CheckCommand {
     static let page = ManualPage(
-        "check", "verify the data directory of a stopped server", usage: ["check [OPTIONS]"],
+        "check", "verify the data directory of a stopped server, or a shared storage", usage: ["check [OPTIONS]"],
         """
         Verifies the data directory of a stopped server and changes nothing. It prints a
         line for each finding. Damage means that acknowledged data is lost. A note reports the
-        effect of a crash or of a change by hand; the next start repairs or ignores it. Exit
-        status: 0 no damage, 74 damage or an unusable directory, 75 a server uses the directory.
+        effect of a crash or of a change by hand; the next start repairs or ignores it.
+
+        With --catalog and --blobs it verifies the database and the object storage of servers,
+        which can be running. Notes are then about objects and pieces that nothing needs; the
+        servers delete them. It reads all rows and lists all objects, but reads the content of
+        objects only with --digests.
+
+        Exit status: 0 no damage, 74 damage, or an unusable directory, database or storage, 75 a
+        server uses the directory, or the database or the storage cannot be reached.
         """,
         options: CheckSettings.options.map(\.manual))
 
@@ -26,6 +35,7 @@ struct CheckCommand {
         var settings = CheckSettings()
         do {
             try parser.parse(arguments, environment: [:], into: &settings)
+            try settings.storage.check()
         } catch {
             Console.error("onward check: \(error.message)\nSee 'onward check --help'.")
             return .usage
@@ -35,8 +45,7 @@ struct CheckCommand {
 
     private func run() -> ExitStatus {
         do throws(StoreError) {
-            let scratch = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
-            let check = try DataDirectoryCheck(root: settings.root, scratch: scratch)
+            let check = try check()
             var summary = try check.run(report)
             if settings.shouldPrintDigests { summary = try check.forEachDigest(printDigest, failures: report) }
             conclude(summary)
@@ -44,6 +53,15 @@ struct CheckCommand {
         } catch {
             return reportFailure(error)
         }
+    }
+
+    private func check() throws(StoreError) -> any StoreCheck {
+        if let cluster = settings.storage.cluster {
+            let credentials = ObjectCredentials(environment: ServeCommand.environment())
+            return ClusterCheck(try ClusterInspection(cluster, credentials: credentials))
+        }
+        let scratch = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
+        return try DataDirectoryCheck(root: settings.storage.root, scratch: scratch)
     }
 
     private func report(_ finding: CheckFinding) {
@@ -88,7 +106,7 @@ struct CheckCommand {
     }
 
     private func reportFailure(_ error: StoreError) -> ExitStatus {
-        let root = DisplayText.printable(settings.root)
+        let root = DisplayText.printable(settings.storage.description)
         let message =
             switch error {
             case .inUse: "a server uses \(root); stop it, or check a copy of the directory"
@@ -102,6 +120,7 @@ struct CheckCommand {
         } else {
             Console.error("onward check: \(message)")
         }
+        if case .unavailable = error { return .tryAgain }
         return error == .inUse ? .tryAgain : .inputOutput
     }
 
@@ -110,16 +129,17 @@ struct CheckCommand {
 
 /// The settings of `onward check`, and its options.
 struct CheckSettings {
-    var root = "./onward-data"
+    var storage = StorageSettings()
     var shouldPrintDigests = false
     var isJSON = false
 
-    static let options: [CommandOption<CheckSettings>] = [
-        .root { $0.root = $1 },
-        CommandOption(
-            flag: "digests", group: "Options",
-            "print the SHA-256 of every published file in the format of\nsha256sum, to compare the files with a copy of them"
-        ) { $0.shouldPrintDigests = true },
-        CommandOption(flag: "json", group: "Options", "print one JSON object on each line") { $0.isJSON = true },
-    ]
+    static let options: [CommandOption<CheckSettings>] =
+        StorageSettings.inspectionOptions(\.storage)
+        + [
+            CommandOption(
+                flag: "digests", group: "Options",
+                "print the SHA-256 of every published file in the format of\nsha256sum, to compare the files with a copy of them"
+            ) { $0.shouldPrintDigests = true },
+            CommandOption(flag: "json", group: "Options", "print one JSON object on each line") { $0.isJSON = true },
+        ]
 }

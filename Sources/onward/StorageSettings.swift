@@ -11,7 +11,8 @@ struct StorageSettings {
 
     /// The data directory that was given.
     var givenRoot: String?
-    private var catalog: DatabaseURI?
+    /// The shared database that was given.
+    private(set) var catalog: DatabaseURI?
     private var notifications: DatabaseURI?
     private var blobs: ObjectStorageURI?
 
@@ -25,14 +26,17 @@ struct StorageSettings {
     }
 
     /// The name of the storage in messages.
-    var description: String { cluster.map { "\($0)" } ?? root }
+    var description: String { cluster.map { "\($0)" } ?? catalog.map { "\($0)" } ?? root }
 
     /// Whether any option for a shared storage was given.
     private var isShared: Bool { catalog != nil || blobs != nil || notifications != nil }
 
-    func check() throws(OptionError) {
+    /// - Parameter needsBlobs: whether the command also uses the object storage.
+    func check(needsBlobs: Bool = true) throws(OptionError) {
         guard isShared else { return }
-        guard catalog != nil, blobs != nil else { throw OptionError("--catalog and --blobs must be given together") }
+        guard catalog != nil, blobs != nil || !needsBlobs else {
+            throw OptionError("--catalog and --blobs must be given together")
+        }
         if givenRoot != nil {
             throw OptionError(
                 "--root and --catalog exclude each other: with --catalog the server stores nothing on this machine"
@@ -45,28 +49,64 @@ struct StorageSettings {
         _ path: WritableKeyPath<Settings, StorageSettings> & Sendable, group: String, root: String
     ) -> [CommandOption<Settings>] {
         [
-            .root(root, group: group) { $0[keyPath: path].givenRoot = $1 },
-            CommandOption(
-                "catalog", "URI", group: group,
+            rootOption(path, group: group, root),
+            catalogOption(
+                path, group: group,
                 "PostgreSQL database that several servers share, together with --blobs,\nsuch as postgresql://onward@db.example/onward"
-            ) { settings, value throws(OptionError) in
-                settings[keyPath: path].catalog = try database(value)
-            },
+            ),
             CommandOption(
                 "catalog-direct", "URI", group: group,
                 "the same database without a pooler, if --catalog connects to a pooler\nsuch as PgBouncer [default: the URI of --catalog]"
             ) { settings, value throws(OptionError) in
                 settings[keyPath: path].notifications = try database(value)
             },
-            CommandOption(
-                "blobs", "URI", group: group,
+            blobsOption(
+                path, group: group,
                 "the storage of bytes for --catalog: a bucket with the interface of\nAmazon S3, such as s3://bucket/prefix?region=eu-central-1 or\ns3://bucket?endpoint=https://storage.example"
-            ) { settings, value throws(OptionError) in
-                do throws(ObjectStorageURI.Mistake) {
-                    settings[keyPath: path].blobs = try ObjectStorageURI(parsing: value)
-                } catch { throw OptionError(error.description) }
-            },
+            ),
         ]
+    }
+
+    /// The options of a command that works beside servers.
+    /// - Parameter usesBlobs: whether the command also uses the object storage.
+    static func inspectionOptions<Settings>(
+        _ path: WritableKeyPath<Settings, StorageSettings> & Sendable, usesBlobs: Bool = true
+    ) -> [CommandOption<Settings>] {
+        let group = "Options"
+        let catalog = "PostgreSQL database of servers with --catalog, instead of a data\ndirectory"
+        let both = [
+            rootOption(path, group: group, "data directory [default: ./onward-data]"),
+            catalogOption(path, group: group, catalog + (usesBlobs ? "; together with --blobs" : "")),
+        ]
+        guard usesBlobs else { return both }
+        return both + [blobsOption(path, group: group, "object storage of these servers")]
+    }
+
+    private static func rootOption<Settings>(
+        _ path: WritableKeyPath<Settings, StorageSettings> & Sendable, group: String, _ help: String
+    ) -> CommandOption<Settings> {
+        CommandOption("root", "DIR", group: group, help) { settings, value throws(OptionError) in
+            guard !value.isEmpty else { throw OptionError("the directory's name is empty") }
+            settings[keyPath: path].givenRoot = value
+        }
+    }
+
+    private static func catalogOption<Settings>(
+        _ path: WritableKeyPath<Settings, StorageSettings> & Sendable, group: String, _ help: String
+    ) -> CommandOption<Settings> {
+        CommandOption("catalog", "URI", group: group, help) { settings, value throws(OptionError) in
+            settings[keyPath: path].catalog = try database(value)
+        }
+    }
+
+    private static func blobsOption<Settings>(
+        _ path: WritableKeyPath<Settings, StorageSettings> & Sendable, group: String, _ help: String
+    ) -> CommandOption<Settings> {
+        CommandOption("blobs", "URI", group: group, help) { settings, value throws(OptionError) in
+            do throws(ObjectStorageURI.Mistake) {
+                settings[keyPath: path].blobs = try ObjectStorageURI(parsing: value)
+            } catch { throw OptionError(error.description) }
+        }
     }
 
     private static func database(_ value: String) throws(OptionError) -> DatabaseURI {

@@ -135,6 +135,21 @@ package final class PostgreSQLCluster: Sendable {
         return try body()
     }
 
+    /// Runs a statement as an administrator does.
+    /// - Returns: the lines of the result, with `|` between columns.
+    package func query(_ sql: String) throws -> [String] {
+        let arguments = [
+            "-h", directory, "-p", "\(port)", "-U", "postgres", "-d", "postgres", "-qAtX", "-v", "ON_ERROR_STOP=1",
+            "-c",
+            sql,
+        ]
+        // ChildProcess collects only standard error.
+        let command = ["-c", "exec \"$0\" \"$@\" 1>&2", Self.programs + "/psql"] + arguments
+        let process = try ChildProcess("/bin/sh", command)
+        guard try process.awaitEnding() == .exited(0) else { throw TestFailure(process.errorOutput) }
+        return process.errorOutput.split(separator: "\n").map(String.init)
+    }
+
     /// What the server has written to its log.
     package var log: String { server.withLock { $0?.errorOutput ?? "" } }
 

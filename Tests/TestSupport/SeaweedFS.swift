@@ -95,6 +95,18 @@ package final class SeaweedFS: Sendable {
         return "s3://\(name)?endpoint=\(endpoint)" + (caFile.map { "&ca-file=" + $0 } ?? "")
     }
 
+    /// Replaces an object by other content, or removes it if that is nil, as a program does that is not a client of the
+    /// interface of S3.
+    /// - Parameter bucket: the URI of the bucket.
+    package func change(_ key: String, in bucket: String, to content: [UInt8]?) throws {
+        let name = bucket.dropFirst("s3://".count).prefix { $0 != "?" && $0 != "/" }
+        let url = "http://127.0.0.1:\(filer)/buckets/\(name)/\(key)"
+        let action = try content.map { ["-T", try directory.file("content", $0)] } ?? ["-X", "DELETE"]
+        let request = try ChildProcess("/usr/bin/curl", ["-sf"] + action + [url])
+        let ending = try request.awaitEnding()
+        guard ending == .exited(0) else { throw TestFailure("\(key) cannot be changed: \(ending)") }
+    }
+
     private static let started = Monitor<SeaweedFS?>(nil)
 
     /// A server that several tests use, until the process ends.

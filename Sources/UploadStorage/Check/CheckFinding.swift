@@ -1,4 +1,15 @@
-/// A finding of a check of a data directory.
+/// A check of the storage of uploads and files, which changes nothing.
+package protocol StoreCheck {
+    /// Checks everything and reports the findings.
+    func run(_ report: (CheckFinding) -> Void) throws(StoreError) -> CheckSummary
+    /// Reads every published file to its end and calls `body` with its SHA-256 (32 bytes).
+    /// - Returns: the numbers of the last ``run(_:)`` with those of this call.
+    func forEachDigest(
+        _ body: (PublishedName, [UInt8]) -> Void, failures report: (CheckFinding) -> Void
+    ) throws(StoreError) -> CheckSummary
+}
+
+/// A finding of a check of a data directory, or of a database and an object storage.
 package struct CheckFinding: Sendable, Hashable {
     package enum Kind: String, Sendable, CaseIterable {
         /// SQLite's own check of the database fails.
@@ -20,8 +31,11 @@ package struct CheckFinding: Sendable, Hashable {
         case catalogOlder = "catalog-older"
         /// An upload has more bytes than were acknowledged; the next start removes them.
         case bytesUnacknowledged = "bytes-unacknowledged"
-        /// Bytes belong to no unfinished upload; the next start removes them.
+        /// Bytes belong to no unfinished upload; the next start removes them. In a database and an object storage: objects
+        /// or pieces that nothing needs.
         case bytesUnknown = "bytes-unknown"
+        /// An object has not been needed for longer than servers keep such objects.
+        case garbageOverdue = "garbage-overdue"
         /// The totals that the last stop saved differ from the totals of the uploads and files.
         case totalsWrong = "totals-wrong"
         /// A published file was changed or replaced by hand; its metadata are no longer used.
@@ -35,19 +49,25 @@ package struct CheckFinding: Sendable, Hashable {
             case .catalogDamaged, .rowUnreadable, .bytesMissing, .bytesShort, .publicationLost, .fileResized,
                 .fileUnreadable:
                 true
-            case .catalogOlder, .bytesUnacknowledged, .bytesUnknown, .totalsWrong, .fileChanged, .fileRemoved: false
+            case .catalogOlder, .bytesUnacknowledged, .bytesUnknown, .garbageOverdue, .totalsWrong, .fileChanged,
+                .fileRemoved:
+                false
             }
         }
     }
 
     package var kind: Kind
-    /// The path in the data directory to which the finding belongs.
+    /// The path in the data directory, or the key of an object, to which the finding belongs.
     package var path: String
     /// The explanation for the operator.
     package var detail: String
+
+    package init(_ kind: Kind, _ path: String, _ detail: String) {
+        (self.kind, self.path, self.detail) = (kind, path, detail)
+    }
 }
 
-/// The numbers of a check of a data directory.
+/// The numbers of a check.
 package struct CheckSummary: Sendable, Hashable {
     package var uploads = 0
     package var unfinished = 0
@@ -56,4 +76,11 @@ package struct CheckSummary: Sendable, Hashable {
     package var findings = 0
     /// The number of findings that are damage.
     package var damages = 0
+
+    package init() {}
+
+    package mutating func count(_ finding: CheckFinding) {
+        findings += 1
+        if finding.kind.isDamage { damages += 1 }
+    }
 }

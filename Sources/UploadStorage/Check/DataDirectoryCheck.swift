@@ -4,7 +4,7 @@ import SystemCalls
 /// Verifies a data directory that no server uses, and changes nothing in it.
 ///
 /// While this object exists, no server can use the directory.
-package final class DataDirectoryCheck {
+package final class DataDirectoryCheck: StoreCheck {
     private let area: FileBlobArea
     private let catalog: CatalogCopy
     private var summary = CheckSummary()
@@ -46,9 +46,9 @@ package final class DataDirectoryCheck {
     private func found(
         _ kind: CheckFinding.Kind, _ path: String, _ detail: String, _ report: (CheckFinding) -> Void
     ) {
-        summary.findings += 1
-        if kind.isDamage { summary.damages += 1 }
-        report(CheckFinding(kind: kind, path: path, detail: detail))
+        let finding = CheckFinding(kind, path, detail)
+        summary.count(finding)
+        report(finding)
     }
 
     // MARK: Totals
@@ -198,7 +198,7 @@ package final class DataDirectoryCheck {
                     continue
                 }
                 do throws(StoreError) {
-                    body(name, try digest(of: try area.openPublished(name).file))
+                    body(name, try area.openPublished(name).file.sha256())
                 } catch {
                     found(.fileUnreadable, "files/" + name.path, "\(error)", report)
                 }
@@ -206,14 +206,17 @@ package final class DataDirectoryCheck {
             cursor = page.hasMore ? page.names.last : nil
         } while cursor != nil
     }
+}
 
-    private func digest(of file: PublishedFile) throws(StoreError) -> [UInt8] {
+extension PublishedFile {
+    /// Reads the file to its end, and returns its SHA-256 (32 bytes).
+    package func sha256() throws(StoreError) -> [UInt8] {
         var digest = RunningDigest(.sha256)
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 16)
         defer { buffer.deallocate() }
         var offset: Int64 = 0
         while true {
-            let count = try file.read(into: buffer, at: offset)
+            let count = try read(into: buffer, at: offset)
             if count == 0 { return digest.finalized() }
             digest.update(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
             offset += Int64(count)

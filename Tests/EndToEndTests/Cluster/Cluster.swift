@@ -47,6 +47,26 @@ final class Cluster {
     }
 }
 
+extension Cluster {
+    var catalog: [String] { Array(nodes[0].storage.prefix(2)) }
+    /// The URI of the bucket.
+    var bucket: String { nodes[0].storage[3] }
+
+    /// Runs `onward` with these arguments, and the options of the storage.
+    func run(_ arguments: [String]) throws -> OnwardRun {
+        try OnwardRun(arguments + nodes[0].storage, environment: storage.environment)
+    }
+
+    /// The keys of the objects of a file in their order.
+    func objects(of file: String) throws -> [String] {
+        try database.query(
+            """
+            SELECT p.object FROM onward.piece p JOIN onward.name n ON n.blob = p.blob
+            WHERE n.name = '\(file)' AND p.object IS NOT NULL ORDER BY p.start
+            """)
+    }
+}
+
 extension ServerProcess {
     /// Waits until the server accepts uploads.
     func awaitReadiness(within limit: Duration = .seconds(60)) throws {

@@ -231,7 +231,7 @@ struct GatewayEventOutageTests {
 
 extension OnwardRun {
     /// Expects a successful run with this output.
-    fileprivate func expectOutput(_ text: String, sourceLocation: SourceLocation = #_sourceLocation) {
+    func expectOutput(_ text: String, sourceLocation: SourceLocation = #_sourceLocation) {
         #expect(ending == .exited(0) && output == text, "\(ending): \(output)", sourceLocation: sourceLocation)
     }
 }
