@@ -69,7 +69,7 @@ package final class ClusterCheck: StoreCheck {
             do throws(StoreError) {
                 let pieces = [Piece](try cluster.rows(ClusterSQL.pieces, [.text(blob)]))
                 guard pieces.end == size else { throw .io(.inputOutput, during: "read its pieces") }
-                body(name, try Self.file(blob, pieces, modified, storage).sha256())
+                body(name, try file(blob, pieces, modified, storage).sha256())
             } catch {
                 if case .unavailable = error { throw error }
                 // A file that is replaced or removed now has no pieces any more.
@@ -80,10 +80,11 @@ package final class ClusterCheck: StoreCheck {
         return summary
     }
 
-    private static func file(
+    private func file(
         _ blob: String, _ pieces: [Piece], _ modified: Int64, _ storage: PieceStorage
     ) throws(StoreError) -> PublishedFile {
-        let content = PublishedPieces(pieces: pieces, reader: ObjectReader(storage))
+        let content = PublishedPieces(
+            of: blob, size: pieces.end, first: pieces, database: cluster.database, storage: storage)
         do throws(Errno) {
             let attributes = try PublishedFile.Attributes(blob: blob, size: pieces.end, modified: modified)
             return PublishedFile(attributes: attributes, content: content)

@@ -17,11 +17,11 @@ extension ObjectBlobArea {
         guard let blob = file.text(0, 1), let size = file.integer(0, 2), let modified = file.integer(0, 3),
             let tag = file.text(0, 4).flatMap({ EntityTag(opaque: $0) })
         else { throw .io(.inputOutput, during: "read the row of \(name)") }
-        guard
-            let content = PublishedPieces(
-                of: blob, size: size, first: [Piece](file, firstColumn: 5), database: node.database,
-                storage: storage)
-        else { throw .io(.inputOutput, during: "read the pieces of \(name)") }
+        let pieces = [Piece](file, firstColumn: 5)
+        guard pieces.end == size || pieces.end < size && pieces.count == storage.limits.maxListed else {
+            throw .io(.inputOutput, during: "read the pieces of \(name)")
+        }
+        let content = PublishedPieces(of: blob, size: size, first: pieces, database: node.database, storage: storage)
         let attributes = PublishedFile.Attributes(
             size: size, modifiedSeconds: modified / 1_000_000_000, modifiedNanoseconds: modified % 1_000_000_000,
             entityTag: tag)

@@ -17,9 +17,7 @@ final class PublishedPieces: PublishedContent {
     private let listed: Monitor<[Piece]>
 
     /// - Parameter first: the first pieces of the blob: all, or as many as one list contains.
-    /// - Returns: nil if pieces are missing.
-    init?(of blob: String, size: Int64, first: [Piece], database: Database, storage: PieceStorage) {
-        guard first.end == size || first.end < size && first.count == storage.limits.maxListed else { return nil }
+    init(of blob: String, size: Int64, first: [Piece], database: Database, storage: PieceStorage) {
         self.blob = blob
         self.size = size
         self.database = database

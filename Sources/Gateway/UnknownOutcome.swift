@@ -5,8 +5,8 @@ import SystemCalls
 import TransferServer
 import UploadStorage
 
-/// A request with a complete upload that was sent to an application, and whose response is not known. The data directory
-/// retains it, so that an operator can send it again.
+/// A request with a complete upload that was sent to an application, and whose response is not known. The store retains it,
+/// so that an operator can send it again.
 package struct UnknownOutcome: Codable, Sendable {
     package struct Field: Codable, Sendable {
         package var name: String
@@ -79,15 +79,15 @@ extension StoreConfiguration {
 extension UnknownOutcome {
     /// Sends the request to the application again, with the principal and without other credentials.
     /// - Parameters:
-    ///   - content: the content of the request.
-    ///   - requests: the retained requests, of which this is one.
+    ///   - request: the request with this description.
+    ///   - requests: the retained requests, of which it is one.
     ///   - caFile: see ``Origin/caFile``.
     ///   - timeout: the maximum time in which the application receives and sends nothing.
     /// - Returns: the response (`nil` if the application did not respond, or responded with 503), and a sentence that
     ///   describes the outcome.
     /// - Throws: an error if the content cannot be read or the description is not valid.
     package func send(
-        _ content: FileDescriptor, of requests: RetainedRequests, caFile: String?, timeout: Duration
+        _ request: RetainedRequest, of requests: any RetainedRequests, caFile: String?, timeout: Duration
     ) throws -> (response: Response?, summary: String) {
         var origin = try Origin(parsing: origin)
         origin.caFile = caFile
@@ -100,16 +100,16 @@ extension UnknownOutcome {
             outgoing.append("Onward-Digest", digest)
         }
         outgoing.append("Onward-Upload", upload)
-        let size = try content.status().size
+        let size = request.length
         let file = try handoverDirectory.map { try requests.share(upload, in: $0) }
         if let file { outgoing.appendFile(file, length: size) }
         let hasContent = size > 0 && file == nil
-        let request = OriginRequest(
+        let sent = OriginRequest(
             method: Method(rawValue: method), target: target, fields: outgoing,
             content: hasContent ? .range(from: 0, count: size) : .empty,
-            source: hasContent ? RetainedContent(file: content, length: size) : nil, isRepeatable: false,
+            source: hasContent ? RetainedContent(content: request.content, length: size) : nil, isRepeatable: false,
             needsNewConnection: true)
-        let delivered = OriginDelivery(client, request).run(isCanceled: { false })
+        let delivered = OriginDelivery(client, sent).run(isCanceled: { false })
         let isMoved = file?.remove() == false
         guard let outcome = delivered?.considering(isMoved: isMoved) else { return (nil, "") }
         guard case .answered(let response, _) = outcome else { return (nil, outcome.summary) }
@@ -119,11 +119,11 @@ extension UnknownOutcome {
 
 /// The content of a retained request.
 private struct RetainedContent: UploadSource {
-    let file: FileDescriptor
+    let content: any PublishedContent
     let length: Int64?
 
     func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(SourceError) -> Int {
-        do { return try file.read(into: buffer, at: offset) } catch { throw .system(error) }
+        do { return try content.read(into: buffer, at: offset) } catch { throw .system(error) }
     }
 
     func acknowledged(upTo offset: Int64) {}

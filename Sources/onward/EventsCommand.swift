@@ -1,3 +1,4 @@
+import ClusterStorage
 import CommandLineInterface
 import Foundation
 import SystemCalls
@@ -17,7 +18,9 @@ struct EventsCommand {
         list prints the ID, the time, the state (waiting, set-aside or retried), the kind of the
         event, the upload, and the method and target of the upload. retry makes the server
         deliver events that are set aside. drop removes events without a delivery, also those
-        that wait. Exit status: 0 done, 66 no such event, 74 unusable directory.
+        that wait. With --catalog the events are those of all servers with this database. Exit
+        status: 0 done, 66 no such event, 74 unusable directory or database, 75 the database
+        cannot be reached.
         """,
         options: EventsSettings.options.map(\.manual))
 
@@ -32,6 +35,7 @@ struct EventsCommand {
         do throws(OptionError) {
             let words = try OptionParser(options: EventsSettings.options).operands(of: arguments, into: &settings)
                 .map(\.description)
+            try settings.storage.check(needsBlobs: false)
             let names = Array(words.dropFirst())
             let command = EventsCommand(settings: settings)
             switch words.first {
@@ -54,9 +58,14 @@ struct EventsCommand {
 
     private func list() -> ExitStatus {
         do throws(StoreError) {
-            try RecordedEvents(root: settings.root).forEach { print($0) }
+            try events().forEach { print($0) }
             return .done
         } catch { return reportFailure(error) }
+    }
+
+    private func events() throws(StoreError) -> any EventRecords {
+        if let catalog = settings.storage.catalog { return try ClusterEvents(catalog) }
+        return try RecordedEvents(root: settings.storage.root)
     }
 
     private func print(_ entry: OutboxEntry) {
@@ -80,10 +89,10 @@ struct EventsCommand {
     /// Changes the named events, or all events if there are no names.
     private func change(
         _ names: [String], _ participle: String, onlySetAside: Bool,
-        _ body: (RecordedEvents, [Int64]) throws(StoreError) -> Void
+        _ body: (any EventRecords, [Int64]) throws(StoreError) -> Void
     ) -> ExitStatus {
         do throws(StoreError) {
-            let events = try RecordedEvents(root: settings.root)
+            let events = try events()
             var numbers: [Int64] = []
             var waiting = 0
             var found = Array(repeating: 0, count: names.count)
@@ -115,12 +124,13 @@ struct EventsCommand {
     }
 
     private func reportFailure(_ error: StoreError) -> ExitStatus {
-        let root = DisplayText.printable(settings.root)
+        let place = DisplayText.printable(settings.storage.description)
         let message =
-            if case .unusableRoot(let reason) = error { "\(root) cannot be used: \(reason)" } else {
-                "\(root): \(error)"
+            if case .unusableRoot(let reason) = error { "\(place) cannot be used: \(reason)" } else {
+                "\(place): \(error)"
             }
         Console.error("onward events: \(message)")
+        if case .unavailable = error { return .tryAgain }
         return .inputOutput
     }
 }
@@ -137,13 +147,16 @@ extension OutboxEntry.State {
 
 /// The settings of `onward events`, and its options.
 struct EventsSettings {
-    var root = "./onward-data"
+    var storage = StorageSettings()
     var all = false
     var isJSON = false
 
-    static let options: [CommandOption<EventsSettings>] = [
-        .root { $0.root = $1 },
-        CommandOption(flag: "all", group: "Options", "retry or drop all events that are set aside") { $0.all = true },
-        CommandOption(flag: "json", group: "Options", "print one JSON object on each line") { $0.isJSON = true },
-    ]
+    static let options: [CommandOption<EventsSettings>] =
+        StorageSettings.inspectionOptions(\.storage, usesBlobs: false)
+        + [
+            CommandOption(flag: "all", group: "Options", "retry or drop all events that are set aside") {
+                $0.all = true
+            },
+            CommandOption(flag: "json", group: "Options", "print one JSON object on each line") { $0.isJSON = true },
+        ]
 }

@@ -1,8 +1,9 @@
+import ClusterStorage
 import CommandLineInterface
 import Foundation
 import Gateway
 import HTTPSemantics
-import SystemCalls
+import ObjectStorage
 import UploadStorage
 
 /// `onward outcomes`: the requests to applications whose outcome is unknown.
@@ -15,16 +16,18 @@ struct OutcomesCommand {
         """
         'onward serve' sends a complete upload to the application of its route. If the server
         gets no complete response, and the route does not have repeat=safe, the server does not
-        send the request again, but keeps the request in retained/ of the data directory. UPLOAD
-        is the value that the application got in Onward-Upload, or its first digits. First find
-        out whether the application has processed the upload. The server can be running.
+        send the request again, but keeps the request in retained/ of the data directory, or with
+        --catalog in the database and the object storage. UPLOAD is the value that the
+        application got in Onward-Upload, or its first digits. First find out whether the
+        application has processed the upload. The server can be running.
 
         list prints the upload, the time, the method and target, the length, the principal and
         the application of each request. resend sends requests again, with the principal but
         without the credentials of the client, and drops a request as soon as the application
         has responded to it with a status other than 503. drop removes requests and their
         content. Exit status: 0 done, 66 no such request, 69 no complete response or 503, 74
-        unusable directory, 75 the request is being sent.
+        unusable directory, database or storage, 75 the request is being sent, or the database
+        or the storage cannot be reached.
         """,
         options: OutcomesSettings.options.map(\.manual))
 
@@ -38,6 +41,7 @@ struct OutcomesCommand {
         var settings = OutcomesSettings()
         do throws(OptionError) {
             let operands = try OptionParser(options: OutcomesSettings.options).operands(of: arguments, into: &settings)
+            try settings.storage.check()
             let words = operands.map(\.description)
             let names = Array(words.dropFirst())
             let command = OutcomesCommand(settings: settings)
@@ -55,9 +59,10 @@ struct OutcomesCommand {
 
     private func list() -> ExitStatus {
         do {
-            let requests = try RetainedRequests(root: settings.root)
+            let requests = try requests()
             for key in try requests.keys() {
-                guard let entry = try? requests.entry(key), let outcome = try? UnknownOutcome(json: entry.description)
+                guard let description = try? requests.description(key),
+                    let outcome = try? UnknownOutcome(json: description)
                 else {
                     Console.output("\(key) is in use or cannot be read")
                     continue
@@ -66,6 +71,14 @@ struct OutcomesCommand {
             }
             return .done
         } catch { return reportFailure(error) }
+    }
+
+    private func requests() throws(StoreError) -> any RetainedRequests {
+        if let cluster = settings.storage.cluster {
+            let credentials = ObjectCredentials(environment: ServeCommand.environment())
+            return try RetainedRows(ClusterInspection(cluster, credentials: credentials))
+        }
+        return try RetainedFiles(root: settings.storage.root)
     }
 
     private func print(_ outcome: UnknownOutcome) {
@@ -86,13 +99,13 @@ struct OutcomesCommand {
         }
     }
 
-    private typealias Action = (RetainedRequests, String, RetainedRequests.Entry) throws -> ExitStatus
+    private typealias Action = (any RetainedRequests, String, RetainedRequest) throws -> ExitStatus
 
     /// Runs an action for each request. Does nothing if a name does not identify one request.
     /// - Returns: the first status other than `done`.
     private func forEach(_ names: [String], _ action: Action) -> ExitStatus {
         do {
-            let requests = try RetainedRequests(root: settings.root)
+            let requests = try requests()
             let known = try requests.keys()
             var keys: [String] = []
             for name in names {
@@ -110,7 +123,7 @@ struct OutcomesCommand {
             let statuses = keys.map { key in
                 do {
                     // Another process may have removed the request meanwhile.
-                    return try requests.entry(key).map { try action(requests, key, $0) } ?? .done
+                    return try requests.request(key).map { try action(requests, key, $0) } ?? .done
                 } catch { return reportFailure(error) }
             }
             return statuses.first { $0 != .done } ?? .done
@@ -118,11 +131,11 @@ struct OutcomesCommand {
     }
 
     private func resend(
-        _ requests: RetainedRequests, _ key: String, _ entry: RetainedRequests.Entry
+        _ requests: any RetainedRequests, _ key: String, _ request: RetainedRequest
     ) throws -> ExitStatus {
-        let outcome = try UnknownOutcome(json: entry.description)
+        let outcome = try UnknownOutcome(json: request.description)
         let (response, summary) = try outcome.send(
-            entry.content, of: requests, caFile: settings.originCertificates, timeout: settings.timeout)
+            request, of: requests, caFile: settings.originCertificates, timeout: settings.timeout)
         guard let response else {
             Console.error("onward outcomes: \(summary). The request is kept.")
             return .unavailable
@@ -136,49 +149,51 @@ struct OutcomesCommand {
     }
 
     private func drop(
-        _ requests: RetainedRequests, _ key: String, _ entry: RetainedRequests.Entry
+        _ requests: any RetainedRequests, _ key: String, _ request: RetainedRequest
     ) throws -> ExitStatus {
         try requests.remove(key)
         Console.output("the request of the upload \(key) is dropped")
         return .done
     }
 
-    private func reportFailure(_ error: any Error) -> ExitStatus {
-        if let error = error as? Errno, error == .wouldBlock {
+    private func reportFailure(_ failure: any Error) -> ExitStatus {
+        let storeError = failure as? StoreError
+        if storeError == .inUse {
             Console.error("onward outcomes: another process is sending this request; try again later")
             return .tryAgain
         }
-        let root = DisplayText.printable(settings.root)
+        let place = DisplayText.printable(settings.storage.description)
         let message =
-            switch error as? StoreError {
-            case .unusableRoot(let reason)?: "\(root) cannot be used: \(reason)"
-            case .unusableHandover(let reason)?: "\(root): \(reason)"
-            default: "\(root): \(error)"
+            switch storeError {
+            case .unusableRoot(let reason)?: "\(place) cannot be used: \(reason)"
+            case .unusableHandover(let reason)?: "\(place): \(reason)"
+            default: "\(place): \(failure)"
             }
         Console.error("onward outcomes: \(message)")
+        if case .unavailable? = storeError { return .tryAgain }
         return .inputOutput
     }
 }
 
 /// The settings of `onward outcomes`, and its options.
 struct OutcomesSettings {
-    var root = "./onward-data"
+    var storage = StorageSettings()
     var originCertificates: String?
     var timeout = Duration.seconds(60)
     var isJSON = false
 
-    static let options: [CommandOption<OutcomesSettings>] = [
-        .root { $0.root = $1 },
-        CommandOption(
-            "origin-cacert", "F", group: "Options",
-            "PEM certificates to trust for https applications instead of\nthe system's"
-        ) { settings, value throws(OptionError) in
-            settings.originCertificates = try ServeSettings.certificates(in: value)
-        },
-        CommandOption(
-            "timeout", "DURATION", group: "Options",
-            "maximum time in which the application receives and sends nothing\n[default: 60s]"
-        ) { settings, value throws(OptionError) in settings.timeout = .seconds(try Quantity.seconds(value)) },
-        CommandOption(flag: "json", group: "Options", "print one JSON object on each line") { $0.isJSON = true },
-    ]
+    static let options: [CommandOption<OutcomesSettings>] =
+        StorageSettings.inspectionOptions(\.storage) + [
+            CommandOption(
+                "origin-cacert", "F", group: "Options",
+                "PEM certificates to trust for https applications instead of\nthe system's"
+            ) { settings, value throws(OptionError) in
+                settings.originCertificates = try ServeSettings.certificates(in: value)
+            },
+            CommandOption(
+                "timeout", "DURATION", group: "Options",
+                "maximum time in which the application receives and sends nothing\n[default: 60s]"
+            ) { settings, value throws(OptionError) in settings.timeout = .seconds(try Quantity.seconds(value)) },
+            CommandOption(flag: "json", group: "Options", "print one JSON object on each line") { $0.isJSON = true },
+        ]
 }

@@ -447,16 +447,3 @@ struct ServeSettings {
         return .tcp(host: host, port: port)
     }
 }
-
-extension CommandOption {
-    /// The option `--root`, which names the data directory.
-    static func root(
-        _ help: String = "data directory [default: ./onward-data]", group: String = "Options",
-        set: @escaping @Sendable (inout Settings, String) -> Void
-    ) -> CommandOption {
-        CommandOption("root", "DIR", group: group, help) { settings, value throws(OptionError) in
-            guard !value.isEmpty else { throw OptionError("the directory's name is empty") }
-            set(&settings, value)
-        }
-    }
-}

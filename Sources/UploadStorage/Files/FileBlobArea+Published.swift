@@ -1,17 +1,17 @@
 import SystemCalls
 
-extension FileBlobArea {
-    /// The content of a published file, read from a descriptor.
-    private struct Content: PublishedContent {
-        let descriptor: FileDescriptor
+/// Content in a local file.
+struct DescriptorContent: PublishedContent {
+    let descriptor: FileDescriptor
 
-        func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(Errno) -> Int {
-            try descriptor.read(into: buffer, at: offset)
-        }
-
-        func duplicateForHandover() throws(Errno) -> Int32? { try descriptor.duplicateForHandover() }
+    func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(Errno) -> Int {
+        try descriptor.read(into: buffer, at: offset)
     }
 
+    func duplicateForHandover() throws(Errno) -> Int32? { try descriptor.duplicateForHandover() }
+}
+
+extension FileBlobArea {
     func openPublished(_ name: PublishedName) throws(StoreError) -> PublishedBlob {
         let parent = try open(name.directory)
         let descriptor: FileDescriptor
@@ -30,7 +30,7 @@ extension FileBlobArea {
         }
         if status.isDirectory { throw .targetIsDirectory }
         guard status.isRegular else { throw .targetIsSpecial }
-        let file = PublishedFile(attributes: attributes, content: Content(descriptor: descriptor))
+        let file = PublishedFile(attributes: attributes, content: DescriptorContent(descriptor: descriptor))
         return PublishedBlob(identity: status.identity, file: file)
     }
 

@@ -59,7 +59,7 @@ final class FileBlobArea: BlobArea {
     func retain(_ name: String, as key: String, description: [UInt8]) throws(Errno) {
         let retained = try directory.retained()
         let file = try retained.open(
-            at: key + RetainedRequests.descriptionSuffix, [.readWrite, .create, .truncate, .noFollow])
+            at: key + RetainedFiles.descriptionSuffix, [.readWrite, .create, .truncate, .noFollow])
         try file.write(description, at: 0)
         try file.synchronizeData()
         do throws(Errno) { try directory.uploads.link(from: name, to: retained, as: key) } catch {
@@ -71,7 +71,7 @@ final class FileBlobArea: BlobArea {
     func retainedCount() throws(Errno) -> Int {
         do throws(Errno) {
             let retained = try directory.root.open(at: DataDirectory.retainedName, [.readOnly, .directory, .noFollow])
-            return try RetainedRequests.keys(in: retained).count
+            return try RetainedFiles.keys(in: retained).count
         } catch {
             if error == .noSuchFile { return 0 }
             throw error

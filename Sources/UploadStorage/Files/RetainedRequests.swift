@@ -1,8 +1,35 @@
 import SystemCalls
 
-/// The requests in a data directory whose outcome is unknown, each with a description and the bytes of its content. A
-/// running server adds requests; other processes can read and remove them.
-package struct RetainedRequests: Sendable {
+/// The requests of a store whose outcome is unknown, each with a description and the bytes of its content. A running server
+/// adds requests; other processes can read and remove them.
+package protocol RetainedRequests: Sendable {
+    /// The keys of all requests, sorted.
+    func keys() throws(StoreError) -> [String]
+    /// Opens a request that no other process uses until the value is released; nil if there is none with this key.
+    /// - Throws: ``StoreError/inUse`` if another process uses the request.
+    func request(_ key: String) throws(StoreError) -> RetainedRequest?
+    /// The description of a request, which another process may use; nil if there is none with this key.
+    func description(_ key: String) throws(StoreError) -> [UInt8]?
+    /// Gives the content of a request a name in a directory of its application. The caller must remove the name.
+    func share(_ key: String, in path: String) throws(StoreError) -> SharedFile
+    /// Removes a request, durably.
+    func remove(_ key: String) throws(StoreError)
+}
+
+/// A request that no other process uses until this value is released.
+package struct RetainedRequest: Sendable {
+    package let description: [UInt8]
+    package let content: any PublishedContent
+    /// The length of the content in bytes.
+    package let length: Int64
+
+    package init(description: [UInt8], content: any PublishedContent, length: Int64) {
+        (self.description, self.content, self.length) = (description, content, length)
+    }
+}
+
+/// The retained requests of a data directory.
+package struct RetainedFiles: RetainedRequests {
     static let descriptionSuffix = ".json"
 
     private let directory: FileDescriptor?
@@ -23,10 +50,9 @@ package struct RetainedRequests: Sendable {
         }
     }
 
-    /// The keys of all requests.
-    package func keys() throws(Errno) -> [String] {
+    package func keys() throws(StoreError) -> [String] {
         guard let directory else { return [] }
-        return try Self.keys(in: directory).sorted()
+        return try translating("list retained requests") { () throws(Errno) in try Self.keys(in: directory).sorted() }
     }
 
     /// The keys of all requests in the directory for them.
@@ -34,29 +60,27 @@ package struct RetainedRequests: Sendable {
         try directory.entryNames().filter { !$0.hasSuffix(descriptionSuffix) }
     }
 
-    /// A request that no other process uses until this value is released.
-    package struct Entry: Sendable {
-        package let description: [UInt8]
-        package let content: FileDescriptor
-    }
-
-    /// Opens a request; `nil` if there is none with this key.
-    /// - Throws: `wouldBlock` if another process uses the request.
-    package func entry(_ key: String) throws(Errno) -> Entry? {
+    package func request(_ key: String) throws(StoreError) -> RetainedRequest? {
         guard let directory, !key.isEmpty, key.utf8.allSatisfy({ $0 != UInt8(ascii: "/") && $0 != UInt8(ascii: ".") })
         else { return nil }
         do throws(Errno) {
             let content = try directory.open(at: key, [.readOnly, .noFollow])
             guard try content.tryLock() else { throw .wouldBlock }
             let description = try directory.open(at: key + Self.descriptionSuffix, [.readOnly, .noFollow]).content()
-            return Entry(description: description, content: content)
+            return RetainedRequest(
+                description: description, content: DescriptorContent(descriptor: content),
+                length: try content.status().size)
         } catch {
-            if error == .noSuchFile { return nil }
-            throw error
+            switch error {
+            case .noSuchFile: return nil
+            case .wouldBlock: throw .inUse
+            default: throw .failure(error, during: "open a retained request")
+            }
         }
     }
 
-    /// Gives the content of a request a name in a directory of its application. The caller must remove the name.
+    package func description(_ key: String) throws(StoreError) -> [UInt8]? { try request(key)?.description }
+
     package func share(_ key: String, in path: String) throws(StoreError) -> SharedFile {
         guard let directory else { throw .notFound }
         do throws(Errno) {
@@ -66,11 +90,12 @@ package struct RetainedRequests: Sendable {
         return try HandoverDirectory(path).share(key, in: directory, durably: true)
     }
 
-    /// Removes a request, durably.
-    package func remove(_ key: String) throws(Errno) {
+    package func remove(_ key: String) throws(StoreError) {
         guard let directory else { return }
-        try directory.unlink(at: key)
-        try directory.unlink(at: key + Self.descriptionSuffix)
-        try directory.synchronize()
+        try translating("remove a retained request") { () throws(Errno) in
+            try directory.unlink(at: key)
+            try directory.unlink(at: key + Self.descriptionSuffix)
+            try directory.synchronize()
+        }
     }
 }

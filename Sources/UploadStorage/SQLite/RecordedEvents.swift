@@ -2,7 +2,7 @@ import CSQLite
 import SystemCalls
 
 /// The recorded events of a data directory, for a process other than the server. The server can be running.
-package final class RecordedEvents {
+package final class RecordedEvents: EventRecords {
     private let connection: SQLiteConnection
 
     /// - Parameter root: the path of a data directory that this version has opened before.
@@ -32,7 +32,6 @@ package final class RecordedEvents {
         }
     }
 
-    /// Calls `body` for each event in the order of the numbers.
     package func forEach(_ body: (OutboxEntry) -> Void) throws(StoreError) {
         var last: Int64 = 0
         while true {
@@ -46,10 +45,8 @@ package final class RecordedEvents {
         }
     }
 
-    /// Requests another attempt for events that are set aside. The others do not change.
     package func retry(_ numbers: [Int64]) throws(StoreError) { try change(CatalogSQL.retryEvent, numbers) }
 
-    /// Removes events without a delivery.
     package func drop(_ numbers: [Int64]) throws(StoreError) { try change(CatalogSQL.removeEvent, numbers) }
 
     /// Makes one change for each number, in transactions that are short because the server may wait for them.

@@ -131,6 +131,16 @@ package struct OutboxEntry: Sendable, Hashable {
     }
 }
 
+/// The recorded events of a store, for a process other than the server. The server can be running.
+package protocol EventRecords {
+    /// Calls `body` for each event in the order of the numbers.
+    func forEach(_ body: (OutboxEntry) -> Void) throws(StoreError)
+    /// Requests another attempt for events that are set aside. The others do not change.
+    func retry(_ numbers: [Int64]) throws(StoreError)
+    /// Removes events without a delivery.
+    func drop(_ numbers: [Int64]) throws(StoreError)
+}
+
 /// The numbers of events, since the store was opened if they are totals.
 package struct OutboxStatistics: Sendable, Hashable {
     /// Events that wait for their delivery; nil until they are counted.
