@@ -206,8 +206,9 @@ extension ClusterSQL {
             RETURN CASE WHEN FOUND THEN 0 ELSE 1 END;
         END $$;
 
-        -- Removes rows that have at most this epoch, and records the events of those that were unfinished. Returns -1, and
-        -- removes nothing, if another living session holds one of them; otherwise 0, and the numbers of removed rows.
+        -- Removes rows, and records the events of those that were unfinished. Returns -1, and removes nothing, if one of
+        -- them has a higher epoch, because another session has acquired it since, or if another living session holds it;
+        -- otherwise 0, and the numbers of removed rows.
         CREATE FUNCTION onward.delete_uploads(
             session_ bigint, ids bytea[], epochs bigint[], times bigint[], contents bytea[],
             OUT refusal integer, OUT unfinished bigint, OUT complete bigint, OUT invalid bigint
@@ -220,20 +221,21 @@ extension ClusterSQL {
             unfinished := 0;
             complete := 0;
             invalid := 0;
+            PERFORM FROM onward.upload u WHERE u.id = ANY (ids) ORDER BY u.id FOR UPDATE;
             PERFORM FROM onward.upload u JOIN unnest(ids, epochs) AS r (id, epoch) ON u.id = r.id
-                WHERE u.epoch <= r.epoch ORDER BY u.id FOR UPDATE OF u;
-            FOR old IN
-                SELECT DISTINCT u.holder FROM onward.upload u JOIN unnest(ids, epochs) AS r (id, epoch) ON u.id = r.id
-                WHERE u.epoch <= r.epoch AND u.phase < 2
-            LOOP
+                WHERE u.epoch > r.epoch;
+            IF FOUND THEN
+                refusal := -1;
+                RETURN;
+            END IF;
+            FOR old IN SELECT DISTINCT u.holder FROM onward.upload u WHERE u.id = ANY (ids) AND u.phase < 2 LOOP
                 IF NOT onward.is_free(old.holder, session_) THEN
                     refusal := -1;
                     RETURN;
                 END IF;
             END LOOP;
-            FOR removal IN SELECT * FROM unnest(ids, epochs, times, contents) AS r (id, epoch, "time", content) LOOP
-                DELETE FROM onward.upload u WHERE u.id = removal.id AND u.epoch <= removal.epoch
-                    RETURNING u.phase INTO old;
+            FOR removal IN SELECT * FROM unnest(ids, times, contents) AS r (id, "time", content) LOOP
+                DELETE FROM onward.upload u WHERE u.id = removal.id RETURNING u.phase INTO old;
                 CONTINUE WHEN NOT FOUND;
                 IF old.phase = 2 THEN complete := complete + 1;
                 ELSIF old.phase = 3 THEN invalid := invalid + 1;

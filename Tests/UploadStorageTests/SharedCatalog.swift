@@ -62,7 +62,10 @@ final class NodeCatalog: UploadCatalog {
     func commit(_ changes: [CatalogChange]) -> [Result<RemovedRows, StoreError>] {
         changes.map { change in
             shared.state.withLock { state -> Result<RemovedRows, StoreError> in
-                guard state.allows(change, by: node) else { return .failure(.superseded) }
+                guard state.allows(change, by: node) else {
+                    if case .delete = change { return .failure(.heldElsewhere) }
+                    return .failure(.superseded)
+                }
                 let result = base.commit([change])[0]
                 if case .success = result { state.note(change, by: node) }
                 return result

@@ -19,7 +19,8 @@ package indirect enum CatalogChange: Sendable {
     case withdraw(UploadID, epoch: Int64)
     case complete(Completion)
     case invalidate(Invalidation)
-    /// Removes rows of unfinished and finished uploads, except those with a higher epoch.
+    /// Removes rows of unfinished and finished uploads, except those with a higher epoch. In a shared catalog this fails
+    /// with ``StoreError/heldElsewhere``, and removes nothing, if another store has become the holder of one of them.
     case delete([Removal])
     /// Removes finished uploads that have expired, the oldest first, at most `limit`.
     case removeFinished(expiredBy: Int64, limit: Int)

@@ -255,12 +255,6 @@ extension OpenUpload {
         let removed: RemovedRows?
         do throws(StoreError) {
             removed = try context.catalog.commit(.delete([rowRemoval(for: removal)]), of: id) { $0 == nil }
-            // Another store has become the holder meanwhile, and its upload was not removed.
-            if context.catalog.isShared, removal.row.isUnfinished, removed?.unfinished == 0,
-                try context.catalog.row(id) != nil
-            {
-                throw .heldElsewhere
-            }
         } catch {
             cancelRemoval()
             throw error

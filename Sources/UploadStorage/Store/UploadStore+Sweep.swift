@@ -185,6 +185,7 @@ extension UploadStore {
                     if !error.meansChanged { report.failures.append(error) }
                 }
             }
+            for (_, removal) in batch { removal.revocation?() }
             let begun = SystemClock.monotonicNanoseconds()
             let removed = removeTogether(batch, &report)
             if pauseAfterBatch(begunAt: begun) { return }
@@ -197,12 +198,14 @@ extension UploadStore {
     /// Removes uploads in one transaction.
     private func removeTogether(_ batch: [Expiring], _ report: inout SweepReport) -> Bool {
         guard !batch.isEmpty else { return true }
-        for (_, removal) in batch { removal.revocation?() }
         do throws(StoreError) {
             try catalog.commit(.delete(batch.map { $0.use.upload.rowRemoval(for: $0.removal) }))
         } catch {
+            if error == .heldElsewhere && batch.count > 1 {
+                return batch.reduce(true) { removeTogether([$1], &report) && $0 }
+            }
             for (use, _) in batch { use.upload.cancelRemoval() }
-            report.failures.append(error)
+            if !error.meansChanged { report.failures.append(error) }
             return false
         }
         for (use, removal) in batch { use.upload.endRemoval(removal) }
