@@ -151,7 +151,7 @@ package final class ClusterNode: Sendable {
         if clockDifference.withLock({ $0 }) == nil { try control.updateClusterSchema() }
         try translating { () throws(DatabaseError) in
             if clockDifference.withLock({ $0 }) == nil {
-                _ = try control.run(DatabaseStatement(ClusterSQL.renumberEvents))
+                _ = try control.run(DatabaseStatement(ClusterSQL.renumber))
             }
             try openSession()
             try readClock()
@@ -307,7 +307,9 @@ package final class ClusterNode: Sendable {
             // If the database is unavailable, the work is repeated later. A batch with an unknown outcome must not have an
             // effect long after its caller has got an error.
             _ = try? settledSession()
-            _ = try? database.run(DatabaseStatement(ClusterSQL.addUsageChanges))
+            if let number = session.withLock({ $0.number }) {
+                _ = try? database.run(DatabaseStatement(ClusterSQL.addUsageChanges, [.integer(number)]))
+            }
             if now >= nextRemoval {
                 nextRemoval = now + Self.removalPause
                 _ = try? database.run(DatabaseStatement(ClusterSQL.removeEndedSessions))

@@ -281,11 +281,14 @@ extension ClusterSQL {
         CREATE FUNCTION onward.delivers(session_ bigint) RETURNS boolean STABLE LANGUAGE sql AS
         $$ SELECT session_ = (SELECT min(session) FROM onward.node WHERE alive_until > clock_timestamp()) $$;
 
-        -- Gives events new numbers whose transactions have not happened in this server, because a backup was restored.
-        CREATE FUNCTION onward.renumber_events() RETURNS void LANGUAGE plpgsql AS $$
+        -- If a backup was restored, some numbers of transactions have not happened in this server yet. Gives events new
+        -- numbers, and lets searches for changes of the usage begin with the first one.
+        CREATE FUNCTION onward.renumber() RETURNS void LANGUAGE plpgsql AS $$
         DECLARE
             first bigint;
         BEGIN
+            UPDATE onward.usage_position p SET first = 0
+                WHERE p.first > pg_snapshot_xmax(pg_current_snapshot())::text::bigint;
             IF NOT EXISTS (
                 SELECT FROM onward.event
                 WHERE number >= pg_snapshot_xmax(pg_current_snapshot())::text::bigint << 20
@@ -306,6 +309,11 @@ extension ClusterSQL {
     private static let usage = """
         -- The usage of each principal is its row in `usage` and all its rows in `usage_change` together. Changes insert
         -- rows, so that transactions of the same principal do not wait for each other.
+        --
+        -- Rows of `usage_change` are deleted when they have been added to `usage`. As long as another transaction, such as a
+        -- dump, could still see them, they stay in the table and its indexes, and whoever searches there reads all of
+        -- them. So every search begins with the transaction `first`: no row of an earlier transaction is left, and none
+        -- will come, because all these transactions have ended.
         CREATE TABLE onward.usage (
             principal text NOT NULL PRIMARY KEY,
             uploads bigint NOT NULL,
@@ -313,13 +321,16 @@ extension ClusterSQL {
             published bigint NOT NULL
         );
         CREATE TABLE onward.usage_change (
-            number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+            xid bigint NOT NULL DEFAULT pg_current_xact_id()::text::bigint,
             principal text NOT NULL,
             uploads bigint NOT NULL,
             reserved bigint NOT NULL,
             published bigint NOT NULL
         );
-        CREATE INDEX usage_change_by_principal ON onward.usage_change (principal);
+        CREATE INDEX usage_change_by_transaction ON onward.usage_change (xid);
+        CREATE INDEX usage_change_by_principal ON onward.usage_change (principal, xid);
+        CREATE TABLE onward.usage_position (first bigint NOT NULL);
+        INSERT INTO onward.usage_position VALUES (0);
 
         CREATE FUNCTION onward.current_usage(principal_ text)
         RETURNS TABLE (principal text, uploads numeric, reserved numeric, published numeric) STABLE LANGUAGE sql AS $$
@@ -329,7 +340,8 @@ extension ClusterSQL {
                 WHERE principal_ IS NULL OR a.principal = principal_
                 UNION ALL
                 SELECT b.principal, b.uploads, b.reserved, b.published FROM onward.usage_change b
-                WHERE principal_ IS NULL OR b.principal = principal_
+                WHERE (principal_ IS NULL OR b.principal = principal_)
+                    AND b.xid >= (SELECT first FROM onward.usage_position)
             ) AS u GROUP BY u.principal
         $$;
 
@@ -358,14 +370,23 @@ extension ClusterSQL {
             RETURN 0;
         END $$;
 
-        -- Adds changes to the rows in `usage`.
-        CREATE FUNCTION onward.add_usage_changes() RETURNS void LANGUAGE plpgsql AS $$
+        -- Adds changes to the rows in `usage` if there are at least `minimum`.
+        CREATE FUNCTION onward.add_usage_changes(minimum integer) RETURNS void LANGUAGE plpgsql
+        SET enable_seqscan = off AS $$
+        DECLARE
+            first_ bigint := (SELECT first FROM onward.usage_position);
+            -- All earlier transactions have ended.
+            running bigint := pg_snapshot_xmin(pg_current_snapshot())::text::bigint;
+            waiting integer := (
+                SELECT count(*) FROM (
+                    SELECT FROM onward.usage_change WHERE xid >= first_ ORDER BY xid LIMIT minimum) AS c);
         BEGIN
-            IF NOT EXISTS (SELECT FROM onward.usage_change) THEN RETURN; END IF;
+            IF waiting < minimum THEN RETURN; END IF;
             IF NOT pg_try_advisory_xact_lock(hashtextextended('usage', 8)) THEN RETURN; END IF;
             WITH old AS (
                 DELETE FROM onward.usage_change
-                WHERE number = ANY (ARRAY(SELECT number FROM onward.usage_change ORDER BY number LIMIT 5000))
+                WHERE ctid = ANY (ARRAY(
+                    SELECT ctid FROM onward.usage_change WHERE xid >= first_ ORDER BY xid LIMIT 5000))
                 RETURNING principal, uploads, reserved, published
             )
             INSERT INTO onward.usage AS u (principal, uploads, reserved, published)
@@ -373,6 +394,8 @@ extension ClusterSQL {
                 ORDER BY principal
                 ON CONFLICT (principal) DO UPDATE SET uploads = u.uploads + excluded.uploads,
                     reserved = u.reserved + excluded.reserved, published = u.published + excluded.published;
+            UPDATE onward.usage_position SET first = least(
+                running, (SELECT min(xid) FROM onward.usage_change WHERE xid >= first_));
         END $$;
 
         """

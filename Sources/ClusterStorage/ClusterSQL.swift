@@ -30,8 +30,9 @@ enum ClusterSQL {
         DELETE FROM onward.node WHERE session = ANY (ARRAY(
             SELECT session FROM onward.node WHERE alive_until <= clock_timestamp() FOR UPDATE SKIP LOCKED))
         """
-    static let addUsageChanges = "SELECT onward.add_usage_changes()"
-    static let renumberEvents = "SELECT onward.renumber_events()"
+    /// One session does this.
+    static let addUsageChanges = "SELECT onward.add_usage_changes(500) WHERE onward.delivers($1)"
+    static let renumber = "SELECT onward.renumber()"
     static let settleBatches = "SELECT onward.settle_batches($1)"
 
     // MARK: Holds

@@ -104,6 +104,7 @@ struct ClusterCatalogTests {
         for row in rows { try first.commit(.reporting(.insert(row), [UploadEvent(.created, of: row)])) }
         first.close(saving: nil)
         try fixture.run("UPDATE onward.event SET number = number + (1000000::bigint << 20)")
+        try fixture.run("UPDATE onward.usage_position SET first = 1000000")
         let catalog = try fixture.node()
         let next = CatalogRow.testing()
         try catalog.commit(.reporting(.insert(next), [UploadEvent(.created, of: next)]))
@@ -111,6 +112,7 @@ struct ClusterCatalogTests {
             (try? catalog.events(after: 0, limit: 9)).flatMap { $0.count == 4 ? $0 : nil }
         }
         #expect(entries?.map(\.event.upload) == (rows + [next]).map(\.id.fingerprint))
+        #expect(try catalog.sharedUsage(of: "alice")["alice"]?.uploads == 4)
     }
 
     // MARK: Usage
@@ -146,7 +148,7 @@ struct ClusterCatalogTests {
         #expect(try nodes[1].sharedUsage(of: nil) == full && nodes[0].sharedUsage(of: "alice") == full)
         #expect(try nodes[0].sharedUsage(of: "bob") == [:])
         // The sums of earlier changes are kept when later changes are added to them.
-        try fixture.run("SELECT onward.add_usage_changes()::text")
+        try fixture.run("SELECT onward.add_usage_changes(1)::text")
         #expect(try nodes[0].sharedUsage(of: "alice") == full)
         // Another principal has its own limits.
         try nodes[0].commit(.insert(.testing(principal: "bob", length: 1000)))
@@ -155,7 +157,7 @@ struct ClusterCatalogTests {
         }
         for (node, row) in rows.prefix(5) { try nodes[node].commit(completion(row)) }
         try nodes[0].commit(.delete([CatalogChange.Removal(id: rows[0].1.id, epoch: 100)]))
-        try fixture.run("SELECT onward.add_usage_changes()::text")
+        try fixture.run("SELECT onward.add_usage_changes(1)::text")
         #expect(try nodes[0].sharedUsage(of: "alice") == ["alice": Usage(uploads: 5, reservedBytes: 500)])
         for (node, row) in rows.suffix(5) { try nodes[node].commit(completion(row)) }
         #expect(try nodes[0].sharedUsage(of: "alice") == [:])
@@ -178,6 +180,58 @@ struct ClusterCatalogTests {
         try advance(1000, length: 1000)
         #expect(try catalog.sharedUsage(of: "alice")["alice"]?.reservedBytes == 1000)
         #expect(try catalog.row(row.id)?.offset == 1000)
+    }
+
+    /// The number of buffers that a statement reads.
+    private func buffers(_ sql: String, _ fixture: ClusterFixture) throws -> Int {
+        let rows = try fixture.run("EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, SUMMARY OFF) \(sql)")
+        let lines = (0..<rows.count).compactMap { rows.text($0, 0) }
+        // The first line with buffers contains those of the lines below it.
+        let line = try #require(lines.first { $0.contains("Buffers: ") })
+        return line.split(separator: " ").compactMap { word in
+            let parts = word.split(separator: "=")
+            return ["hit", "read"].contains(parts.first) && parts.count == 2 ? Int(parts[1]) : nil
+        }.reduce(0, +)
+    }
+
+    @Test("during a long dump it does not become slower to read the usage of a principal, or to add it up")
+    func dump() throws {
+        let fixture = try ClusterFixture()
+        try fixture.database.updateClusterSchema()
+        let (dump, isEnded) = (fixture.connect(timeout: .seconds(300)), Monitor(false))
+        let thread = try WorkerThread(name: "dump") {
+            _ = try? dump.run(DatabaseStatement("SELECT pg_sleep(240)::text"))
+            isEnded.withLock { $0 = true }
+        }
+        let sleeping = "pg_stat_activity WHERE query LIKE 'SELECT pg_sleep(240)%' AND datname = current_database()"
+        defer {
+            _ = try? fixture.run("SELECT pg_cancel_backend(pid) FROM \(sleeping)")
+            thread.join()
+            dump.close()
+        }
+        #expect(
+            pollUntil(within: .seconds(20)) {
+                (try? fixture.run("SELECT count(*) FROM \(sleeping) AND state = 'active'").integer(0, 0)) == 1
+                    ? true : nil
+            } == true)
+        var reads: [Int] = []
+        var searches: [Int] = []
+        for round in 1...20 {
+            try fixture.run(
+                """
+                INSERT INTO onward.usage_change (principal, uploads, reserved, published)
+                SELECT 'alice', 0, 1, 0 FROM generate_series(1, 1000)
+                """)
+            try fixture.run("SELECT onward.add_usage_changes(1)::text")
+            #expect(try fixture.run("SELECT reserved FROM onward.usage").integer(0, 0) == Int64(round * 1000))
+            // What each node and each request does again and again.
+            searches.append(try buffers("SELECT onward.add_usage_changes(500)", fixture))
+            reads.append(try buffers("SELECT * FROM onward.current_usage('alice')", fixture))
+        }
+        #expect(isEnded.withLock { !$0 })
+        // Only a version of each row of the sums remains for each addition.
+        #expect(reads.suffix(10).min() ?? 0 < 30, "\(reads)")
+        #expect(searches.suffix(10).min() ?? 0 < 30, "\(searches)")
     }
 
     // MARK: Files
