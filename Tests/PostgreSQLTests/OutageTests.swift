@@ -110,9 +110,9 @@ struct OutageTests {
             if isServer {
                 try database.cluster.paused { expectErrors() }
             } else {
-                database.relay.mode = .partition
+                database.proxy.set(.stalled([.toServer, .toClient]))
                 expectErrors()
-                database.relay.mode = .forward
+                database.proxy.set(.open)
             }
             #expect(becomesTrue { failure { () throws(DatabaseError) in try database.pool.run(count) } == nil })
         }
@@ -123,10 +123,10 @@ struct OutageTests {
         let database = try await TestDatabase.start(timeout: .seconds(3))
         try await onThread {
             try database.pool.runScript("CREATE TABLE t (n bigint)")
-            database.relay.mode = .holdResponses
+            database.proxy.set(.stalled([.toClient]))
             let error = failure { () throws(DatabaseError) in try database.pool.run(insert) }
             #expect(error?.mayHaveCommitted == true, "\(String(describing: error))")
-            database.relay.mode = .forward
+            database.proxy.set(.open)
             #expect(try database.pool.run(count).integer(0, 0) == 1)
         }
     }

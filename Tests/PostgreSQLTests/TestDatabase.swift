@@ -6,7 +6,7 @@ import TestSupport
 final class TestDatabase: Sendable {
     let cluster: PostgreSQLCluster
     /// The connections of the pool pass through it.
-    let relay: NetworkRelay
+    let proxy: FaultProxy
     let pool: Database
 
     static func start(
@@ -21,15 +21,15 @@ final class TestDatabase: Sendable {
 
     private init(_ cluster: PostgreSQLCluster, _ connections: Int, _ timeout: Duration) throws {
         self.cluster = cluster
-        relay = try NetworkRelay(to: cluster.port)
+        proxy = try FaultProxy(to: cluster.port)
         pool = try Database(
-            DatabaseURI(parsing: "postgresql://postgres@127.0.0.1:\(relay.port)/postgres"), connections: connections,
+            DatabaseURI(parsing: "postgresql://postgres@127.0.0.1:\(proxy.port)/postgres"), connections: connections,
             statementTimeout: timeout)
     }
 
     deinit {
         pool.close()
-        relay.close()
+        proxy.set(.cut)
     }
 
     /// Runs statements on connections of its own, to observe the server.

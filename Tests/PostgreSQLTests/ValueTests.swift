@@ -92,9 +92,9 @@ struct ValueTests {
             try pool.runScript("CREATE TABLE t (n bigint)")
             let statements = (0..<20).map { DatabaseStatement("INSERT INTO t VALUES ($1)", [.integer($0)]) }
             _ = try pool.transaction(statements)
-            let before = database.relay.roundTrips
+            let before = database.proxy.roundTrips
             _ = try pool.transaction(statements)
-            #expect(database.relay.roundTrips - before == 1)
+            #expect(database.proxy.roundTrips - before == 1)
         }
     }
 }

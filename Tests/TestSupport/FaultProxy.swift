@@ -2,7 +2,8 @@ import Glibc
 import SystemCalls
 
 /// A proxy of TCP connections to a server on the loopback interface. It breaks connections at the points that a test
-/// chooses, and counts bytes. It can also simulate a network that fails for some time.
+/// chooses, and counts bytes. It can also simulate a network or a server that fails for some time, and distribute
+/// connections to several servers.
 package final class FaultProxy: Sendable {
     package enum Direction: Sendable, CaseIterable { case toServer, toClient }
 
@@ -16,6 +17,10 @@ package final class FaultProxy: Sendable {
         case stalled(Set<Direction>)
         /// Each part of a message is passed on after this time.
         case delayed(Duration)
+        /// A request reaches the server, but one of this number of responses is lost: its connection is reset instead.
+        case losingResponses(oneIn: Int)
+        /// The proxy sends this text and an end instead of passing a request on.
+        case responding(String)
     }
 
     /// A fault of a connection after a number of bytes in one direction.
@@ -48,6 +53,9 @@ package final class FaultProxy: Sendable {
         var faults = 0
         var connections = 0
         var passed: [Direction: Int64] = [:]
+        var last = Direction.toClient
+        var roundTrips = 0
+        var lost = 0
         var network = Network.open
         /// Both sides of the connections, by their numbers.
         var open: [Int: [FileDescriptor]] = [:]
@@ -55,18 +63,49 @@ package final class FaultProxy: Sendable {
         func isPassing(_ direction: Direction) -> Bool {
             if case .stalled(let directions) = network { !directions.contains(direction) } else { true }
         }
+
+        /// Records a part of a message.
+        mutating func step(_ direction: Direction, _ count: Int) -> Step {
+            if last == .toClient, direction == .toServer { roundTrips += 1 }
+            let isResponse = last == .toServer && direction == .toClient
+            last = direction
+            switch network {
+            case .responding(let text) where direction == .toServer: return .respond(text)
+            case .losingResponses(let number) where isResponse:
+                lost += 1
+                if lost.isMultiple(of: number) { return .reset }
+            case .delayed(let delay):
+                passed[direction, default: 0] += Int64(count)
+                return .pass(after: delay)
+            default: break
+            }
+            passed[direction, default: 0] += Int64(count)
+            return .pass(after: .zero)
+        }
+    }
+
+    private enum Step {
+        case pass(after: Duration)
+        case reset
+        case respond(String)
     }
 
     private let listener: LoopbackListener
     private let state: Monitor<State>
 
     /// - Parameter fault: returns the fault of the next connection; `nil` for no fault.
-    package init(to server: UInt16, fault: @escaping @Sendable () -> Fault? = { nil }) throws {
+    package convenience init(to server: UInt16, fault: @escaping @Sendable () -> Fault? = { nil }) throws {
+        try self.init(toEach: [server], fault: fault)
+    }
+
+    /// Passes each connection on to the next of several servers that accepts it.
+    package init(toEach servers: [UInt16], fault: @escaping @Sendable () -> Fault? = { nil }) throws {
         let state = Monitor(State())
         self.state = state
         listener = try LoopbackListener("fault-proxy") { client, number in
             state.withLock { $0.connections += 1 }
-            guard let server = try? LoopbackListener.connect(to: server) else { return }
+            let order = servers.indices.map { servers[(number + $0) % servers.count] }
+            guard let server = order.lazy.compactMap({ try? LoopbackListener.connect(to: $0) }).first else { return }
             let isCut = state.withLock { state in
                 state.open[number] = [client, server]
                 return state.network == .cut
@@ -120,6 +159,8 @@ package final class FaultProxy: Sendable {
     /// The number of broken connections.
     package var cuts: Int { state.withLock { $0.faults } }
     package var connections: Int { state.withLock { $0.connections } }
+    /// How often bytes to the server followed bytes from the server, over all connections.
+    package var roundTrips: Int { state.withLock { $0.roundTrips } }
     package var bytesToServer: Int64 { state.withLock { $0.passed[.toServer] ?? 0 } }
     package var bytesToClient: Int64 { state.withLock { $0.passed[.toClient] ?? 0 } }
 
@@ -150,12 +191,20 @@ package final class FaultProxy: Sendable {
                 shutdown(destination.rawValue, Int32(SHUT_WR))
                 return
             }
-            let delay = state.waitForever { state -> Duration? in
-                guard state.isPassing(direction) else { return nil }
-                state.passed[direction, default: 0] += Int64(count)
-                return if case .delayed(let delay) = state.network { delay } else { .zero }
+            let step = state.waitForever { $0.isPassing(direction) ? $0.step(direction, count) : nil }
+            switch step {
+            case .pass(let delay): SystemClock.pause(nanoseconds: delay.nanoseconds)
+            case .reset:
+                LoopbackListener.reset(source)
+                LoopbackListener.reset(destination)
+                return
+            case .respond(let text):
+                _ = send(ArraySlice(text.utf8), to: source)
+                shutdown(source.rawValue, Int32(SHUT_WR))
+                while recv(source.rawValue, &buffer, buffer.count, 0) > 0 {}
+                LoopbackListener.reset(destination)
+                return
             }
-            SystemClock.pause(nanoseconds: delay.nanoseconds)
             guard send(buffer[..<count], to: destination) else {
                 LoopbackListener.reset(source)
                 return
