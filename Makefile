@@ -24,6 +24,7 @@ TESTS = "--skip EndToEndTests[.]" "--filter EndToEndTests[.]"
 test: test-packages ## build and run the tests; the targets below run longer ones
 	$(SWIFT) build --build-tests
 	set -e; for part in $(if $(TESTFLAGS),"$(TESTFLAGS)",$(TESTS)); do SWIFT=$(SWIFT) scripts/run-tests $$part; done
+	$(if $(TESTFLAGS),,SWIFT=$(SWIFT) scripts/test-shared-storage short)
 	SWIFT=$(SWIFT) scripts/test-embedding
 	SWIFT=$(SWIFT) scripts/test-snippets
 	SWIFT=$(SWIFT) scripts/doc
@@ -121,6 +122,7 @@ test-scale: ## run several servers with PostgreSQL, SeaweedFS, PgBouncer and HAP
 	$(SWIFT) build --build-tests
 	ONWARD_SCALE=1 SWIFT=$(SWIFT) scripts/run-tests \
 	  --filter '^(PostgreSQLTests|ObjectStorageTests|ClusterStorageTests)[.]|EndToEndTests[.]Cluster'
+	SWIFT=$(SWIFT) scripts/test-shared-storage all
 	scripts/test-scale page .build/debug/onward
 	scripts/test-scale compose .build/debug/onward
 

@@ -107,6 +107,28 @@ package final class SeaweedFS: Sendable {
         guard ending == .exited(0) else { throw TestFailure("\(key) cannot be changed: \(ending)") }
     }
 
+    /// Removes all objects below a bucket and a prefix.
+    package func remove(_ place: String) throws {
+        let request = try ChildProcess(
+            "/usr/bin/curl",
+            [
+                "-sf", "-X", "DELETE",
+                "http://127.0.0.1:\(filer)/buckets/\(place)?recursive=true&ignoreRecursiveError=true",
+            ])
+        _ = try request.awaitEnding()
+    }
+
+    /// The content of an object, by bucket and key.
+    package func content(of place: String) throws -> [UInt8] {
+        let directory = try TemporaryDirectory()
+        let request = try ChildProcess(
+            "/usr/bin/curl", ["-sf", "-o", directory.path + "/object", "http://127.0.0.1:\(filer)/buckets/\(place)"])
+        guard try request.awaitEnding() == .exited(0),
+            let content = FileManager.default.contents(atPath: directory.path + "/object")
+        else { throw TestFailure("the object \(place) cannot be read") }
+        return Array(content)
+    }
+
     private static let started = Monitor<SeaweedFS?>(nil)
 
     /// A server that several tests use, until the process ends.

@@ -170,7 +170,7 @@ struct FileNameTests {
     func resumedDownload(name: FilePath) throws {
         try withServer { server in
             let bytes = Payload.bytes(3_000_000)
-            try Data(bytes).write(to: URL(filePath: server.path(of: "a.bin")))
+            try server.place(bytes, as: "a.bin")
             let home = try CommandHome()
             let target = FilePath(home.path).appending(name)
             let command: [FilePath] = ["get", "--json", FilePath(server.url("/files/a.bin")), "-o", target]

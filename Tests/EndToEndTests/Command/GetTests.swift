@@ -9,7 +9,7 @@ struct GetTests {
     private static let bytes = Payload.bytes(6_000_000)
 
     private func publish(_ server: ServerProcess, _ name: String = "a.bin") throws {
-        try Data(Self.bytes).write(to: URL(filePath: server.path(of: name)))
+        try server.place(Self.bytes, as: name)
     }
 
     @Test("A file is downloaded to the URL's name in a directory, or to the name that -o gives")

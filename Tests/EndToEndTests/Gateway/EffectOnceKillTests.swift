@@ -101,7 +101,7 @@ struct GatewayEffectOnceKillTests {
                 kills += 1
             }
             #expect(
-                StoredBytes(of: place.server.root, log: place.server.log).places(of: "forwarded-credential").isEmpty,
+                StoredBytes(of: place.server).places(of: "forwarded-credential").isEmpty,
                 "killed at operation \(number)")
             let calls = place.origin.requests.count
             try place.restart()

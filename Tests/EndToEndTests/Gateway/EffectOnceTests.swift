@@ -376,7 +376,7 @@ struct GatewayEffectOnceTests {
                     .with("Authorization", Self.secret).with("Cookie", "session=" + Self.secret))
             #expect(origin.awaitRequests(1))
             try server.crash()
-            #expect(StoredBytes(of: server.root, log: server.log).places(of: "forwarded-credential").isEmpty)
+            #expect(StoredBytes(of: server).places(of: "forwarded-credential").isEmpty)
             hold.release()
             try server.restart()
             try body(server, origin, location)

@@ -184,7 +184,7 @@ struct GatewayHandoverTests {
             // Also in the version without a number.
             Fixture.expectAnswer(try Fixture.complete(server, location, nil), nil, isLive: false)
             #expect(origin.requests.count == 1)
-            #expect(StoredBytes(of: server.root, log: server.log).places(of: "live-cookie").isEmpty)
+            #expect(StoredBytes(of: server).places(of: "live-cookie").isEmpty)
         }
     }
 
@@ -194,7 +194,7 @@ struct GatewayHandoverTests {
         try withGateway(to: origin) { server in
             let location = try Fixture.begin(server)
             Fixture.expectAnswer(try Fixture.complete(server, location), .v8)
-            #expect(StoredBytes(of: server.root, log: server.log).places(of: "live-cookie").isEmpty)
+            #expect(StoredBytes(of: server).places(of: "live-cookie").isEmpty)
             try Fixture.expectFinal(server, origin, location) { Fixture.expectAnswer($0, .v8, isLive: false) }
             #expect(origin.requests.count == 1)
         }

@@ -76,11 +76,10 @@ enum CheckFixture {
         #expect(server.publishedNames() == [], sourceLocation: sourceLocation)
     }
 
-    /// Expects that the data directory has no bytes of uploads.
+    /// Expects that there are no bytes of unfinished uploads.
     static func expectNoBytes(_ server: ServerProcess, sourceLocation: SourceLocation = #_sourceLocation) {
         let names = pollUntil(within: .seconds(30)) { () -> Bool? in
-            let all = (try? FileManager.default.contentsOfDirectory(atPath: server.root + "/uploads")) ?? []
-            return all.filter { !$0.hasPrefix(".") }.isEmpty ? true : nil
+            server.unfinished.isEmpty ? true : nil
         }
         #expect(names == true, "bytes of uploads are left", sourceLocation: sourceLocation)
     }

@@ -20,6 +20,7 @@ struct BlockingTrait: SuiteTrait, TestTrait, TestScoping {
     ) async throws {
         // A suite has no body: its scope would occupy a thread while its tests wait for one.
         guard testCase != nil, !Self.isAdmitted else { return try await function() }
+        if let reason = SharedStorageExceptions.reason(for: test) { return try Self.skip(test, reason) }
         // The list has the trait of the test after that of its suite, so the limit of the test applies.
         let limit = test.traits.reduce(limit) { ($1 as? Self)?.limit ?? $0 }
         await Admission.shared.enter()
@@ -27,6 +28,14 @@ struct BlockingTrait: SuiteTrait, TestTrait, TestScoping {
         try await Self.$isAdmitted.withValue(true) {
             try await withoutActuallyEscaping(function) { try await Self.run(within: limit, $0) }
         }
+    }
+
+    private static func skip(_ test: Test, _ reason: String) throws {
+        #if compiler(>=6.3)
+            try Test.cancel("\(reason)")
+        #else
+            print("\(test.name) does not run: it \(reason)")
+        #endif
     }
 
     /// Runs a body on these threads. If the body runs for longer than `limit`, this method records an issue and cancels

@@ -33,14 +33,36 @@ extension ServerProcess {
         try exchange(.retrieval(version, location))
     }
 
-    /// The content of a published file in the data directory; `nil` if there is no such file.
+    /// The content of a published file in the storage; `nil` if there is no such file.
     func published(_ path: String) -> [UInt8]? {
-        FileManager.default.contents(atPath: root + "/files/" + path).map { Array($0) }
+        if let shared { return read { try shared.published(path) } ?? nil }
+        return FileManager.default.contents(atPath: root + "/files/" + path).map { Array($0) }
     }
 
     /// The names of the published files, at any depth.
     func publishedNames() -> [String] {
-        (try? FileManager.default.subpathsOfDirectory(atPath: root + "/files")) ?? []
+        if let shared { return read { try shared.publishedNames() } ?? [] }
+        return (try? FileManager.default.subpathsOfDirectory(atPath: root + "/files")) ?? []
+    }
+
+    /// The names of the contents of unfinished uploads, with their sizes, read without the server.
+    var unfinished: [String: Int] {
+        if let shared { return read { try shared.unfinished() } ?? [:] }
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: root + "/uploads")) ?? []
+        var sizes: [String: Int] = [:]
+        for name in names where !name.hasPrefix(".") {
+            let attributes = try? FileManager.default.attributesOfItem(atPath: "\(root)/uploads/\(name)")
+            if let size = attributes?[.size] as? Int { sizes[name] = size }
+        }
+        return sizes
+    }
+
+    /// Records an issue if the shared storage cannot be read.
+    private func read<Result>(_ body: () throws -> Result) -> Result? {
+        do { return try body() } catch {
+            Issue.record(error)
+            return nil
+        }
     }
 
     /// Waits until the log reports an interrupted request with this method: by then the server has stored the received

@@ -6,19 +6,30 @@ import TestSupport
 import Testing
 
 /// A running `onward serve` with a data directory of its own.
+///
+/// With `ONWARD_STORE=cluster` it has a ``SharedStorage`` instead, and with `ONWARD_NODES` it is several servers behind a
+/// proxy that passes each connection on to the next one.
 final class ServerProcess {
     /// Contains the data directory and the other files of a test.
     let directory: TemporaryDirectory
     private(set) var options: [String]
     private(set) var port: UInt16 = 0
-    private(set) var process: ChildProcess
+    private(set) var process: ServerNodes
     private let environment: [String: String]
     /// The options that select the storage.
     let storage: [String]
+    /// What the server uses instead of a data directory.
+    let shared: SharedStorage?
+    private let ports: [UInt16]
+    private let distribution: FaultProxy?
     /// The path of a program that starts the server.
     private let starter: [String]
 
-    var root: String { directory.path + "/data" }
+    /// The path of the data directory.
+    var root: String {
+        if shared != nil { Issue.record("a test without a data directory looks into it") }
+        return directory.path + "/data"
+    }
     /// The default value of `Host`.
     var authority: String { "127.0.0.1:\(port)" }
     /// The standard error of the current process.
@@ -34,18 +45,23 @@ final class ServerProcess {
     ) throws {
         directory = try TemporaryDirectory()
         self.options = options
-        self.environment = environment
+        shared = storage == nil && SharedStorage.isSelected ? try SharedStorage() : nil
+        self.environment = (shared?.environment ?? [:]).merging(environment) { $1 }
         self.starter = starter
-        self.storage = storage ?? ["--root", directory.path + "/data"]
-        process = try Self.start(self.storage, port: FixedPort.next(), options, environment, starter)
+        self.storage = storage ?? shared?.options ?? ["--root", directory.path + "/data"]
+        let isDistributed = shared != nil && SharedStorage.nodes > 1 && !options.contains("--listen")
+        ports = try (0..<(isDistributed ? SharedStorage.nodes : 1)).map { _ in try FixedPort.next() }
+        distribution = isDistributed ? try FaultProxy(toEach: ports) : nil
+        process = try Self.start(self.storage, ports, options, self.environment, starter)
         port = try Self.awaitListening(process)
+        if let distribution { port = distribution.port }
     }
 
     deinit {
         process.kill(SIGKILL)
         let secrets = SentSecrets.collect(for: authority)
         guard !secrets.isEmpty else { return }
-        let stored = StoredBytes(of: root, log: log)
+        let stored = StoredBytes(of: self)
         for secret in secrets {
             for place in stored.places(of: secret) {
                 Issue.record("\(place) contains a secret that a request sent: \(secret.prefix(12))…")
@@ -72,8 +88,10 @@ final class ServerProcess {
     func restart(_ options: [String]? = nil) throws {
         if process.ending == nil { try crash() }
         if let options { self.options = options }
-        process = try Self.start(storage, port: port, self.options, environment, starter)
-        port = try Self.awaitListening(process)
+        try shared?.endSessions()
+        process = try Self.start(storage, distribution == nil ? [port] : ports, self.options, environment, starter)
+        let started = try Self.awaitListening(process)
+        if distribution == nil { port = started }
     }
 
     /// Sends SIGHUP, and waits until the log reports the result of the reload.
@@ -96,13 +114,27 @@ final class ServerProcess {
     }
 
     private static func start(
-        _ storage: [String], port: UInt16, _ options: [String], _ environment: [String: String], _ starter: [String]
-    ) throws -> ChildProcess {
-        let place = options.contains("--listen") ? [] : ["--listen", "127.0.0.1:\(port)"]
+        _ storage: [String], _ ports: [UInt16], _ options: [String], _ environment: [String: String],
+        _ starter: [String]
+    ) throws -> ServerNodes {
         let hasDisk = storage.contains("--root") && !options.contains("--min-free")
-        return try run(
-            storage + place + (hasDisk ? ["--min-free", "0"] : []) + options, environment: environment,
-            startedBy: starter)
+        var options = options
+        if !storage.contains("--root"), let place = options.firstIndex(of: "relaxed") {
+            // A shared storage has no relaxed durability.
+            options.removeSubrange(place - 1...place)
+        }
+        return ServerNodes(
+            all: try ports.map { port in
+                let place = options.contains("--listen") ? [] : ["--listen", "127.0.0.1:\(port)"]
+                return try run(
+                    storage + place + (hasDisk ? ["--min-free", "0"] : []) + options, environment: environment,
+                    startedBy: starter)
+            })
+    }
+
+    /// Waits until all processes listen, and returns the port of the first one.
+    private static func awaitListening(_ nodes: ServerNodes) throws -> UInt16 {
+        try nodes.all.map { try awaitListening($0) }[0]
     }
 
     private static func awaitListening(_ process: ChildProcess) throws -> UInt16 {
@@ -126,10 +158,15 @@ final class ServerProcess {
         try RawConnection(port: port, authority: authority)
     }
 
-    /// Sends one request on a new connection.
+    /// Sends one request on a new connection. If another server holds the upload for longer than expected, the request is
+    /// sent again, as clients do.
     func exchange(_ request: Request, within limit: Duration = .seconds(60)) throws -> Response {
-        let connection = try connect()
-        return try connection.exchange(request, within: limit)
+        let response = try pollUntil(within: limit) { () -> Response? in
+            let response = try connect().exchange(request, within: limit)
+            return distribution != nil && response.problem?.code == "upload-in-use" ? nil : response
+        }
+        guard let response else { throw TestFailure("another server holds the upload for longer than \(limit)") }
+        return response
     }
 }
 

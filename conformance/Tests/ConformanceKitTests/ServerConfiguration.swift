@@ -82,12 +82,38 @@ enum ServerConfiguration: String, Sendable, CaseIterable {
     }
 
     private func run(_ settings: ServerSettings, _ options: [String]) async throws -> RunReport {
-        let command = try ExecutableLocation.onward() + " serve --root {root} --listen 127.0.0.1:{port} --min-free 0"
+        let onward = try ExecutableLocation.onward()
         return try await onThread {
             var settings = settings
-            settings.startCommand = (["exec", command] + options).joined(separator: " ")
+            guard SharedStorage.isSelected else {
+                let command = "exec \(onward) serve --root {root} --listen 127.0.0.1:{port} --min-free 0"
+                settings.startCommand = ([command] + options).joined(separator: " ")
+                return try ServerRun(settings).run()
+            }
+            let storage = try SharedStorage()
+            let ports = try (0..<SharedStorage.nodes).map { _ in try FixedPort.next() }
+            let proxy = try TestSupport.FaultProxy(toEach: ports)
+            defer { withExtendedLifetime((storage, proxy)) {} }
+            settings.startCommand = Self.command(
+                onward, storage, ports, options, scheme: settings.url.prefix { $0 != ":" })
+            settings.url = settings.url.replacing("{port}", with: "\(proxy.port)")
             return try ServerRun(settings).run()
         }
+    }
+
+    /// A command that starts servers with one storage. The harness knows that they run by another server on `{port}`.
+    private static func command(
+        _ onward: String, _ storage: SharedStorage, _ ports: [UInt16], _ options: [String], scheme: some StringProtocol
+    ) -> String {
+        let serve = ([onward, "serve"] + storage.options.map { "'\($0)'" } + options).joined(separator: " ")
+        // A server that was killed would hold its uploads for the lifetime of its session.
+        let endSessions = "\(storage.database.command) -c \"UPDATE onward.node SET alive_until = '-infinity'\""
+        var lines = storage.environment.map { "export \($0.key)=\($0.value)" }
+        lines.append("\(endSessions) || true")
+        lines += ports.map { "\(serve) --listen 127.0.0.1:\($0) &" }
+        lines += ports.map { "until curl -sfk \(scheme)://127.0.0.1:\($0)/readyz; do sleep 0.05; done" }
+        lines.append("exec \(serve) --listen 127.0.0.1:{port}")
+        return lines.joined(separator: "\n")
     }
 }
 

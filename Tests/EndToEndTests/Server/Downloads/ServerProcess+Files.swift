@@ -12,9 +12,7 @@ extension ServerProcess {
     func path(of name: String) -> String { root + "/files/" + name }
 
     /// The content of a published file; `nil` if the file does not exist.
-    func fileContent(_ name: String) -> [UInt8]? {
-        FileManager.default.contents(atPath: path(of: name)).map { [UInt8]($0) }
-    }
+    func fileContent(_ name: String) -> [UInt8]? { published(name) }
 
     /// Publishes a file by a plain PUT.
     @discardableResult
@@ -24,13 +22,32 @@ extension ServerProcess {
         return response
     }
 
-    /// Creates a file among the published ones without the server, as a user might do.
+    /// Creates a file among the published ones without the server, as a user might do. With a shared storage it is
+    /// uploaded.
     func place(_ bytes: [UInt8], as name: String) throws {
+        if shared != nil {
+            let digits = Array("0123456789ABCDEF".utf8)
+            let target = name.utf8.flatMap { byte -> [UInt8] in
+                let isPlain = byte == UInt8(ascii: "/") || byte == UInt8(ascii: ".") || Character(.init(byte)).isLetter
+                return isPlain && byte < 0x80
+                    ? [byte] : [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
+            }
+            try publish(bytes, as: String(decoding: target, as: UTF8.self))
+            return
+        }
         try Data(bytes).write(to: URL(filePath: path(of: name)))
     }
 
     /// Sets the modification time of a published file, in seconds since 1970.
     func setModified(_ name: String, to seconds: Int) throws {
+        if let shared {
+            try shared.database.query(
+                """
+                UPDATE onward.name SET modified = \(seconds)000000000
+                WHERE CASE parent WHEN '' THEN name ELSE parent || '/' || name END = '\(name)'
+                """)
+            return
+        }
         var times = [timespec(tv_sec: seconds, tv_nsec: 0), timespec(tv_sec: seconds, tv_nsec: 0)]
         guard utimensat(AT_FDCWD, path(of: name), &times, 0) == 0 else { throw Errno.current }
     }

@@ -31,19 +31,7 @@ enum BytePool {
     }
 }
 
-/// The files of a server, read without the server.
 extension ServerProcess {
-    /// The names and sizes of the files with bytes of unfinished uploads.
-    var unfinished: [String: Int] {
-        let names = (try? FileManager.default.contentsOfDirectory(atPath: root + "/uploads")) ?? []
-        var sizes: [String: Int] = [:]
-        for name in names where !name.hasPrefix(".") {
-            let attributes = try? FileManager.default.attributesOfItem(atPath: "\(root)/uploads/\(name)")
-            if let size = attributes?[.size] as? Int { sizes[name] = size }
-        }
-        return sizes
-    }
-
     /// The number of requests that ended without a response, according to the access log.
     static func interruptions(in log: String) -> Int {
         log.split(separator: "\n").count { $0.hasSuffix(" interrupted") }

@@ -38,7 +38,7 @@ struct SecrecyTests {
     }
 
     private func expectNone(_ secrets: Secrets, _ server: ServerProcess, _ moment: String) {
-        let stored = StoredBytes(of: server.root, log: server.log)
+        let stored = StoredBytes(of: server)
         for (place, value) in secrets.values {
             let places = stored.places(of: value)
             #expect(places.isEmpty, "\(moment): \(place) is in \(places)")
@@ -127,7 +127,7 @@ struct SecrecyTests {
                     .v8, "/files/\(mark.prefix(5))", [1, 2, 3],
                     [("Content-Disposition", "attachment; filename=\"a.txt\"; x=\(mark)")])
             }
-            for mark in marks { #expect(!StoredBytes(of: server.root).places(of: mark).isEmpty) }
+            for mark in marks { #expect(!StoredBytes(of: server).places(of: mark).isEmpty) }
             let last = try server.exchange(.append(.v8, locations[0], at: 3, complete: true, .bytes([4])))
             #expect(last.status == 201, "\(last)")
             // This makes the upload invalid.
@@ -135,7 +135,7 @@ struct SecrecyTests {
                 .append(.v8, locations[1], at: 3, complete: true, .chunks([[UInt8](repeating: 1, count: 2000)])))
             #expect(long.status == 413, "\(long)")
             #expect(try server.stop() == .exited(0))
-            for mark in marks { #expect(StoredBytes(of: server.root).places(of: mark) == []) }
+            for mark in marks { #expect(StoredBytes(of: server).places(of: mark) == []) }
             #expect(server.published("kept1") == [1, 2, 3, 4])
             try server.restart()
             let again = try server.exchange(.append(.v8, locations[0], at: 4, complete: true, .bytes([])))

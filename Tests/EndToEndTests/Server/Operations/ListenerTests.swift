@@ -8,7 +8,7 @@ import Testing
 @Suite("Listeners", .blocking)
 struct ListenerTests {
     /// The addresses in the log, once there are `count` of them.
-    private func addresses(_ process: ChildProcess, _ count: Int) throws -> [String] {
+    private func addresses(_ process: ServerNodes, _ count: Int) throws -> [String] {
         try process.awaitErrorOutput { log in
             let found = log.split(separator: "\n", omittingEmptySubsequences: false).dropLast().compactMap { line in
                 line.split(separator: "listening on ").dropFirst().first.map(String.init)

@@ -46,7 +46,7 @@ struct ProblemDocumentTests {
                 #expect(problem.status == response.status)
                 #expect(problem.type != nil && problem.title?.isEmpty == false && problem.detail?.isEmpty == false)
                 if !code.isEmpty { #expect(problem.code == code) }
-                for secret in [server.root, "/tmp", "sqlite", "Sources/", ".swift", "0x"] {
+                for secret in [server.directory.path, "/tmp", "sqlite", "Sources/", ".swift", "0x"] {
                     #expect(!response.text.contains(secret), "\(response.text)")
                 }
             }

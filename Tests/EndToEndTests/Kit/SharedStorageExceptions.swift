@@ -1,0 +1,52 @@
+import TestSupport
+import Testing
+
+/// The tests that do not run with a ``SharedStorage``, by the reason. An entry is the name of a suite, or of a suite and a
+/// function.
+enum SharedStorageExceptions {
+    private static let reasons: [String: [String]] = [
+        "changes or reads files of the data directory": [
+            "AccessLogTests.causes", "AllowanceTests.removedByHand", "BackupTests", "CrashTests", "DataDirectoryTests",
+            "DownloadEnduranceTests", "FolderDownloadTests.times", "FolderDownloadTests.twice", "FolderToolTests",
+            "FullStateDiskTests", "GatewayCheckProgramTests.leftover", "GatewayCheckProgramTests.scanner",
+            "HealthTests.unready", "LargeListingTests", "ListingStreamTests", "ListingTests.nothingElse",
+            "LostStateTests", "NameTests.symbolicLinks", "NameTests.traversal", "OtherReaderTests",
+            "ReplacementTests.entityTags", "ReplacementTests.shrinking", "RepresentationTests.metadata",
+            "RepresentationTests.paths", "RetrievalTests.bytesLost", "ServeTests.directoryTaken", "ServeTests.layout",
+            "SingleRangeTests.large", "SoakTests", "StartSizeTests", "StateCommandTests.cancel",
+            "StateCommandTests.gone", "StoppingTests.appendAndPlain", "StoppingTests.unfinishedUpload",
+            "StoredFormsTests", "TimeLimitTests.otherDownloads", "ToolTests.curl", "ToolTests.curlResuming",
+            "UnreadableFileTests", "UploadEnduranceTests",
+        ],
+        "observes bytes before the server has reported them": [
+            "AllowanceTests.quotaOfUnknownLength", "PromptnessTests.smallChunks", "ReachedLengthTests.cut",
+            "ReachedLengthTests.killed",
+        ],
+        "needs the free space of a file system": [
+            "AllowanceTests.tooLongForTheDisk", "AllowanceTests.minFreeSpace", "FullDiskTests",
+            "HealthCommandTests.noRoom",
+            "HealthTests.space", "StartNotesTests.space",
+        ],
+        "breaks, delays or counts system calls on files": [
+            "FaultTests", "GatewayEffectOnceKillTests", "GatewayEventKillTests", "HangingDiskTests", "RequestCostTests",
+            "SynchronizationTests",
+        ],
+        "runs a command that needs a data directory": ["CheckTests", "GatewayEventOutageTests", "GatewayOutcomeTests"],
+        "needs local files for the hand-over of a path": [
+            "GatewayPathHandoverDirectoryTests", "GatewayPathHandoverTests",
+        ],
+        "starts several servers itself": [
+            "ClusterFaultTests", "ClusterPartitionTests", "ClusterTests", "MigrationTests",
+        ],
+    ]
+
+    /// Why a test does not run; nil if it runs.
+    static func reason(for test: Test) -> String? {
+        guard SharedStorage.isSelected else { return nil }
+        // Such as "EndToEndTests.HealthTests/answers()/HealthTests.swift:10:6".
+        let parts = "\(test.id)".split(separator: "/")
+        guard let suite = parts[0].split(separator: ".").last, parts.count > 1 else { return nil }
+        let name = "\(suite).\(parts[1].prefix { $0 != "(" })"
+        return reasons.first { $0.value.contains(String(suite)) || $0.value.contains(name) }?.key
+    }
+}
