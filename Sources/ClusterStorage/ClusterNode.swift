@@ -11,6 +11,7 @@ package final class ClusterNode: Sendable {
     /// notifications do not pass through PgBouncer in transaction mode.
     private let control: Database
     private let name: String
+    private let deliversEvents: Bool
     private let times: NodeSession.Times
     let session: Monitor<NodeSession>
     private let work = Monitor(Work())
@@ -59,12 +60,15 @@ package final class ClusterNode: Sendable {
     /// - Parameters:
     ///   - control: the same database, not through PgBouncer, with a timeout below the lifetime of a session.
     ///   - name: a name for operators, such as the name of the host.
+    ///   - deliversEvents: whether this node may become the one that delivers events.
     package init(
-        database: Database, control: Database, name: String, times: NodeSession.Times = NodeSession.Times()
+        database: Database, control: Database, name: String, times: NodeSession.Times = NodeSession.Times(),
+        deliversEvents: Bool = true
     ) throws(StoreError) {
         self.database = database
         self.control = control
         self.name = name
+        self.deliversEvents = deliversEvents
         self.times = times
         session = Monitor(NodeSession(times: times))
         do throws(StoreError) { try open() } catch { guard case .unavailable = error else { throw error } }
@@ -83,6 +87,7 @@ package final class ClusterNode: Sendable {
     /// A node with an open session that is never renewed, and no regular work, for tests.
     init(database: Database, session number: Int64) {
         (self.database, control, name, times) = (database, database, "test", NodeSession.Times())
+        deliversEvents = true
         var open = NodeSession(times: times)
         open.opened(number, sentAt: .max >> 1)
         session = Monitor(open)
@@ -153,8 +158,9 @@ package final class ClusterNode: Sendable {
             if clockDifference.withLock({ $0 }) == nil {
                 _ = try control.run(DatabaseStatement(ClusterSQL.renumber))
             }
-            try openSession()
+            // A session without the clock of the database would use that of this system.
             try readClock()
+            try openSession()
         }
     }
 
@@ -167,7 +173,8 @@ package final class ClusterNode: Sendable {
 
     private func openSession() throws(DatabaseError) {
         let sentAt = Self.now
-        let statement = DatabaseStatement(ClusterSQL.openSession, [.text(name), lifetimeMilliseconds])
+        let statement = DatabaseStatement(
+            ClusterSQL.openSession, [.text(name), lifetimeMilliseconds, .boolean(deliversEvents)])
         guard let number = try control.run(statement).integer(0, 0) else { return }
         let started = try control.listen("onward_\(number)") {
         } body: { [weak self] payload in
@@ -312,6 +319,7 @@ package final class ClusterNode: Sendable {
             }
             if now >= nextRemoval {
                 nextRemoval = now + Self.removalPause
+                _ = try? control.run(DatabaseStatement(ClusterSQL.endLateTransactions))
                 _ = try? database.run(DatabaseStatement(ClusterSQL.removeEndedSessions))
             }
             observeEvents()

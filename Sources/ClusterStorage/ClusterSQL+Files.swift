@@ -194,11 +194,20 @@ extension ClusterSQL {
             RETURN 'directory';
         END $$;
 
+        -- Whether the upload of a published file is unfinished: its publication was not recorded. Until the upload is
+        -- settled, the file must keep its name. Otherwise the upload would be published once more.
+        CREATE FUNCTION onward.is_unsettled(blob text) RETURNS boolean STABLE LANGUAGE plpgsql AS $$
+        #variable_conflict use_column
+        BEGIN
+            RETURN EXISTS (SELECT FROM onward.upload u WHERE u.blob = is_unsettled.blob AND u.phase < 2);
+        END $$;
+
         -- Gives a blob a name, and puts its last pieces as put_pieces does, unless `from_` is null. `fence` is that of the
         -- hold of the upload; null: the upload has no row, or only the one that the session has inserted. `replacing` is
         -- the tag of the file that is replaced; null: no file may have the name. Returns 'published'; or, without any
-        -- change, 'occupied' if another file, or none, has the name, 'directory' if a directory has the name, and 'file'
-        -- or 'missing' as kind_of_path for the path of the directory. A repeated call has the same result.
+        -- change, 'occupied' if another file, or none, has the name, 'unsettled' if the publication of the file that
+        -- would be replaced has not been recorded yet, 'directory' if a directory has the name, and 'file' or 'missing'
+        -- as kind_of_path for the path of the directory. A repeated call has the same result.
         CREATE FUNCTION onward.publish(
             session bigint, blob text, fence bigint, parents text[], names text[], parent text, name text, size bigint,
             modified bigint, tag text, replacing text,
@@ -228,6 +237,7 @@ extension ClusterSQL {
                     IF old.blob <> publish.blob AND old.tag IS DISTINCT FROM publish.replacing THEN
                         RETURN 'occupied';
                     END IF;
+                    IF old.blob <> publish.blob AND onward.is_unsettled(old.blob) THEN RETURN 'unsettled'; END IF;
                     UPDATE onward.name n
                         SET blob = publish.blob, size = publish.size, modified = publish.modified, tag = publish.tag,
                             principal = NULL, fields = NULL
@@ -252,8 +262,9 @@ extension ClusterSQL {
         END $$;
 
         -- Removes the name of a file. Its bytes remain as long as its upload needs them. `blob` and `tag` are those of
-        -- the file; null: any. Returns 'removed', 'occupied' if another file has the name, 'directory' if a directory
-        -- has it, otherwise 'missing' or 'file' as kind_of_path for the path of the directory.
+        -- the file; null: any. Returns 'removed', 'occupied' if another file has the name, 'unsettled' if `blob` is null
+        -- and the publication of the file has not been recorded yet, 'directory' if a directory has the name, otherwise
+        -- 'missing' or 'file' as kind_of_path for the path of the directory.
         CREATE FUNCTION onward.remove_name(
             parents text[], names text[], parent text, name text, blob text, tag text
         ) RETURNS text LANGUAGE plpgsql AS $$
@@ -270,6 +281,7 @@ extension ClusterSQL {
             END IF;
             IF old.is_directory THEN RETURN 'directory'; END IF;
             IF old.blob <> remove_name.blob OR old.tag <> remove_name.tag THEN RETURN 'occupied'; END IF;
+            IF remove_name.blob IS NULL AND onward.is_unsettled(old.blob) THEN RETURN 'unsettled'; END IF;
             DELETE FROM onward.name n WHERE n.parent = old.parent AND n.name = old.name;
             PERFORM onward.drop_pieces(old.blob);
             RETURN 'removed';

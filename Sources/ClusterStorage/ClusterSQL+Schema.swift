@@ -49,11 +49,13 @@ extension ClusterSQL {
             session bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
             name text NOT NULL,
             batch bigint NOT NULL DEFAULT 0,
+            delivers_events boolean NOT NULL DEFAULT true,
             alive_until timestamptz NOT NULL
         );
 
         -- Begins a batch of changes, and keeps the row of the session until the end of the transaction. A collector removes
-        -- the row of an ended session before it removes objects of that session.
+        -- the row of an ended session before it removes objects of that session. The name of the application shows the
+        -- session, so that others can end the transaction after the session.
         CREATE FUNCTION onward.begin_batch(session_ bigint, batch_ bigint) RETURNS void LANGUAGE plpgsql AS $$
         DECLARE
             current bigint;
@@ -64,6 +66,7 @@ extension ClusterSQL {
             ELSIF current <> batch_ THEN
                 RAISE EXCEPTION 'batches before % are no longer accepted', current USING ERRCODE = 'ON011';
             END IF;
+            PERFORM set_config('application_name', 'onward ' || session_, true);
         END $$;
 
         -- Waits for the end of all running batches of a session, and rejects those that arrive later with the same
@@ -277,9 +280,10 @@ extension ClusterSQL {
         CREATE FUNCTION onward.end_of_events() RETURNS bigint STABLE LANGUAGE sql AS
         $$ SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint << 20 $$;
 
-        -- Whether a session delivers events: the first living session does.
+        -- Whether a session delivers events: the first living session of a server does.
         CREATE FUNCTION onward.delivers(session_ bigint) RETURNS boolean STABLE LANGUAGE sql AS
-        $$ SELECT session_ = (SELECT min(session) FROM onward.node WHERE alive_until > clock_timestamp()) $$;
+        $$ SELECT session_ = (SELECT min(session) FROM onward.node
+            WHERE delivers_events AND alive_until > clock_timestamp()) $$;
 
         -- If a backup was restored, some numbers of transactions have not happened in this server yet. Gives events new
         -- numbers, and lets searches for changes of the usage begin with the first one.

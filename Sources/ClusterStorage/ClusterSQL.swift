@@ -17,7 +17,9 @@ enum ClusterSQL {
     static let readClock = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 
     private static let lifetime = "clock_timestamp() + $2 * interval '1 millisecond'"
-    static let openSession = "INSERT INTO onward.node (name, alive_until) VALUES ($1, \(lifetime)) RETURNING session"
+    static let openSession = """
+        INSERT INTO onward.node (name, alive_until, delivers_events) VALUES ($1, \(lifetime), $3) RETURNING session
+        """
     static let renewSession = """
         UPDATE onward.node SET alive_until = \(lifetime) WHERE session = $1 AND alive_until > clock_timestamp()
         """
@@ -29,6 +31,14 @@ enum ClusterSQL {
     static let removeEndedSessions = """
         DELETE FROM onward.node WHERE session = ANY (ARRAY(
             SELECT session FROM onward.node WHERE alive_until <= clock_timestamp() FOR UPDATE SKIP LOCKED))
+        """
+    /// Ends the transactions of ended sessions, for example of a stopped process, because they keep their locks.
+    static let endLateTransactions = """
+        SELECT pg_terminate_backend(a.pid)
+        FROM (SELECT pid, substring(application_name FROM '^onward ([0-9]{1,18})$')::bigint AS session
+            FROM pg_stat_activity WHERE datname = current_database()) AS a
+        WHERE a.session IS NOT NULL AND NOT EXISTS (
+            SELECT FROM onward.node n WHERE n.session = a.session AND n.alive_until > clock_timestamp())
         """
     /// One session does this.
     static let addUsageChanges = "SELECT onward.add_usage_changes(500) WHERE onward.delivers($1)"

@@ -24,11 +24,13 @@ struct ClusterParts {
     let area: ObjectBlobArea
 
     init(
-        _ location: ClusterLocation, credentials: ObjectCredentials, configuration: StoreConfiguration
+        _ location: ClusterLocation, credentials: ObjectCredentials, configuration: StoreConfiguration,
+        deliversEvents: Bool = true
     ) throws(StoreError) {
         let database = Database(location.catalog)
         let control = Database(location.notifications, connections: 2, statementTimeout: .seconds(4))
-        let node = try ClusterNode(database: database, control: control, name: SystemName.current)
+        let node = try ClusterNode(
+            database: database, control: control, name: SystemName.current, deliversEvents: deliversEvents)
         let ledger = PieceLedger()
         self.node = node
         catalog = ClusterCatalog(node: node, ledger: ledger, configuration: configuration)

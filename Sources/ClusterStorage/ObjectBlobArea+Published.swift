@@ -82,6 +82,8 @@ extension ObjectBlobArea {
     private static func error(_ outcome: String?) -> StoreError {
         switch outcome {
         case "occupied": .preconditionFailed
+        // The holder of its upload, or a sweep of any server, records the publication.
+        case "unsettled": .heldElsewhere
         case "directory": .targetIsDirectory
         case "file": .parentIsFile
         default: .notFound

@@ -30,7 +30,9 @@ package final class ObjectBlobArea: BlobArea {
         collector = PieceCollector(database: node.database, objects: objects)
         do throws(Errno) {
             storage = try PieceStorage(objects: objects, ledger: ledger, limits: limits, writers: writers) {
-                [weak node] in try? node?.currentSession()
+                [weak node, collector] in
+                // Objects in the storage of another database would be removed as orphans there.
+                collector.ownsStorage() ? try? node?.currentSession() : nil
             }
         } catch { throw .cannotStartThread(error) }
     }

@@ -1,5 +1,6 @@
 import ObjectStorage
 import PostgreSQL
+import Synchronization
 import SystemCalls
 import UploadStorage
 
@@ -53,6 +54,7 @@ package final class PieceCollector: Sendable {
     private let objects: any ObjectStore
     private let settings: Settings
     private let isStopped = Monitor(false)
+    private let isOwn = Atomic(false)
     private let thread = Monitor<WorkerThread?>(nil)
 
     package init(database: Database, objects: any ObjectStore, settings: Settings = Settings()) {
@@ -124,8 +126,8 @@ package final class PieceCollector: Sendable {
 
     /// - Returns: whether another page follows.
     private func collectOrphans(_ report: inout Report) throws(StoreError) -> Bool {
-        guard let position = try claimPage("objects") else { return false }
         try requireOwnStorage()
+        guard let position = try claimPage("objects") else { return false }
         let listed: [ObjectListing]
         do throws(ObjectError) {
             listed = try objects.list(
@@ -136,6 +138,14 @@ package final class PieceCollector: Sendable {
         try delete(orphans)
         report.orphans += orphans.count
         return try endPage("objects", next: listed.count < settings.batchSize ? nil : listed.last?.key)
+    }
+
+    /// Whether it is known that the object storage belongs to this database. Reads both until it is known.
+    func ownsStorage() -> Bool {
+        if isOwn.load(ordering: .relaxed) { return true }
+        guard (try? requireOwnStorage()) != nil else { return false }
+        isOwn.store(true, ordering: .relaxed)
+        return true
     }
 
     /// Verifies that the object storage belongs to this database, and not to another one, whose objects would seem to be

@@ -16,7 +16,8 @@ final class PieceStorage: Sendable {
     private let reading: WorkQueue
     private let deleting: WorkQueue
 
-    /// - Parameter session: returns the number of the current session of this process; nil if it has none.
+    /// - Parameter session: returns the number of the current session of this process; nil if it has none, or must not
+    ///   store objects.
     init(
         objects: any ObjectStore, ledger: PieceLedger, limits: PieceLimits, writers: Int,
         session: @escaping @Sendable () -> Int64?

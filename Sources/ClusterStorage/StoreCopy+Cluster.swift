@@ -9,7 +9,8 @@ extension StoreCopy.Place {
     package static func cluster(
         _ location: ClusterLocation, credentials: ObjectCredentials, isExclusive: Bool
     ) throws(StoreError) -> StoreCopy.Place {
-        let parts = try ClusterParts(location, credentials: credentials, configuration: StoreConfiguration())
+        let parts = try ClusterParts(
+            location, credentials: credentials, configuration: StoreConfiguration(), deliversEvents: false)
         let place = StoreCopy.Place(
             catalog: parts.catalog, area: parts.area, time: parts.node.clock.wall / 1_000_000_000)
         do throws(StoreError) {

@@ -11,6 +11,7 @@ import UploadStorage
 /// A private database, and nodes that share it.
 final class ClusterFixture: Sendable {
     let cluster: PostgreSQLCluster
+    private let shared: SharedDatabase?
     private let uri: DatabaseURI
     /// For statements of the test.
     let database: Database
@@ -22,12 +23,14 @@ final class ClusterFixture: Sendable {
     /// - Parameter ownsServer: whether the test stops the server.
     init(ownsServer: Bool = false) throws {
         if ownsServer {
+            shared = nil
             cluster = try PostgreSQLCluster()
             uri = try DatabaseURI(parsing: cluster.uri())
         } else {
-            let database = try SharedDatabase()
-            cluster = database.server
-            uri = try DatabaseURI(parsing: database.uri)
+            let shared = try SharedDatabase()
+            self.shared = shared
+            cluster = shared.server
+            uri = try DatabaseURI(parsing: shared.uri)
         }
         database = Database(uri, connections: 4)
     }

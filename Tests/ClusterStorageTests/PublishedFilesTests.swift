@@ -124,6 +124,66 @@ struct PublishedFilesTests {
         #expect(try fixture.count("onward.garbage") == 6)
     }
 
+    @Test(
+        "a file keeps its name until the end of its upload is recorded, so that the upload is not published once more")
+    func unsettled() throws {
+        try fixture.insertUpload("b", holder: node)
+        let blob = try node.area.create("b")
+        try blob.append(content(5000))
+        try blob.synchronize(including: .name)
+        try fixture.record("b", offset: 5000, by: node)
+        _ = try node.area.publish("b", as: name("f"), replacing: nil, fence: 1)
+        let tag = try blob.attributes().entityTag.opaque
+        let other = try fixture.node(Self.small)
+        #expect(throws: StoreError.heldElsewhere) { try other.area.removePublished(name("f"), tagged: tag) }
+        #expect(throws: StoreError.heldElsewhere) {
+            try publish([1], as: "f", blob: "c", replacing: tag, on: other)
+        }
+        #expect(try read("f") == content(5000))
+        try fixture.endUpload("b")
+        let next = try publish([1], as: "f", blob: "d", replacing: tag, on: other)
+        try other.area.removePublished(name("f"), tagged: next.entityTag.opaque)
+        #expect(throws: StoreError.notFound) { try read("f") }
+    }
+
+    @Test("a node stores no object in the storage of another database")
+    func foreignStorage() throws {
+        try fixture.objects.put(PieceCollector.identityKey, Array("another database".utf8))
+        let blob = try node.area.create("b")
+        #expect(throws: Errno.timedOut) {
+            try blob.append(content(50_000))
+            try blob.synchronize(including: .name)
+        }
+        #expect(Array(fixture.objects.contents.keys) == [PieceCollector.identityKey])
+        try fixture.objects.delete([PieceCollector.identityKey])
+        try publish(content(50_000), as: "f", blob: "c")
+        #expect(try read("f") == content(50_000))
+    }
+
+    @Test("the transaction of an ended session is ended, so that it does not keep its locks")
+    func lateTransaction() throws {
+        let session = try node.area.node.currentSession()
+        let result = Monitor<DatabaseError?>(nil)
+        let database = fixture.database
+        let late = try WorkerThread(name: "late") {
+            do throws(DatabaseError) {
+                _ = try database.transaction([
+                    DatabaseStatement(ClusterSQL.beginBatch, [.integer(session), .integer(0)]),
+                    DatabaseStatement("SELECT pg_sleep(9)"),
+                ])
+            } catch { result.withLock { $0 = error } }
+        }
+        let activity = "pg_stat_activity WHERE application_name = 'onward \(session)'"
+        #expect(try pollUntil(within: .seconds(8)) { try fixture.count(activity) == 1 ? true : nil } == true)
+        try fixture.run(ClusterSQL.endLateTransactions)
+        #expect(try fixture.count(activity) == 1)
+        try fixture.run("UPDATE onward.node SET alive_until = '-infinity' WHERE session = $1", [.integer(session)])
+        try fixture.run(ClusterSQL.endLateTransactions)
+        late.join()
+        #expect(result.withLock { $0 }?.isUnavailable == true)
+        #expect(try fixture.count(activity) == 0)
+    }
+
     @Test("of several nodes that publish under one name at the same time, exactly one succeeds")
     func race() throws {
         let nodes = try (0..<3).map { _ in try fixture.node(Self.small) }

@@ -112,7 +112,7 @@ final class StoreContext: Sendable {
     /// Returns the current time in nanoseconds since 1970, and never the same time twice.
     func nextModification() -> Int64 {
         lastModification.withLock { last in
-            last = max(last + 1, SystemClock.realtimeNanoseconds())
+            last = max(last + 1, catalog.isShared ? configuration.clock().wall : SystemClock.realtimeNanoseconds())
             return last
         }
     }
