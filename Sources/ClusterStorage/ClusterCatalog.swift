@@ -75,7 +75,7 @@ package final class ClusterCatalog: UploadCatalog {
     }
 
     package func release(_ id: UploadID, fence: Int64) {
-        let release = node.session.withLock { $0.released(id, fence: fence, at: ClusterNode.now) }
+        let release = node.session.withLock { $0.released(id, fence: fence) }
         if let release { node.enqueue(release) }
     }
 

@@ -310,7 +310,6 @@ package final class ClusterNode: Sendable {
             let now = SystemClock.monotonicNanoseconds()
             if now < next { continue }
             next = now + Self.pause
-            release(session.withLock { $0.idleReleases(at: Self.now) })
             // If the database is unavailable, the work is repeated later. A batch with an unknown outcome must not have an
             // effect long after its caller has got an error.
             _ = try? settledSession()

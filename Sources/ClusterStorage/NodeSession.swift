@@ -16,21 +16,15 @@ package struct NodeSession: Sendable, Hashable {
         /// The time before the end of the session at which the node stops relying on it. It is larger than the error of
         /// two clocks that measure the lifetime.
         package var margin: Int64 = 2_000_000_000
-        /// The time for which a hold without a use is kept, so that the next request for the upload needs no commit.
-        package var idle: Int64 = 1_000_000_000
 
         package init() {}
     }
 
-    /// An upload that this session holds.
+    /// An upload that this session holds, and that the store uses.
     package struct Hold: Sendable, Hashable {
         package var fence: Int64
         package var blob: String
         package var principal: String
-        /// Whether the store uses the upload.
-        package fileprivate(set) var isUsed = true
-        /// The time at which the use has ended.
-        fileprivate var idleSince: Int64 = 0
         /// The sessions that have asked for the upload.
         fileprivate var askers: Set<Int64> = []
 
@@ -146,38 +140,21 @@ package struct NodeSession: Sendable, Hashable {
     package mutating func removeHold(_ id: UploadID) { holds[id] = nil }
 
     /// The store has ended its use.
-    /// - Returns: the release that is necessary now. Otherwise the hold is kept for the next use.
-    package mutating func released(_ id: UploadID, fence: Int64, at now: Int64) -> Release? {
-        guard var hold = holds[id], hold.fence == fence, hold.isUsed else { return nil }
-        if !hold.askers.isEmpty {
-            holds[id] = nil
-            return Release(id: id, fence: fence, askers: hold.askers)
-        }
-        (hold.isUsed, hold.idleSince) = (false, now)
-        holds[id] = hold
-        return nil
+    /// - Returns: nil if the hold has ended, or a later one has followed.
+    package mutating func released(_ id: UploadID, fence: Int64) -> Release? {
+        guard let hold = holds[id], hold.fence == fence else { return nil }
+        holds[id] = nil
+        return Release(id: id, fence: fence, askers: hold.askers)
     }
 
     /// Another session wants to hold an upload.
     package mutating func requested(_ id: UploadID, by asker: Int64) -> Request {
         if acquiring[id] != nil { return .none }
-        guard var hold = holds[id] else {
-            // An earlier release has failed, or the response to an acquisition was lost.
+        guard holds[id] != nil else {
+            // A release is on its way or has failed, or the response to an acquisition was lost.
             return .release(Release(id: id, fence: nil, askers: [asker]))
         }
-        if !hold.isUsed {
-            holds[id] = nil
-            return .release(Release(id: id, fence: hold.fence, askers: [asker]))
-        }
-        hold.askers.insert(asker)
-        holds[id] = hold
+        holds[id]?.askers.insert(asker)
         return .endUse
-    }
-
-    /// The releases of holds that were not used for some time.
-    package mutating func idleReleases(at now: Int64) -> [Release] {
-        let idle = holds.filter { !$0.value.isUsed && $0.value.idleSince + times.idle <= now }
-        for id in idle.keys { holds[id] = nil }
-        return idle.map { Release(id: $0.key, fence: $0.value.fence, askers: []) }
     }
 }

@@ -229,6 +229,15 @@ struct ClusterCatalogTests {
             reads.append(try buffers("SELECT * FROM onward.current_usage('alice')", fixture))
         }
         #expect(isEnded.withLock { !$0 })
+        // More changes than one transaction adds are counted nevertheless.
+        try fixture.run(
+            """
+            INSERT INTO onward.usage_change (principal, uploads, reserved, published)
+            SELECT 'alice', 0, 1, 0 FROM generate_series(1, 6000)
+            """)
+        try fixture.run("SELECT onward.add_usage_changes(1)::text")
+        #expect(
+            try fixture.run("SELECT reserved::bigint FROM onward.current_usage('alice')").integer(0, 0) == 26_000)
         // Only a version of each row of the sums remains for each addition.
         #expect(reads.suffix(10).min() ?? 0 < 30, "\(reads)")
         #expect(searches.suffix(10).min() ?? 0 < 30, "\(searches)")

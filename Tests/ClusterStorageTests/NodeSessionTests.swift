@@ -28,28 +28,30 @@ import UploadStorage
         #expect(session.number == nil)
     }
 
-    @Test("a release without a request is made later, unless the upload is used again")
-    func idle() {
+    @Test("the end of an earlier use does not release the upload while a later use holds it")
+    func release() {
         var session = session()
-        #expect(session.released(id, fence: 2, at: 0) == nil && session.released(id, fence: 3, at: 0) == nil)
-        #expect(session.idleReleases(at: second - 1).isEmpty)
-        session.acquired(id, NodeSession.Hold(fence: 3, blob: "b", principal: "p"), by: 4)
-        #expect(session.idleReleases(at: .max).isEmpty)
-        #expect(session.released(id, fence: 3, at: second) == nil)
-        let releases = session.idleReleases(at: 2 * second)
-        #expect(releases == [NodeSession.Release(id: id, fence: 3, askers: [])] && session.isUnknown(id))
+        #expect(session.released(id, fence: 2) == nil)
+        session.acquired(id, NodeSession.Hold(fence: 4, blob: "b", principal: "p"), by: 4)
+        #expect(session.released(id, fence: 3) == nil && session.lastHold(id)?.fence == 4)
+        #expect(session.released(id, fence: 4) == NodeSession.Release(id: id, fence: 4, askers: []))
+        #expect(session.released(id, fence: 4) == nil && session.isUnknown(id))
     }
 
     @Test("a request ends the use of an upload, and the release then notifies all that have asked")
     func requests() {
         var session = session()
         #expect(session.requested(id, by: 7) == .endUse && session.requested(id, by: 8) == .endUse)
-        #expect(session.released(id, fence: 3, at: 0) == NodeSession.Release(id: id, fence: 3, askers: [7, 8]))
+        #expect(session.released(id, fence: 3) == NodeSession.Release(id: id, fence: 3, askers: [7, 8]))
         #expect(session.requested(id, by: 7) == .release(NodeSession.Release(id: id, fence: nil, askers: [7])))
         session.beginAcquiring(id)
         #expect(session.requested(id, by: 7) == .none && !session.isUnknown(id))
+        // A later use of this session also ends for those that have asked during an earlier one.
+        session.acquired(id, NodeSession.Hold(fence: 5, blob: "b", principal: "p"), by: 4)
         session.endAcquiring(id)
-        #expect(session.isUnknown(id))
+        #expect(session.requested(id, by: 7) == .endUse)
+        session.acquired(id, NodeSession.Hold(fence: 6, blob: "b", principal: "p"), by: 4)
+        #expect(session.released(id, fence: 6)?.askers == [7])
     }
 
     @Test("a response for an earlier session or with an earlier fence changes nothing")

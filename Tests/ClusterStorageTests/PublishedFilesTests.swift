@@ -349,6 +349,20 @@ struct PublishedFilesTests {
         #expect(try opened.entry("é") != opened.entry("a"))
     }
 
+    @Test("a file whose publication may have failed is withdrawn later, unless its upload has a row")
+    func laterWithdrawal() throws {
+        for (blob, path) in [("1", "f"), ("2", "g")] { try publish([1], as: path, blob: blob) }
+        try fixture.insertUpload("1", holder: node)
+        node.area.withdrawUnrecorded(try name("f"), of: "1")
+        node.area.withdrawUnrecorded(try name("g"), of: "1")
+        node.area.withdrawUnrecorded(try name("g"), of: "3")
+        #expect(try read("f") == [1] && read("g") == [1])
+        node.area.withdrawUnrecorded(try name("g"), of: "2")
+        // It is withdrawn before anything else is read.
+        #expect(throws: StoreError.notFound) { try read("g") }
+        #expect(try read("f") == [1])
+    }
+
     @Test("retained bytes remain after their upload has ended")
     func retention() throws {
         try fixture.insertUpload("b", holder: node)

@@ -13,7 +13,18 @@ extension ClusterModel {
             var holder: Int64?
             var fence: Int64 = 1
             var offset = 0
+            var exists = true
+            var isDecided = false
             var isComplete = false
+            /// The entity tag in the final response.
+            var tag: Int?
+        }
+
+        /// The published file, which has the bytes of the upload.
+        struct File: Hashable {
+            var tag: Int
+            /// Whether its principal and its fields are recorded.
+            var hasFields = false
         }
 
         var sessions: [Int64: Session] = [:]
@@ -21,6 +32,7 @@ extension ClusterModel {
         var row = Row()
         var pieces: [Piece] = []
         var garbage: Set<Key> = []
+        var file: File?
 
         mutating func openSession(until time: Int64) -> Int64 {
             lastSession += 1
@@ -52,21 +64,34 @@ extension ClusterModel {
             guard database.sessions[session] != nil else { return .sessionEnded }
             if mutation != .outcomesStayUnknown { database.sessions[session]?.batch += 1 }
             return .number(database.sessions[session]?.batch ?? 0)
-        case .acquire(let session, let fence): return acquire(session, fence)
+        case .acquire(let session): return acquire(session)
+        case .publish(let session, let batch, let fence, let tag): return publish(session, batch, fence, tag)
+        case .insert(let session, let batch, let tag):
+            if let ending = reject(session, batch) { return ending }
+            if database.row.exists { return .rejected }
+            database.row = DatabaseState.Row(isComplete: true, tag: tag)
+            if database.file?.tag == tag { database.file?.hasFields = true }
+            return .done
+        case .withdraw:
+            if !database.row.exists { database.file = nil }
+            return .done
+        case .lookUp: return .name(tag: database.file?.tag)
         case .change(let session, let batch, let fence, let change):
             if let ending = reject(session, batch) { return ending }
             return self.change(session, fence, change)
         case .fence(let session, _):
             return database.row.holder == session ? .number(database.row.fence) : .rejected
         case .release(let session, let fence, _):
-            if database.row.holder == session && database.row.fence == fence { database.row.holder = nil }
+            let isCurrent = database.row.fence == fence || mutation == .releaseIgnoresFence
+            if database.row.holder == session && isCurrent { database.row.holder = nil }
             return .done
         }
     }
 
-    private mutating func acquire(_ session: Int64, _ fence: Int64?) -> Response {
+    private mutating func acquire(_ session: Int64) -> Response {
+        guard database.row.exists else { return .missing }
         if database.row.isComplete { return .finished(content) }
-        if database.row.holder != session || database.row.fence != fence {
+        if database.row.holder != session || mutation != .usesShareFence {
             guard isFree(for: session) else {
                 if let holder = database.row.holder {
                     notifications.insert(Notification(receiver: holder, asker: session))
@@ -77,7 +102,8 @@ extension ClusterModel {
             database.row.holder = session
             database.row.fence += 1
         }
-        return .acquired(fence: database.row.fence, content, database.pieces)
+        return .acquired(
+            fence: database.row.fence, content, database.pieces, isDecided: database.row.isDecided)
     }
 
     /// Whether a session can become the holder. An ended holder is marked.
@@ -95,13 +121,37 @@ extension ClusterModel {
         guard let row = database.sessions[session] else {
             return mutation == .changesIgnoreEndedSession ? nil : .sessionEnded
         }
-        return row.batch == batch ? nil : .rejected
+        return row.batch == batch ? nil : .batchEnded
+    }
+
+    private mutating func publish(_ session: Int64, _ batch: Int64, _ fence: Int64?, _ tag: Int) -> Response {
+        if mutation != .publicationIgnoresBatch, let ending = reject(session, batch) { return ending }
+        if mutation != .publicationIgnoresHold {
+            let isHolder =
+                database.row.exists && !database.row.isComplete && database.row.holder == session
+                && database.row.fence == fence
+            guard fence == nil ? !database.row.exists : isHolder else { return .rejected }
+        }
+        database.file = DatabaseState.File(tag: tag)
+        return .done
+    }
+
+    /// Removes the row.
+    private mutating func remove(_ session: Int64, _ fence: Int64) -> Response {
+        guard database.row.exists else { return .done }
+        let isOvertaken = database.row.fence > fence || (!database.row.isComplete && !isFree(for: session))
+        if isOvertaken { return mutation == .removalIgnoresHold ? .done : .heldElsewhere }
+        database.garbage.formUnion(database.pieces.map(\.key))
+        database.pieces = []
+        database.row = DatabaseState.Row(fence: database.row.fence, exists: false)
+        return .done
     }
 
     private mutating func change(_ session: Int64, _ fence: Int64, _ change: Change) -> Response {
+        if change.effect == .remove { return remove(session, fence) }
         let isHolder =
             mutation == .changesIgnoreFence || (database.row.holder == session && database.row.fence == fence)
-        guard isHolder, !database.row.isComplete else { return .rejected }
+        guard isHolder, database.row.exists, !database.row.isComplete else { return .rejected }
         if !change.pieces.isEmpty {
             let kept = database.pieces.filter { $0.start < change.from }
             let new = change.pieces.map(\.key)
@@ -111,10 +161,13 @@ extension ClusterModel {
             database.pieces = kept + change.pieces
             database.row.offset = max(database.row.offset, database.pieces.last?.end ?? 0)
         }
-        if change.completes {
+        switch change.effect {
+        case .advance, .remove: break
+        case .decide: database.row.isDecided = true
+        case .complete(let tag):
             completed.append(content)
-            database.row.isComplete = true
-            database.row.holder = nil
+            (database.row.isComplete, database.row.tag, database.row.holder) = (true, tag, nil)
+            if let tag, database.file?.tag == tag { database.file?.hasFields = true }
         }
         return .done
     }

@@ -1,29 +1,45 @@
+import ClusterStorage
+
 extension ClusterModel.Limits {
+    /// A limit for each feature that a scenario does not name.
+    private static func scenario(_ adjust: (inout Self) -> Void) -> Self {
+        var limits = Self(
+            time: 0, sessions: 2, takeOvers: 1, writes: 0, completions: 0, slowCalls: 0, faults: 0, renewals: 0,
+            collections: 0)
+        adjust(&limits)
+        return limits
+    }
+
     /// Each scenario permits much of something, and little of everything else, because the number of states is a product.
+    /// The smallest are first.
     static let scenarios: [Self] = [
-        // Requests, lost responses, late calls; time does not pass.
-        .init(
-            time: 0, sessions: 2, takeOvers: 2, writes: 2, completions: 0, slowCalls: 0, faults: 1, renewals: 0,
-            collections: 0),
+        // A short upload without a row.
+        scenario { ($0.isShort, $0.publications, $0.faults) = (true, 2, 2) },
         // Completion.
-        .init(
-            time: 0, sessions: 2, takeOvers: 1, writes: 1, completions: 2, slowCalls: 0, faults: 1, renewals: 0,
-            collections: 0),
-        // Slow renewals, and a take-over after the end of a session.
-        .init(
-            time: 3, secondEnd: 9, sessions: 2, takeOvers: 1, writes: 1, completions: 0, slowCalls: 1, faults: 0,
-            renewals: 1, collections: 0),
+        scenario { ($0.writes, $0.completions, $0.faults) = (1, 2, 1) },
+        // A cancellation, also after the end of a session.
+        scenario { ($0.time, $0.cancellations, $0.faults) = (2, 1, 1) },
+        scenario { ($0.takeOvers, $0.cancellations, $0.ends, $0.faults) = (2, 1, 1, 1) },
         // A crash, or a lost change, and a take-over after the end of a session.
-        .init(
-            time: 2, sessions: 2, takeOvers: 1, writes: 2, completions: 0, slowCalls: 0, faults: 1, renewals: 0,
-            collections: 0),
+        scenario { ($0.time, $0.writes, $0.faults) = (2, 2, 1) },
+        // The publication of an upload, whose answer can be lost, and a take-over after the end of a session.
+        scenario { ($0.time, $0.publications, $0.faults) = (2, 2, 1) },
+        // A short upload without a row, while the session changes.
+        scenario {
+            ($0.isShort, $0.time, $0.sessions, $0.publications, $0.faults, $0.slowCalls) = (true, 2, 3, 1, 2, 1)
+        },
+        // Uses that end, and hand-overs back and forth.
+        scenario { ($0.takeOvers, $0.writes, $0.ends, $0.faults) = (2, 1, 1, 1) },
+        scenario { ($0.takeOvers, $0.writes, $0.ends) = (3, 1, 1) },
         // Collection.
-        .init(
-            time: 2, sessions: 2, takeOvers: 1, writes: 1, completions: 0, slowCalls: 0, faults: 1, renewals: 0,
-            collections: 1),
+        scenario { ($0.time, $0.writes, $0.faults, $0.collections) = (2, 1, 1, 1) },
+        // Requests, lost responses, late calls; time does not pass.
+        scenario { ($0.takeOvers, $0.writes, $0.faults) = (2, 2, 1) },
+        // A publication while others acquire the upload.
+        scenario { ($0.takeOvers, $0.publications, $0.faults) = (2, 2, 1) },
         // A node continues with a new session.
-        .init(
-            time: 2, sessions: 3, takeOvers: 1, writes: 1, completions: 0, slowCalls: 0, faults: 1, renewals: 0,
-            collections: 0),
+        scenario { ($0.time, $0.sessions, $0.writes, $0.faults) = (2, 3, 1, 1) },
+        // Slow renewals, and a take-over after the end of a session.
+        scenario { ($0.time, $0.secondEnd, $0.writes, $0.slowCalls, $0.renewals) = (3, 9, 1, 1, 1) },
     ]
 }

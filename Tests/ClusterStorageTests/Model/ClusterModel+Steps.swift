@@ -18,7 +18,10 @@ extension ClusterModel {
         case crash(Int)
         case notify(Notification)
         case write(Int), complete(Int), acquire(Int), settle(Int)
+        case decide(Int), lookUp(Int), publish(Int), insert(Int), withdraw(Int), cancel(Int)
         case open(Int), renew(Int), end(Int), release(Int)
+        /// A use ends; its hold is released in another step, so that a new use can begin before.
+        case endUse(Int), releaseUse(Int)
         case list, query, deleteOrphans, removeSessions, claimGarbage, deleteGarbage
     }
 
@@ -34,6 +37,7 @@ extension ClusterModel {
         if time < limits.time { add(.tick) { $0.time += 1 } }
         for node in 0..<2 { addCalls(of: node, add) }
         for node in 0..<2 { addWork(of: node, add) }
+        for node in 0..<2 { addEndings(of: node, add) }
         for node in 0..<2 { addSession(of: node, add) }
         for (index, request) in late.enumerated() {
             add(.takeEffectLate(request)) { next in
@@ -53,7 +57,7 @@ extension ClusterModel {
         return result
     }
 
-    private typealias Add = (Step, (inout ClusterModel) -> Void) -> Void
+    typealias Add = (Step, (inout ClusterModel) -> Void) -> Void
 
     /// Carries out a call for which no caller waits.
     private mutating func take(_ request: Request) { _ = apply(request) }
@@ -108,7 +112,7 @@ extension ClusterModel {
     }
 
     /// Adds a step that makes a call, and the same step with a slow call.
-    private func addCall(
+    func addCall(
         _ step: Step, of node: Int, isControl: Bool, _ add: Add,
         _ prepare: @escaping (inout ClusterModel) -> Request
     ) {
@@ -148,22 +152,32 @@ extension ClusterModel {
             guard let memory = nodes[node].memory else { return }
             send(node, change, memory)
         case (.change(_, _, _, let change), .done):
-            report(change.content, isNew: false)
-            if change.completes {
+            if change.effect == .remove { wasCanceled = true } else { report(change.content, isNew: false) }
+            switch change.effect {
+            case .remove, .complete:
                 nodes[node].memory = nil
                 nodes[node].session.removeHold(uploadID)
-            } else if let memory = nodes[node].memory {
-                let kept = memory.pieces.filter { $0.start < change.from }
-                nodes[node].memory = Memory(fence: memory.fence, content: change.content, pieces: kept + change.pieces)
+            case .decide: nodes[node].memory?.isDecided = true
+            case .advance:
+                guard var memory = nodes[node].memory else { return }
+                memory.pieces = memory.pieces.filter { $0.start < change.from } + change.pieces
+                memory.content = change.content
+                nodes[node].memory = memory
             }
-        case (.change, .sessionEnded): endSession(node)
+        case (.change(let session, _, _, _), .sessionEnded), (.publish(let session, _, .some, _), .sessionEnded):
+            if nodes[node].session.number == session { endSession(node) }
+        case (.change(let session, _, _, _), .batchEnded), (.publish(let session, _, _, _), .batchEnded),
+            (.insert(let session, _, _), .batchEnded):
+            nodes[node].session.outcomeBecameUnknown(in: session)
+            nodes[node].memory = nil
         case (.change, _): nodes[node].memory = nil
-        case (.acquire(let session, _), let response):
+        case (.acquire(let session), let response):
             nodes[node].session.endAcquiring(uploadID)
             switch response {
-            case .acquired(let fence, let content, let pieces) where nodes[node].session.number == session:
+            case .acquired(let fence, let content, let pieces, let isDecided)
+            where nodes[node].session.number == session:
                 nodes[node].session.acquired(uploadID, Self.hold(fence), by: session)
-                nodes[node].memory = Memory(fence: fence, content: content, pieces: pieces)
+                nodes[node].memory = Memory(fence: fence, content: content, pieces: pieces, isDecided: isDecided)
             case .finished(let content):
                 nodes[node].session.removeHold(uploadID)
                 report(content, isNew: false)
@@ -184,7 +198,7 @@ extension ClusterModel {
             guard nodes[node].session.isUnknown(uploadID), nodes[node].session.number == session else { return }
             nodes[node].control = Call(
                 request: .release(session, fence: fence, askers: askers), sentAt: now)
-        default: break
+        default: receivePublication(node, call)
         }
     }
 
@@ -193,16 +207,29 @@ extension ClusterModel {
         switch request {
         case .put: nodes[node].memory = nil
         case .change(let session, _, _, let change):
-            nodes[node].session.outcomeBecameUnknown(in: session)
+            outcomeBecameUnknown(node, in: session)
             nodes[node].memory = nil
             if mutation == .deletionAfterUnknownOutcome { for piece in change.pieces { take(.delete(piece.key)) } }
         case .acquire: nodes[node].session.endAcquiring(uploadID)
+        case .publish(let session, _, let fence, _):
+            outcomeBecameUnknown(node, in: session)
+            if fence == nil { failShort(node) } else { nodes[node].memory?.hasLookedUp = false }
+        case .insert(let session, _, _):
+            outcomeBecameUnknown(node, in: session)
+            failShort(node)
         default: break
         }
     }
 
-    private mutating func endSession(_ node: Int) {
+    private mutating func outcomeBecameUnknown(_ node: Int, in session: Int64) {
+        let current = nodes[node].session.number ?? session
+        nodes[node].session.outcomeBecameUnknown(
+            in: mutation == .unknownOutcomeOfCurrentSession ? current : session)
+    }
+
+    mutating func endSession(_ node: Int) {
         _ = nodes[node].session.ended()
+        nodes[node].ending = nil
         nodes[node].memory = nil
         nodes[node].releases = []
     }
@@ -220,25 +247,66 @@ extension ClusterModel {
         let state = nodes[node]
         guard let session = state.session.number else { return }
         if usesMemory(node), let memory = state.memory {
-            guard state.work == nil, state.session.unsettled.isEmpty else { return }
-            if used.writes < limits.writes { addWrite(of: node, memory, session, add) }
-            if used.completions < limits.completions {
-                add(.complete(node)) { next in
-                    next.used.completions += 1
-                    let change = Change(from: 0, pieces: [], content: memory.content, completes: true)
-                    next.send(node, change, memory)
+            guard state.work == nil else { return }
+            let isSettled = state.session.unsettled.isEmpty
+            if memory.isDecided && (isSettled || mutation == .lookUpBeforeSettlement) {
+                addPublication(of: node, memory, session, add)
+            }
+            if isSettled && !memory.isDecided {
+                if used.writes < limits.writes { addWrite(of: node, memory, session, add) }
+                addChange(.complete(node), \.completions, .complete(tag: nil), of: node, memory, add)
+                addChange(.cancel(node), \.cancellations, .remove, of: node, memory, add)
+                if limits.publications > 0 && !wasDecided {
+                    add(.decide(node)) { next in
+                        next.wasDecided = true
+                        next.send(node, Change(from: 0, pieces: [], content: memory.content, effect: .decide), memory)
+                    }
                 }
             }
-            return
+            if isSettled { return }
         }
         guard state.work == nil else { return }
-        if let unsettled = state.session.unsettled.min() {
+        if state.withdraws && (state.session.unsettled.isEmpty || mutation == .withdrawalBeforeSettlement) {
+            addCall(.withdraw(node), of: node, isControl: false, add) { _ in .withdraw }
+        } else if let unsettled = state.session.unsettled.min() {
             addCall(.settle(node), of: node, isControl: false, add) { _ in .settle(unsettled) }
-        } else if database.row.fence <= limits.takeOvers {
+        } else if state.short != nil {
+            addShort(of: node, session, add)
+        } else if !usesMemory(node), database.row.exists, database.row.fence <= limits.takeOvers {
             addCall(.acquire(node), of: node, isControl: false, add) { next in
                 next.nodes[node].memory = nil
                 next.nodes[node].session.beginAcquiring(uploadID)
-                return .acquire(session, fence: state.session.lastHold(uploadID)?.fence)
+                return .acquire(session)
+            }
+        }
+    }
+
+    /// Changes the row without new bytes.
+    private func addChange(
+        _ step: Step, _ count: WritableKeyPath<Limits, Int>, _ effect: Change.Effect, of node: Int, _ memory: Memory,
+        _ add: Add
+    ) {
+        guard used[keyPath: count] < limits[keyPath: count] else { return }
+        add(step) { next in
+            next.used[keyPath: count] += 1
+            next.send(node, Change(from: 0, pieces: [], content: memory.content, effect: effect), memory)
+        }
+    }
+
+    /// The ends of uses.
+    private func addEndings(of node: Int, _ add: Add) {
+        if let memory = nodes[node].memory, used.ends < limits.ends, nodes[node].work == nil, usesMemory(node) {
+            add(.endUse(node)) { next in
+                next.used.ends += 1
+                (next.nodes[node].memory, next.nodes[node].ending) = (nil, memory.fence)
+            }
+        }
+        if let fence = nodes[node].ending {
+            add(.releaseUse(node)) { next in
+                next.nodes[node].ending = nil
+                if let release = next.nodes[node].session.released(uploadID, fence: fence) {
+                    next.nodes[node].releases.append(release)
+                }
             }
         }
     }
@@ -271,7 +339,7 @@ extension ClusterModel {
         }
     }
 
-    private mutating func send(_ node: Int, _ change: Change, _ memory: Memory) {
+    mutating func send(_ node: Int, _ change: Change, _ memory: Memory) {
         guard let session = nodes[node].session.number else { return }
         nodes[node].work = Call(
             request: .change(session, batch: nodes[node].session.batch, fence: memory.fence, change),
@@ -289,10 +357,7 @@ extension ClusterModel {
                 nodes[node].releases = [NodeSession.Release(id: uploadID, fence: fence, askers: [asker])]
                 return
             }
-            nodes[node].memory = nil
-            if let release = nodes[node].session.released(uploadID, fence: fence, at: clock(node)) {
-                nodes[node].releases.append(release)
-            }
+            (nodes[node].memory, nodes[node].ending) = (nil, fence)
         }
     }
 

@@ -24,6 +24,13 @@ struct ClusterModel: Hashable {
         var takeOvers: Int64 = 2
         var writes = 2
         var completions = 1
+        /// The number of attempts to publish the file. The upload is decided to be published once.
+        var publications = 0
+        var cancellations = 0
+        /// The number of uses that end without a request of another node.
+        var ends = 0
+        /// Whether the first node has a short upload without a row, instead of an upload that it holds.
+        var isShort = false
         /// The number of calls during which anything else can happen. A change of the row is always such a call.
         var slowCalls = 1
         /// The number of lost responses, late calls and crashes.
@@ -60,6 +67,24 @@ struct ClusterModel: Hashable {
         case releaseKeepsHold
         /// A node that is not certain of an outcome deletes the new object.
         case deletionAfterUnknownOutcome
+        /// The database accepts a publication whatever the batch is.
+        case publicationIgnoresBatch
+        /// The database accepts a publication by any session, whether the upload has a row or not.
+        case publicationIgnoresHold
+        /// A node looks a file up before earlier outcomes are settled.
+        case lookUpBeforeSettlement
+        /// A node does not withdraw a file without a row if its publication may have been made.
+        case unknownPublicationStays
+        /// A node withdraws such a file before the outcome is settled.
+        case withdrawalBeforeSettlement
+        /// A node does not compare the session of a batch with an unknown outcome with its current one.
+        case unknownOutcomeOfCurrentSession
+        /// An acquisition by the holder keeps the fence of the last use.
+        case usesShareFence
+        /// The database does not compare the fence of a release.
+        case releaseIgnoresFence
+        /// A removal reports success if another node has acquired the upload.
+        case removalIgnoresHold
     }
 
     let limits: Limits
@@ -68,6 +93,8 @@ struct ClusterModel: Hashable {
     var used = Limits(
         time: 0, secondEnd: 0, sessions: 0, takeOvers: 0, writes: 0, completions: 0, slowCalls: 0, faults: 0,
         renewals: 0, collections: 0)
+    /// Whether a publication was decided.
+    var wasDecided = false
     var database = DatabaseState()
     /// The objects by their keys.
     var objects: [Key: [UInt8]] = [:]
@@ -81,6 +108,9 @@ struct ClusterModel: Hashable {
     /// What clients know: the longest content that was reported, and the content of the completed upload.
     var reported: [UInt8] = []
     var completed: [[UInt8]] = []
+    var wasCanceled = false
+    /// The entity tag in the final response of the short upload.
+    var shortTag: Int?
     /// The first violation of an invariant.
     var violation: String?
 
@@ -104,7 +134,13 @@ struct ClusterModel: Hashable {
         var pieces: [Piece]
         /// The content after the change, which only the model needs.
         var content: [UInt8]
-        var completes = false
+        var effect = Effect.advance
+
+        enum Effect: Hashable {
+            case advance, decide, remove
+            /// Completes the upload, with the entity tag of the published file in the final response.
+            case complete(tag: Int?)
+        }
     }
 
     struct Notification: Hashable {
@@ -132,6 +168,11 @@ struct ClusterModel: Hashable {
         /// The call for the session, or a release.
         var control: Call?
         var releases: [NodeSession.Release] = []
+        /// The fence of a use that has ended, and whose hold is not released yet.
+        var ending: Int64?
+        var short: Short?
+        /// Whether the file of the short upload has to be withdrawn after the next settlement.
+        var withdraws = false
         var objectCount = 0
     }
 
@@ -139,6 +180,18 @@ struct ClusterModel: Hashable {
         var fence: Int64
         var content: [UInt8]
         var pieces: [Piece]
+        var isDecided = false
+        /// Whether the name was looked up since the last publication.
+        var hasLookedUp = false
+        /// The entity tag of the published file.
+        var tag: Int?
+    }
+
+    /// A short upload without a row.
+    enum Short: Hashable {
+        case received, published(tag: Int), succeeded
+        /// Its client has got 503.
+        case failed
     }
 
     struct Call: Hashable {
@@ -155,7 +208,12 @@ struct ClusterModel: Hashable {
         case renew(Int64)
         case close(Int64)
         case settle(Int64)
-        case acquire(Int64, fence: Int64?)
+        case acquire(Int64)
+        case publish(Int64, batch: Int64, fence: Int64?, tag: Int)
+        /// Inserts the row of the complete short upload.
+        case insert(Int64, batch: Int64, tag: Int)
+        case withdraw
+        case lookUp
         case change(Int64, batch: Int64, fence: Int64, Change)
         case fence(Int64, askers: Set<Int64>)
         case release(Int64, fence: Int64, askers: Set<Int64>)
@@ -165,8 +223,11 @@ struct ClusterModel: Hashable {
         case done
         case rejected
         case sessionEnded
+        case batchEnded
+        case missing
+        case name(tag: Int?)
         case number(Int64)
-        case acquired(fence: Int64, [UInt8], [Piece])
+        case acquired(fence: Int64, [UInt8], [Piece], isDecided: Bool)
         case finished([UInt8])
         case heldElsewhere
     }
@@ -174,11 +235,11 @@ struct ClusterModel: Hashable {
     /// One tick is a nanosecond.
     static func times(_ mutation: Mutation?) -> NodeSession.Times {
         var times = NodeSession.Times()
-        (times.lifetime, times.renewal, times.margin, times.idle) = (2, 1, mutation == .noMargin ? 0 : 1, 100)
+        (times.lifetime, times.renewal, times.margin) = (2, 1, mutation == .noMargin ? 0 : 1)
         return times
     }
 
-    /// Two sessions are open, and the first one holds the upload.
+    /// Two sessions are open. The first one holds the upload, unless that is a short one.
     init(limits: Limits, mutation: Mutation? = nil) {
         self.limits = limits
         self.mutation = mutation
@@ -188,6 +249,11 @@ struct ClusterModel: Hashable {
         for (index, end) in [2, limits.secondEnd].enumerated() {
             let session = database.openSession(until: end)
             nodes[index].session.opened(session, sentAt: end - 2)
+        }
+        if limits.isShort {
+            database.row.exists = false
+            nodes[0].short = .received
+            return
         }
         database.row.holder = 1
         nodes[0].session.acquired(uploadID, Self.hold(1), by: 1)
@@ -216,6 +282,8 @@ struct ClusterModel: Hashable {
             }
             content += object.prefix(piece.size)
         }
+        verifyPublication()
+        guard database.row.exists else { return }
         if content.count != database.row.offset { violation = "the offset is not the end of the pieces" }
         if !content.starts(with: reported) { violation = "reported bytes are lost" }
         if completed.count > 1 { violation = "the upload was completed twice" }
