@@ -66,6 +66,7 @@ package final class ClusterCatalog: UploadCatalog {
                 if rows.integer(0, 14) == number {
                     let hold = NodeSession.Hold(fence: fence, blob: row.blob, principal: row.upload.principal)
                     node.session.withLock { $0.acquired(id, hold, by: number) }
+                    node.counts.withLock { $0.holds.acquired += 1 }
                     return HeldRow(row: row, fence: fence)
                 }
                 if now >= deadline { throw .heldElsewhere }

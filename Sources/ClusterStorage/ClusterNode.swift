@@ -14,6 +14,7 @@ package final class ClusterNode: Sendable {
     private let deliversEvents: Bool
     private let times: NodeSession.Times
     let session: Monitor<NodeSession>
+    let counts = Monitor(NodeCounts())
     private let work = Monitor(Work())
     private let waiting = Monitor(Waiting())
     private let observers = Monitor(Observers())
@@ -196,6 +197,7 @@ package final class ClusterNode: Sendable {
     private func endSession(_ number: Int64) {
         let lost = session.withLock { $0.number == number ? $0.ended() : nil }
         guard let lost else { return }
+        counts.withLock { $0.ended(holds: lost.count) }
         // This node has stopped relying on the session, so other nodes need not wait for its end.
         _ = try? control.run(DatabaseStatement(ClusterSQL.closeSession, [.integer(number)]))
         if !lost.isEmpty { observers.withLock { $0.lost }?(lost) }
@@ -232,11 +234,13 @@ package final class ClusterNode: Sendable {
             let statement = DatabaseStatement(ClusterSQL.renewSession, [.integer(number), lifetimeMilliseconds])
             if try control.run(statement).affected == 1 {
                 session.withLock { $0.renewed(sentAt: sentAt) }
+                counts.withLock { $0.session.renewals += 1 }
                 return true
             }
             endSession(number)
             return (try? open()) != nil
         } catch {
+            counts.withLock { $0.session.failedRenewals += 1 }
             if !session.withLock({ $0.isAlive(at: Self.now) }) { endSession(number) }
             return false
         }
@@ -269,6 +273,8 @@ package final class ClusterNode: Sendable {
 
     /// Waits until another node has released an upload, at most until `deadline` (monotonic nanoseconds).
     func waitForRelease(of id: UploadID, until deadline: Int64) {
+        counts.withLock { $0.holds.waiting += 1 }
+        defer { counts.withLock { $0.holds.waiting -= 1 } }
         _ = waiting.wait(until: deadline) { $0.released.remove(id) }
     }
 
@@ -386,6 +392,7 @@ package final class ClusterNode: Sendable {
                 }
             }
             _ = try database.transaction(statements)
+            counts.withLock { $0.holds.handedOver += releases.count { !$0.askers.isEmpty && $0.fence != nil } }
         } catch {
             // The other node asks again, and then the upload is released although the hold is unknown.
         }

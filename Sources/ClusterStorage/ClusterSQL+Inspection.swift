@@ -116,6 +116,16 @@ extension ClusterSQL {
         WHERE object > $1 AND since <= clock_timestamp() - $2 * interval '1 millisecond' ORDER BY object LIMIT $3
         """
 
+    /// The number of objects that are not needed, at most a million; the seconds for which the oldest has not been needed;
+    /// and in rows the searches, and the seconds since the next page of each was due.
+    static let collectionState = """
+        SELECT (SELECT count(*) FROM (SELECT FROM onward.garbage LIMIT 1000000) AS g),
+            (SELECT extract(epoch FROM clock_timestamp() - since)::bigint FROM onward.garbage ORDER BY since LIMIT 1),
+            work, CASE WHEN due = '-infinity' THEN 0
+                ELSE greatest(0, extract(epoch FROM clock_timestamp() - due))::bigint END
+        FROM onward.collection WHERE work IN ('objects', 'pieces') ORDER BY work
+        """
+
     // MARK: Events
 
     static let listEvents = """

@@ -23,18 +23,33 @@ struct ClusterParts {
     let catalog: ClusterCatalog
     let area: ObjectBlobArea
 
+    let observation: ClusterObservation
+    private let client: S3Client
+
     init(
         _ location: ClusterLocation, credentials: ObjectCredentials, configuration: StoreConfiguration,
-        deliversEvents: Bool = true
+        observation: ClusterObservation = ClusterObservation(), deliversEvents: Bool = true
     ) throws(StoreError) {
-        let database = Database(location.catalog)
-        let control = Database(location.notifications, connections: 2, statementTimeout: .seconds(4))
+        self.observation = observation
+        client = S3Client(location.blobs, credentials)
+        let objects = ObservedObjectStore(store: client, observation: observation)
+        let database = Database(location.catalog, observe: observation.record)
+        let control = Database(
+            location.notifications, connections: 2, statementTimeout: .seconds(4), observe: observation.record)
         let node = try ClusterNode(
             database: database, control: control, name: SystemName.current, deliversEvents: deliversEvents)
         let ledger = PieceLedger()
         self.node = node
         catalog = ClusterCatalog(node: node, ledger: ledger, configuration: configuration)
-        area = try ObjectBlobArea(node: node, objects: S3Client(location.blobs, credentials), ledger: ledger)
+        area = try ObjectBlobArea(node: node, objects: objects, ledger: ledger)
+    }
+
+    func statistics() -> SharedStorageStatistics {
+        var statistics = observation.statistics
+        statistics.repeatedRequests = client.repetitions
+        node.add(to: &statistics)
+        statistics.collection = area.collector.statistics(readsDatabase: statistics.session.secondsLeft > 0)
+        return statistics
     }
 }
 
@@ -44,11 +59,16 @@ extension UploadStore {
     ///
     /// If the database cannot be reached, the store is opened nevertheless: it is not ready, and all its operations fail
     /// with `unavailable` until the database can be reached.
+    ///
+    /// - Parameter observation: counts what the store does with them, and reports errors.
     package static func open(
-        _ location: ClusterLocation, credentials: ObjectCredentials, configuration: StoreConfiguration
+        _ location: ClusterLocation, credentials: ObjectCredentials, configuration: StoreConfiguration,
+        observation: ClusterObservation
     ) throws(StoreError) -> UploadStore {
-        let parts = try ClusterParts(location, credentials: credentials, configuration: configuration)
+        let parts = try ClusterParts(
+            location, credentials: credentials, configuration: configuration, observation: observation)
         var configuration = configuration
+        configuration.sharedStatistics = parts.statistics
         configuration.clock = { [node = parts.node] in node.clock }
         let store = try UploadStore(
             catalog: parts.catalog, area: parts.area, location: location.description, configuration: configuration)

@@ -89,6 +89,9 @@ package struct NodeSession: Sendable, Hashable {
     /// Whether no other node can have acquired an upload that this session holds.
     package func isAlive(at now: Int64) -> Bool { number != nil && now < end }
 
+    /// The time for which ``isAlive(at:)`` is true without another renewal, in nanoseconds.
+    package func remainingTime(at now: Int64) -> Int64 { isAlive(at: now) ? end - now : 0 }
+
     /// The session has ended, or may have.
     /// - Returns: the uploads that were held.
     package mutating func ended() -> [UploadID] {

@@ -56,6 +56,7 @@ package final class PieceCollector: Sendable {
     private let isStopped = Monitor(false)
     private let isOwn = Atomic(false)
     private let thread = Monitor<WorkerThread?>(nil)
+    private let progress = Monitor(SharedStorageStatistics.Collection())
 
     package init(database: Database, objects: any ObjectStore, settings: Settings = Settings()) {
         self.database = database
@@ -69,7 +70,15 @@ package final class PieceCollector: Sendable {
         do throws(Errno) {
             let thread = try WorkerThread(name: "collect", yieldsToOthers: true) { [self] in
                 repeat {
-                    do throws(StoreError) { _ = try collect() } catch { onFailure(error) }
+                    var hasFailed = false
+                    do throws(StoreError) { _ = try collect() } catch {
+                        hasFailed = true
+                        onFailure(error)
+                    }
+                    progress.withLock { [hasFailed] progress in
+                        progress.runs += 1
+                        progress.failedRuns += hasFailed ? 1 : 0
+                    }
                 } while !wait()
             }
             self.thread.withLock { $0 = thread }
@@ -100,6 +109,21 @@ package final class PieceCollector: Sendable {
         return report
     }
 
+    /// The progress of all collectors in the database, and what this one has deleted.
+    /// - Parameter readsDatabase: false if the database cannot be reached.
+    func statistics(readsDatabase: Bool) -> SharedStorageStatistics.Collection {
+        var statistics = progress.withLock { $0 }
+        guard readsDatabase, let rows = try? run(ClusterSQL.collectionState, []), rows.count > 0 else {
+            return statistics
+        }
+        statistics.garbage = rows.integer(0, 0).map { Int($0) }
+        statistics.oldestGarbage = rows.integer(0, 1)
+        for row in 0..<rows.count {
+            if let search = rows.text(row, 2) { statistics.overdue[search] = rows.integer(row, 3) ?? 0 }
+        }
+        return statistics
+    }
+
     private var isClosed: Bool { isStopped.withLock { $0 } }
 
     // MARK: Garbage
@@ -110,6 +134,7 @@ package final class PieceCollector: Sendable {
         let garbage = (0..<rows.count).compactMap { rows.text($0, 0) }
         try delete(garbage)
         if !garbage.isEmpty { _ = try run(ClusterSQL.removeGarbage, [.texts(garbage)]) }
+        progress.withLock { $0.deletedGarbage += garbage.count }
         return garbage.count
     }
 
@@ -137,6 +162,7 @@ package final class PieceCollector: Sendable {
         let orphans = (0..<rows.count).compactMap { rows.text($0, 0) }
         try delete(orphans)
         report.orphans += orphans.count
+        progress.withLock { $0.deletedOrphans += orphans.count }
         return try endPage("objects", next: listed.count < settings.batchSize ? nil : listed.last?.key)
     }
 

@@ -2,9 +2,11 @@ import HTTPSemantics
 import HTTPTransport
 import SystemCalls
 
-/// The place of objects: `s3://BUCKET[/PREFIX][?endpoint=URL&region=REGION&style=path|host&ca-file=PATH]`.
+/// The place of objects:
+/// `s3://BUCKET[/PREFIX][?endpoint=URL&public-endpoint=URL&region=REGION&style=path|host&ca-file=PATH]`.
 ///
 /// - `endpoint`: the URL of the service with http or https, without a path; without it Amazon S3 of the region.
+/// - `public-endpoint`: the URL of the service for other programs that get a presigned URL; without it `endpoint`.
 /// - `region`: the region that is signed. It is required without an endpoint; with an endpoint it is `us-east-1` if it
 ///   is not given.
 /// - `style`: whether the bucket is a part of the path or of the host. Without it: of the path with an endpoint, and if the
@@ -30,6 +32,8 @@ package struct ObjectStorageURI: Sendable, Hashable {
     package let caFile: String?
     /// The scheme, host and port of the service.
     let endpoint: RequestURI
+    /// The scheme, host and port in presigned URLs.
+    private let publicEndpoint: RequestURI
 
     /// - Throws: a mistake that an operator can correct.
     package init(parsing text: String) throws(Mistake) {
@@ -65,6 +69,7 @@ package struct ObjectStorageURI: Sendable, Hashable {
         }
         let address = options["endpoint"] ?? "https://s3.\(region).amazonaws.com\(region.hasPrefix("cn-") ? ".cn" : "")"
         endpoint = try Self.endpoint(address)
+        publicEndpoint = try options["public-endpoint"].map(Self.endpoint) ?? endpoint
         // The certificate of Amazon S3 is valid for names with one label before the service.
         let usual = options["endpoint"] != nil || bucket.contains(".") ? Style.path : .host
         guard let style = options["style"].map({ Style(rawValue: $0) }) ?? usual else {
@@ -94,9 +99,11 @@ package struct ObjectStorageURI: Sendable, Hashable {
         for part in query.split(separator: "&") {
             let pair = part.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
             let name = String(pair[0])
-            guard pair.count == 2, ["endpoint", "region", "style", "ca-file"].contains(name) else {
+            guard pair.count == 2, ["endpoint", "public-endpoint", "region", "style", "ca-file"].contains(name) else {
                 // The text does not repeat the name: it may be a secret.
-                throw Mistake("the settings after '?' are endpoint=, region=, style= and ca-file=; " + placeOfSecrets)
+                throw Mistake(
+                    "the settings after '?' are endpoint=, public-endpoint=, region=, style= and ca-file=; "
+                        + placeOfSecrets)
             }
             guard options[name] == nil else { throw Mistake("\(name)= occurs twice") }
             options[name] = try decoded(pair[1])
@@ -132,7 +139,9 @@ package struct ObjectStorageURI: Sendable, Hashable {
     // MARK: Requests
 
     /// The host, and the port if it is not the default of the scheme, as in the field `Host`.
-    var host: String {
+    var host: String { host(of: endpoint) }
+
+    private func host(of endpoint: RequestURI) -> String {
         let isDefault = endpoint.port == (endpoint.scheme == "https" ? 443 : 80)
         let authority = endpoint.authority
         let name = isDefault ? String(authority[..<(authority.lastIndex(of: ":") ?? authority.endIndex)]) : authority
@@ -141,6 +150,12 @@ package struct ObjectStorageURI: Sendable, Hashable {
 
     /// The scheme and host of all requests, with a slash at its end.
     var root: String { "\(endpoint.scheme)://\(host)/" }
+
+    /// The host in presigned URLs, as in the field `Host`.
+    var publicHost: String { host(of: publicEndpoint) }
+
+    /// The scheme and host of presigned URLs, with a slash at its end.
+    var publicRoot: String { "\(publicEndpoint.scheme)://\(publicHost)/" }
 
     /// The path of an object before percent-encoding; of the bucket if `key` is nil.
     func path(of key: String?) -> String {

@@ -24,6 +24,22 @@ package protocol ObjectStore: Sendable {
     ///   - after: the key after which the list begins, which need not exist; `nil`: the list begins with the first key.
     ///   - limit: the maximum number of objects, from 1 to 1000. The list can only be shorter if no more objects follow.
     func list(prefix: String, after: String?, limit: Int) throws(ObjectError) -> [ObjectListing]
+
+    /// A URL with which everyone can read an object for some time, without credentials. It is a secret. Nil if the storage
+    /// has no such URLs.
+    /// - Parameters:
+    ///   - time: at most seven days. The URL becomes invalid earlier if the keys with which it is signed do.
+    ///   - responseFields: fields that the response has in place of those of the object: `Cache-Control`,
+    ///     `Content-Disposition`, `Content-Encoding`, `Content-Language`, `Content-Type` or `Expires`.
+    func presignedURL(
+        _ key: String, validFor time: Duration, responseFields: [(name: String, value: String)]
+    ) throws(ObjectError) -> String?
+}
+
+extension ObjectStore {
+    package func presignedURL(
+        _ key: String, validFor time: Duration, responseFields: [(name: String, value: String)]
+    ) throws(ObjectError) -> String? { nil }
 }
 
 /// An object in a list.

@@ -39,6 +39,9 @@ package final class S3Client: ObjectStore {
         sender = StorageSender(uri, credentials, limits, clock: clock, pause: pause)
     }
 
+    /// The number of requests that were repeated after a temporary error.
+    package var repetitions: Int { sender.repetitions.withLock { $0 } }
+
     package func put(_ key: String, _ content: [UInt8]) throws(ObjectError) {
         let request = try StorageRequest(
             .put, path: path(of: key), fields: [("Content-Type", "application/octet-stream")], content: content)
@@ -124,21 +127,16 @@ package final class S3Client: ObjectStore {
         return Array(listings.prefix(limit))
     }
 
-    /// A URL with which everyone can read an object for some time, without credentials. It is a secret.
-    /// - Parameters:
-    ///   - time: at most seven days. The URL becomes invalid earlier if the keys with which it is signed do.
-    ///   - responseFields: fields that the response has in place of those of the object: `Cache-Control`,
-    ///     `Content-Disposition`, `Content-Encoding`, `Content-Language`, `Content-Type` or `Expires`.
     package func presignedURL(
         _ key: String, validFor time: Duration, responseFields: [(name: String, value: String)] = []
-    ) throws(ObjectError) -> String {
+    ) throws(ObjectError) -> String? {
         let query = responseFields.map { (name: "response-" + $0.name.lowercased(), value: $0.value) }
         var request = CanonicalRequest(
-            method: .get, path: try path(of: key), query: query, fields: [("host", uri.host)],
+            method: .get, path: try path(of: key), query: query, fields: [("host", uri.publicHost)],
             contentDigest: CanonicalRequest.unsignedContent)
         let signature = RequestSignature(try credentials.keys(), region: uri.region, at: clock())
         signature.addQuery(validFor: min(max(time.wholeSeconds, 1), 7 * 86_400), to: &request)
-        return uri.root.dropLast() + request.target
+        return uri.publicRoot.dropLast() + request.target
     }
 
     private func path(of key: String) throws(ObjectError) -> String {

@@ -11,6 +11,8 @@ struct StorageSender: Sendable {
     private let transport = BlockingTransport()
     private let clock: @Sendable () -> Int64
     private let pause: @Sendable (Int64) -> Void
+    /// The number of requests that were repeated.
+    let repetitions = Monitor(0)
 
     /// The maximum size of a document. A list of 1000 keys with 1024 escaped bytes each is smaller.
     private static let maxDocument = 8 << 20
@@ -65,6 +67,7 @@ struct StorageSender: Sendable {
                 throw .unavailable(reason + (attempts > 1 ? ", after \(attempts) attempts" : ""))
             }
             pause(wait)
+            repetitions.withLock { $0 += 1 }
         }
     }
 

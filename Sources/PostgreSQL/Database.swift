@@ -16,6 +16,7 @@ package final class Database: Sendable {
     private let uri: DatabaseURI
     private let limit: Int
     private let timeout: Duration
+    private let observe: (@Sendable (DatabaseReport) -> Void)?
     private let state = Monitor(State())
 
     /// Opens no connection: the first call does.
@@ -23,10 +24,15 @@ package final class Database: Sendable {
     /// - Parameters:
     ///   - connections: the limit for the connections that are open at the same time.
     ///   - statementTimeout: the limit for the time of each call, including the time to connect.
-    package init(_ uri: DatabaseURI, connections: Int = 8, statementTimeout: Duration = .seconds(10)) {
+    ///   - observe: is called after each transaction, on its thread.
+    package init(
+        _ uri: DatabaseURI, connections: Int = 8, statementTimeout: Duration = .seconds(10),
+        observe: (@Sendable (DatabaseReport) -> Void)? = nil
+    ) {
         self.uri = uri
         limit = connections
         timeout = statementTimeout
+        self.observe = observe
     }
 
     /// Runs statements in one transaction with one round trip. If one of them fails, nothing changes.
@@ -35,6 +41,21 @@ package final class Database: Sendable {
     /// repeated.
     /// - Returns: the rows of each statement.
     package func transaction(_ statements: [DatabaseStatement]) throws(DatabaseError) -> [DatabaseRows] {
+        var report = DatabaseReport()
+        let start = SystemClock.monotonicNanoseconds()
+        defer {
+            report.nanoseconds = SystemClock.monotonicNanoseconds() - start
+            observe?(report)
+        }
+        do throws(DatabaseError) { return try transaction(statements, repetitions: &report.repetitions) } catch {
+            report.error = error
+            throw error
+        }
+    }
+
+    private func transaction(
+        _ statements: [DatabaseStatement], repetitions: inout Int
+    ) throws(DatabaseError) -> [DatabaseRows] {
         let deadline = SystemClock.deadline(in: timeout)
         var pause: Int64 = 2_000_000
         while true {
@@ -46,6 +67,7 @@ package final class Database: Sendable {
                 guard error.isConflict, SystemClock.monotonicNanoseconds() + pause < deadline else { throw error }
                 SystemClock.pause(nanoseconds: Int64.random(in: pause / 2...pause))
                 pause = min(2 * pause, 200_000_000)
+                repetitions += 1
             }
         }
     }
@@ -159,4 +181,16 @@ package final class Database: Sendable {
         }
         state.notifyOne()
     }
+}
+
+/// How a transaction has ended.
+package struct DatabaseReport: Sendable, Hashable {
+    /// Nil if it was committed.
+    package var error: DatabaseError?
+    /// The duration with all repetitions, in nanoseconds.
+    package var nanoseconds: Int64 = 0
+    /// The number of repetitions because of other transactions.
+    package var repetitions = 0
+
+    package init() {}
 }

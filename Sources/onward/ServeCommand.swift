@@ -57,8 +57,9 @@ enum ServeCommand {
         }
         defer { opening?.end() }
         let store: UploadStore
+        let observation = ClusterObservation()
         do {
-            store = try open(settings)
+            store = try open(settings, observation)
         } catch {
             return report(error, settings.storage)
         }
@@ -70,6 +71,7 @@ enum ServeCommand {
             handlers: [(settings.server.ownPrefix + "/files", settings.filesHandler(of: store))]
                 + settings.routes.map { ($0.prefix, GatewayHandler($0)) })
         logDamage(of: store, to: server, settings.storage)
+        observation.onNote { server.note($0.isProblem ? .error : .info, $0.text) }
         let delivery = files.events.map { events in
             EventDelivery(events, from: store) { level, text in server.note(level, text) }
         }
@@ -119,11 +121,15 @@ enum ServeCommand {
         return .done
     }
 
-    private static func open(_ settings: ServeSettings) throws(StoreError) -> UploadStore {
+    /// - Parameter observation: records errors of a shared storage.
+    private static func open(
+        _ settings: ServeSettings, _ observation: ClusterObservation
+    ) throws(StoreError) -> UploadStore {
         let configuration = storeConfiguration(settings)
         if let cluster = settings.storage.cluster {
             return try UploadStore.open(
-                cluster, credentials: ObjectCredentials(environment: environment()), configuration: configuration)
+                cluster, credentials: ObjectCredentials(environment: environment()), configuration: configuration,
+                observation: observation)
         }
         return try UploadStore.open(root: settings.storage.root, configuration: configuration)
     }

@@ -17,6 +17,10 @@ struct ObjectStorageURITests {
         #expect(own.region == "us-east-1")
         let host = try ObjectStorageURI(parsing: "s3://bucket?endpoint=https://[::1]:443&style=host")
         #expect(host.host == "bucket.[::1]")
+        let other = try ObjectStorageURI(
+            parsing: "s3://bucket?endpoint=http://10.0.0.1:9000&public-endpoint=https://files.example")
+        #expect(other.root == "http://10.0.0.1:9000/" && other.publicRoot == "https://files.example/")
+        #expect(own.publicRoot == own.root && amazon.publicRoot == amazon.root)
         // No certificate is valid for such a name.
         let dotted = try ObjectStorageURI(parsing: "s3://a.bucket?region=cn-north-1")
         #expect(dotted.root == "https://s3.cn-north-1.amazonaws.com.cn/")
@@ -44,6 +48,8 @@ struct ObjectStorageURITests {
             "s3://KEY:SECRET@bucket?region=a", "s3://bucket?region=a&secret=SECRET",
             "s3://bucket?region=a&AWS_SECRET_ACCESS_KEY=SECRET", "s3://bucket?endpoint=https://KEY:SECRET@host",
             "s3://bucket?region=a&SECRET",
+            "s3://bucket?region=a&public-endpoint=files.example",
+            "s3://bucket?region=a&public-endpoint=https://K:SECRET@h",
         ])
     func mistakes(_ text: String) {
         do {

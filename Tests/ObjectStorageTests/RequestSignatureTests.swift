@@ -114,7 +114,7 @@ struct RequestSignatureTests {
             "AWS_ACCESS_KEY_ID": Self.keys.identifier, "AWS_SECRET_ACCESS_KEY": Self.keys.secret,
         ])
         let client = S3Client(uri, credentials, clock: { Self.time })
-        let url = try client.presignedURL("test.txt", validFor: .seconds(86_400))
+        let url = try #require(try client.presignedURL("test.txt", validFor: .seconds(86_400)))
         #expect(
             url == "https://examplebucket.s3.amazonaws.com/test.txt?X-Amz-Algorithm=AWS4-HMAC-SHA256"
                 + "&X-Amz-Credential=AKIAIOSFODNN7EXAMPLE%2F20130524%2Fus-east-1%2Fs3%2Faws4_request"

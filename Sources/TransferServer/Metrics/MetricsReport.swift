@@ -7,6 +7,8 @@ struct MetricsReport: Sendable {
     var counts: ServerCounts
     /// The statistics of the store; `nil` if it cannot provide them.
     var store: StoreStatistics?
+    /// The numbers of a storage that several servers share.
+    var shared: SharedStorageStatistics?
     var openConnections: Int
     var maximumConnections: Int
     var isReady: Bool
@@ -26,6 +28,7 @@ struct MetricsReport: Sendable {
         addChecks(to: &exposition)
         addEvents(to: &exposition)
         addStorage(to: &exposition)
+        shared?.add(to: &exposition)
         addServer(to: &exposition)
         return exposition.text
     }
@@ -298,6 +301,7 @@ struct MetricsEndpoint {
     private var report: MetricsReport {
         MetricsReport(
             counts: service.metrics.snapshot, store: try? service.store.statistics(),
+            shared: service.store.sharedStatistics,
             openConnections: service.connections.count,
             maximumConnections: service.configuration.maximumConnections,
             isReady: service.unreadiness.isEmpty, droppedLogLines: service.log.droppedLines,

@@ -140,45 +140,6 @@ struct ServerCounts: Sendable {
     }
 }
 
-/// A histogram as in Prometheus: the number of values up to each bound.
-struct Histogram: Sendable, Hashable {
-    /// The bounds in ascending order.
-    let bounds: [Double]
-    /// The number of values up to each bound and above the previous bound. Values above the last bound are only in
-    /// `count`.
-    private(set) var counts: [Int]
-    private(set) var count = 0
-    private(set) var sum = 0.0
-
-    init(bounds: [Double]) {
-        self.bounds = bounds
-        counts = Array(repeating: 0, count: bounds.count)
-    }
-
-    /// Bounds in seconds for the durations of synchronization, from those of fast disks to those of failing disks.
-    static let storageSeconds = [
-        0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
-    ]
-
-    /// Bounds in seconds for the time until an application responds, or until a check has ended.
-    static let responseSeconds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60]
-
-    mutating func observe(_ value: Double) {
-        count += 1
-        sum += value
-        if let place = bounds.firstIndex(where: { value <= $0 }) { counts[place] += 1 }
-    }
-
-    /// The number of values up to each bound.
-    var cumulative: [(bound: Double, count: Int)] {
-        var total = 0
-        return zip(bounds, counts).map { bound, count in
-            total += count
-            return (bound, total)
-        }
-    }
-}
-
 /// Counts by key for a bounded number of keys. Further keys are counted under one common key.
 ///
 /// So memory and the number of time series are bounded for any input.

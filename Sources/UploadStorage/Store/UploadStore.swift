@@ -327,6 +327,8 @@ public struct StoreConfiguration: Sendable {
     public var lifetime: Duration
     /// The system's clocks. Ages and expiry are measured with them, see ``UploadStore/time``.
     package var clock: @Sendable () -> ClockReading = { SystemClock.reading() }
+    /// Returns the numbers of a storage that several servers share; nil for a data directory.
+    package var sharedStatistics: @Sendable () -> SharedStorageStatistics? = { nil }
     /// The final response of an upload that its target was processing when the process ended.
     public var interruptedResponse: Response
     /// Returns the end of an upload whose processing was interrupted; `nil`: the upload gets ``interruptedResponse``.

@@ -1,4 +1,5 @@
 import Testing
+import UploadStorage
 
 @testable import TransferServer
 

@@ -1,7 +1,7 @@
 import FoundationEssentials
 import Testing
 
-/// The alert rules and the table of metrics in docs/operating.md name existing metrics only.
+/// The alert rules and the tables of metrics in docs/operating.md and docs/scale.md name existing metrics only.
 @Suite("Alert rules", .blocking)
 struct AlertTests {
     private static let suffixes = ["_bucket", "_sum", "_count"]
@@ -34,9 +34,25 @@ struct AlertTests {
             #expect(known.count > 25)
             let alerts = names(in: try content(OperatorFiles.directory + "/alerts.yml"))
             #expect(!alerts.isEmpty)
-            #expect(alerts.isSubset(of: known), "unknown: \(alerts.subtracting(known))")
+            let shared = names(in: try content(OperatorFiles.directory + "/../docs/scale.md"))
+            #expect(alerts.isSubset(of: known.union(shared)), "unknown: \(alerts.subtracting(known.union(shared)))")
             let documented = names(in: try content(OperatorFiles.directory + "/../docs/operating.md"))
             #expect(documented == known, "unknown or missing: \(documented.symmetricDifference(known))")
+        }
+    }
+
+    @Test(
+        "docs/scale.md has every metric that exists only with several servers, and no unknown one",
+        .enabled(if: Cluster.isPossible, "\(Cluster.requirement)"))
+    func sharedNames() throws {
+        var usual: Set<String> = []
+        try withServer { server in usual = families(try server.exchange(.get("/metrics")).text) }
+        try withCluster(1) { cluster in
+            let known = families(try cluster.nodes[0].exchange(.get("/metrics")).text)
+            let documented = names(in: try content(OperatorFiles.directory + "/../docs/scale.md"))
+            #expect(documented.isSubset(of: known), "unknown: \(documented.subtracting(known))")
+            let added = known.subtracting(usual)
+            #expect(added.count > 15 && added.isSubset(of: documented), "missing: \(added.subtracting(documented))")
         }
     }
 }

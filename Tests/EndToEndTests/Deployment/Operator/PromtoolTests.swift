@@ -1,3 +1,4 @@
+import ConformanceKit
 import FoundationEssentials
 import TestSupport
 import Testing
@@ -30,6 +31,18 @@ struct PromtoolTests {
             #expect(try server.exchange(.append(.v8, location, at: 2, complete: true, .bytes([1]))).status == 201)
             _ = try server.metrics { $0.requests == 3 }
             try check()
+        }
+    }
+
+    @Test("promtool reports no problem in /metrics of a server with a shared storage")
+    func sharedMetrics() throws {
+        try withCluster(1) { cluster in
+            let node = cluster.nodes[0]
+            #expect(try node.exchange(Request("PUT", "/files/f", [], .bytes([1]))).status == 201)
+            let file = node.directory.path + "/metrics"
+            let text = try node.exchange(.get("/metrics")).content
+            #expect(FileManager.default.createFile(atPath: file, contents: Data(text)))
+            try promtool("check metrics", input: file)
         }
     }
 

@@ -1,0 +1,25 @@
+import UploadStorage
+
+/// What a node counts about its sessions and holds.
+struct NodeCounts: Sendable {
+    var session = SharedStorageStatistics.Session()
+    var holds = SharedStorageStatistics.Holds()
+
+    /// A session has ended before the node was closed.
+    /// - Parameter holds: the number of uploads that were held.
+    mutating func ended(holds lost: Int) {
+        session.lost += 1
+        holds.lost += lost
+    }
+}
+
+extension ClusterNode {
+    /// Adds the numbers of this node.
+    func add(to statistics: inout SharedStorageStatistics) {
+        let counts = counts.withLock { $0 }
+        (statistics.session, statistics.holds) = (counts.session, counts.holds)
+        let (held, remaining) = session.withLock { ($0.heldCount, $0.remainingTime(at: Self.now)) }
+        statistics.holds.held = held
+        statistics.session.secondsLeft = Double(remaining) / 1e9
+    }
+}

@@ -1,0 +1,36 @@
+import Testing
+
+@testable import ClusterStorage
+
+@Suite struct FailureReportTests {
+    private let second: Int64 = 1_000_000_000
+
+    @Test("an error is reported once, and its end after ten seconds without an error")
+    func states() {
+        var report = FailureReport("the storage")
+        #expect(report.succeeded(at: 0) == nil)
+        #expect(report.failed("503", "it fails:\n 503", at: second)?.text == "it fails:  503")
+        for time in 2...30 { #expect(report.failed("503", "it fails", at: Int64(time) * second) == nil) }
+        #expect(report.succeeded(at: 31 * second) == nil && report.succeeded(at: 40 * second - 1) == nil)
+        let end = report.succeeded(at: 40 * second)
+        #expect(end?.text == "the storage works again: 30 requests have failed within 29 s" && end?.isProblem == false)
+        #expect(report.succeeded(at: 100 * second) == nil)
+        #expect(report.failed("503", "it fails", at: 101 * second)?.isProblem == true)
+    }
+
+    @Test("each kind of error is reported once, and success between errors causes no more reports")
+    func kinds() {
+        var report = FailureReport("the storage")
+        var reports = 0
+        for step in 0..<1000 {
+            let time = Int64(step) * second
+            if report.failed("kind \(step % 3)", "text", at: time) != nil { reports += 1 }
+            if report.succeeded(at: time + second / 2) != nil { reports += 1 }
+        }
+        #expect(reports == 3)
+        // Texts of a storage that are always new do not fill the log.
+        reports = 0
+        for step in 0..<1000 where report.failed("new \(step)", "text", at: 1000 * second) != nil { reports += 1 }
+        #expect(reports == 5)
+    }
+}
