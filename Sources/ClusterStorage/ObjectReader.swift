@@ -67,6 +67,17 @@ final class ObjectReader: Sendable {
 
     init(_ storage: PieceStorage) { self.storage = storage }
 
+    /// A URL with which everyone can read a piece for a minute; nil if it is not a complete object.
+    func downloadURL(of piece: Piece, with fields: [(name: String, value: String)]) throws(ObjectError) -> String? {
+        guard let key = piece.object else { return nil }
+        // A piece can be the beginning of an object.
+        let end = Int64(piece.size)
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 2, alignment: 1)
+        defer { buffer.deallocate() }
+        guard try storage.objects.get(key, end - 1..<end + 1, into: buffer) == 1 else { return nil }
+        return try storage.objects.presignedURL(key, validFor: .seconds(60), responseFields: fields)
+    }
+
     /// Reads bytes of a piece, which is an object.
     /// - Parameters:
     ///   - following: the next piece of the blob.

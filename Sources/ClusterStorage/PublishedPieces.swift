@@ -1,3 +1,4 @@
+import HTTPSemantics
 import ObjectStorage
 import PostgreSQL
 import SystemCalls
@@ -48,6 +49,13 @@ final class PublishedPieces: PublishedContent {
     }
 
     func duplicateForHandover() throws(Errno) -> Int32? { nil }
+
+    func downloadURL(with fields: Fields) throws(Errno) -> String? {
+        guard let piece = listed.withLock({ $0.first }), piece.start == 0, piece.end == size else { return nil }
+        do throws(ObjectError) {
+            return try reader.downloadURL(of: piece, with: fields.map { ($0.name, $0.value) })
+        } catch { throw Errno(error) }
+    }
 
     /// Returns consecutive pieces, one of which contains the byte at `position`.
     private func pieces(from position: Int64) throws(Errno) -> [Piece] {

@@ -34,6 +34,8 @@ struct ServeSettings {
     /// Whether browsers may show files of active types, such as HTML, SVG and PDF (`--inline`).
     var showsActiveTypes = false
     var rejectsFormData = false
+    /// Whether downloads are redirected to the object storage (`--redirect-downloads`).
+    var redirectsDownloads = false
     private var certificateFile: String?
     private var keyFile: String?
 
@@ -57,10 +59,12 @@ struct ServeSettings {
     func filesHandler(of store: UploadStore) -> FilesHandler {
         var check = publicationCheck
         check?.destination.caFile = originCertificates
-        return FilesHandler(
+        var handler = FilesHandler(
             store: store, showsActiveTypes: showsActiveTypes,
             resourcePolicy: server.corsOrigins.contains("*") ? .crossOrigin : .sameOrigin,
             rejectsFormData: rejectsFormData, check: check.map { PublicationCheck($0).verdict })
+        handler.redirectsDownloads = redirectsDownloads
+        return handler
     }
 
     static let options: [CommandOption<ServeSettings>] =
@@ -76,6 +80,10 @@ struct ServeSettings {
         ) { settings, value throws(OptionError) in
             settings.listeners.append(try address(value))
         },
+        CommandOption(
+            flag: "redirect-downloads", group: "General",
+            "with --blobs: answer downloads of files that are one object with 307\nand a URL of the storage that is valid for a minute; see the manual"
+        ) { $0.redirectsDownloads = true },
         CommandOption("max-connections", "N", group: "General", "maximum number of open connections [default: 1000]") {
             settings, value throws(OptionError) in
             settings.server.maximumConnections = try Quantity.count(value, 1...1_000_000)
@@ -387,7 +395,13 @@ struct ServeSettings {
     /// Rejects what a shared storage cannot do.
     private func checkStorage() throws(OptionError) {
         try storage.check()
-        guard storage.cluster != nil else { return }
+        guard storage.cluster != nil else {
+            if redirectsDownloads {
+                throw OptionError(
+                    "--redirect-downloads needs --catalog and --blobs: only an object storage sends files itself")
+            }
+            return
+        }
         if store.durability == .relaxed {
             throw OptionError("--durability relaxed needs --root: with --catalog every reported offset is durable")
         }

@@ -14,7 +14,8 @@ struct FileResponses {
         self.isAwaited = isAwaited
     }
 
-    func response(_ file: PublishedFile, fields: Fields, to request: TargetRequest) -> Response {
+    func response(_ content: FileContent, fields: Fields, to request: TargetRequest) -> Response {
+        let file = content.file
         let now = HTTPDate(secondsSinceEpoch: SystemClock.realtimeSeconds())
         let attributes = file.attributes
         // The modification time of a file can be in the future, but Last-Modified must not be.
@@ -35,6 +36,13 @@ struct FileResponses {
             return Response(status: 304, fields: common, content: .file(file))
         case .proceed: break
         }
+        if content.redirects, request.method == .get,
+            // The entity tag of the other server differs from this one.
+            !request.fields.contains("If-Range") || !preconditions.rangeApplies(current: validators),
+            let url = redirection(to: file, fields, request)
+        {
+            return Response(status: 307, fields: ["Location": url, "Cache-Control": "no-store"])
+        }
         if let algorithm = DigestPreferences(fieldLines: request.fields.values("Want-Repr-Digest"))?.preferred,
             let value = digests.value(of: file, algorithm, while: isAwaited)
         {
@@ -50,6 +58,19 @@ struct FileResponses {
         case .unsatisfiable: return unsatisfiable(attributes)
         case .satisfiable(let ranges):
             return partial(file, ranges, common) ?? complete
+        }
+    }
+
+    /// - Returns: a URL at which the client gets the file; nil if this server has to send it.
+    private func redirection(to file: PublishedFile, _ fields: Fields, _ request: TargetRequest) -> String? {
+        var signed = Fields()
+        for name in FileFields.representation { if let value = fields[name] { signed.append(name, value) } }
+        // The path of the URL does not contain the name.
+        let disposition = ContentDisposition(type: "inline", filename: request.target.segments.last ?? "")
+        signed.append("Content-Disposition", fields["Content-Disposition"] ?? disposition.serialized)
+        do throws(StoreError) { return try file.downloadURL(with: signed) } catch {
+            // Then reading the file fails as well, and the server reports why.
+            return nil
         }
     }
 
@@ -170,6 +191,16 @@ enum InertTypes {
     ]
 }
 
+extension FilesHandler {
+    /// The content of the response for a file.
+    func content(of file: PublishedFile, _ fields: Fields) -> Response.Content {
+        // Without the fields of this server a browser would run a file of an active type.
+        let isSafe = fields.contains("Content-Disposition") || InertTypes.contain(fields["Content-Type"] ?? "")
+        let content = FileContent(file, [.range(0..<file.attributes.size)], redirects: redirectsDownloads && isSafe)
+        return .stream(content)
+    }
+}
+
 extension Response.Content {
     /// The bytes of a published file. If ``TargetHandler/respond(to:)`` returns this content with status 200, the
     /// server evaluates conditions and ranges.
@@ -186,11 +217,14 @@ final class FileContent: ContentStream {
     }
 
     let file: PublishedFile
+    /// Whether the client may be redirected to another server that has the bytes.
+    let redirects: Bool
     private let segments: [(start: Int64, segment: MultipartByteRanges.Segment)]
     let length: Int64?
 
-    init(_ file: PublishedFile, _ segments: [MultipartByteRanges.Segment]) {
+    init(_ file: PublishedFile, _ segments: [MultipartByteRanges.Segment], redirects: Bool = false) {
         self.file = file
+        self.redirects = redirects
         var start: Int64 = 0
         self.segments = segments.map { segment in
             defer { start += segment.count }

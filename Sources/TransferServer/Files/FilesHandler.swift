@@ -12,6 +12,8 @@ public struct FilesHandler: TargetHandler, SynchronousHandler {
     private let resourcePolicy: ResourcePolicy
     private let rejectsFormData: Bool
     private let check: (@Sendable (ReceivedUpload) async throws -> PublicationVerdict)?
+    /// Whether a client is redirected to the storage of a file, if the storage can send the file itself.
+    package var redirectsDownloads = false
 
     /// - Parameters:
     ///   - store: the store with the files, which is the same as that of the server.
@@ -231,7 +233,7 @@ public struct FilesHandler: TargetHandler, SynchronousHandler {
             let file = try store.publishedFile(name)
             var fields = FileFields.served(of: file, named: name.lastSegment, showsActiveTypes: showsActiveTypes)
             fields.append("Cross-Origin-Resource-Policy", resourcePolicy.rawValue)
-            return Response(status: 200, fields: fields, content: .file(file))
+            return Response(status: 200, fields: fields, content: content(of: file, fields))
         } catch .targetIsDirectory where request.method != .delete {
             let query = request.target.query.map { "?" + $0 } ?? ""
             return Response(status: 308, fields: ["Location": request.target.path + "/" + query])

@@ -111,7 +111,7 @@ struct TargetEndpoint {
             if response.status == 200, case .stream(let stream) = response.content, let content = stream as? FileContent
             {
                 response = FileResponses(service.digests, isAwaited: { connection.isAwaited })
-                    .response(content.file, fields: response.fields, to: wanted)
+                    .response(content, fields: response.fields, to: wanted)
                 if !response.status.isClientError { caching = service.configuration.cacheControl }
             }
             if wanted.method.isSafe, !response.fields.contains("Cache-Control") {

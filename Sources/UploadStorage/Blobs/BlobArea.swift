@@ -1,3 +1,4 @@
+import HTTPSemantics
 import SystemCalls
 
 package typealias BlobNames = () throws(Errno) -> String?
@@ -154,6 +155,13 @@ package protocol PublishedContent: Sendable {
     /// Returns a second descriptor of the file, which the caller owns and closes; nil if the bytes are not in a local
     /// file.
     func duplicateForHandover() throws(Errno) -> Int32?
+    /// Returns a URL with which the client reads the bytes from another server for a minute; nil if there is none.
+    /// - Parameter fields: fields that the response of the other server has.
+    func downloadURL(with fields: Fields) throws(Errno) -> String?
+}
+
+extension PublishedContent {
+    package func downloadURL(with fields: Fields) throws(Errno) -> String? { nil }
 }
 
 /// A directory of published files that is read in steps. Use it from one thread at a time.

@@ -46,6 +46,12 @@ public final class PublishedFile: Sendable {
         try translating("read a published file") { () throws(Errno) in try content.read(into: buffer, at: offset) }
     }
 
+    /// A URL with which the client reads the bytes from another server for a minute; nil if there is none. It is a secret.
+    /// - Parameter fields: fields that the response of the other server has.
+    package func downloadURL(with fields: Fields) throws(StoreError) -> String? {
+        try translating("make a URL for a download") { () throws(Errno) in try content.downloadURL(with: fields) }
+    }
+
     /// A descriptor of the file for calls that copy bytes inside the kernel; nil if the bytes are not in a local file.
     /// The caller owns and closes it.
     package func duplicateForHandover() throws(StoreError) -> Int32? {
