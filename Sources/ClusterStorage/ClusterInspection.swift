@@ -12,10 +12,12 @@ package struct ClusterInspection: Sendable {
     /// - Throws: ``StoreError/unavailable(_:)``, ``StoreError/newerSchema(_:)``, or ``StoreError/unusableRoot(_:)`` if no
     ///   server of this version has used the database.
     package init(_ location: ClusterLocation, credentials: ObjectCredentials) throws(StoreError) {
-        // Some statements read entire tables.
+        // No client waits for this process, and some statements read entire tables.
+        var limits = S3Client.Limits()
+        (limits.total, limits.stall, limits.connect) = (.seconds(300), .seconds(60), .seconds(20))
         try self.init(
             Database(location.catalog, connections: 2, statementTimeout: .seconds(600)),
-            S3Client(location.blobs, credentials))
+            S3Client(location.blobs, credentials, limits: limits))
     }
 
     init(_ database: Database, _ objects: any ObjectStore) throws(StoreError) {
