@@ -10,6 +10,8 @@ enum AllowedServerBehavior: CaseIterable, Sendable {
     case skipsCodings
     /// A repeated chunked coding is handled as one.
     case normalizesCodings
+    /// A line of the chunked coding may end with LF alone, as with HAProxy 2.6 in front of the server.
+    case acceptsLineFeeds
     /// Every response closes its connection.
     case endsConnections
     /// The connection is reset if content of a refused request was not read.

@@ -11,6 +11,8 @@ final class PeerInput {
     private(set) var trailers: [String] = []
     /// Whether the size of a chunk may be larger than `Int64.max`. It then counts as `Int64.max`.
     var acceptsHugeLengths = false
+    /// Whether a line of the chunked coding may end with LF alone.
+    var acceptsLineFeeds = false
 
     init(_ connection: FileDescriptor) {
         self.connection = connection
@@ -95,7 +97,7 @@ final class PeerInput {
                 position = end + 1
                 if line.last == UInt8(ascii: "\r") {
                     line = line.dropLast()
-                } else if strict {
+                } else if strict, !acceptsLineFeeds {
                     throw Failure.malformed
                 }
                 return String(decoding: line, as: UTF8.self)

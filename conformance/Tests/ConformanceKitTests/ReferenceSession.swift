@@ -18,6 +18,7 @@ final class ReferenceSession {
         self.connection = connection
         input = PeerInput(connection)
         input.acceptsHugeLengths = server.uses(.acceptsHugeLengths)
+        input.acceptsLineFeeds = server.uses(.acceptsLineFeeds)
     }
 
     func has(_ defect: Defect) -> Bool { server.has(defect) }
