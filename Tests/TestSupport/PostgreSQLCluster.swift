@@ -51,8 +51,11 @@ package final class PostgreSQLCluster: Sendable {
     ///   - isDurable: whether it survives a power loss (`fsync`). It survives the end of its processes in any case.
     ///   - settings: settings of postgresql.conf.
     ///   - files: files whose copies become files of the server, such as keys: name to path.
+    ///   - primary: a server whose only standby this server becomes. From then on the primary confirms a commit when it is
+    ///     durable on both.
     package init(
-        isDurable: Bool = false, settings: [String: String] = [:], files: [String: String] = [:]
+        isDurable: Bool = false, settings: [String: String] = [:], files: [String: String] = [:],
+        copying primary: PostgreSQLCluster? = nil
     ) throws {
         temporary = try TemporaryDirectory()
         directory = temporary.path
@@ -66,9 +69,17 @@ package final class PostgreSQLCluster: Sendable {
         self.settings = all
         // The server refuses to run as root.
         try Self.assign(directory)
-        let arguments = ["-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync"]
+        var (program, arguments) = (
+            "/initdb", ["-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync"]
+        )
+        if let primary {
+            program = "/pg_basebackup"
+            arguments =
+                ["-h", primary.directory, "-p", "\(primary.port)", "-U", "postgres", "-D", data]
+                + ["--write-recovery-conf", "--checkpoint=fast", "--no-sync"]
+        }
         try Self.initialization.withLock { _ in
-            let process = try Self.child(Self.programs + "/initdb", arguments)
+            let process = try Self.child(Self.programs + program, arguments)
             guard try process.awaitEnding() == .exited(0) else { throw TestFailure(process.errorOutput) }
         }
         for (name, source) in files {
@@ -77,6 +88,10 @@ package final class PostgreSQLCluster: Sendable {
             try Self.assign(data + "/" + name)
         }
         try start()
+        if let primary {
+            try primary.run("ALTER SYSTEM SET synchronous_standby_names = '*'")
+            try primary.run("SELECT pg_reload_conf()")
+        }
     }
 
     deinit {
@@ -98,7 +113,16 @@ package final class PostgreSQLCluster: Sendable {
         let started = try Self.child(Self.programs + "/postgres", ["-D", data] + options)
         server.withLock { $0 = started }
         Self.running.withLock { $0[directory] = started }
-        try started.awaitErrorOutput { $0.contains("ready to accept connections") ? () : nil }
+        try started.awaitErrorOutput { $0.contains("ready to accept") ? () : nil }
+    }
+
+    /// Makes a standby server accept changes.
+    package func promote() throws { try run("SELECT pg_promote()") }
+
+    private func run(_ statement: String) throws {
+        let process = try ChildProcess(
+            Self.programs + "/psql", ["-qX", "-h", directory, "-p", "\(port)", "-U", "postgres", "-c", statement])
+        guard try process.awaitEnding() == .exited(0) else { throw TestFailure(process.errorOutput) }
     }
 
     /// Ends all processes of the server at once, without a shutdown.

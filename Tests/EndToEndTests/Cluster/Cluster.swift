@@ -5,15 +5,27 @@ import Testing
 
 /// Several servers with one PostgreSQL database and one object storage, all on this machine.
 final class Cluster {
+    /// Proxies between one server and the database and the storage.
+    struct Link {
+        let database: FaultProxy
+        let storage: FaultProxy
+    }
+
+    /// What a test needs besides the servers.
+    struct Features: Sendable {
+        /// Whether each server has a ``Link``.
+        var hasLinks = false
+        /// Whether the database has a synchronous standby server.
+        var hasStandby = false
+        /// The variables of each server, by its number.
+        var environment: @Sendable (Int) -> [String: String] = { _ in [:] }
+    }
+
     let database: PostgreSQLCluster
+    let standby: PostgreSQLCluster?
     let storage: SeaweedFS
     let nodes: [ServerProcess]
-
-    /// The ports of the database and of the storage that a server uses.
-    struct Ports {
-        var database: UInt16
-        var storage: UInt16
-    }
+    private(set) var links: [Link] = []
 
     static let isPossible = PostgreSQLCluster.isInstalled && SeaweedFS.isInstalled
     static let requirement: String = "needs PostgreSQL and SeaweedFS, which `make test` installs"
@@ -22,23 +34,30 @@ final class Cluster {
     /// - Parameters:
     ///   - count: the number of servers.
     ///   - options: the options of each server.
-    ///   - route: changes the ports that a server uses, for example to those of a proxy. It is called for each server.
-    init(_ count: Int, _ options: [String], through route: (Ports) throws -> Ports) throws {
+    init(_ count: Int, _ options: [String], _ features: Features) throws {
         database = try PostgreSQLCluster(isDurable: true)
+        standby = features.hasStandby ? try PostgreSQLCluster(isDurable: true, copying: database) : nil
         storage = try SeaweedFS.shared()
         let bucket = try storage.newBucket()
-        guard let colon = storage.endpoint.lastIndex(of: ":"),
-            let storagePort = UInt16(storage.endpoint[storage.endpoint.index(after: colon)...])
-        else { throw TestFailure(storage.endpoint) }
         var nodes: [ServerProcess] = []
-        for _ in 0..<count {
-            let ports = try route(Ports(database: database.port, storage: storagePort))
-            let endpoint = "http://127.0.0.1:\(ports.storage)"
+        for number in 0..<count {
+            var (host, endpoint) = ("127.0.0.1:\(database.port)", storage.endpoint)
+            if features.hasLinks {
+                let link = try Link(
+                    database: FaultProxy(to: database.port), storage: FaultProxy(to: storage.port))
+                links.append(link)
+                (host, endpoint) = ("127.0.0.1:\(link.database.port)", link.storage.url)
+            }
+            var parameters = ""
+            if let standby {
+                host += ",127.0.0.1:\(standby.port)"
+                parameters = "?target_session_attrs=read-write"
+            }
             nodes.append(
                 try ServerProcess(
-                    options, environment: storage.environment,
+                    options, environment: storage.environment.merging(features.environment(number)) { $1 },
                     storage: [
-                        "--catalog", "postgresql://postgres@127.0.0.1:\(ports.database)/postgres", "--blobs",
+                        "--catalog", "postgresql://postgres@\(host)/postgres\(parameters)", "--blobs",
                         bucket.replacing(storage.endpoint, with: endpoint),
                     ]))
         }
@@ -70,17 +89,26 @@ extension Cluster {
 extension ServerProcess {
     /// Waits until the server accepts uploads.
     func awaitReadiness(within limit: Duration = .seconds(60)) throws {
-        let isReady: Bool? = pollUntil(within: limit) { (try? exchange(.get("/readyz")))?.status == 200 ? true : nil }
-        guard isReady == true else { throw TestFailure("the server is not ready:\n\(log.suffix(2000))") }
+        try awaitReadiness(status: 200, within: limit)
+    }
+
+    /// Waits until `/readyz` responds with 503.
+    func awaitUnreadiness() throws { try awaitReadiness(status: 503, within: .seconds(60)) }
+
+    private func awaitReadiness(status: Int, within limit: Duration) throws {
+        let isFound: Bool? = pollUntil(within: limit) {
+            (try? exchange(.get("/readyz")))?.status == status ? true : nil
+        }
+        guard isFound == true else { throw TestFailure("/readyz is not \(status):\n\(log.suffix(2000))") }
     }
 }
 
 /// Runs `body` with a cluster. A server that ended by itself with an error is recorded as an issue.
 func withCluster(
-    _ count: Int = 2, _ options: [String] = [], through route: (Cluster.Ports) throws -> Cluster.Ports = { $0 },
+    _ count: Int = 2, _ options: [String] = [], _ features: Cluster.Features = Cluster.Features(),
     sourceLocation: SourceLocation = #_sourceLocation, _ body: (Cluster) throws -> Void
 ) throws {
-    let cluster = try Cluster(count, options, through: route)
+    let cluster = try Cluster(count, options, features)
     do { try body(cluster) } catch {
         let logs = cluster.nodes.enumerated().map { "Server \($0) wrote:\n\($1.log.suffix(3000))" }
         Issue.record(error, "\(logs.joined(separator: "\n"))", sourceLocation: sourceLocation)

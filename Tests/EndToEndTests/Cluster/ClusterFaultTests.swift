@@ -8,7 +8,7 @@ import Testing
 struct ClusterFaultTests {
     /// With ONWARD_SCALE=1 there are many clients, and the faults last longer than a lease.
     private static let isLong = getenv("ONWARD_SCALE") != nil
-    private static let clients = isLong ? 40 : 6
+    private static let clients = isLong ? 100 : 6
 
     /// Runs clients of all nodes while `break` runs, and then until each has completed its file.
     private func withClients(
@@ -74,6 +74,43 @@ struct ClusterFaultTests {
                     SystemClock.pause(nanoseconds: .random(in: 0...1_000_000_000, using: &random))
                     try cluster.database.start()
                 }
+            }
+        }
+    }
+
+    @Test("no acknowledged byte is lost while servers cannot reach the database or the storage, or get no responses")
+    func networkFaults() throws {
+        try withCluster(3, [], Cluster.Features(hasLinks: true)) { cluster in
+            try withClients(of: cluster, seed: 14) { random in
+                for round in 0..<(Self.isLong ? 20 : 4) {
+                    let link = cluster.links.randomElement(using: &random) ?? cluster.links[0]
+                    let networks: [FaultProxy.Network] = [
+                        .stalled([.toServer, .toClient]), .cut, .losingResponses(oneIn: 7), .stalled([.toClient]),
+                    ]
+                    let network = networks[round % networks.count]
+                    let proxies = [[link.database], [link.storage], [link.database, link.storage]]
+                        .randomElement(using: &random)
+                    for proxy in proxies ?? [] { proxy.set(network) }
+                    let isBeyondLease = Self.isLong && random.oneIn(2)
+                    SystemClock.pause(nanoseconds: isBeyondLease ? 18_000_000_000 : 2_000_000_000)
+                    for proxy in proxies ?? [] { proxy.set(.open) }
+                    SystemClock.pause(nanoseconds: .random(in: 0...2_000_000_000, using: &random))
+                }
+            }
+        }
+    }
+
+    @Test("no acknowledged byte is lost if the database is killed and a synchronous standby server replaces it")
+    func failover() throws {
+        try withCluster(3, [], Cluster.Features(hasStandby: true)) { cluster in
+            let standby = try #require(cluster.standby)
+            try withClients(of: cluster, seed: 15) { random in
+                SystemClock.pause(nanoseconds: .random(in: 2_000_000_000...5_000_000_000, using: &random))
+                cluster.database.kill()
+                SystemClock.pause(nanoseconds: .random(in: 0...2_000_000_000, using: &random))
+                try standby.promote()
+                for node in cluster.nodes { try node.awaitReadiness() }
+                SystemClock.pause(nanoseconds: 3_000_000_000)
             }
         }
     }

@@ -1,0 +1,163 @@
+import ConformanceKit
+import Glibc
+import TestSupport
+import Testing
+
+/// Tests with a proxy between each server and the database, and between each server and the storage.
+@Suite(
+    "Servers that cannot reach the database or the storage", .blocking, .serialized,
+    .enabled(if: Cluster.isPossible, "\(Cluster.requirement)"))
+struct ClusterPartitionTests {
+    enum Place: CaseIterable {
+        case database, storage, both
+
+        func set(_ network: FaultProxy.Network, _ link: Cluster.Link) {
+            if self != .storage { link.database.set(network) }
+            if self != .database { link.storage.set(network) }
+        }
+    }
+
+    private static let isLong = getenv("ONWARD_SCALE") != nil
+    private static let content = BytePool.repeated(0..<20_000_000)
+    private static let stalled = FaultProxy.Network.stalled([.toServer, .toClient])
+
+    private static func storageError(_ status: String, _ code: String) -> FaultProxy.Network {
+        let document = "<?xml version=\"1.0\"?><Error><Code>\(code)</Code><Message>test</Message></Error>"
+        return .responding(
+            "HTTP/1.1 \(status)\r\nContent-Type: application/xml\r\nContent-Length: \(document.utf8.count)\r\n"
+                + "Connection: close\r\n\r\n" + document)
+    }
+
+    private static let features = Cluster.Features(hasLinks: true)
+
+    private func append(_ node: ServerProcess, _ location: String, _ range: Range<Int>) throws -> Response {
+        try node.exchange(
+            .append(
+                .v8, location, at: range.lowerBound, complete: range.upperBound == Self.content.count,
+                .bytes(Array(Self.content[range]))))
+    }
+
+    /// Expects that the server cannot serve a request now: 503 with Retry-After, or the end of the connection.
+    private func expectUnavailable(
+        _ sourceLocation: SourceLocation = #_sourceLocation, _ exchange: () throws -> Response
+    ) {
+        guard let response = try? exchange() else { return }
+        #expect(response.status == 503, "\(response)", sourceLocation: sourceLocation)
+        #expect(response.fields["Retry-After"] != nil, "\(response)", sourceLocation: sourceLocation)
+    }
+
+    /// Waits until a server knows the offset of an upload, and returns the offset.
+    private func awaitOffset(_ node: ServerProcess, _ location: String) throws -> Int {
+        let offset: Int64? = try pollUntil(within: .seconds(90)) {
+            let response = try node.retrieve(location)
+            guard response.status == 503 else { return response.offset }
+            #expect(response.fields["Retry-After"] != nil, "\(response)")
+            return nil
+        }
+        guard let offset else { throw TestFailure("the upload is not available at another server") }
+        return Int(offset)
+    }
+
+    @Test(
+        "an upload of a server that cannot reach the others continues at another server, and nothing that the first one still receives counts",
+        arguments: isLong ? Place.allCases : [.both], isLong ? [stalled, .cut] : [stalled])
+    func partition(_ place: Place, _ network: FaultProxy.Network) throws {
+        try withCluster(2, ["--idle-timeout", "1h"], Self.features) { cluster in
+            let (first, second, link) = (cluster.nodes[0], cluster.nodes[1], cluster.links[0])
+            let stuck = try first.connect()
+            let size = Self.content.count
+            try stuck.send(.creation(.v8, "PUT", "/files/p", complete: true, .declared(Int64(size))))
+            let location = try #require(try stuck.requireInterim().location)
+            var (sent, reported) = (0, 0)
+            while reported == 0, sent < 15_000_000 {
+                try stuck.send(Self.content[sent..<sent + 500_000])
+                sent += 500_000
+                if !stuck.staysSilent(for: .milliseconds(300)) {
+                    reported = Int(try stuck.requireInterim().offset ?? 0)
+                }
+            }
+            #expect(reported > 0)
+            place.set(network, link)
+            let start = ContinuousClock.now
+            try first.awaitUnreadiness()
+            print("\(place), \(network): not ready after \(ContinuousClock.now - start)")
+            #expect(try first.exchange(.get("/healthz")).status == 200)
+            // The content is so long that it is not only in the row.
+            expectUnavailable {
+                try first.exchange(
+                    Request("PUT", "/files/other", [], .bytes(Array(Self.content[..<300_000]))), within: .seconds(90))
+            }
+            let offset = try awaitOffset(second, location)
+            print("\(place), \(network): another server continues after \(ContinuousClock.now - start)")
+            #expect(offset >= reported)
+            #expect(try append(second, location, offset..<size - 1).offset == Int64(size - 1))
+            place.set(.open, link)
+            try first.awaitReadiness()
+            _ = stuck.sendUntilRefused([UInt8](repeating: 0xEE, count: size), within: .seconds(5))
+            #expect(try awaitOffset(first, location) == size - 1)
+            #expect(try append(first, location, size - 1..<size).status == 201)
+            for node in cluster.nodes {
+                #expect(areEqual(try node.exchange(.get("/files/p")).content, Self.content))
+                #expect(try node.exchange(.get("/files/other")).status == 404)
+            }
+        }
+    }
+
+    @Test(
+        "while the storage fails, an upload gets 503 and keeps its offset, and it continues when the storage works again",
+        arguments: isLong
+            ? [
+                storageError("503 Slow Down", "SlowDown"), storageError("500 Internal Server Error", "InternalError"),
+                stalled, .cut, .losingResponses(oneIn: 1),
+            ] : [storageError("503 Slow Down", "SlowDown")])
+    func storageFaults(_ network: FaultProxy.Network) throws {
+        try withCluster(1, [], Self.features) { cluster in
+            try expectContinuation(cluster, .storage, network)
+        }
+    }
+
+    @Test(
+        "while the database fails, an upload gets 503 and keeps its offset, and it continues when the database works again",
+        arguments: isLong ? [stalled, .stalled([.toClient]), .cut, .losingResponses(oneIn: 1)] : [stalled])
+    func databaseFaults(_ network: FaultProxy.Network) throws {
+        try withCluster(1, [], Self.features) { cluster in
+            try expectContinuation(cluster, .database, network)
+        }
+    }
+
+    private func expectContinuation(_ cluster: Cluster, _ place: Place, _ network: FaultProxy.Network) throws {
+        let (node, link) = (cluster.nodes[0], cluster.links[0])
+        let location = try node.begin(
+            .v8, "/files/s", Array(Self.content[..<1_000_000]), length: Self.content.count)
+        place.set(network, link)
+        let start = ContinuousClock.now
+        expectUnavailable { try append(node, location, 1_000_000..<9_000_000) }
+        print("\(place), \(network): the upload ends after \(ContinuousClock.now - start)")
+        try node.awaitUnreadiness()
+        #expect(try node.exchange(.get("/healthz")).status == 200)
+        place.set(.open, link)
+        try node.awaitReadiness()
+        let offset = try awaitOffset(node, location)
+        #expect(offset >= 1_000_000)
+        #expect(try append(node, location, offset..<Self.content.count).status == 201)
+        #expect(areEqual(try node.exchange(.get("/files/s")).content, Self.content))
+    }
+
+    @Test("a short failure of the storage only delays an upload")
+    func shortFault() throws {
+        try withCluster(1, [], Self.features) { cluster in
+            let (node, proxy) = (cluster.nodes[0], cluster.links[0].storage)
+            let connection = try node.connect()
+            try connection.send(Request("PUT", "/files/s", [], .declared(Int64(Self.content.count))))
+            try connection.send(Self.content[..<10_000_000])
+            let connections = proxy.connections
+            proxy.set(Self.storageError("503 Slow Down", "SlowDown"))
+            try connection.send(Self.content[10_000_000...])
+            // The server tries again with a new connection each time.
+            #expect(pollUntil(within: .seconds(30)) { proxy.connections >= connections + 3 ? () : nil } != nil)
+            proxy.set(.open)
+            #expect(try connection.readResponse(to: "PUT").status == 201)
+            #expect(areEqual(try node.exchange(.get("/files/s")).content, Self.content))
+        }
+    }
+}
