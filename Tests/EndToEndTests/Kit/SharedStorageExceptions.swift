@@ -22,6 +22,7 @@ enum SharedStorageExceptions {
             "AllowanceTests.quotaOfUnknownLength", "PromptnessTests.smallChunks", "ReachedLengthTests.cut",
             "ReachedLengthTests.killed",
         ],
+        "expects a metric that is counted only with a data directory": ["MetricsTests.oneUpload"],
         "needs the free space of a file system": [
             "AllowanceTests.tooLongForTheDisk", "AllowanceTests.minFreeSpace", "FullDiskTests",
             "HealthCommandTests.noRoom",
@@ -40,6 +41,13 @@ enum SharedStorageExceptions {
         ],
     ]
 
+    /// The tests that do not run with several servers, by the reason.
+    private static let reasonsOfSeveral: [String: [String]] = [
+        "expects that the server has received the bytes that its proxy has accepted": [
+            "InterruptionTests.append", "InterruptionTests.creation",
+        ]
+    ]
+
     /// Why a test does not run; nil if it runs.
     static func reason(for test: Test) -> String? {
         guard SharedStorage.isSelected else { return nil }
@@ -47,6 +55,7 @@ enum SharedStorageExceptions {
         let parts = "\(test.id)".split(separator: "/")
         guard let suite = parts[0].split(separator: ".").last, parts.count > 1 else { return nil }
         let name = "\(suite).\(parts[1].prefix { $0 != "(" })"
-        return reasons.first { $0.value.contains(String(suite)) || $0.value.contains(name) }?.key
+        let lists = SharedStorage.nodes > 1 ? Array(reasons) + Array(reasonsOfSeveral) : Array(reasons)
+        return lists.first { $0.value.contains(String(suite)) || $0.value.contains(name) }?.key
     }
 }

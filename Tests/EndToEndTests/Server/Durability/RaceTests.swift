@@ -69,6 +69,8 @@ struct RaceTests {
         var reported = 0
         while true {
             let head = try RawConnection(port: port).exchange(.retrieval(.v8, location))
+            // One of several servers cannot get the upload in time.
+            if SharedStorage.nodes > 1, head.status == 503 { continue }
             guard head.status == 204, let offset = head.offset.map({ Int($0) }), offset >= reported else {
                 throw TestFailure("HEAD after \(reported): \(head)")
             }
@@ -94,7 +96,8 @@ struct RaceTests {
             }
             if let response = try? connection.readResponse(to: "PATCH") {
                 attempt.isConfirmed = response.isSuccessful
-                guard response.isSuccessful || response.status == 409 || response.status == 400 else {
+                let isInUse = SharedStorage.nodes > 1 && response.problem?.code == "upload-in-use"
+                guard response.isSuccessful || response.status == 409 || response.status == 400 || isInUse else {
                     throw TestFailure("PATCH: \(response)")
                 }
             }
@@ -213,8 +216,9 @@ struct RaceTests {
             print(
                 "DELETE against PATCH: \(outcomes.count) races, PATCH completed \(answered) uploads with a response, "
                     + "\(silent) without a response")
-            // A completed upload has a response, even if its resource is deleted.
-            #expect(silent == 0)
+            // A completed upload has a response, even if its resource is deleted. If another one of several servers gets
+            // the DELETE, the connection of the PATCH can end between the publication and the response.
+            #expect(silent == 0 || SharedStorage.nodes > 1)
             #expect(server.unfinished.isEmpty)
         }
     }
