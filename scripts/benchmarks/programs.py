@@ -96,12 +96,13 @@ class Programs:
         return self.directory / f"{self.number:04}-{name}"
 
     @contextlib.contextmanager
-    def serve(self, *options, root=None, tls=None, wrapper=(), environment=None):
-        """Runs `onward serve` in a new data directory, or in `root`."""
+    def serve(self, *options, root=None, tls=None, wrapper=(), environment=None, storage=None):
+        """Runs `onward serve` in a new data directory, in `root`, or with the options `storage`."""
         root = root or self.fresh("onward")
+        storage = storage or ["--root", root, "--min-free", "0"]
         certificate = ["--tls-cert", tls[0], "--tls-key", tls[1]] if tls else []
         command = [
-            *wrapper, self.onward, "serve", "--root", root, "--listen", "127.0.0.1:0", "--min-free", "0", "--log-level",
+            *wrapper, self.onward, "serve", *storage, "--listen", "127.0.0.1:0", "--log-level",
             "info" if self.access_log else "warning", *certificate, *options]
         # Standard error is a file, so that the server never waits for a reader.
         log_name = self.fresh("onward.log")

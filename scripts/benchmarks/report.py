@@ -1,7 +1,12 @@
 """Writes the result as a table, as a part of a document, and as a picture."""
 import html, math, re
 
-BEGIN, END = "<!-- The table is written by `make bench`. -->", "<!-- End of the table. -->"
+END = "<!-- End of the table. -->"
+
+
+def begin(flags=""):
+    """The line before a table in a document. A benchmark that runs only if it is named has a table of its own."""
+    return f"<!-- The table is written by `make bench{f' BENCHFLAGS={flags}' if flags else ''}`. -->"
 
 
 def number(value):
@@ -45,8 +50,8 @@ def table(rows):
     return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in lines)
 
 
-def markdown(rows, machine, runs, note):
-    lines = [BEGIN, "", f"{machine}. Medians of {runs} runs, minimum and maximum in brackets. {note}".strip(), "",
+def markdown(rows, machine, runs, note, flags=""):
+    lines = [begin(flags), "", f"{machine}. Medians of {runs} runs, minimum and maximum in brackets. {note}".strip(), "",
              "| Work | Compared with | Ratio, or value | Target | Met |", "|---|---|---|---|---|"]
     for row in rows:
         lines.append(f"| {row.work} | {row.reference} | {spread(row)} | {target(row)} | {verdict(row)} |")
@@ -54,11 +59,11 @@ def markdown(rows, machine, runs, note):
 
 
 def update(path, text):
-    """Replaces the part of a document between the markers."""
-    document = path.read_text()
-    if BEGIN not in document or END not in document:
-        raise SystemExit(f"{path} has no place for the table: {BEGIN} {END}")
-    pattern = re.compile(re.escape(BEGIN) + r".*?" + re.escape(END), re.S)
+    """Replaces the part of a document between the lines that begin and end the table."""
+    document, first = path.read_text(), text.split("\n")[0]
+    pattern = re.compile(re.escape(first) + r".*?" + re.escape(END), re.S)
+    if not pattern.search(document):
+        raise SystemExit(f"{path} has no place for the table: {first} {END}")
     path.write_text(pattern.sub(lambda _: text, document))
 
 

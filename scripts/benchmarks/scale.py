@@ -1,0 +1,158 @@
+"""Counts what servers with a PostgreSQL database and an object storage need for uploads, with one server and with three."""
+import contextlib, json, os, pathlib, re, shutil, subprocess, time, urllib.request
+
+from .comparison import Row
+from .programs import DRAFT, Failure, accepts, await_condition, curl, free_port, run, stop
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+KEYS = {"AWS_ACCESS_KEY_ID": "ACCESSKEY", "AWS_SECRET_ACCESS_KEY": "SECRETKEY"}
+# One GiB is uploaded in this number of files, one after the other.
+FILES = 16
+
+
+class Storage:
+    """A PostgreSQL server and a SeaweedFS server."""
+
+    def __init__(self, directory):
+        self.directory, self.port, self.metrics_port, self.s3_port = directory, free_port(), free_port(), free_port()
+        self.programs = max(pathlib.Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: int(path.parent.name), default=None)
+        self.weed = ROOT / ".build/seaweedfs/bin/weed"
+        if not self.programs or not self.weed.exists():
+            raise Failure("PostgreSQL or SeaweedFS is missing: run scripts/system-packages scale and scripts/install-seaweedfs")
+        self.processes = []
+
+    def start(self):
+        self.directory.mkdir()
+        account = []
+        if os.getuid() == 0:
+            # PostgreSQL refuses to run as root.
+            shutil.chown(self.directory, "postgres")
+            account = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"]
+        data = self.directory / "database"
+        run(*account, self.programs / "initdb", "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-locale")
+        self.begin("database", *account, self.programs / "postgres", "-D", data, "-p", self.port, "-c", "listen_addresses=127.0.0.1",
+                   "-c", f"unix_socket_directories={self.directory}", "-c", "shared_buffers=256MB", "-c", "autovacuum=off",
+                   "-c", "max_wal_size=8GB", "-c", "checkpoint_timeout=1h")
+        identities = self.directory / "identities.json"
+        identities.write_text(json.dumps({"identities": [{"name": "bench", "actions": ["Admin", "Read", "Write", "List"], "credentials": [
+            {"accessKey": KEYS["AWS_ACCESS_KEY_ID"], "secretKey": KEYS["AWS_SECRET_ACCESS_KEY"]}]}]}))
+        (self.directory / "objects").mkdir()
+        options = [f"-{name}.port={free_port()}" for name in ("master", "volume", "filer")]
+        options += [f"-{name}.port.grpc={free_port()}" for name in ("master", "volume", "filer", "s3")]
+        self.begin("storage", self.weed, "server", f"-dir={self.directory}/objects", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-s3",
+                   f"-s3.port={self.s3_port}", f"-s3.config={identities}", "-s3.autoCreateBucket", "-s3.iam=false",
+                   "-s3.port.iceberg=0", "-s3.port.lance=0", "-master.telemetry=false", "-master.volumeSizeLimitMB=1024",
+                   "-volume.max=50", f"-metricsPort={self.metrics_port}", *options)
+        await_condition(lambda: accepts(self.port) and accepts(self.s3_port) and accepts(self.metrics_port), "the storage")
+        await_condition(lambda: self.query("SELECT 1") == "1", "the database")
+
+    def begin(self, name, *command):
+        log = open(self.directory / f"{name}.log", "w")
+        self.processes.append(subprocess.Popen([str(word) for word in command], stdout=log, stderr=log))
+
+    def stop(self):
+        for process in self.processes:
+            if process is not self.processes[0]:
+                process.kill()
+            stop(process)
+
+    def query(self, statement):
+        with contextlib.suppress(Failure):
+            return run(self.programs / "psql", "-qAtX", "-h", self.directory, "-p", self.port, "-U", "postgres", "-c", statement,
+                       stderr=subprocess.DEVNULL).strip()
+
+    def requests(self):
+        """The number of S3 requests."""
+        text = urllib.request.urlopen(f"http://127.0.0.1:{self.metrics_port}/metrics").read().decode()
+        return sum(float(value) for value in re.findall(r"^SeaweedFS_s3_request_total\{.*\} (\S+)$", text, re.M))
+
+    def counts(self):
+        # A session of PostgreSQL that is idle publishes its statistics after ten seconds.
+        time.sleep(11)
+        commits, log = self.query(
+            "SELECT xact_commit, pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0') FROM pg_stat_database WHERE datname = 'postgres'"
+        ).split("|")
+        return {"time": time.monotonic(), "database transactions": int(commits), "bytes of the database's log": int(log),
+                "S3 requests": self.requests()}
+
+
+@contextlib.contextmanager
+def serving(programs, storage, count):
+    with contextlib.ExitStack() as stack:
+        place = ["--catalog", f"postgresql://postgres@127.0.0.1:{storage.port}/postgres", "--blobs",
+                 f"s3://bench?endpoint=http://127.0.0.1:{storage.s3_port}"]
+        yield [stack.enter_context(programs.serve(storage=place, environment=KEYS)) for _ in range(count)]
+
+
+def upload_files(programs, servers, name):
+    """Uploads one GiB in files of equal size, one after the other."""
+    source = programs.source((1 << 10) // FILES)
+    for number in range(FILES):
+        run(*curl("-T", source, *(word for field in DRAFT for word in ("-H", field)), servers[number % len(servers)].url + f"{name}-{number}"))
+    return 1
+
+
+def upload_small(programs, servers, name):
+    """Uploads files of 4 KiB over 12 connections."""
+    requests = 1000 // len(servers)
+    commands = [programs.load_command(server, "create", f"{name}-{number}-%", connections=12 // len(servers), requests=requests, size=4096)
+                for number, server in enumerate(servers)]
+    for process in [subprocess.Popen([str(word) for word in command], stdout=subprocess.DEVNULL) for command in commands]:
+        if process.wait(600):
+            raise Failure("an upload failed")
+    return requests * len(servers)
+
+
+WORK = {"uploaded GiB": upload_files, "4 KiB upload": upload_small}
+# The few transactions of 16 large files cannot be distinguished from those that the servers make without requests.
+KINDS = {"uploaded GiB": ["S3 requests", "bytes of the database's log"],
+         "4 KiB upload": ["S3 requests", "database transactions", "bytes of the database's log"]}
+
+
+def measure(programs, servers, storage, work):
+    """Counts what the servers need for one unit of the work. What they need without work is subtracted."""
+    WORK[work](programs, servers, "first")
+    idle = [storage.counts(), storage.counts()] if storage else []
+    cpu = sum(server.cpu() for server in servers)
+    units = WORK[work](programs, servers, "second")
+    found = {"CPU time of the servers": (sum(server.cpu() for server in servers) - cpu) / units}
+    if storage:
+        after = storage.counts()
+        elapsed = after["time"] - idle[1]["time"]
+        for name in ("S3 requests", "database transactions", "bytes of the database's log"):
+            background = (idle[1][name] - idle[0][name]) / (idle[1]["time"] - idle[0]["time"])
+            found[name] = (after[name] - idle[1][name] - background * elapsed) / units
+            found[name + " each second without work"] = background
+    return found
+
+
+def scale(bench):
+    """Counts S3 requests, transactions and CPU time for large and small uploads, with one server and with three, beside a data
+    directory."""
+    programs = bench.programs
+    own = {}
+    for work in WORK:
+        with programs.serve() as server:
+            own[work] = measure(programs, [server], None, work)
+    for count in (1, 3):
+        storage = Storage(programs.fresh("storage"))
+        try:
+            storage.start()
+            with serving(programs, storage, count) as servers:
+                await_condition(lambda: all(is_ready(server) for server in servers), "the servers")
+                name = f"{count} server" + ("s" if count > 1 else "")
+                for work in WORK:
+                    found = measure(programs, servers, storage, work)
+                    for kind in KINDS[work]:
+                        yield Row("scale", f"{kind} for each {work}, {name}", [found[kind]], "")
+                    yield Row("scale", f"CPU time of the servers for each {work}, {name}", [found["CPU time of the servers"]], "s",
+                              "data directory", [own[work]["CPU time of the servers"]])
+                yield Row("scale", f"database transactions each second without requests, {name}",
+                          [found["database transactions each second without work"]], "")
+        finally:
+            storage.stop()
+
+
+def is_ready(server):
+    with contextlib.suppress(OSError):
+        return urllib.request.urlopen(f"http://127.0.0.1:{server.port}/readyz").status == 200
