@@ -51,7 +51,9 @@ def table(rows):
 
 
 def markdown(rows, machine, runs, note, flags=""):
-    lines = [begin(flags), "", f"{machine}. Medians of {runs} runs, minimum and maximum in brackets. {note}".strip(), "",
+    has_runs = any(len(row.own) > 1 for row in rows)
+    count = f"Medians of {runs} runs, minimum and maximum in brackets." if has_runs else "One run."
+    lines = [begin(flags), "", f"{machine}. {count} {note}".strip(), "",
              "| Work | Compared with | Ratio, or value | Target | Met |", "|---|---|---|---|---|"]
     for row in rows:
         lines.append(f"| {row.work} | {row.reference} | {spread(row)} | {target(row)} | {verdict(row)} |")
