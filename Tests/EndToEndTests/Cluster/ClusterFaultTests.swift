@@ -18,7 +18,8 @@ struct ClusterFaultTests {
         let failure = Monitor<(any Error)?>(nil)
         let threads = try (0..<Self.clients).map { number in
             try WorkerThread(name: "client-\(number)") {
-                var client = ClusterClient(number, world: world, seed: seed)
+                var client = ClusterClient(
+                    number, world: world, seed: seed, limit: .seconds(Self.isLong ? 900 : 300))
                 do { try client.run() } catch { failure.withLock { $0 = $0 ?? error } }
             }
         }
@@ -111,6 +112,32 @@ struct ClusterFaultTests {
                 try standby.promote()
                 for node in cluster.nodes { try node.awaitReadiness() }
                 SystemClock.pause(nanoseconds: 3_000_000_000)
+            }
+        }
+    }
+
+    @Test(
+        "no acknowledged byte is lost at servers whose clocks differ by minutes while servers are killed",
+        .enabled(if: PreloadedLibrary.compiler != nil, "needs a C compiler"))
+    func clocks() throws {
+        let clocks = try [-400, 0, 400].map { difference in
+            let clock = try ShiftedClock()
+            try clock.shift(by: difference)
+            return clock
+        }
+        defer { withExtendedLifetime(clocks) {} }
+        let environments = clocks.map(\.environment)
+        try withCluster(3, [], Cluster.Features(environment: { environments[$0] })) { cluster in
+            let dates = try cluster.nodes.map { try $0.exchange(.get("/healthz")).fields["Date"] ?? "" }
+            #expect(Set(dates).count == 3, "\(dates)")
+            try withClients(of: cluster, seed: 16) { random in
+                for _ in 0..<(Self.isLong ? 8 : 2) {
+                    let node = cluster.nodes.randomElement(using: &random) ?? cluster.nodes[0]
+                    SystemClock.pause(nanoseconds: .random(in: 500_000_000...2_000_000_000, using: &random))
+                    try node.crash()
+                    SystemClock.pause(nanoseconds: .random(in: 0...2_000_000_000, using: &random))
+                    try node.restart()
+                }
             }
         }
     }
