@@ -68,6 +68,8 @@ async function startChromium(browser, { colors, reducedMotion, args = [] }) {
           "goog:chromeOptions": {
             binary: PROGRAMS.chromium,
             args: [
+              // With a pipe in place of a port, Chromium ends when chromedriver has ended.
+              "--remote-debugging-pipe",
               "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
               "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-extensions",
               "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE localhost, EXCLUDE 127.0.0.1",
@@ -178,7 +180,7 @@ class Browser {
 }
 
 /** The processes that a process has started, directly or through others. */
-function descendants(pid) {
+export function descendants(pid) {
   try {
     const children = readdirSync(`/proc/${pid}/task`).flatMap((thread) =>
       readFileSync(`/proc/${pid}/task/${thread}/children`, "utf8").split(" ").filter(Boolean).map(Number));
@@ -190,7 +192,7 @@ function descendants(pid) {
 }
 
 /** The command line of a process; empty if it has ended. */
-function commandOf(pid) {
+export function commandOf(pid) {
   try {
     return readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ").trim();
   } catch {

@@ -9,15 +9,10 @@ import { fileURLToPath } from "node:url";
 /** The program to test; the environment can name another one. */
 export const program = process.env.ONWARD_PROGRAM ?? fileURLToPath(new URL("../../../.build/debug/onward", import.meta.url));
 
-const running = new Set();
-process.on("exit", () => {
-  for (const child of running) child.kill("SIGKILL");
-});
-
-/** Starts a process that is killed when this one ends. Its standard error is kept in `log`. */
+/** Starts a process that the kernel kills when this one ends, also if this one is killed. Its standard error is kept in
+ * `log`. */
 export function start(command, options, { stdio = ["ignore", "ignore", "pipe"], ...settings } = {}) {
-  const child = spawn(command, options, { stdio, ...settings });
-  running.add(child);
+  const child = spawn("setpriv", ["--pdeathsig", "KILL", "--", command, ...options], { stdio, ...settings });
   child.log = "";
   child.stderr?.setEncoding("utf8").on("data", (text) => (child.log += text));
   child.ended = new Promise((resolve) => {
@@ -25,10 +20,7 @@ export function start(command, options, { stdio = ["ignore", "ignore", "pipe"], 
       child.log += error;
       resolve();
     });
-    child.on("exit", () => {
-      running.delete(child);
-      resolve();
-    });
+    child.on("exit", resolve);
   });
   return child;
 }

@@ -14,6 +14,11 @@ struct BrowserTests {
             "browsers.test.mjs", variables: [("ONWARD_BROWSERS", browser)], timeout: .seconds(1100))
     }
 
+    @Test("a killed test leaves no process behind", arguments: ["chromium", "firefox"])
+    func killed(browser: String) throws {
+        try NodeTests.run("kit.test.mjs", variables: [("ONWARD_BROWSERS", browser)], timeout: .seconds(300))
+    }
+
     @Test("the module passes the client mode of the conformance harness", arguments: ["chromium", "firefox"])
     func conformance(browser: String) throws {
         try NodeTests.run(

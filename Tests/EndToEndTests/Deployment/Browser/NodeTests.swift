@@ -14,8 +14,9 @@ enum NodeTests {
     ) throws {
         let places = ["/usr/bin/node", "/usr/local/bin/node"]
         let node = try #require(places.first { access($0, X_OK) == 0 }, "scripts/system-packages test installs Node")
+        // The test program is ended, too, if this process is killed; then its browsers end.
         var run = ProgramRun(
-            node, arguments: ["--test", "\(root)/Tests/Browser/\(name)"],
+            "/usr/bin/setpriv", arguments: ["--pdeathsig", "KILL", "--", node, "\(root)/Tests/Browser/\(name)"],
             variables: [
                 ("ONWARD_PROGRAM", try ExecutableLocation.onward()), ("ONWARD_SEED", "\(SeededGenerator.runSeed)"),
             ] + variables,
