@@ -30,6 +30,29 @@ test("data never becomes markup, and the policy of the page needs no exception",
   }
 });
 
+test("the types declare what the module offers: every function, option and code of an error", async () => {
+  const types = read("onward.d.ts");
+  const module = read("onward.js");
+  const { onward } = await import("./kit/module.mjs");
+  const exported = Array.from(types.matchAll(/^export (const|function|class) (\w+)/gm), ([, kind, name]) => [name, kind]);
+  assert.ok(exported.length >= 5, `${exported}`);
+  for (const [name, kind] of exported) assert.equal(typeof onward[name], kind === "const" ? "string" : "function", name);
+  const blockOf = (name) => new RegExp(`(?:interface|type) ${name}\\b([^]*?)\n\n?(?:}|export)`).exec(types)[1];
+  const found = (text, pattern) => [...new Set(Array.from(text.matchAll(pattern), ([, one]) => one))].sort();
+  assert.deepEqual(found(blockOf("UploadErrorCode"), /"([\w-]+)"/g), found(module, /UploadError(?:\.of)?\(\s*"([\w-]+)"/g));
+  for (const state of found(blockOf("UploadState"), /"(\w+)"/g)) assert.ok(module.includes(`"${state}"`), state);
+  for (const option of found(blockOf("UploadOptions"), /^  (\w+)\??:/gm)) {
+    assert.match(module, new RegExp(`options\\.${option}\\b|[{,] ${option}\\b[^}]*} = this\\.#options`), option);
+  }
+});
+
+test("nothing moves if the system asks for reduced motion", () => {
+  const style = read("page.css");
+  const [allowed] = /^@media \(prefers-reduced-motion: no-preference\) {[^]*?^}/m.exec(style) ?? [""];
+  assert.match(allowed, /transition:/);
+  assert.doesNotMatch(style.replace(allowed, "") + code.replace(style, ""), /transition|animation|smooth|animate\(/);
+});
+
 test("the page is small", () => {
   const size = (names) => gzipSync(names.map(read).join("\n"), { level: 9 }).length;
   const [page, all] = [size([...parts, "texts.js"]), size([...parts, "texts.js", "onward.js"])];

@@ -418,6 +418,27 @@ for (const name of browsers) {
       noErrors();
     });
 
+    test("audio is played in the page", async () => {
+      // One second of silence: RIFF, 8 bits, 8000 samples.
+      const samples = Buffer.alloc(8000, 0x80);
+      const head = Buffer.from("524946460000000057415645666d7420100000000100010040" + "1f0000401f00000100080064617461" + "00000000", "hex");
+      head.writeUInt32LE(36 + samples.length, 4);
+      head.writeUInt32LE(samples.length, 40);
+      publish(server, "audio/tone.wav", Buffer.concat([head, samples]));
+      await open("/files/audio/");
+      await page.evaluate(() => document.querySelector("#entries tbody a").click());
+      await page.waitFor(() => document.querySelector("dialog audio")?.readyState >= 1);
+      assert.deepEqual(await page.evaluate(() => {
+        const audio = document.querySelector("dialog audio");
+        audio.muted = true;
+        return [audio.duration, audio.controls, audio.getAttribute("aria-label")];
+      }), [1, true, "tone.wav"]);
+      await page.evaluate(() => document.querySelector("dialog audio").play());
+      await page.waitFor(() => document.querySelector("dialog audio").ended);
+      await page.press("Escape");
+      noErrors();
+    });
+
     test("the page announces what happens", async () => {
       const sent = file("heard.txt", 1000);
       await open("/files/heard/");

@@ -23,6 +23,8 @@ struct ModuleTests {
         let printed = ProgramRun(try ExecutableLocation.onward(), arguments: ["version"], timeout: .seconds(60)).run()
         let version = String(decoding: printed.output, as: UTF8.self).dropFirst("onward ".count).prefix { $0 != "\n" }
         let path = "/onward/\(version)/onward.js"
+        let types = try #require(
+            FileManager.default.contents(atPath: NodeTests.root + "/Sources/BrowserAssets/onward.d.ts"))
         let module = try #require(
             FileManager.default.contents(atPath: NodeTests.root + "/Sources/BrowserAssets/onward.js"))
         #expect(String(decoding: module, as: UTF8.self).contains("export const version = \"\(version)\";"))
@@ -31,6 +33,9 @@ struct ModuleTests {
                 let response = try server.exchange(.get(prefix + path))
                 #expect(response.status == 200 && Data(response.content) == module)
                 #expect(response.fields["Access-Control-Allow-Origin"] == "*")
+                #expect(response.fields["Cache-Control"]?.contains("immutable") == true)
+                let declarations = try server.exchange(.get(prefix + "/onward/\(version)/onward.d.ts"))
+                #expect(declarations.status == 200 && Data(declarations.content) == types)
                 if !prefix.isEmpty { #expect(try server.exchange(.get(path)).status == 404) }
             }
         }
