@@ -1,15 +1,19 @@
 // Measures the page and the module in a headless browser, for scripts/benchmarks/browsers.py. Prints one JSON object: for each
 // subject the values of all runs, in milliseconds. The subjects alternate; a first run, which is not reported, warms up.
 //   speed.mjs paint BROWSER RUNS NAME=URL…     until the first content of each page is painted
-//   speed.mjs upload BROWSER RUNS URL FILE     one file: `module`, and `request`, a plain PUT by XMLHttpRequest
-//   speed.mjs files BROWSER RUNS URL COUNT     files of 10 kB: `page`, chosen on the page, and `request`, four at a time
-// URL is that of the server, with a slash at its end.
+//   speed.mjs upload BROWSER RUNS URL FILE DIRECTORY
+//                                              one file: `module`, and `request`, a plain PUT by XMLHttpRequest
+//   speed.mjs files BROWSER RUNS URL COUNT     files of 4 KiB: `page`, dropped on the page, and `request`, sent by a script in
+//                                              the same page with fetch, four at a time
+// URL is that of the server, with a slash at its end. DIRECTORY is that of its published files.
+import { truncateSync } from "node:fs";
+import { join } from "node:path";
 import { launch } from "./kit/browser.mjs";
 import { awaitPage } from "./kit/people.mjs";
 import { source } from "./kit/module.mjs";
 
 const version = /"(\d+\.\d+\.\d+)"/.exec(source)[1];
-const FILE_SIZE = 10_000;
+const FILE_SIZE = 4096;
 
 /** Milliseconds from the start of the navigation to the first content (Paint Timing). The response is not in a cache. */
 async function paint(browser, url, run) {
@@ -31,13 +35,17 @@ async function openModule(browser, server) {
   return page;
 }
 
-/** Uploads a file, either with the module or with one plain request, and removes it from the server. */
-async function upload(browser, server, path, usesModule) {
+/**
+ * Uploads a file, either with the module or with one plain request. Nothing is deleted, because that would slow down the
+ * next upload; but the file is emptied.
+ */
+async function upload(browser, { server, path, directory }, subject, run) {
   const page = await openModule(browser, server);
   await page.choose("#file", [path]);
-  const time = await page.evaluate(async (usesModule) => {
+  const name = `large ${subject} ${run}.bin`;
+  const time = await page.evaluate(async (usesModule, name) => {
     const [file] = document.getElementById("file").files;
-    const target = new URL("/files/large.bin", location).href;
+    const target = new URL(`/files/${encodeURIComponent(name)}`, location).href;
     const { upload } = await import(location.href);
     const start = performance.now();
     if (usesModule) {
@@ -51,53 +59,53 @@ async function upload(browser, server, path, usesModule) {
         exchange.send(file);
       });
     }
-    const time = performance.now() - start;
-    await fetch(target, { method: "DELETE" });
-    return time;
-  }, usesModule);
+    return performance.now() - start;
+  }, subject === "module", name);
   await page.close();
+  truncateSync(join(directory, name));
   return time;
 }
 
-/** Uploads new small files as a person does: chosen on the page. */
-async function uploadOnPage(browser, server, count, run) {
-  const page = await browser.open(`${server}files/page-${run}/`);
+/** Opens an empty folder on the page, and uploads new small files into it. */
+async function uploadFiles(browser, { server, count }, subject, run) {
+  const page = await browser.open(`${server}files/${subject}-${run}/`);
   await awaitPage(page);
   await page.evaluate((count, size) => {
-    const transfer = new DataTransfer();
-    for (let index = 0; index < count; index += 1) {
-      transfer.items.add(new File([new Uint8Array(size).fill(index)], `file ${index}.bin`));
-    }
-    const input = document.getElementById("files-input");
-    input.files = transfer.files;
+    window.files = Array.from({ length: count }, (_, index) => new File([new Uint8Array(size).fill(index)], `file ${index}.bin`));
     window.started = performance.now();
-    input.dispatchEvent(new Event("change"));
   }, count, FILE_SIZE);
-  const time = await page.waitFor((count) =>
-    document.getElementById("uploads-summary").textContent.startsWith(`${count.toLocaleString("en")} of`) &&
-      performance.now() - window.started, { parameters: [count], seconds: 300 });
+  await (subject === "page" ? dropFiles(page) : sendFiles(page));
+  const time = await page.waitFor(() => window.ended && window.ended - window.started, { seconds: 300 });
   await page.close();
   return time;
 }
 
-/** Sends new small files with plain requests, four at a time. */
-async function uploadByRequests(browser, server, count, run) {
-  const page = await openModule(browser, server);
-  const time = await page.evaluate(async (count, size, folder) => {
-    const files = Array.from({ length: count }, (_, index) => new File([new Uint8Array(size).fill(index)], `${index}`));
-    const start = performance.now();
-    const send = async () => {
-      for (let file = files.pop(); file; file = files.pop()) {
-        const response = await fetch(folder + file.name, { method: "PUT", body: file });
-        if (!response.ok) throw new Error(response.status);
-      }
-    };
-    await Promise.all([send(), send(), send(), send()]);
-    return performance.now() - start;
-  }, count, FILE_SIZE, `${server}files/request-${run}/`);
-  await page.close();
-  return time;
-}
+/** Drops the files on the page. The end is when the page shows that all of them are complete. */
+const dropFiles = (page) => page.evaluate(() => {
+  const transfer = new DataTransfer();
+  for (const file of window.files) transfer.items.add(file);
+  const event = new DragEvent("drop", { bubbles: true, cancelable: true });
+  Object.defineProperty(event, "dataTransfer", { value: transfer });
+  const summary = document.getElementById("uploads-summary");
+  const expected = `${window.files.length.toLocaleString("en")} of`;
+  new MutationObserver(() => {
+    if (!window.ended && summary.textContent.startsWith(expected)) window.ended = performance.now();
+  }).observe(summary, { childList: true, characterData: true, subtree: true });
+  document.body.dispatchEvent(event);
+});
+
+/** Sends the files with plain requests, four at a time. */
+const sendFiles = (page) => page.evaluate(async () => {
+  const files = window.files.slice();
+  const send = async () => {
+    for (let file = files.pop(); file; file = files.pop()) {
+      const response = await fetch(encodeURIComponent(file.name), { method: "PUT", body: file });
+      if (!response.ok) throw new Error(response.status);
+    }
+  };
+  await Promise.all([send(), send(), send(), send()]);
+  window.ended = performance.now();
+});
 
 /** Measures all subjects in each run, in alternating order. */
 async function measure(runs, subjects) {
@@ -114,20 +122,17 @@ async function measure(runs, subjects) {
 
 const [kind, name, runs, ...parameters] = process.argv.slice(2);
 const browser = await launch(name);
-const [server, value] = parameters;
+const [server, value, directory] = parameters;
 const kinds = {
   paint: () => Object.fromEntries(parameters.map((text) => {
     const [, subject, url] = /^(\w+)=(.*)$/.exec(text);
     return [subject, (run) => paint(browser, url, run)];
   })),
-  upload: () => ({
-    module: () => upload(browser, server, value, true), request: () => upload(browser, server, value, false),
-  }),
-  files: () => ({
-    page: (run) => uploadOnPage(browser, server, Number(value), run),
-    request: (run) => uploadByRequests(browser, server, Number(value), run),
-  }),
+  upload: () => subjects(upload, ["module", "request"], { server, path: value, directory }),
+  files: () => subjects(uploadFiles, ["page", "request"], { server, count: Number(value) }),
 };
+const subjects = (action, names, settings) =>
+  Object.fromEntries(names.map((name) => [name, (run) => action(browser, settings, name, run)]));
 try {
   console.log(JSON.stringify(await measure(Number(runs), kinds[kind]())));
 } finally {
