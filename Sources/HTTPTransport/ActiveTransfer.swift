@@ -64,7 +64,7 @@ final class ActiveTransfer {
         isStallLimit = request.connectTimeout == request.stallTimeout
         receiver = ResponseReceiver(request, pacer: pacer, wake: wake)
         watch = ActivityWatch(limit: request.stallTimeout, now: now)
-        if request.sentContent != .none {
+        if request.sentContent != .none, request.contentWithHead == nil {
             sender = ContentSender(
                 request.sentContent, of: request.source, hasGate: gate != nil, pacer: pacer, wake: wake)
         }
@@ -258,7 +258,7 @@ final class ActiveTransfer {
             if receiver.received > 0 { report(.received(receiver.received)) }
         }
         return TransportResult(
-            head: receiver.head, content: receiver.content, sent: sent ?? 0, received: receiver.received,
+            head: receiver.head, content: receiver.content, sent: sent ?? easy.bytesSent, received: receiver.received,
             sourceEnded: sender?.isAtEnd(sent: sent ?? 0) ?? false, failure: failure,
             isContentComplete: isContentComplete,
             metrics: isMeasured ? metrics(sent: sent ?? 0) : nil)

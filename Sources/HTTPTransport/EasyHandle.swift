@@ -255,7 +255,15 @@ extension EasyHandle {
         } else {
             set(CURLOPT_CUSTOMREQUEST, request.method.rawValue)
         }
-        if request.sentContent != .none {
+        if let content = request.contentWithHead {
+            set(CURLOPT_POSTFIELDSIZE_LARGE, offset: Int64(content.count))
+            // libcurl copies the bytes.
+            content.withUnsafeBytes { bytes in
+                _ = onward_easy_set_pointer(
+                    pointer, CURLOPT_COPYPOSTFIELDS, UnsafeMutableRawPointer(mutating: bytes.baseAddress))
+            }
+            set(CURLOPT_BUFFERSIZE, request.settings.bufferSize)
+        } else if request.sentContent != .none {
             set(CURLOPT_UPLOAD, 1)
             set(CURLOPT_INFILESIZE_LARGE, offset: request.sentContent.count ?? -1)
             // libcurl allocates the buffer for each request, so short content gets a small buffer.

@@ -14,10 +14,12 @@ struct HeaderLines {
         // Each line has a separator, and a zero at its end. The first lines are those without a value.
         text = .allocate(
             byteCount: request.fields.reduce(64) { $0 + $1.name.utf8.count + $1.value.utf8.count + 4 }, alignment: 1)
-        nodes = .allocate(capacity: request.fields.count + 1)
+        nodes = .allocate(capacity: request.fields.count + 2)
         // This line removes libcurl's own Expect field: libcurl would wait for a second, and before 8.7 a 104 would not
         // end the wait.
         append("Expect", ":", "")
+        // libcurl would describe content that it gets with the request as a form.
+        if !request.fields.contains("Content-Type") { append("Content-Type", ":", "") }
         for field in request.fields where !Self.framing.contains(where: field.name.equalsIgnoringASCIICase) {
             let value = field.value.drop { $0 == " " || $0 == "\t" }
             // libcurl reads "Name:" as a request to remove its own line.

@@ -195,6 +195,18 @@ extension TransportRequest {
 
     /// The content that is sent: none with HEAD.
     package var sentContent: RequestContent { method == .head ? .none : content }
+
+    /// Content that libcurl gets with the request, and sends together with the head: this saves a system call, and the
+    /// server gets a complete request at once. Its progress cannot be measured. `nil` for content that is sent later.
+    var contentWithHead: [UInt8]? {
+        guard !isMeasured, gate == nil, rateLimit == nil, let bytes = (source as? BytesSource)?.bytes,
+            bytes.count <= Self.maxContentWithHead, sentContent == .range(from: 0, count: Int64(bytes.count))
+        else { return nil }
+        return bytes
+    }
+
+    /// libcurl sends longer content separately.
+    private static let maxContentWithHead = (64 << 10) - 1
 }
 
 /// The handling of the content of a response.

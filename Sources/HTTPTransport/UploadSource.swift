@@ -22,7 +22,7 @@ public protocol UploadSource: Sendable {
 
 /// A source of bytes that are in memory.
 package struct BytesSource: UploadSource {
-    private let bytes: [UInt8]
+    let bytes: [UInt8]
 
     package init(_ bytes: [UInt8]) { self.bytes = bytes }
 

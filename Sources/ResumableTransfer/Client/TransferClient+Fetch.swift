@@ -12,7 +12,7 @@ extension TransferClient {
     ///   - limit: the maximum number of bytes of the response's content that are received.
     ///   - stallTimeout: replaces the timeout of the configuration.
     package func send(
-        _ request: TransferRequest, content: Data? = nil, limit: Int = 64 << 10, stallTimeout: Duration? = nil
+        _ request: TransferRequest, content: [UInt8]? = nil, limit: Int = 64 << 10, stallTimeout: Duration? = nil
     ) async throws(TransferError) -> SingleRequest {
         guard let uri = RequestURI(request.uri) else {
             throw TransferError(.invalidRequest, "The request URI must be an absolute http or https URI.")
@@ -35,7 +35,7 @@ extension TransferClient {
         transport.settings.bufferSize = min(max(limit, 16 << 10), 64 << 10)
         if let content {
             transport.content = content.isEmpty ? .empty : .range(from: 0, count: Int64(content.count))
-            transport.source = DataSource(content)
+            transport.source = BytesSource(content)
         }
         let observer = configuration.onMessage.map { SingleRequest.Observer(onMessage: $0, id: UUID()) }
         observer?.note(.request(request.method, uri: uri.description(hidingPath: false)), outgoing.fields)

@@ -65,6 +65,33 @@ struct FolderUploadTests {
         }
     }
 
+    @Test("The head and the content of a small file are sent with one system call")
+    func systemCalls() throws {
+        try withServer { server in
+            let home = try CommandHome()
+            let size = 10_000
+            let names = (0..<20).map { "\($0)" }
+            let root = try folder(home, Dictionary(uniqueKeysWithValues: names.map { ($0, Payload.bytes(size)) }))
+            let log = home.path + "/calls"
+            let run = ProgramRun(
+                "/usr/bin/strace",
+                arguments: [
+                    "-f", "-qq", "-e", "trace=sendto", "-s", "4", "-o", log, try ExecutableLocation.onward(), "put",
+                    "--quiet",
+                    "-r", root, server.url("/files/x/"),
+                ],
+                variables: [("XDG_STATE_HOME", home.path + "/state")], timeout: .seconds(120)
+            ).run()
+            #expect(run.outcome == .ended(.exited(0)), "\(run.summary)")
+            let calls = String(decoding: FileManager.default.contents(atPath: log) ?? Data(), as: UTF8.self)
+                .split(separator: "\n")
+            // sendto(9, "PUT "..., 10154, …
+            let sizes = calls.filter { $0.contains("\"PUT ") }.compactMap { Int($0.split(separator: ", ")[2]) }
+            #expect(sizes.count == names.count && sizes.allSatisfy { $0 > size }, "\(sizes)")
+            for name in names { #expect(server.published("x/" + name) == Payload.bytes(size)) }
+        }
+    }
+
     @Test("A person gets a summary, and no line for each file")
     func summary() throws {
         try withServer { server in

@@ -102,7 +102,7 @@ extension FolderTransfer {
 
     /// Sends one request. A signal that stops the command ends it.
     func fetch(
-        _ request: TransferRequest, content: Data? = nil, limit: Int = 64 << 10, stallTimeout: Duration? = nil
+        _ request: TransferRequest, content: [UInt8]? = nil, limit: Int = 64 << 10, stallTimeout: Duration? = nil
     ) async -> Answer {
         do throws(TransferError) {
             let sent = try await client.send(request, content: content, limit: limit, stallTimeout: stallTimeout)

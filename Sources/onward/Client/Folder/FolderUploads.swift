@@ -109,11 +109,13 @@ private struct FolderUpload: Sendable {
     /// - Returns: `nil` if the request has to be sent again in the manner of a large file, which repeats it after
     ///   temporary failures and follows redirections.
     private func sendAtOnce(_ source: FileSource) async -> ExitStatus? {
-        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: Int(file.status.size), alignment: 16)
-        defer { buffer.deallocate() }
+        let size = Int(file.status.size)
+        var content: [UInt8] = []
         do throws(SourceError) {
-            let count = try source.read(into: buffer, at: 0)
-            guard count == buffer.count, source.status.size == file.status.size else { throw .changed }
+            content = try [UInt8](unsafeUninitializedCapacity: size) { buffer, count throws(SourceError) in
+                count = try source.read(into: UnsafeMutableRawBufferPointer(buffer), at: 0)
+            }
+            guard content.count == size, source.status.size == file.status.size else { throw .changed }
         } catch {
             return report.ended(
                 error == .changed
@@ -124,10 +126,10 @@ private struct FolderUpload: Sendable {
         var request = TransferRequest(folder.url.entry(file.path).request, method: .put, fields: folder.settings.fields)
         if folder.settings.sendsDigest {
             var digest = RunningDigest(.sha256)
-            digest.update(UnsafeRawBufferPointer(buffer))
+            content.withUnsafeBytes { digest.update($0) }
             request.fields.set("Repr-Digest", DigestField(values: [(.sha256, digest.finalized())]).serialized)
         }
-        switch await folder.fetch(request, content: Data(buffer)) {
+        switch await folder.fetch(request, content: content) {
         case .success((let response, _)) where response.status.isSuccessful:
             sent.insert(file, entityTag: response.fields["ETag"])
             report.report(.started(total: file.status.size))

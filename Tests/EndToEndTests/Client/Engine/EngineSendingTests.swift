@@ -4,6 +4,7 @@ import ResumableUpload
 import SystemCalls
 import Testing
 
+@testable import HTTPTransport
 @testable import ResumableTransfer
 
 @Suite("Client: sending with the engine", .blocking)
@@ -51,6 +52,35 @@ struct EngineSendingTests {
         #expect(server.requests[1].fields["Content-Length"] == "0")
         // Both requests use one connection.
         #expect(server.connections == 1)
+    }
+
+    @Test(
+        "content in memory is sent unchanged, together with the head or after it",
+        arguments: [1, 10_000, 65_535, 65_536])
+    func inMemory(count: Int) async throws {
+        let server = try ScriptedServer { _, reply in
+            try reply.discardBody()
+            try reply.respond(201)
+        }
+        let content = Array(bytes[..<count])
+        var request = fixture.request("PUT", server.url, ["X-A": "1"])
+        request.content = .range(from: 0, count: Int64(count))
+        request.source = BytesSource(content)
+        request.isMeasured = false
+        #expect((request.contentWithHead == nil) == (count > 65_535))
+        for _ in 1...2 {
+            let result = await fixture.run(request)
+            #expect(result.failure == nil && result.head?.status == 201 && result.sent == Int64(count))
+        }
+        for received in server.requests {
+            #expect(received.method == "PUT" && received.content == content && received.fields["X-A"] == "1")
+            #expect(received.fields["Content-Length"] == "\(count)" && !received.fields.contains("Content-Type"))
+            #expect(!received.fields.contains("Expect") && !received.fields.contains("Transfer-Encoding"))
+        }
+        #expect(server.requests.count == 2 && server.connections == 1)
+        // A rate limit, the gate and progress need content in pieces.
+        request.rateLimit = 1 << 30
+        #expect(request.contentWithHead == nil)
     }
 
     @Test("content of unknown length is sent in chunks until the source ends or the maximum is reached")
