@@ -8,6 +8,7 @@ import Testing
 struct ClusterFaultTests {
     /// With ONWARD_SCALE=1 there are many clients, and the faults last longer than a lease.
     private static let isLong = getenv("ONWARD_SCALE") != nil
+    private static let longTest: Comment = "takes a minute: make test-scale runs it"
     private static let clients = isLong ? 100 : 6
 
     /// Runs clients of all nodes while `break` runs, and then until each has completed its file.
@@ -79,7 +80,9 @@ struct ClusterFaultTests {
         }
     }
 
-    @Test("no acknowledged byte is lost while servers cannot reach the database or the storage, or get no responses")
+    @Test(
+        "no acknowledged byte is lost while servers cannot reach the database or the storage, or get no responses",
+        .enabled(if: isLong, longTest))
     func networkFaults() throws {
         try withCluster(3, [], Cluster.Features(hasLinks: true)) { cluster in
             try withClients(of: cluster, seed: 14) { random in
@@ -101,7 +104,9 @@ struct ClusterFaultTests {
         }
     }
 
-    @Test("no acknowledged byte is lost if the database is killed and a synchronous standby server replaces it")
+    @Test(
+        "no acknowledged byte is lost if the database is killed and a synchronous standby server replaces it",
+        .enabled(if: isLong, longTest))
     func failover() throws {
         try withCluster(3, [], Cluster.Features(hasStandby: true)) { cluster in
             let standby = try #require(cluster.standby)
@@ -118,7 +123,7 @@ struct ClusterFaultTests {
 
     @Test(
         "no acknowledged byte is lost at servers whose clocks differ by minutes while servers are killed",
-        .enabled(if: PreloadedLibrary.compiler != nil, "needs a C compiler"))
+        .enabled(if: isLong, longTest), .enabled(if: PreloadedLibrary.compiler != nil, "needs a C compiler"))
     func clocks() throws {
         let clocks = try [-400, 0, 400].map { difference in
             let clock = try ShiftedClock()
