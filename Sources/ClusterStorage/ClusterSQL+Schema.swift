@@ -315,7 +315,7 @@ extension ClusterSQL {
         -- rows, so that transactions of the same principal do not wait for each other.
         --
         -- Rows of `usage_change` are deleted when they have been added to `usage`. As long as another transaction, such as a
-        -- dump, could still see them, they stay in the table and its indexes, and whoever searches there reads all of
+        -- dump, could still see them, they stay in the table and its indexes, and a search there reads all of
         -- them. So every search begins with the transaction `first`: no row of an earlier transaction is left, and none
         -- will come, because all these transactions have ended.
         CREATE TABLE onward.usage (

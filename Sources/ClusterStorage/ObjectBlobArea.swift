@@ -107,7 +107,8 @@ extension DatabaseError {
         if case .unavailable = self { true } else { false }
     }
 
-    fileprivate var errno: Errno { isUnavailable ? .timedOut : .inputOutput }
+    /// The error of a file or a directory for a failed operation on its rows.
+    var errno: Errno { isUnavailable ? .timedOut : .inputOutput }
 
     /// The error of the store for a failed operation on files.
     func fileError(during operation: String) -> StoreError {

@@ -72,7 +72,7 @@ final class PublishedPieces: PublishedContent {
                     DatabaseStatement(
                         ClusterSQL.piecesFrom,
                         [.text(blob), .integer(position), .integer(Int64(storage.limits.maxListed))])))
-        } catch { throw error.isUnavailable ? .timedOut : .inputOutput }
+        } catch { throw error.errno }
         // The file may have been replaced or removed.
         guard contains(next) else { throw .inputOutput }
         listed.withLock { $0 = next }

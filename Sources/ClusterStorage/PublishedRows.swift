@@ -80,7 +80,7 @@ final class PublishedRows: PublishedDirectory {
             rows = try database.run(
                 DatabaseStatement(
                     ClusterSQL.entries, [.text(parent), .text(first), .integer(Int64(Self.pageSize))]))
-        } catch { throw error.isUnavailable ? .timedOut : .inputOutput }
+        } catch { throw error.errno }
         let entries = (0..<rows.count).compactMap { row -> PublishedEntry? in
             guard let name = rows.text(row, 0), let isDirectory = rows.boolean(row, 1) else { return nil }
             return PublishedEntry(

@@ -23,6 +23,16 @@ struct PublishedFilesTests {
 
     private func name(_ path: String) throws -> PublishedName { try #require(PublishedName(path: path)) }
 
+    /// An unfinished upload of the node with the blob "b", whose bytes are recorded.
+    private func recordedUpload() throws -> any Blob {
+        try fixture.insertUpload("b", holder: node)
+        let blob = try node.area.create("b")
+        try blob.append(content(5000))
+        try blob.synchronize(including: .name)
+        try fixture.record("b", offset: 5000, by: node)
+        return blob
+    }
+
     /// Publishes bytes of a plain upload.
     @discardableResult
     private func publish(
@@ -127,11 +137,7 @@ struct PublishedFilesTests {
     @Test(
         "a file keeps its name until the end of its upload is recorded, so that the upload is not published once more")
     func unsettled() throws {
-        try fixture.insertUpload("b", holder: node)
-        let blob = try node.area.create("b")
-        try blob.append(content(5000))
-        try blob.synchronize(including: .name)
-        try fixture.record("b", offset: 5000, by: node)
+        let blob = try recordedUpload()
         _ = try node.area.publish("b", as: name("f"), replacing: nil, fence: 1)
         let tag = try blob.attributes().entityTag.opaque
         let other = try fixture.node(Self.small)
@@ -207,11 +213,7 @@ struct PublishedFilesTests {
 
     @Test("a publication can be repeated after its result was lost, but not by a node that lost the upload")
     func repetition() throws {
-        try fixture.insertUpload("b", holder: node)
-        let blob = try node.area.create("b")
-        try blob.append(content(5000))
-        try blob.synchronize(including: .name)
-        try fixture.record("b", offset: 5000, by: node)
+        let blob = try recordedUpload()
         for time in [1, 2] as [Int64] {
             try blob.setModified(time)
             _ = try node.area.publish("b", as: name("f"), replacing: nil, fence: 1)
@@ -242,11 +244,7 @@ struct PublishedFilesTests {
 
     @Test("a publication that arrives after the upload was acquired again changes nothing")
     func latePublication() throws {
-        try fixture.insertUpload("b", holder: node)
-        let blob = try node.area.create("b")
-        try blob.append(content(5000))
-        try blob.synchronize(including: .name)
-        try fixture.record("b", offset: 5000, by: node)
+        _ = try recordedUpload()
         try fixture.run("UPDATE onward.upload SET fence = 2")
         _ = try node.area.publish("b", as: name("f"), replacing: nil, fence: 2)
         try fixture.run("UPDATE onward.name SET principal = 'alice', fields = ''")
@@ -365,11 +363,7 @@ struct PublishedFilesTests {
 
     @Test("retained bytes remain after their upload has ended")
     func retention() throws {
-        try fixture.insertUpload("b", holder: node)
-        let blob = try node.area.create("b")
-        try blob.append(content(5000))
-        try blob.synchronize(including: .name)
-        try fixture.record("b", offset: 5000, by: node)
+        _ = try recordedUpload()
         try node.area.retain("b", as: "key", description: [1])
         try node.area.retain("b", as: "key", description: [1])
         try fixture.endUpload("b")
