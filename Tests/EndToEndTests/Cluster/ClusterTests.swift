@@ -49,7 +49,7 @@ struct ClusterTests {
         }
     }
 
-    @Test("HEAD at another server ends a stuck upload, with all bytes that its server has received")
+    @Test("CON-06: HEAD at another server ends a stuck upload, with all bytes that its server has received")
     func takeOver() throws {
         try withCluster(2, ["--idle-timeout", "1h"]) { cluster in
             for round in 0..<5 {
