@@ -48,6 +48,11 @@ struct EventsCommand {
                 return command.change(names, "dropped", onlySetAside: settings.all) {
                     (events, numbers) throws(StoreError) in try events.drop(numbers)
                 }
+            case "retry", "drop":
+                throw OptionError(
+                    settings.all
+                        ? "'\(names[0])' and --all exclude each other"
+                        : "EVENT or --all is missing; 'onward events list' lists the events")
             default: throw OptionError("give 'list', 'retry EVENT', 'retry --all', 'drop EVENT' or 'drop --all'")
             }
         } catch {

@@ -49,6 +49,7 @@ struct OutcomesCommand {
             case "list" where names.isEmpty: return command.list()
             case "resend" where !names.isEmpty: return command.forEach(names, command.resend)
             case "drop" where !names.isEmpty: return command.forEach(names, command.drop)
+            case "resend", "drop": throw OptionError("UPLOAD is missing; 'onward outcomes list' lists the uploads")
             default: throw OptionError("give 'list', 'resend UPLOAD' or 'drop UPLOAD'")
             }
         } catch {

@@ -140,7 +140,7 @@ struct GatewayOutcomeTests {
                 try outcomes(server, command, uploads[0], "nothing").expect(66, "no request", "'nothing'")
                 try outcomes(server, command, uploads[0], "").expect(66, "no request", "''")
                 try outcomes(server, command, uploads[0], "../uploads").expect(66, "no request")
-                try outcomes(server, command).expect(64, "give 'list'")
+                try outcomes(server, command).expect(64, "UPLOAD is missing")
             }
             try outcomes(server, "list", uploads[0]).expect(64, "give 'list'")
             #expect(names(server, in: "retained").count == 34 && origin.requests.count == 17)
@@ -181,6 +181,11 @@ struct GatewayOutcomeTests {
             #expect(names(server, in: "uploads") == [])
             #expect(try outcomes(server, "list").output == "")
             #expect(try OnwardRun(["events", "list", "--root", server.root]).output == "")
+            for command in ["retry", "drop"] {
+                let words = ["events", command, "--root", server.root]
+                try OnwardRun(words).expect(64, "EVENT or --all is missing")
+                try OnwardRun(words + ["1", "--all"]).expect(64, "'1' and --all exclude each other")
+            }
         }
     }
 }
