@@ -15,7 +15,8 @@ struct FuzzTarget: Sendable {
     let check: @Sendable (UnsafeRawBufferPointer) throws(Violation) -> Void
 
     static let all: [FuzzTarget] = [
-        .structuredFields, .requests, .ranges, .names, .values, .problems, .responseHeads, .resumeData, .savedTransfers,
+        .structuredFields, .requests, .ranges, .names, .values, .problems, .responseHeads, .originResponses,
+        .resumeData, .savedTransfers,
         .tokens, .cookies, .savedForms, .storageDocuments, .server, .guardedServer,
     ]
 }
