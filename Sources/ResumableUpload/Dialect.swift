@@ -10,11 +10,17 @@ import StructuredFields
     @nonexhaustive
 #endif
 public enum Dialect: Int, Sendable, Hashable, CaseIterable, Codable {
+    /// Draft -01, which iOS 17 speaks.
     case interop3 = 3
+    /// Draft -02.
     case interop4 = 4
+    /// Draft -03, which iOS 18.0 speaks.
     case interop5 = 5
+    /// Drafts -04 and -05, which iOS 18.1 speaks.
     case interop6 = 6
+    /// Drafts -06 to -08.
     case interop7 = 7
+    /// Drafts -09 to -11, which iOS 26 speaks.
     case interop8 = 8
     /// The protocol of a request without a usable version field.
     case rfc = 100
@@ -27,6 +33,9 @@ public enum Dialect: Int, Sendable, Hashable, CaseIterable, Codable {
         else { return nil }
         self = dialect
     }
+
+    /// The newest interop version, in which clients speak unless another one is selected.
+    public static let newest = Dialect.interop8
 
     /// The value of the version field in requests and responses; `nil` for the published protocol, which does not have
     /// this field.

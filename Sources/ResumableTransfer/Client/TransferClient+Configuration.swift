@@ -29,7 +29,7 @@ extension TransferClient {
         /// optimistic creation.
         public var interimResponseTimeout: Duration = .seconds(1)
         /// The version of the protocol that uploads use.
-        public var dialect: Dialect = .interop8
+        public var dialect: Dialect = .newest
         /// The maximum length in bytes of the content of each request of an upload, including the one that creates it;
         /// `nil`: no limit.
         public var maximumRequestContentLength: Int64?

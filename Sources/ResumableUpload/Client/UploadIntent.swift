@@ -18,7 +18,7 @@ package struct UploadIntent: Sendable, Hashable {
     package var allowsOtherOrigin: Bool
 
     package init(
-        dialect: Dialect = .interop8, style: CreationStyle = .optimistic, method: Method = .post, length: Int64? = nil,
+        dialect: Dialect = .newest, style: CreationStyle = .optimistic, method: Method = .post, length: Int64? = nil,
         maximumRequestContentLength: Int64? = nil, fields: Fields = Fields(), allowsOtherOrigin: Bool = false
     ) {
         self.dialect = dialect

@@ -39,7 +39,7 @@ struct ClientSettings: Sendable {
     var method: Method?
     var isCareful = false
     var isPlain = false
-    var dialect = Dialect.interop8
+    var dialect = Dialect.newest
     var appendSize: Int64?
     var sendsDigest = false
 

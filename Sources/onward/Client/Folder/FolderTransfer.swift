@@ -92,7 +92,7 @@ struct FolderTransfer: Sendable {
     /// Whether a file is transferred in one request without a state.
     func isSingleRequest(_ size: Int64, _ identity: TransferIdentity) -> Bool {
         size <= Self.maxSingleRequest && size <= settings.appendSize ?? .max && !settings.isCareful
-            && settings.dialect == .interop8 && !settings.isVerbose && !hasState(identity)
+            && settings.dialect == .newest && !settings.isVerbose && !hasState(identity)
     }
 }
 
