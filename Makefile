@@ -29,10 +29,11 @@ test: test-packages ## build and run the tests; the targets below run longer one
 	SWIFT=$(SWIFT) scripts/test-snippets
 	SWIFT=$(SWIFT) scripts/doc
 
-test-unit: test-packages ## run only the short tests that start no program (one minute, plus the build)
+test-unit: test-packages ## run only the short tests that start no program (less than a minute, plus the build)
 	$(SWIFT) build --build-tests
 	SWIFT=$(SWIFT) scripts/run-tests --skip 'EndToEndTests[.]' --skip 'ConformanceKitTests[.]' --skip 'FuzzingTests[.]' \
-	  --skip 'PowerLossTests' --skip 'CrashTests' --skip 'FramingDifferentialTests'
+	  --skip 'PowerLossTests' --skip 'CrashTests' --skip 'FramingDifferentialTests' \
+	  --skip 'PostgreSQLTests[.]' --skip 'ObjectStorageTests[.]' --skip 'ClusterStorageTests[.]'
 
 demo: build-packages ## upload a file with interruptions and a killed client, download it and compare (30 seconds)
 	$(SWIFT) build -c release --product onward
