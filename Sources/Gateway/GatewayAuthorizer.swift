@@ -19,6 +19,7 @@ public struct GatewayAuthorizer: UploadAuthorizer {
     }
 
     /// Returns the identity that `base` finds, or the anonymous one for an open route.
+    /// - Throws: the refusal of `base`.
     public func identify(_ head: RequestHead, target: RequestTarget) throws(AuthorizationRefusal) -> Identity {
         guard hasOpenRoutes, let path = Self.segments(target.path) else {
             return try base.identify(head, target: target)

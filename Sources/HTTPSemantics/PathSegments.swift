@@ -47,6 +47,7 @@ public struct PathSegments: Sendable, Hashable {
     public let hasTrailingSlash: Bool
 
     /// Decodes a raw path such as ``RequestTarget/path``.
+    /// - Throws: the reason why no file can have this path.
     public init(decoding rawPath: String) throws(Refusal) {
         let (decoded, endsWithSlash) = try rawPath.withBytes { bytes in
             Result { () throws(Refusal) in try PathSegments.decode(bytes) }
@@ -74,6 +75,7 @@ public struct PathSegments: Sendable, Hashable {
     }
 
     /// Creates a path from decoded segments, and checks them like the segments of a raw path after its decoding.
+    /// - Throws: the reason why no file can have this path.
     public init(segments: [String], hasTrailingSlash: Bool = false) throws(Refusal) {
         var total = segments.isEmpty || hasTrailingSlash ? 1 : 0
         for segment in segments {

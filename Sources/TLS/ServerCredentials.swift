@@ -40,7 +40,7 @@ public final class ServerCredentials: Sendable {
 
     /// Configures a session (`gnutls_session_t`) before its handshake with the certificate, the key for tickets and the
     /// ALPN protocols.
-    public func use(for session: UnsafeMutableRawPointer) throws(TLSError) {
+    package func use(for session: UnsafeMutableRawPointer) throws(TLSError) {
         let session = OpaquePointer(session)
         try Self.check(gnutls_credentials_set(session, GNUTLS_CRD_CERTIFICATE, UnsafeMutableRawPointer(handle)))
         try ticketKeys.key(at: SystemClock.monotonicNanoseconds()).use(for: session)

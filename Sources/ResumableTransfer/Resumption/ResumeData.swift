@@ -254,6 +254,7 @@ extension ResumeData: Codable {
     }
 
     /// Encodes the bytes as one value, which in JSON is a text in base64.
+    /// - Throws: the error of the encoder.
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.singleValueContainer()
         try container.encode(data)

@@ -7,13 +7,14 @@ import FoundationNetworking
 // an optional delegate, or a literal nil, it still selects FoundationNetworking's methods.
 
 extension URLSession {
-    /// Uploads a file. Errors are of type `URLError`. The data to resume the upload is in
-    /// ``Foundation/URLError/uploadTaskResumeData``.
+    /// Uploads a file.
+    /// - Throws: `URLError`. The data to resume the upload is in ``Foundation/URLError/uploadTaskResumeData``.
     public func upload(for request: URLRequest, fromFile fileURL: URL) async throws -> (Data, URLResponse) {
         try await upload(request, .file(fileURL), nil)
     }
 
     /// Uploads a file, and reports the events of the task to `delegate`.
+    /// - Throws: `URLError`, which can contain data to resume the upload.
     public func upload(
         for request: URLRequest, fromFile fileURL: URL, delegate: any FoundationNetworking.URLSessionTaskDelegate
     ) async throws -> (Data, URLResponse) {
@@ -21,11 +22,13 @@ extension URLSession {
     }
 
     /// Uploads bytes in memory.
+    /// - Throws: `URLError`, which can contain data to resume the upload.
     public func upload(for request: URLRequest, from bodyData: Data) async throws -> (Data, URLResponse) {
         try await upload(request, .data(bodyData), nil)
     }
 
     /// Uploads bytes in memory, and reports the events of the task to `delegate`.
+    /// - Throws: `URLError`, which can contain data to resume the upload.
     public func upload(
         for request: URLRequest, from bodyData: Data, delegate: any FoundationNetworking.URLSessionTaskDelegate
     ) async throws -> (Data, URLResponse) {
@@ -33,6 +36,7 @@ extension URLSession {
     }
 
     /// Resumes an upload.
+    /// - Throws: `URLError`, which can contain data to resume the upload again.
     public func upload(
         resumeFrom resumeData: Data, delegate: (any FoundationNetworking.URLSessionTaskDelegate)? = nil
     ) async throws -> (Data, URLResponse) {
@@ -42,11 +46,13 @@ extension URLSession {
     }
 
     /// Downloads to a file. The caller moves or removes the file.
+    /// - Throws: `URLError`, which can contain data to resume the download.
     public func download(for request: URLRequest) async throws -> (URL, URLResponse) {
         try await download(request, nil)
     }
 
     /// Downloads to a file, and reports the events of the task to `delegate`. The caller moves or removes the file.
+    /// - Throws: `URLError`, which can contain data to resume the download.
     public func download(
         for request: URLRequest, delegate: any FoundationNetworking.URLSessionTaskDelegate
     ) async throws -> (URL, URLResponse) {
@@ -54,11 +60,13 @@ extension URLSession {
     }
 
     /// Downloads to a file. The caller moves or removes the file.
+    /// - Throws: `URLError`, which can contain data to resume the download.
     public func download(from url: URL) async throws -> (URL, URLResponse) {
         try await download(URLRequest(url: url), nil)
     }
 
     /// Downloads to a file, and reports the events of the task to `delegate`. The caller moves or removes the file.
+    /// - Throws: `URLError`, which can contain data to resume the download.
     public func download(from url: URL, delegate: any FoundationNetworking.URLSessionTaskDelegate) async throws -> (
         URL, URLResponse
     ) {
@@ -66,6 +74,7 @@ extension URLSession {
     }
 
     /// Resumes a download.
+    /// - Throws: `URLError`, which can contain data to resume the download again.
     public func download(
         resumeFrom resumeData: Data, delegate: (any FoundationNetworking.URLSessionTaskDelegate)? = nil
     ) async throws -> (URL, URLResponse) {

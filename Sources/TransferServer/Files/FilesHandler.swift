@@ -100,6 +100,7 @@ public struct FilesHandler: TargetHandler, SynchronousHandler {
     }
 
     /// Checks the file, and publishes it under its name or under the name that the check has returned.
+    /// - Throws: ``StoreError`` if the file cannot be published, or the error of the check.
     public func complete(_ upload: ReceivedUpload) async throws -> Response {
         guard let check else { return try completeSynchronously(upload) }
         switch try await FileCheck(upload).run(check) {

@@ -297,7 +297,7 @@ extension Server {
     /// - Throws: `StartError` if the server could not start.
     public func run(stoppingOn signals: [Signal] = [.sigterm, .sigint]) async throws(StartError) {
         ProcessControl.ignoreBrokenPipes()
-        let request = StopRequest()
+        let request = FirstStop()
         let subscription: SignalSubscription
         do throws(Errno) {
             subscription = try SignalSubscription(signals.map(\.rawValue)) { [self] _ in
@@ -314,7 +314,7 @@ extension Server {
 }
 
 /// The first request to stop, for which one task waits.
-private final class StopRequest: Sendable {
+private final class FirstStop: Sendable {
     private struct State {
         var isRequested = false
         var waiting: CheckedContinuation<Void, Never>?

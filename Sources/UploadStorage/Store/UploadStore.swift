@@ -212,6 +212,8 @@ extension UploadStore {
     ///
     /// - Parameter root: the path of the data directory. All its parts must be in one file system. Only one store at a
     ///   time can use it.
+    /// - Throws: `inUse`, `newerSchema`, `foreignData`, `damaged` or `unusableRoot` if the directory cannot be used, `io` if a
+    ///   system call fails, and `cannotStartThread`.
     public static func open(root: String, configuration: StoreConfiguration = StoreConfiguration()) throws(StoreError)
         -> UploadStore
     {

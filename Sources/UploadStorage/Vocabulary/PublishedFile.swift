@@ -42,6 +42,7 @@ public final class PublishedFile: Sendable {
     }
 
     /// Reads bytes from the offset on and returns their number, which is smaller than the buffer only at the end.
+    /// - Throws: `io` or `unavailable` if the bytes cannot be read.
     public func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(StoreError) -> Int {
         try translating("read a published file") { () throws(Errno) in try content.read(into: buffer, at: offset) }
     }

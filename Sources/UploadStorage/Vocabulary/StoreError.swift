@@ -19,11 +19,14 @@ public enum StoreError: Error, Sendable, Hashable {
     case invalidState(String)
     /// The target resource still processes the upload after the waiting time.
     case processing
+    /// The principal has as many unfinished uploads as the server allows.
     case tooManyUploads(limit: Int)
+    /// The bytes would exceed the quota of the principal. None of them were stored. The limit is in bytes.
     case quotaExceeded(limit: Int64)
     /// The file system is full, or too little space would remain free; in the second case the shortage contains the
     /// numbers.
     case insufficientSpace(SpaceShortage?)
+    /// A system call has failed. The text names the operation of the store.
     case io(Errno, during: String)
     /// The database or the storage of bytes cannot be reached now. The text explains why.
     case unavailable(String)
@@ -33,6 +36,7 @@ public enum StoreError: Error, Sendable, Hashable {
     case stateLost
     /// A precondition was not met.
     case preconditionFailed
+    /// The name of the file belongs to a directory.
     case targetIsDirectory
     /// The name belongs to a symbolic link, a socket or another object that is not a regular file.
     case targetIsSpecial
