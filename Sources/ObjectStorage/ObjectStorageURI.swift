@@ -55,7 +55,7 @@ package struct ObjectStorageURI: Sendable, Hashable {
         let segments = path.split(separator: "/", omittingEmptySubsequences: false)
         let names = segments.last == "" ? segments.dropLast() : segments[...]
         guard !names.contains(where: { ["", ".", ".."].contains($0) }), path.utf8.count <= 512 else {
-            throw Mistake("the prefix has at most 512 bytes, and no part of it is empty, '.' or '..'")
+            throw Mistake("the prefix must have at most 512 bytes and no part that is empty, '.' or '..'")
         }
         prefix = names.map { $0 + "/" }.joined()
 
@@ -73,11 +73,11 @@ package struct ObjectStorageURI: Sendable, Hashable {
         // The certificate of Amazon S3 is valid for names with one label before the service.
         let usual = options["endpoint"] != nil || bucket.contains(".") ? Style.path : .host
         guard let style = options["style"].map({ Style(rawValue: $0) }) ?? usual else {
-            throw Mistake("style is path or host")
+            throw Mistake("style must be path or host")
         }
         self.style = style
         caFile = options["ca-file"]
-        guard caFile != "" else { throw Mistake("ca-file is the path of a file") }
+        guard caFile != "" else { throw Mistake("ca-file needs the path of a file") }
     }
 
     private static let placeOfSecrets =

@@ -82,9 +82,9 @@ package enum UploadError: Error, Sendable, Hashable {
         case .completed: "The upload is complete and accepts no more content."
         case .notFound: "There is no such upload. It may have expired or been canceled."
         case .deactivated(let reason): "The upload can no longer be used: \(reason). Start a new one."
-        case .missingOffset: "An append needs Upload-Offset, a non-negative Integer (RFC 9651), on one field line."
+        case .missingOffset: "An append needs the field Upload-Offset once, with a non-negative Integer (RFC 9651)."
         case .missingCompleteness:
-            "An append needs Upload-Complete (interop version 3: Upload-Incomplete), ?0 or ?1, on one field line."
+            "An append needs the field Upload-Complete (in interop version 3: Upload-Incomplete) once, with ?0 or ?1."
         case .unsupportedMediaType: "An append needs Content-Type: \(partialUploadMediaType)."
         case .contentCodingOnAppend:
             "An append must not have Content-Encoding. Only the request that creates the upload can have it."
@@ -99,7 +99,7 @@ package enum UploadError: Error, Sendable, Hashable {
         case .digestMismatch(let field, let algorithm):
             "The \(algorithm) digest of the received bytes differs from that in \(field)."
         case .lengthRequired:
-            "Declare the length with Content-Length or Upload-Length, or send parts and complete them with an empty request."
+            "Declare the length with Content-Length or Upload-Length. Or send parts with Upload-Complete: ?0, and complete the upload with an empty append."
         case .concatenation:
             "Upload-Concat is not part of this protocol. Send the file as one upload: in tus-js-client set parallelUploads to 1."
         }

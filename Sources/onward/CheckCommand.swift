@@ -15,8 +15,8 @@ struct CheckCommand {
         effect of a crash or of a change by hand; the next start repairs or ignores it.
 
         With --catalog and --blobs it verifies the database and the object storage of servers,
-        which can be running. Notes are then about objects and pieces that nothing needs; the
-        servers delete them. It reads all rows and lists all objects, but reads the content of
+        which can be running. Notes are then about stored bytes that no upload or file needs;
+        the servers delete them. It reads all rows and lists all objects, but reads the content of
         objects only with --digests.
 
         Exit status: 0 no damage, 74 damage, or an unusable directory, database or storage, 75 a

@@ -17,10 +17,10 @@ struct EventsCommand {
 
         list prints the ID, the time, the state (waiting, set-aside or retried), the kind of the
         event, the upload, and the method and target of the upload. retry makes the server
-        deliver events that are set aside. drop removes events without a delivery, also those
-        that wait. With --catalog the events are those of all servers with this database. Exit
-        status: 0 done, 66 no such event, 74 unusable directory or database, 75 the database
-        cannot be reached.
+        deliver events that are set aside. drop removes events that are set aside or
+        waiting; they are not delivered. With --catalog the events are those of all servers with
+        this database. Exit status: 0 done, 66 no such event, 74 unusable directory or database,
+        75 the database cannot be reached.
         """,
         options: EventsSettings.options.map(\.manual))
 

@@ -19,11 +19,16 @@ enum Onward {
         case "help", "--help", "-h":
             Console.output(HelpText(overview: manual).text)
             status = .done
+        case "version" where arguments.dropFirst().allSatisfy({ ["--help", "-h"].contains($0.description) }):
+            Console.output(
+                arguments.count > 1
+                    ? "usage: onward version\n\nPrints the name of the program and its version." : "onward \(version)")
+            status = .done
         case "version" where arguments.count > 1, "--version" where arguments.count > 1:
             let operand = DisplayText.printable(arguments[1].description)
             Console.error("onward version: unexpected '\(operand)'\nSee 'onward --help'.")
             status = .usage
-        case "version", "--version":
+        case "--version":
             Console.output("onward \(version)")
             status = .done
         case "manual":

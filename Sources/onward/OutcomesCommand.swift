@@ -18,8 +18,9 @@ struct OutcomesCommand {
         gets no complete response, and the route does not have repeat=safe, the server does not
         send the request again, but keeps the request in retained/ of the data directory, or with
         --catalog in the database and the object storage. UPLOAD is the value that the
-        application got in Onward-Upload, or its first digits. First find out whether the
-        application has processed the upload. The server can be running.
+        application got in Onward-Upload, or its first digits. Before you use resend
+        or drop, find out whether the application has processed the upload. The server can be
+        running.
 
         list prints the upload, the time, the method and target, the length, the principal and
         the application of each request. resend sends requests again, with the principal but

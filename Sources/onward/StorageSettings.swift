@@ -52,7 +52,7 @@ struct StorageSettings {
             rootOption(path, group: group, root),
             catalogOption(
                 path, group: group,
-                "PostgreSQL database that several servers share, together with --blobs,\nsuch as postgresql://onward@db.example/onward"
+                "PostgreSQL database that several servers share, such as\npostgresql://onward@db.example/onward; needs --blobs"
             ),
             CommandOption(
                 "catalog-direct", "URI", group: group,

@@ -54,7 +54,11 @@ enum OnwardConformance {
         case "help"?, "--help"?, "-h"?:
             Output.write(HelpText(overview: manual).text + "\n")
             return 0
+        case "version"? where arguments.dropFirst().first == "--help":
+            Output.write("usage: \(manual.name) version\n\nPrints the name of the program and its version.\n")
+            return 0
         case "version"?, "--version"?:
+            guard arguments.count == 1 else { return usageError("version: unexpected “\(arguments[1])”") }
             Output.write("\(manual.name) \(manual.version)\n")
             return 0
         case "manual"?:

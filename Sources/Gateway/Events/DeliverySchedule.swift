@@ -34,8 +34,8 @@ struct DeliverySchedule: Sendable, Hashable {
 
     private struct Entry: Sendable, Hashable {
         var entry: OutboxEntry
-        /// The time at which the retry time of the event began.
-        var begun: Int64
+        /// The start of the retry time of the event.
+        var start: Int64
         var attempts = 0
         var due: Int64
         var isRunning = false
@@ -74,19 +74,19 @@ struct DeliverySchedule: Sendable, Hashable {
     /// Adds an event, unless it has to follow a forgotten event of its upload.
     /// - Parameters:
     ///   - age: the nanoseconds for which the event has waited.
-    ///   - isAgain: whether the event was read in a pass, which has read all earlier events of its upload.
-    mutating func add(_ entry: OutboxEntry, age: Int64, now: Int64, isAgain: Bool = false) {
+    ///   - isReadInPass: whether a pass has read the event. A pass reads the events of an upload in order.
+    mutating func add(_ entry: OutboxEntry, age: Int64, now: Int64, isReadInPass: Bool = false) {
         guard room > 0, !entries.contains(where: { $0.entry.number == entry.number }) else { return }
         if entry.state == .retried {
             guard entries.count(where: { $0.entry.state == .retried }) < rules.maxRetried else { return }
             // An operator has requested another attempt, so the time of the event begins again.
-            return entries.append(Entry(entry: entry, begun: now, due: now))
+            return entries.append(Entry(entry: entry, start: now, due: now))
         }
         let upload = entry.event.upload
-        if forgotten.contains(upload) || !isAgain && forgottenBefore.contains(upload) {
+        if forgotten.contains(upload) || !isReadInPass && forgottenBefore.contains(upload) {
             return forgotten.insert(upload)
         }
-        entries.append(Entry(entry: entry, begun: now - max(0, age), due: now))
+        entries.append(Entry(entry: entry, start: now - max(0, age), due: now))
     }
 
     // MARK: Forgotten events
@@ -100,14 +100,14 @@ struct DeliverySchedule: Sendable, Hashable {
     /// Each event that was forgotten before the pass is in the schedule again, or was forgotten again.
     mutating func endPass() { forgottenBefore = ForgottenUploads() }
 
-    /// Whether the schedule can have room for so many events.
+    /// Whether the schedule can make room for `count` more events.
     func canMakeRoom(for count: Int, now: Int64) -> Bool {
         if room >= count { return true }
         let uploads = forgettable(now: now)
         return room + entries.count { $0.isForgettable(with: uploads) } >= count
     }
 
-    /// Forgets events if that is necessary to have room for so many events.
+    /// Forgets events if that is necessary to have room for `count` more events.
     /// - Returns: whether there is room.
     mutating func makeRoom(for count: Int, now: Int64) -> Bool {
         if room >= count { return true }
@@ -119,7 +119,7 @@ struct DeliverySchedule: Sendable, Hashable {
     }
 
     /// The uploads whose first event has failed and waits for its next attempt. There are none while the destination is
-    /// unavailable, because then these events hold up nothing.
+    /// unavailable, because then these events delay no other event.
     private func forgettable(now: Int64) -> Set<String> {
         let hasFailed = { (entry: Entry) in entry.attempts > 0 && !entry.isRunning && entry.due > now }
         guard !isUnavailable, entries.contains(where: hasFailed) else { return [] }
@@ -215,7 +215,7 @@ struct DeliverySchedule: Sendable, Hashable {
 
     /// Removes the events that could not be delivered within the retry time, and returns their numbers.
     mutating func setAside(now: Int64) -> [OutboxEntry] {
-        let late = entries.filter { !$0.isRunning && $0.attempts > 0 && now - $0.begun >= rules.retryTime }
+        let late = entries.filter { !$0.isRunning && $0.attempts > 0 && now - $0.start >= rules.retryTime }
         if !late.isEmpty { remove(late.map(\.entry.number)) }
         return late.map(\.entry)
     }

@@ -142,7 +142,7 @@ public final class EventDelivery: Sendable {
         guard let page else { return }
         let entries: [OutboxEntry]
         do throws(StoreError) { entries = try store.events(after: page.after, limit: rules.page) } catch {
-            if !page.isAgain { state.withLock { $0.position.mayHaveNew = true } }
+            if !page.isReadInPass { state.withLock { $0.position.mayHaveNew = true } }
             throw error
         }
         add(entries, of: page)

@@ -10,8 +10,8 @@ struct OutboxPosition: Sendable, Hashable {
     struct Page: Sendable, Hashable {
         /// The page begins with the first event after this number.
         var after: Int64
-        /// Whether the events were read before.
-        var isAgain: Bool
+        /// Whether a pass reads the events, which were read before.
+        var isReadInPass: Bool
     }
 
     private struct Pass: Sendable, Hashable {
@@ -40,11 +40,11 @@ struct OutboxPosition: Sendable, Hashable {
         let mayReadOld = mayReadOld(for: schedule, now: now)
         if mayHaveNew, mayReadOld || !hasBacklog, schedule.makeRoom(for: schedule.rules.page, now: now) {
             mayHaveNew = false
-            return Page(after: end, isAgain: false)
+            return Page(after: end, isReadInPass: false)
         }
         if pass == nil, schedule.hasForgotten { beginPass(of: &schedule, now: now) }
         guard let pass, mayReadOld, schedule.makeRoom(for: Self.roomForPass(schedule), now: now) else { return nil }
-        return Page(after: pass.position, isAgain: true)
+        return Page(after: pass.position, isReadInPass: true)
     }
 
     /// Whether ``nextPage(for:now:)`` returns a page, unless that depends on the time.
@@ -85,13 +85,13 @@ struct OutboxPosition: Sendable, Hashable {
     ) {
         let isFull = entries.count >= schedule.rules.page
         let last = entries.last?.number ?? page.after
-        if isFull || page.isAgain { nextOldPage = now + schedule.rules.slowPause }
+        if isFull || page.isReadInPass { nextOldPage = now + schedule.rules.slowPause }
         // Events that an operator retries are read separately.
         for entry in entries where entry.state == .waiting && !delivered.contains(entry.number) {
-            if page.isAgain, entry.number > pass?.end ?? 0 { break }
-            schedule.add(entry, age: age(entry), now: now, isAgain: page.isAgain)
+            if page.isReadInPass, entry.number > pass?.end ?? 0 { break }
+            schedule.add(entry, age: age(entry), now: now, isReadInPass: page.isReadInPass)
         }
-        if !page.isAgain {
+        if !page.isReadInPass {
             end = last
             hasBacklog = isFull
             if isFull { mayHaveNew = true }

@@ -92,7 +92,7 @@ extension SharedStorageStatistics.Collection {
                 oldestGarbage ?? 0)
             exposition.add(
                 "onward_search_overdue_seconds", .gauge,
-                "Time since the next page of the daily search of objects or pieces that nothing needs was due.",
+                "Time since the next page of the daily search for stored bytes that no upload or file needs was due.",
                 overdue.sorted { $0.key < $1.key }.map { .init([("search", $0.key)], $0.value) })
         }
         exposition.add(

@@ -32,7 +32,7 @@ package struct CheckFinding: Sendable, Hashable {
         /// An upload has more bytes than were acknowledged; the next start removes them.
         case bytesUnacknowledged = "bytes-unacknowledged"
         /// Bytes belong to no unfinished upload; the next start removes them. In a database and an object storage: objects
-        /// or pieces that nothing needs.
+        /// or pieces that no upload or file needs.
         case bytesUnknown = "bytes-unknown"
         /// An object has not been needed for longer than servers keep such objects.
         case garbageOverdue = "garbage-overdue"

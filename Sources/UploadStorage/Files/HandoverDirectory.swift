@@ -50,10 +50,10 @@ struct HandoverDirectory: Sendable, Hashable {
         }
         if status.owner != user && user != 0 { throw wrongOwner(status) }
         if status.permissions & Self.forbidden != 0 {
-            throw mistake("its group can list or change it, or others can use it: chmod 2710 \(path)")
+            throw mistake("its group can list or change it, or other users can access it; run: chmod 2710 \(path)")
         }
         if status.permissions & Self.setGroup == 0 && status.group != ProcessControl.effectiveGroup {
-            throw mistake("its files would not get its group: chmod 2710 \(path)")
+            throw mistake("its files would not get its group; run: chmod 2710 \(path)")
         }
         return (directory, status)
     }

@@ -1,6 +1,6 @@
 /// The names in the in-memory implementation, and the changes that led to them. A change is durable once all
 /// directories that it affects are synchronized. If only the new directory of a move is synchronized, the new name is
-/// durable, and the old name may exist, too. Times behave as with a journal.
+/// durable, and the old name may exist, too. Change times behave as on a journaling file system: see ``renames``.
 struct MemoryNamespace {
     enum Node: Hashable {
         case directory

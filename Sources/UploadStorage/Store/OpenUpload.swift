@@ -161,7 +161,7 @@ final class OpenUpload: Sendable {
             case .record(let work): if let work { try run(work, duringCallOf: nil) }
             case .stillProcessing: return nil
             case .none:
-                // The upload is loaded, settled or synchronized, which takes as long as the disk takes.
+                // Another thread loads, settles or synchronizes the upload. Check once a second whether it is ready.
                 nextWakeUp = SystemClock.monotonicNanoseconds() + 1_000_000_000
             }
         }

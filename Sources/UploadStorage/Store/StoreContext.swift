@@ -64,7 +64,7 @@ final class StoreContext: Sendable {
         handOver.close()
     }
 
-    /// The time until which another store can release an upload, in monotonic nanoseconds.
+    /// The deadline by which another store has to release an upload, in monotonic nanoseconds.
     var acquisitionDeadline: Int64 { SystemClock.deadline(in: .seconds(3)) }
 
     /// The blob area, if other programs can get its bytes by path.
@@ -77,7 +77,7 @@ final class StoreContext: Sendable {
         }
     }
 
-    /// Whether bytes are moved to stable storage at all.
+    /// Whether bytes and rows are synchronized with the disk: not with the durability `relaxed`.
     var shouldSynchronize: Bool { configuration.durability == .acknowledged }
 
     /// The time until which a complete or invalid upload is kept if it ends now.
@@ -87,8 +87,8 @@ final class StoreContext: Sendable {
     var time: Int64 { clockObservation.withLock { $0.clock }.time(at: configuration.clock()) }
 
     /// Throws if bytes that are not recorded yet would exceed the quota of their principal in a shared catalog. The
-    /// catalog checks the quota again, for all stores together, when the bytes of an upload are recorded. So only plain
-    /// uploads at the same time can exceed the quota together.
+    /// catalog checks the quota again, for all stores together, when the bytes of an upload are recorded. So only
+    /// simultaneous plain uploads can exceed the quota, all together.
     func requireSharedQuota(of principal: String, for bytes: Int64) throws(StoreError) {
         guard catalog.isShared, let quota = configuration.quotaPerPrincipal else { return }
         let used = try catalog.sharedUsage(of: principal)[principal]?.bytes ?? 0

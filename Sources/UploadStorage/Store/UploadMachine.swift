@@ -102,7 +102,7 @@ struct UploadMachine: Hashable, Sendable {
     /// Whether nothing is in progress that changes the row.
     var isIdle: Bool { activity == .idle && acknowledgment != .running }
 
-    /// Whether a publication or a processing was interrupted, which the next user has to finish.
+    /// Whether a publication or a processing was interrupted. The next request has to finish it.
     var needsSettling: Bool { isDecided || isProcessingRecorded || phase == .processing }
 
     private var needsLoading: Bool { !isLoaded || isUnfinished && !hasBytes && !needsSettling }
@@ -380,7 +380,7 @@ struct UploadMachine: Hashable, Sendable {
     /// acknowledgment resets it.
     mutating func markFailed() { if isRecorded && isUnfinished { isRowCurrent = false } }
 
-    /// The target resource has not run, and can run again.
+    /// The target resource has not processed the upload. A later request can call it.
     /// - Returns: whether an acknowledgment has to reset the row.
     mutating func unmark(as lease: Int64) -> Bool {
         guard lease == epoch, activity == .processing, isProcessingRecorded else { return false }

@@ -75,8 +75,8 @@ final class UploadRegistry: Sendable {
         state.withLock { state in state.entries[id].flatMap { $0.upload.isTransient ? nil : $0.upload } }
     }
 
-    /// Rejects all later uses and creations. Returns one more use of each upload in use, so that the upload does not
-    /// end while the store closes.
+    /// Rejects all later uses and creations. Returns a use of each upload in the table. It keeps the upload in
+    /// the table while the store closes.
     func close() -> [UploadUse] {
         defer { state.notifyAll() }
         context.newBlobs.close()
@@ -122,7 +122,7 @@ final class UploadRegistry: Sendable {
         do throws(StoreError) {
             try withUpload(id) { (upload) throws(StoreError) in
                 let deadline = SystemClock.deadline(in: context.configuration.processingWait)
-                // The claim has completed the publication, or another store has.
+                // Either this claim or another store has completed the publication.
                 if try upload.claim(principal: nil, until: deadline, { _ in () }) != nil {
                     context.pathLocks.clearUnsettled(name, id)
                 }

@@ -15,7 +15,8 @@ extension UploadStore {
         try begin(new, isTransient: false, isRecorded: recordsAtOnce, isReported: isReported)
     }
 
-    /// Creates bytes without an upload resource. They are removed at the end of the lease, unless they are published.
+    /// Creates the bytes of a plain upload, which has no upload resource. They are removed at the end of the lease, unless
+    /// they are published.
     package func createTransient(_ new: NewUpload) throws(StoreError) -> UploadLease {
         try begin(new, isTransient: true, isRecorded: false, isReported: false)
     }

@@ -88,7 +88,7 @@ extension ClientSettings {
         ) { $0.isRecursive = true },
         Option(
             "jobs", "N", group: "Several files",
-            "number of files that are transferred at the same time\n[default: up to 64 files with a total size of at most 16 MiB]"
+            "number of files that are transferred at the same time\n[default: as many small files as fit into 16 MiB, at most 64]"
         ) { settings, value throws(OptionError) in
             settings.jobs = try Quantity.count(value, 1...256)
         },

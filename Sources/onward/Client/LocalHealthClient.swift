@@ -47,10 +47,10 @@ struct LocalHealthClient: Sendable {
                     { buffer throws(Errno) in try socket.receive(into: buffer, until: deadline) })
             }
         } catch {
-            throw CommandFailure(.tryAgain, "no-answer", "\(shown(path)) does not answer: \(error)")
+            throw CommandFailure(.tryAgain, "no-answer", "\(shown(path)) cannot be reached: \(error)")
         }
         guard let response = Self.response(answer) else {
-            throw CommandFailure(.tryAgain, "no-answer", "\(shown(path)) does not answer in HTTP")
+            throw CommandFailure(.tryAgain, "no-answer", "\(shown(path)) did not send an HTTP response")
         }
         return response
     }

@@ -46,6 +46,7 @@ struct UsageTests {
         #expect(unknown.output.contains("command 'sevre'"))
         try OnwardRun(["--sevre"]).expect(64, "option '--sevre'")
         for version in ["version", "--version"] { try OnwardRun([version, "put"]).expect(64, "'put'") }
+        #expect(try OnwardRun(["version", "--help"]).output.hasPrefix("usage: onward version\n"))
     }
 
     @Test("onward help COMMAND prints the help of the command, and ends with 64 if there is no such command")

@@ -181,7 +181,7 @@ struct GatewayEventDeliveryTests {
         }
     }
 
-    @Test("a rejection holds up only the upload of the event")
+    @Test("a rejection delays only the events of the same upload")
     func rejection() throws {
         let endpoint = try EventEndpoint { event in
             event.data.target == "/files/bad" ? .status("400 No") : .status("200 OK")

@@ -178,7 +178,8 @@ struct GatewayPathHandoverDirectoryTests {
             process.errorOutput.contains(
                 "handover=\(place.path): its owner is user 0, but the server runs as user 60009"))
         #expect(
-            process.errorOutput.contains("handover=\(plain): its files would not get its group: chmod 2710 \(plain)"))
+            process.errorOutput.contains(
+                "handover=\(plain): its files would not get its group; run: chmod 2710"))
     }
 
     @Test(

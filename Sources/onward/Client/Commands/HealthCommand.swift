@@ -14,10 +14,10 @@ enum HealthCommand {
         "health", "check whether a server is ready", usage: "[OPTIONS] [URL|PATH]",
         """
         Requests URL, or PATH of the server on this machine [default: /readyz]. Exit status: 0
-        for a 2xx response, 69 for any other response or if no TLS connection can be made, 74 if
-        the certificates of --cacert cannot be read, 75 if there is no response within ten
-        seconds. /healthz checks that the process responds: if it does not, a restart may help.
-        /readyz also checks the disk.
+        for a 2xx response, 64 for wrong usage, 69 for any other response or if no TLS
+        connection can be made, 74 if the certificates of --cacert cannot be read, 75 if there
+        is no response within ten seconds. /healthz checks that the process responds: if it does
+        not, a restart may help. /readyz also checks the disk.
 
         The address of the server on this machine is the first one in ONWARD_LISTEN [default:
         127.0.0.1:8080]. TLS is used if ONWARD_TLS_CERT is set. The host name in that
