@@ -7,6 +7,7 @@ import Testing
 
 /// Explores every sequence of events up to a length, for an upload of at most two bytes, two leases and one waiting
 /// request. Each operation that the machine requests succeeds or fails at every time at which a thread may report it.
+/// Hand-over to another store, completion in steps, removal and expiry are explored apart from processing and staging.
 @Suite struct UploadMachineTests {
     /// The state of the machine, of the threads and of the disk.
     private struct World: Hashable {
@@ -24,17 +25,63 @@ import Testing
         /// Whether an offset, which may be 0, may have been reported to a client.
         var isReported = false
         var hasRow = true
+        /// Whether the row has the offset of `advance`, although no thread has reported that yet.
+        var hasCommitted = false
+        /// Whether this store holds the upload. Otherwise another store changes the row and the bytes.
+        var isHeld = true
+        /// The lease whose holder completes the upload, and whether that began during the processing.
+        var ending: Int64?
+        var endsProcessing = false
+        var removal = Removal.none
+    }
+
+    private enum Removal: Hashable {
+        case none
+        /// The row is read because the upload may have expired.
+        case loading
+        /// All leases have ended, and the row is removed as soon as no acknowledgment runs.
+        case begun
     }
 
     private enum LeaseEvent: Hashable, CaseIterable {
         case append, appendLast, stage, commitStaged, discardStaged, setLength, acknowledge, queue, process, mark
+        case markFailed, unmark
         case processingFailed, endProcessing, publish, decide, leaveDecided, complete, invalidate, allowTakeOver
         case release
+        /// Parts of `complete`, between which other events happen.
+        case beginEnding
     }
 
     private enum OtherEvent: Hashable, CaseIterable {
         case arrive, claim, claimLate, claimExclusively, leave, worked, workFailed, runQueued, acknowledged, rowFailed
-        case synchronizationFailed, recordAtStop, endPublishing, forget
+        case synchronizationFailed, recordAtStop, endPublishing, forget, withdrawQueued
+        /// The end of `complete`.
+        case ended, endingFailed
+        /// The row is committed, which no thread has reported yet.
+        case committed
+        /// Another store holds the upload from now on; it receives a byte; it removes the upload.
+        case lost, otherAdvances, otherRemoves
+        case remove, expire, removed, removalFailed
+    }
+
+    /// The events that are explored together.
+    private struct Alphabet {
+        var lease: [LeaseEvent]
+        var other: [OtherEvent]
+        var depth: Int
+
+        /// One store, which processes and stages content.
+        static let processing = Alphabet(
+            lease: LeaseEvent.allCases.filter { $0 != .beginEnding },
+            other: [
+                .arrive, .claim, .claimLate, .claimExclusively, .leave, .worked, .workFailed, .runQueued, .acknowledged,
+                .rowFailed, .synchronizationFailed, .recordAtStop, .endPublishing, .forget, .withdrawQueued,
+            ], depth: 11)
+        /// Several stores, and the removal of the upload.
+        static let removal = Alphabet(
+            lease: [.append, .appendLast, .acknowledge, .queue, .process, .endProcessing, .release, .beginEnding],
+            other: OtherEvent.allCases.filter { ![.claimLate, .leave, .endPublishing, .forget].contains($0) }, depth: 10
+        )
     }
 
     private static let ticket = 1
@@ -95,6 +142,11 @@ import Testing
             try world.machine.require(lease)
             guard isProcessing, isDurable else { return nil }
             next.machine.mark()
+        case .markFailed:
+            try world.machine.require(lease)
+            guard isProcessing, isDurable else { return nil }
+            next.machine.markFailed()
+        case .unmark: if !next.machine.unmark(as: lease) { return nil }
         case .processingFailed: next.machine.processingFailed(as: lease)
         case .endProcessing: _ = next.machine.endProcessing(as: lease)
         case .publish:
@@ -118,8 +170,13 @@ import Testing
             guard try next.machine.enter(.settling, as: lease) else { return nil }
             _ = next.machine.finish(
                 as: event == .complete ? .complete(Response(status: 201)) : .invalid(reason: "no"))
+        case .beginEnding:
+            guard world.ending == nil, try next.machine.enter(.settling, as: lease) else { return nil }
+            (next.ending, next.endsProcessing) = (lease, isProcessing)
         case .allowTakeOver: next.machine.allowTakeOver(of: lease)
         case .release:
+            // A thread that completes the upload does nothing else with the lease.
+            if lease == world.ending { return nil }
             if lease == world.machine.epoch {
                 // A thread that publishes an upload reports the result before it releases the lease.
                 guard !(isProcessing && (world.machine.isProcessingRecorded || world.machine.isDecided)) else {
@@ -141,7 +198,7 @@ import Testing
             guard world.machine.waiting.isEmpty else { return nil }
             next.machine.enqueue(ticket)
         case .leave: next.machine.leave(ticket)
-        case .claim, .claimLate, .claimExclusively:
+        case .claim, .claimLate, .claimExclusively, .remove:
             guard !world.machine.waiting.isEmpty, world.work == nil else { return nil }
             switch next.machine.claim(ticket, isLate: event == .claimLate) {
             case .wait: break
@@ -151,6 +208,9 @@ import Testing
             case .record(let advance): next.advance = advance
             case .load: next.work = .load
             case .settle: next.work = .settle
+            case .granted where event == .remove:
+                _ = next.machine.beginRemoval()
+                next.removal = .begun
             case .granted:
                 guard next.machine.isUnfinished else { break }
                 _ = next.machine.takeOver(exclusive: event == .claimExclusively)
@@ -162,27 +222,40 @@ import Testing
                 // The request gets the response that the upload does not exist.
                 next.machine.leaveActivity()
                 next.machine.leave(ticket)
-            case .load: next.machine.load(row(offset: world.recorded), hasBytes: true)
-            case .settle: _ = next.machine.finish(as: .invalid(reason: "interrupted"))
+            case .load:
+                next.isHeld = true
+                next.machine.load(row(offset: world.recorded), hasBytes: world.removal == .none)
+                if world.removal == .loading {
+                    _ = next.machine.beginRemoval()
+                    next.removal = .begun
+                }
+            case .settle:
+                guard world.isHeld else { return nil }
+                _ = next.machine.finish(as: .invalid(reason: "interrupted"))
             default: return nil
             }
             next.work = nil
+            if next.removal == .loading { next.removal = .none }
         case .workFailed:
             if world.work == nil { return nil }
             next.work = nil
+            if next.removal == .loading { next.removal = .none }
             next.machine.leaveActivity()
         case .runQueued: next.advance = next.machine.runQueuedAcknowledgment() ?? world.advance
         case .acknowledged:
-            guard let advance = world.advance else { return nil }
-            next.advance = nil
+            guard let advance = world.advance, world.hasCommitted || world.isHeld else { return nil }
+            (next.advance, next.hasCommitted) = (nil, false)
             next.recorded = max(world.recorded, advance.offset)
-            if !world.hasRow { next.machine.record(offset: advance.offset) }
-            next.hasRow = true
+            if !world.machine.isRecorded {
+                next.machine.record(offset: advance.offset)
+                next.hasRow = true
+            }
             next.machine.acknowledged(advance)
             next.reported = max(world.reported, next.machine.durable)
         case .rowFailed, .synchronizationFailed:
-            guard world.advance != nil else { return nil }
-            next.advance = nil
+            // The outcome of a commit can be unknown.
+            guard world.advance != nil, event == .rowFailed || !world.hasCommitted else { return nil }
+            (next.advance, next.hasCommitted) = (nil, false)
             if event == .rowFailed {
                 next.machine.acknowledgmentFailed()
             } else {
@@ -197,6 +270,53 @@ import Testing
             guard world.machine.isPublishing, !world.hasRow else { return nil }
             next.machine.revoke()
             next.machine.forget()
+        case .withdrawQueued: next.machine.withdrawQueuedAcknowledgment()
+        case .ended:
+            guard world.ending != nil, world.isHeld else { return nil }
+            next.ending = nil
+            next.hasRow = true
+            next.machine.record(offset: 0)
+            _ = next.machine.finish(as: .complete(Response(status: 201)))
+        case .endingFailed:
+            guard let lease = world.ending else { return nil }
+            next.ending = nil
+            let isProcessing = world.endsProcessing && world.machine.epoch == lease
+            next.machine.leaveActivity(for: isProcessing ? .processing : .idle)
+        case .committed:
+            guard let advance = world.advance, world.isHeld, world.hasRow, !world.hasCommitted else { return nil }
+            next.hasCommitted = true
+            next.recorded = max(world.recorded, advance.offset)
+        case .lost:
+            // The store notices it only if the upload is loaded.
+            guard world.hasRow, world.isHeld, world.machine.isLoaded, world.machine.isUnfinished else { return nil }
+            next.isHeld = false
+            next.machine.drop()
+        case .otherAdvances:
+            guard !world.isHeld, world.hasRow, world.recorded < 2 else { return nil }
+            next.recorded += 1
+        case .otherRemoves:
+            guard !world.isHeld, world.hasRow else { return nil }
+            (next.hasRow, next.isReported, next.reported) = (false, false, 0)
+        case .expire:
+            guard world.work == nil, world.removal == .none else { return nil }
+            switch next.machine.beginExpiry() {
+            case .busy: return nil
+            case .load: (next.work, next.removal) = (.load, .loading)
+            case .removable:
+                _ = next.machine.beginRemoval()
+                next.removal = .begun
+            }
+        case .removed:
+            guard world.removal == .begun, world.isHeld || !world.hasRow, next.machine.endAcknowledging() else {
+                return nil
+            }
+            next.removal = .none
+            (next.hasRow, next.recorded, next.isReported, next.reported) = (false, 0, false, 0)
+            next.machine.forget()
+        case .removalFailed:
+            guard world.removal == .begun, next.machine.endAcknowledging() else { return nil }
+            next.removal = .none
+            next.machine.leaveActivity()
         }
         return next == world ? nil : next
     }
@@ -214,9 +334,11 @@ import Testing
             return "an offset is reported that the row does not have"
         }
         if next.isReported && !next.hasRow { return "an offset is reported for an upload without a row" }
-        if machine.isRecorded != next.hasRow { return "the machine does not know whether there is a row" }
+        if machine.isLoaded && machine.isRecorded != next.hasRow {
+            return "the machine does not know whether there is a row"
+        }
         if machine.isPublishing && !machine.isRecorded && next.advance != nil { return "two threads create the row" }
-        if next.recorded > world.recorded && last.isUnfinished && last.written < next.recorded {
+        if next.recorded > world.recorded && world.isHeld && last.isUnfinished && last.written < next.recorded {
             return "the row counts bytes that were truncated"
         }
         if machine.received < last.received && machine.isUnfinished && last.isUnfinished && machine.hasBytes
@@ -233,8 +355,10 @@ import Testing
     /// Whether a waiting request does not get the upload after all pending work is done and all leases are released.
     private static func isStuck(_ world: World) throws -> Bool {
         var world = world
-        if world.advance != nil { world = next(world, .acknowledged) ?? world }
-        if world.work != nil { world = next(world, .worked) ?? world }
+        if world.advance != nil { world = next(world, .acknowledged) ?? next(world, .rowFailed) ?? world }
+        if world.work != nil { world = next(world, .worked) ?? next(world, .workFailed) ?? world }
+        if world.ending != nil { world = next(world, .ended) ?? next(world, .endingFailed) ?? world }
+        if world.removal == .begun { world = next(world, .removed) ?? next(world, .removalFailed) ?? world }
         world.machine.endPublishing()
         let lease = world.machine.epoch
         if world.leases.contains(lease) {
@@ -260,9 +384,16 @@ import Testing
     @Test(
         "no sequence of events decreases an offset, makes two threads work on an upload, or a request wait forever",
         arguments: [true, false])
-    func exploration(isRecorded: Bool) throws {
+    func exploration(isRecorded: Bool) throws { try Self.explore(.processing, isRecorded: isRecorded) }
+
+    @Test(
+        "the same holds if another store takes the upload over, if its end fails, and if it is removed or expires",
+        arguments: [true, false])
+    func removal(isRecorded: Bool) throws { try Self.explore(.removal, isRecorded: isRecorded) }
+
+    private static func explore(_ alphabet: Alphabet, isRecorded: Bool) throws {
         let start = Self.start(isRecorded: isRecorded)
-        let depth = ProcessInfo.processInfo.environment["ONWARD_DEPTH"].flatMap { Int($0) } ?? 11
+        let depth = ProcessInfo.processInfo.environment["ONWARD_DEPTH"].flatMap { Int($0) } ?? alphabet.depth
         var seen: Set<World> = [start]
         var border = [start]
         for _ in 0..<depth {
@@ -274,11 +405,11 @@ import Testing
                 if seen.insert(next).inserted { reached.append(next) }
             }
             for world in border {
-                for event in OtherEvent.allCases {
+                for event in alphabet.other {
                     if let next = Self.next(world, event) { try visit(world, next, event, isStale: false) }
                 }
                 for lease in world.leases {
-                    for event in LeaseEvent.allCases {
+                    for event in alphabet.lease {
                         guard let next = try? Self.next(world, event, as: lease) else { continue }
                         let isStale = lease != world.machine.epoch && event != .release
                         try visit(world, next, event, isStale: isStale)

@@ -345,6 +345,8 @@ struct UploadMachine: Hashable, Sendable {
 
     mutating func acknowledged(_ advance: Advance) {
         acknowledgment = .idle
+        // After `drop()` the row is read again, which has this offset or a later one.
+        guard isLoaded else { return }
         durable = max(durable, advance.offset)
         recordedLength = advance.length
         if length == advance.length { isRowCurrent = true }
