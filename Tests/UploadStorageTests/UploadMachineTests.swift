@@ -359,7 +359,7 @@ import Testing
         if world.work != nil { world = next(world, .worked) ?? next(world, .workFailed) ?? world }
         if world.ending != nil { world = next(world, .ended) ?? next(world, .endingFailed) ?? world }
         if world.removal == .begun { world = next(world, .removed) ?? next(world, .removalFailed) ?? world }
-        world.machine.endPublishing()
+        if world.machine.isPublishing { world.machine.endPublishing() }
         let lease = world.machine.epoch
         if world.leases.contains(lease) {
             if world.machine.activity == .processing, world.machine.isProcessingRecorded || world.machine.isDecided {
