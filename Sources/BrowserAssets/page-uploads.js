@@ -74,11 +74,13 @@ function startUploads() {
   showUploadsSoon();
 }
 
+/** The fields of a creation: the server refuses a name that exists unless a person has decided. */
+const creationHeaders = (item, method) => (item.ifExists === "ask" && method === "PUT" ? { "If-None-Match": "*" } : {});
+
 function startUpload(item) {
-  const isPut = item.ifExists !== "keep";
-  follow(item, onward.upload(item.file, isPut ? item.path + encodeURIComponent(item.name) : item.path, {
-    ...moduleOptions(), method: isPut ? "PUT" : "POST", name: item.name, handle: item.handle,
-    creationHeaders: item.ifExists === "ask" ? { "If-None-Match": "*" } : {},
+  const method = item.ifExists === "keep" ? "POST" : "PUT";
+  follow(item, onward.upload(item.file, method === "PUT" ? item.path + encodeURIComponent(item.name) : item.path, {
+    ...moduleOptions(), method, name: item.name, handle: item.handle, creationHeaders: creationHeaders(item, method),
   }));
 }
 
@@ -186,7 +188,9 @@ function chooseAgain(item) {
 /** Resumes with a file, or with the handle of a file. */
 async function resumeWith(item, source) {
   try {
-    const transfer = await item.pending.resume(source, moduleOptions());
+    // If the server has removed the upload, it is created again.
+    const options = { ...moduleOptions(), creationHeaders: creationHeaders(item, item.pending.method) };
+    const transfer = await item.pending.resume(source, options);
     item.file = source.getFile ? await source.getFile() : source;
     follow(item, transfer);
   } catch (error) {

@@ -30,10 +30,12 @@ function resumeAfterRefusal() {
 }
 
 /** A server on this machine can be reached without a network. */
-const isReachable = () => fetch(`${page.base}healthz`, { cache: "no-store" }).then(({ ok }) => ok, () => false);
+const isReachable = () => fetch(`${page.base}healthz`, { cache: "no-store", signal: AbortSignal.timeout(3000) })
+  .then(({ ok }) => ok, () => false);
 
 async function showConnection() {
-  if (navigator.onLine || await isReachable()) {
+  // The network can be back before the request has failed.
+  if (navigator.onLine || await isReachable() || navigator.onLine) {
     if (!byID("banner").hidden) announce(text("online"));
     showProblem("");
     renewIfDue();

@@ -231,6 +231,69 @@ for (const name of browsers) {
       await small.stop();
     });
 
+    test("if the server has removed an interrupted upload, a name that exists by now is asked about", async () => {
+      const sent = file("removed.bin", 60_000_000);
+      const page = await open("/files/removed/");
+      await page.choose("#files-input", [sent.path]);
+      await awaitUpload(page, sent.name, "uploading", { beyond: 0.05 });
+      await pressUpload(page, sent.name, "Pause");
+      await awaitUpload(page, sent.name, "paused");
+      await page.evaluate(async () => {
+        const database = await new Promise((resolve) => {
+          const request = indexedDB.open("onward");
+          request.onsuccess = () => resolve(request.result);
+        });
+        const records = await new Promise((resolve) => {
+          const request = database.transaction("uploads").objectStore("uploads").getAll();
+          request.onsuccess = () => resolve(request.result);
+        });
+        const { url } = records.find(({ name }) => name === "removed.bin");
+        await fetch(url, { method: "DELETE" });
+      });
+      mkdirSync(join(server.directory, "data/files/removed"), { recursive: true });
+      writeFileSync(join(server.directory, "data/files/removed/removed.bin"), "of another person");
+      await page.reload();
+      await awaitPage(page);
+      await awaitUpload(page, sent.name, "interrupted");
+      await pressUpload(page, sent.name, "Resume");
+      await page.choose("#again-input", [sent.path]);
+      const end = await page.waitFor(() => {
+        const { className } = document.querySelector("#upload-rows li");
+        return ["exists", "completed", "failed"].find((state) => className.includes(state));
+      });
+      assert.equal(end, "exists");
+      assert.equal(server.file("removed/removed.bin").toString(), "of another person");
+      await pressUpload(page, sent.name, "Replace");
+      await awaitUpload(page, sent.name, "completed");
+      assert.equal(hash(server.file("removed/removed.bin")), sent.sha256);
+    });
+
+    test("a request that fails after the network is back does not show that there is no connection", async () => {
+      const page = await open();
+      await page.evaluate(() => {
+        window.isOnline = false;
+        Object.defineProperty(navigator, "onLine", { configurable: true, get: () => isOnline });
+        const send = window.fetch;
+        window.fetch = (url, options) =>
+          String(url).endsWith("healthz") ? new Promise((_, reject) => (window.fail = reject)) : send(url, options);
+        dispatchEvent(new Event("offline"));
+      });
+      await page.waitFor(() => "fail" in window);
+      await page.evaluate(async () => {
+        isOnline = true;
+        dispatchEvent(new Event("online"));
+        fail(new TypeError("no network"));
+        await new Promise((resolve) => setTimeout(resolve, 100));
+      });
+      assert.equal(await page.evaluate(() => document.getElementById("banner").hidden), true);
+      await page.evaluate(() => {
+        isOnline = false;
+        dispatchEvent(new Event("offline"));
+        fail(new TypeError("no network"));
+      });
+      await page.waitFor(() => !document.getElementById("banner").hidden);
+    });
+
     test("discarding an interrupted upload removes it from the server", async () => {
       const sent = file("discarded.bin", 60_000_000);
       const page = await open("/files/discarded/");
