@@ -84,7 +84,9 @@ async function openFolder(path, { isHistory = false } = {}) {
   if (!isHistory) history.pushState(null, "", path);
   byID("search").value = "";
   document.body.classList.add("loading");
+  const timer = setTimeout(() => announce(text("loading")), 1000);
   await reloadFolder();
+  clearTimeout(timer);
   document.body.classList.remove("loading");
   if (folder.path !== path) return;
   // In a parent folder the focus returns to the folder from which the person came.

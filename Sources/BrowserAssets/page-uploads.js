@@ -93,6 +93,7 @@ async function follow(item, transfer) {
     for await (const progress of transfer) {
       if (progress.state !== item.state) item.rate.reset();
       const { state, sent, acknowledged, retry } = progress;
+      announceInterruption(item, progress);
       Object.assign(item, { state, sent, acknowledged, retry });
       if (state === "uploading") item.rate.add(sent);
       showUploadsSoon();
@@ -112,10 +113,25 @@ async function follow(item, transfer) {
     } else {
       const exists = error.status === 412 && item.ifExists === "ask";
       Object.assign(item, { state: exists ? "exists" : "failed", error });
-      if (!exists) announce(text("announceFailed", { name: isolated(item.name), reason: reason(error) }));
+      announce(text(exists ? "announceExists" : "announceFailed", { name: isolated(item.name), reason: reason(error) }));
     }
   }
   startUploads();
+}
+
+/** Reads out that an upload waits after a failure, and that it continues; for several uploads at the same time only once. */
+function announceInterruption(item, { state, sent, acknowledged, retry }) {
+  const isAlone = () => uploads.every((other) => other === item || other.interruptedAt === undefined);
+  const name = isolated(item.name);
+  if (item.interruptedAt === undefined) {
+    // The first attempt after an interruption is made at once, and usually succeeds.
+    if (state !== "waiting" || !(retry?.at > Date.now() + 100)) return;
+    item.interruptedAt = acknowledged;
+    if (isAlone()) announce(text("announceWaiting", { name, reason: reason(retry.error) }));
+  } else if (state === "uploading" ? sent > item.interruptedAt : ["completed", "paused", "failed"].includes(state)) {
+    delete item.interruptedAt;
+    if (state === "uploading" && isAlone()) announce(text("announceResumed", { name }));
+  }
 }
 
 let announced = 0;
@@ -221,6 +237,7 @@ async function cancelUpload(item) {
   if (item.pending) await item.pending.cancel(moduleOptions()).catch(() => item.pending.forget());
   else if (item.transfer && item.state !== "failed") await item.transfer.cancel().catch(() => {});
   removeItem(item);
+  announce(text("announceDiscarded", { name: isolated(item.name) }));
   startUploads();
 }
 
@@ -247,6 +264,7 @@ function pauseAll() {
   uploads.filter(isRunning).forEach(({ transfer }) => transfer.pause());
   showUploads();
   byID("resume-all").focus();
+  announce(text("announceAllPaused"));
 }
 
 function resumeAll() {
@@ -254,6 +272,7 @@ function resumeAll() {
   uploads.filter(({ state }) => state === "paused").forEach(({ transfer }) => transfer.resume());
   startUploads();
   byID("pause-all").focus();
+  announce(text("announceAllResumed"));
 }
 
 function clearEnded() {

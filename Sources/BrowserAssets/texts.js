@@ -89,6 +89,11 @@ export const texts = {
     announceFailed: "{name} is not uploaded: {reason}",
     announcePaused: "{name} is paused.",
     announceResumed: "{name} is resumed.",
+    announceWaiting: "{name} is interrupted, and continues by itself when that is possible: {reason}",
+    announceExists: "{name} exists already. The list of uploads asks what to do.",
+    announceDiscarded: "The upload of {name} is discarded.",
+    announceAllPaused: "All uploads are paused.",
+    announceAllResumed: "All uploads are resumed.",
     announceAll: { one: "{count} file is uploaded.", other: "All {count} files are uploaded." },
     interruptedFound: { one: "{count} interrupted upload can be resumed.", other: "{count} interrupted uploads can be resumed." },
 
@@ -238,6 +243,11 @@ export const texts = {
     announceFailed: "{name} ist nicht hochgeladen: {reason}",
     announcePaused: "{name} ist angehalten.",
     announceResumed: "{name} wird fortgesetzt.",
+    announceWaiting: "{name} ist unterbrochen und wird von selbst fortgesetzt, sobald das möglich ist: {reason}",
+    announceExists: "{name} gibt es schon. Die Liste der Uploads fragt, was geschehen soll.",
+    announceDiscarded: "Der Upload von {name} ist verworfen.",
+    announceAllPaused: "Alle Uploads sind angehalten.",
+    announceAllResumed: "Alle Uploads werden fortgesetzt.",
     announceAll: { one: "{count} Datei ist hochgeladen.", other: "Alle {count} Dateien sind hochgeladen." },
     interruptedFound: { one: "{count} unterbrochener Upload kann fortgesetzt werden.", other: "{count} unterbrochene Uploads können fortgesetzt werden." },
 
