@@ -48,6 +48,17 @@ function begin(page, target, options = {}, { index = 0, module = moduleURL } = {
   }, module, target, options, index);
 }
 
+/** Counts the results of workers in `window.workers`. */
+const countWorkers = (page) => page.evaluate(() => {
+  window.workers = 0;
+  window.Worker = class extends Worker {
+    constructor(...values) {
+      super(...values);
+      this.addEventListener("message", ({ data }) => { if (data) window.workers += 1; });
+    }
+  };
+});
+
 const outcome = (page, seconds = 120) => page.waitFor(() => window.outcome, { seconds });
 const progress = (page) => page.evaluate(() => {
   const { state, sent, acknowledged, total } = transfer;
@@ -67,8 +78,10 @@ for (const name of browsers) {
       const proxy = await FaultProxy.start(server.port, () => 5_000_000);
       await open();
       await page.choose("#file", [sent.path]);
+      await countWorkers(page);
       await begin(page, `${proxy.url}/files/${name}/`, { digest: true });
       const result = await outcome(page);
+      assert.equal(await page.evaluate(() => workers), 1, "a worker has computed the digest");
       assert.deepEqual(result.digest, { sha256: sent.sha256, isVerified: true }, JSON.stringify(result));
       assert.equal(decodeURIComponent(result.url), `${proxy.url}/files/${name}/ein größeres.bin`);
       assert.ok(proxy.cuts >= 2);
@@ -254,8 +267,10 @@ for (const name of browsers) {
       const chosen = file("strict.bin", 6_000_000);
       await open("/strict");
       await page.choose("#file", [chosen.path]);
+      await countWorkers(page);
       await begin(page, `${server.url}/files/${name}/strict.bin`, { digest: true });
       assert.deepEqual((await outcome(page)).digest, { sha256: chosen.sha256, isVerified: true });
+      assert.equal(await page.evaluate(() => workers), 0);
     });
 
     test("errors of the server have their problem document", async () => {

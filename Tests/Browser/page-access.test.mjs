@@ -8,7 +8,7 @@ import { after, before, describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { browsers, launch } from "./kit/browser.mjs";
 import { awaitDialog, awaitEntry, awaitPage, awaitUpload, pressUpload } from "./kit/people.mjs";
-import { Server } from "./kit/server.mjs";
+import { Server, until } from "./kit/server.mjs";
 
 const axe = fileURLToPath(new URL("../../.build/axe/axe_core_python/axe.min.js", import.meta.url));
 const pictures = process.env.ONWARD_SCREENSHOTS;
@@ -27,11 +27,14 @@ const hills = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 64 40" width
 <stop stop-color="#f8c68a"/><stop offset="1" stop-color="#b9a8d6"/></linearGradient></defs><path fill="url(#s)" d="M0 0h64v40H0z"/>
 <path fill="#4a7a70" d="M0 25c10-8 22 4 34-2s20-8 30 0v17H0z"/><path fill="#26463c" d="M0 34c14-10 22-4 34 0s18 0 30-4v10H0z"/></svg>`;
 
-for (const name of browsers) {
-  describe(name, { timeout: 900_000 }, () => {
+// Chromium changes its colors while it runs; Firefox is started with each of them.
+const settings = browsers.flatMap((name) => (name === "chromium" ? [[name, ["light", "dark"]]] : [[name, ["light"]], [name, ["dark"]]]));
+
+for (const [name, schemes] of settings) {
+  describe(`${name}, ${schemes.join(" and ")}`, { timeout: 900_000 }, () => {
     let browser, server, page;
     before(async () => {
-      const path = join(directory, `tokens-${name}`);
+      const path = join(directory, `tokens-${name}-${schemes[0]}`);
       writeFileSync(path, `alice ${tokens.alice} read,write,admin\ndora ${tokens.dora} create\n`, { mode: 0o600 });
       server = await Server.start(["--token-file", path, "--quota", "10G", "--max-append-size", "256K"]);
       const files = join(server.directory, "data/files");
@@ -45,7 +48,7 @@ for (const name of browsers) {
         truncateSync(join(files, "Reports", path), size);
       }
       for (const one of ["hills.svg", "lake.svg"]) writeFileSync(join(files, "Photos", one), hills);
-      browser = await launch(name, name === "firefox" ? {} : { args: ["--accept-lang=en-US", "--force-renderer-accessibility"] });
+      browser = await launch(name, name === "firefox" ? { colors: schemes[0] } : { args: ["--accept-lang=en-US", "--force-renderer-accessibility"] });
     });
     after(async () => {
       await browser?.close();
@@ -70,8 +73,9 @@ for (const name of browsers) {
       const found = [];
       for (const [width, height] of [[1280, 800], [360, 740]]) {
         await page.resize(width, height);
-        for (const colors of name === "chromium" ? ["light", "dark"] : ["light"]) {
+        for (const colors of schemes) {
           if (name === "chromium") await page.setMedia({ colors });
+          assert.ok(await page.evaluate((colors) => matchMedia(`(prefers-color-scheme: ${colors})`).matches, colors));
           // Transitions of colors and progress have ended.
           await page.evaluate(() => Promise.all(document.getAnimations().map(({ finished }) => finished)));
           if (pictures) await page.screenshot(join(pictures, `${name}-${state}-${width}-${colors}.png`));
@@ -134,6 +138,59 @@ for (const name of browsers) {
       const { nodes } = (await page.cdp("Accessibility.getFullAXTree")).result;
       for (const { role, ignored } of nodes) if (!ignored) counts[role.value] = (counts[role.value] ?? 0) + 1;
       assert.deepEqual([counts.table, counts.row, counts.cell, counts.columnheader], [1, 201, 800, 4]);
+    });
+
+    test("screen readers find everything by role and name, in every state", async () => {
+      const expectAll = async (...expected) => {
+        let wrong;
+        await until(async () => {
+          wrong = [];
+          for (const [role, name, count = 1] of expected) {
+            const found = await page.count(role, name);
+            if (found !== count) wrong.push(`${role} ${name}: ${found}, expected ${count}`);
+          }
+          return wrong.length === 0;
+        }).catch(() => {});
+        assert.deepEqual(wrong, []);
+      };
+      await open("/files/Photos/");
+      await expectAll(
+        ["banner"], ["main"], ["log"], ["contentinfo"], ["navigation", "Path"], ["heading", "Photos"], ["region", "Photos"],
+        ["link", "Skip to the files"], ["link", "Files"], ["button", "Upload files"], ["button", "Upload folder"],
+        ["button", "Usage"], ["button", "Forget token"], ["searchbox", "Search in this folder"],
+        ["table", "Content of Photos"], ["columnheader", "Name"], ["button", "Name"], ["columnheader", "Actions"],
+        ["link", "Summer 2026"], ["link", "hills.svg"], ["link", "Download \u2068hills.svg\u2069"],
+        ["button", "Delete \u2068hills.svg\u2069"], ["status"], ["meter", "Used storage"], ["alert", undefined, 0], ["dialog", undefined, 0]);
+      await page.evaluate(() => document.querySelector("tr.image a").click());
+      await page.waitFor(() => document.querySelector("dialog img")?.naturalWidth > 0);
+      await expectAll(["dialog", "hills.svg"], ["image", "hills.svg"], ["button", "Previous"], ["button", "Next"], ["button", "Close"]);
+      await page.press("Escape");
+      await page.waitFor(() => !document.querySelector("dialog"));
+      await add(["hills.svg", 10], ["other.bin", 90_000_000]);
+      await awaitDialog(page);
+      // Firefox omits the characters that isolate the direction from names that are the text of an element.
+      await expectAll(["dialog", name === "firefox" ? "hills.svg exists already" : "\u2068hills.svg\u2069 exists already"], ["button", "Keep both"], ["button", "Replace"], ["button", "Skip"],
+        ["button", "Cancel"]);
+      await page.click("dialog button[value=skip]");
+      await awaitUpload(page, "other.bin", "uploading", { beyond: 0.05 });
+      await expectAll(["region", "Uploads"], ["listitem", undefined, 2], ["progressbar", "Progress of \u2068other.bin\u2069"],
+        ["button", "Pause: \u2068other.bin\u2069"], ["button", "Discard: \u2068other.bin\u2069"], ["button", "Pause all"]);
+      await pressUpload(page, "other.bin", "Pause");
+      await awaitUpload(page, "other.bin", "paused");
+      await expectAll(["button", "Resume: \u2068other.bin\u2069"], ["button", "Resume all"]);
+      await page.evaluate(() => {
+        Object.defineProperty(navigator, "onLine", { get: () => false });
+        window.fetch = async () => { throw new TypeError("no network"); };
+        dispatchEvent(new Event("offline"));
+      });
+      await page.waitFor(() => !document.getElementById("banner").hidden);
+      await expectAll(["alert"]);
+      await open("/files/Photos/", null);
+      await expectAll(["heading", "This server needs a token"], ["button", "Enter token", 2]);
+      await page.click("#notice button");
+      await awaitDialog(page);
+      await expectAll(["dialog", "Enter your token"], ["checkbox", "Show the token"], ["checkbox", "Keep on this device"],
+        ["button", "Continue"], ["button", "Cancel"]);
     });
 
     test("a token that may only upload", async () => {
@@ -206,8 +263,9 @@ for (const name of browsers) {
       await examine("another-file");
     });
 
-    test("German, and a connection that is lost", { skip: name !== "chromium" }, async () => {
-      const german = await launch(name, { args: ["--accept-lang=de-DE"] });
+    test("German, and a connection that is lost", async () => {
+      const german = await launch(name, name === "firefox"
+        ? { colors: schemes[0], preferences: { "intl.accept_languages": "de-DE, de" } } : { args: ["--accept-lang=de-DE"] });
       try {
         page = await german.open(server.url + "/");
         await awaitPage(page);
@@ -219,6 +277,7 @@ for (const name of browsers) {
         await awaitEntry(page, "Reports");
         await page.setOffline(true);
         await page.evaluate(() => dispatchEvent(new Event("offline")));
+        await page.waitFor(() => document.getElementById("banner").textContent.startsWith("Keine Verbindung"));
         await examine("german");
       } finally {
         await german.close();

@@ -200,6 +200,15 @@ export function commandOf(pid) {
   }
 }
 
+/** The maximum bytes of memory that a process has used; 0 if it has ended. */
+export function peakMemory(pid) {
+  try {
+    return Number(/^VmHWM:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))[1]) * 1024;
+  } catch {
+    return 0;
+  }
+}
+
 const KEYS = {
   Enter: "\uE007", Tab: "\uE004", Escape: "\uE00C", Backspace: "\uE003", Delete: "\uE017", Space: " ", Shift: "\uE008",
   Control: "\uE009", Alt: "\uE00A", ArrowLeft: "\uE012", ArrowUp: "\uE013", ArrowRight: "\uE014", ArrowDown: "\uE015",
@@ -228,6 +237,8 @@ class Page {
   navigate(url) { return this.#send("browsingContext.navigate", { url, wait: "complete" }); }
   reload() { return this.#send("browsingContext.reload", { wait: "complete" }); }
   close() { return this.#send("browsingContext.close"); }
+  /** Closes the tab as a person does: the page can open a prompt before. */
+  closeWithPrompt() { return this.#send("browsingContext.close", { promptUnload: true }); }
 
   /**
    * Calls a function in the page, as after a click of a person. Its parameters and its result, also that of a promise, are
@@ -258,6 +269,12 @@ class Page {
     const { nodes } = await this.#send("browsingContext.locateNodes", { locator, maxNodeCount: 1 });
     if (nodes.length === 0) throw new Error(`no element ${selector}`);
     return { sharedId: nodes[0].sharedId };
+  }
+
+  /** The number of elements that have the role, and if it is given the name, for screen readers. */
+  async count(role, name) {
+    const locator = { type: "accessibility", value: name === undefined ? { role } : { role, name } };
+    return (await this.#send("browsingContext.locateNodes", { locator })).nodes.length;
   }
 
   /** Clicks on the middle of an element with the pointer. */

@@ -1,9 +1,28 @@
 // What a person sees and does on the page for people, for the tests in page*.test.mjs.
 import { createHash } from "node:crypto";
-import { closeSync, openSync, writeSync } from "node:fs";
+import { closeSync, createReadStream, ftruncateSync, openSync, writeSync } from "node:fs";
 import { join } from "node:path";
 
 export const hash = (bytes) => createHash("sha256").update(bytes).digest("hex");
+
+/** SHA-256 of a file that may be too large for a buffer. */
+export async function hashFile(path) {
+  const digest = createHash("sha256");
+  for await (const piece of createReadStream(path, { highWaterMark: 1 << 22 })) digest.update(piece);
+  return digest.digest("hex");
+}
+
+/** Writes a file of zeros that needs little space on the disk, with random bytes around some offsets; returns its path, name
+ * and size. */
+export function writeSparseFile(directory, name, size, offsets, random) {
+  const path = join(directory, name);
+  const descriptor = openSync(path, "w");
+  ftruncateSync(descriptor, size);
+  for (const offset of [0, ...offsets, size - 2000]) writeSync(descriptor, random.bytes(2000), 0, 2000, Math.max(0, offset - 1000));
+  ftruncateSync(descriptor, size);
+  closeSync(descriptor);
+  return { path, name, size };
+}
 
 /** Writes a file with random content; returns its path, size and SHA-256. */
 export function writeFile(directory, name, size, random) {
