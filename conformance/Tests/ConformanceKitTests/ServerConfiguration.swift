@@ -1,4 +1,5 @@
 import ConformanceKit
+import Glibc
 import TLS
 import TestSupport
 
@@ -6,6 +7,11 @@ import TestSupport
 enum ServerConfiguration: String, Sendable, CaseIterable {
     case standard, limits, minimumSize, version3, version4, version5, version6, version7, rfc, put, tokens, origins,
         smallDisk
+
+    /// Whether this process can mount a disk for a server with a data directory.
+    static var canMountDisk: Bool { geteuid() == 0 && !SharedStorage.isSelected }
+
+    static var possible: [Self] { allCases.filter { $0 != .smallDisk || canMountDisk } }
 
     /// The reports of this test run. Each configuration runs once.
     static let reports = Reports<Self, RunReport> { try await $0.run() }
