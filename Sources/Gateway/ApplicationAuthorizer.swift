@@ -30,10 +30,10 @@ public final class ApplicationAuthorizer: Authorizer {
     ///   - caFile: see ``Origin/caFile``.
     ///   - timeout: the maximum time for a decision.
     ///   - tokens: an authorizer that is used first. The application does not get requests that it accepts.
-    /// - Throws: ``RouteError`` if the URL is invalid.
+    /// - Throws: ``SettingError`` if the URL is invalid.
     public init(
         url: String, caFile: String? = nil, timeout: Duration = .seconds(10), tokens: (any Authorizer)? = nil
-    ) throws(RouteError) {
+    ) throws(SettingError) {
         let (parsed, target) = try Origin.parse(
             url, expected: "a URL: give http://HOST:PORT/PATH, https://HOST:PORT/PATH or unix:/SOCKET:/PATH")
         var origin = parsed

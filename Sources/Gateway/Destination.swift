@@ -6,8 +6,8 @@ public enum Destination: Sendable, Hashable, CustomStringConvertible {
     case program(String)
 
     /// Parses `http://HOST[:PORT]/PATH`, the same with `https`, `unix:/SOCKET:/PATH`, or the absolute path of a program.
-    /// - Throws: ``RouteError`` that describes the mistake.
-    public init(parsing text: String) throws(RouteError) {
+    /// - Throws: ``SettingError`` that describes the mistake.
+    public init(parsing text: String) throws(SettingError) {
         if text.hasPrefix("/") {
             self = .program(text)
         } else {
@@ -40,10 +40,10 @@ public struct DestinationURL: Sendable, Hashable, CustomStringConvertible {
     let target: String
 
     /// Parses `http://HOST[:PORT]/PATH`, the same with `https`, or `unix:/SOCKET:/PATH`.
-    /// - Throws: ``RouteError`` that describes the mistake.
-    public init(parsing text: String) throws(RouteError) {
-        do throws(RouteError) { (origin, target) = try Origin.parse(text) } catch {
-            throw RouteError(
+    /// - Throws: ``SettingError`` that describes the mistake.
+    public init(parsing text: String) throws(SettingError) {
+        do throws(SettingError) { (origin, target) = try Origin.parse(text) } catch {
+            throw SettingError(
                 "'\(text)' is not a destination: give http://HOST:PORT/PATH, https://HOST:PORT/PATH,"
                     + " unix:/SOCKET:/PATH or the absolute path of a program")
         }

@@ -17,11 +17,11 @@ public struct Origin: Sendable, Hashable, CustomStringConvertible {
     public var caFile: String?
 
     /// Parses `http://HOST[:PORT]`, `https://HOST[:PORT]` or `unix:/PATH`.
-    /// - Throws: ``RouteError`` that describes the mistake.
-    public init(parsing text: String) throws(RouteError) {
+    /// - Throws: ``SettingError`` that describes the mistake.
+    public init(parsing text: String) throws(SettingError) {
         let (origin, target) = try Self.parse(text)
         guard target == "/", !text.hasSuffix("?") else {
-            throw RouteError("'\(text)': an origin has no path, because paths are forwarded unchanged; give \(origin)")
+            throw SettingError("'\(text)': an origin has no path, because paths are forwarded unchanged; give \(origin)")
         }
         self = origin
     }
@@ -32,18 +32,18 @@ public struct Origin: Sendable, Hashable, CustomStringConvertible {
     /// - Parameter expected: what the text has to be, for the error if it is something else.
     static func parse(
         _ text: String, expected: String = "an origin: give http://HOST:PORT, https://HOST:PORT or unix:/PATH"
-    ) throws(RouteError) -> (Origin, target: String) {
+    ) throws(SettingError) -> (Origin, target: String) {
         if text.hasPrefix("unix:") {
             let parts = text.dropFirst(5).split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
             let target = parts.count > 1 ? String(parts[1]) : "/"
             guard let path = parts.first, path.hasPrefix("/"), path.utf8.count < 108, target.hasPrefix("/") else {
-                throw RouteError("'\(text)': give the absolute path of a socket, at most 107 bytes, after unix:")
+                throw SettingError("'\(text)': give the absolute path of a socket, at most 107 bytes, after unix:")
             }
             return (Origin(.unix(String(path))), target)
         }
         guard let target = RequestTarget(parsing: text), target.form == .absolute, let authority = target.authority,
             let scheme = target.scheme
-        else { throw RouteError("'\(text)' is not \(expected)") }
+        else { throw SettingError("'\(text)' is not \(expected)") }
         return (Origin(.url("\(scheme)://\(authority)")), target.path + (target.query.map { "?" + $0 } ?? ""))
     }
 
@@ -70,7 +70,7 @@ public struct Origin: Sendable, Hashable, CustomStringConvertible {
 }
 
 /// A mistake in the settings of routes.
-public struct RouteError: Error, Sendable, Hashable, CustomStringConvertible {
+public struct SettingError: Error, Sendable, Hashable, CustomStringConvertible {
     /// The mistake in a sentence.
     public let description: String
 

@@ -37,8 +37,8 @@ public struct Route: Sendable, Hashable {
     public static let maxStoredContent = 1 << 20
 
     /// Creates a route with the default settings.
-    /// - Throws: ``RouteError`` if the path is invalid.
-    public init(path: String, origin: Origin) throws(RouteError) {
+    /// - Throws: ``SettingError`` if the path is invalid.
+    public init(path: String, origin: Origin) throws(SettingError) {
         self.init(decodedPath: try Self.decoded(path), origin: origin)
     }
 
@@ -47,9 +47,9 @@ public struct Route: Sendable, Hashable {
         self.origin = origin
     }
 
-    private static func decoded(_ path: String) throws(RouteError) -> String {
+    private static func decoded(_ path: String) throws(SettingError) -> String {
         guard path.hasPrefix("/"), let segments = try? PathSegments(decoding: path) else {
-            throw RouteError(
+            throw SettingError(
                 "'\(path)' is not a path: a path begins with a slash and has no '.', '..' or encoded slash")
         }
         return "/" + segments.segments.joined(separator: "/")
@@ -68,19 +68,19 @@ extension Route {
     /// - Parameters:
     ///   - line: the path, the origin and the settings.
     ///   - duration: parses a duration; returns `nil` if it is invalid.
-    /// - Throws: ``RouteError`` that describes all mistakes of the line.
-    public init(parsing line: String, duration: (String) -> Duration?) throws(RouteError) {
+    /// - Throws: ``SettingError`` that describes all mistakes of the line.
+    public init(parsing line: String, duration: (String) -> Duration?) throws(SettingError) {
         let words = SettingWords(parsing: line)
         guard let first = words.first, let sign = first.firstIndex(of: "=") else {
-            throw RouteError("'\(line)' is not a route: give PATH=ORIGIN, such as /upload=http://127.0.0.1:3000")
+            throw SettingError("'\(line)' is not a route: give PATH=ORIGIN, such as /upload=http://127.0.0.1:3000")
         }
         var mistakes: [String] = []
         var result: Route?
         var origin: Origin?
-        do throws(RouteError) { origin = try Origin(parsing: String(first[first.index(after: sign)...])) } catch {
+        do throws(SettingError) { origin = try Origin(parsing: String(first[first.index(after: sign)...])) } catch {
             mistakes.append(error.description)
         }
-        do throws(RouteError) {
+        do throws(SettingError) {
             let path = try Self.decoded(String(first[..<sign]))
             if let origin { result = Route(decodedPath: path, origin: origin) }
         } catch { mistakes.insert(error.description, at: 0) }
@@ -114,7 +114,7 @@ extension Route {
                 mistakes.append("'\(word)' is not a setting of a route: use access, handover, repeat, timeout or retry")
             }
         }
-        guard let result, mistakes.isEmpty else { throw RouteError(mistakes.joined(separator: "; ")) }
+        guard let result, mistakes.isEmpty else { throw SettingError(mistakes.joined(separator: "; ")) }
         self = result
     }
 }

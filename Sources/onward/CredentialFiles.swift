@@ -111,7 +111,7 @@ struct CredentialFiles {
         in path: String, _ warnings: inout [String]
     ) throws(OptionError) -> [EventSecret] {
         let text = String(decoding: try content(of: path, isSecret: true, &warnings), as: UTF8.self)
-        do throws(RouteError) { return try EventSettings.secrets(parsing: text) } catch {
+        do throws(SettingError) { return try EventSettings.secrets(parsing: text) } catch {
             throw OptionError("\(path): \(error)")
         }
     }

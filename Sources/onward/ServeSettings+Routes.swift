@@ -10,11 +10,11 @@ extension ServeSettings {
     struct ConfiguredRoute {
         /// The option, or the file and the line.
         let place: String
-        let route: Result<Route, RouteError>
+        let route: Result<Route, SettingError>
 
         init(_ text: String, at place: String) {
             self.place = place
-            do throws(RouteError) {
+            do throws(SettingError) {
                 route = .success(try Route(parsing: text) { try? .seconds(Quantity.seconds($0)) })
             } catch { route = .failure(error) }
         }
@@ -49,7 +49,7 @@ extension ServeSettings {
         var paths: Set<String> = []
         var mistakes: [String] = []
         for configured in configuredRoutes {
-            do throws(RouteError) {
+            do throws(SettingError) {
                 for mistake in self.mistakes(in: try configured.route.get(), &paths) {
                     mistakes.append("\(configured.place): \(mistake)")
                 }

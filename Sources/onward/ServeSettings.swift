@@ -105,7 +105,7 @@ struct ServeSettings {
             "auth-url", "URL", group: applications,
             "let an application decide about each request that has no valid\ntoken of --token-file; not for routes with access=open"
         ) { settings, value throws(OptionError) in
-            do throws(RouteError) { _ = try ApplicationAuthorizer(url: value) } catch {
+            do throws(SettingError) { _ = try ApplicationAuthorizer(url: value) } catch {
                 throw OptionError(error.description)
             }
             settings.authorizationURL = value
@@ -114,7 +114,7 @@ struct ServeSettings {
             "check", "DESTINATION", group: applications,
             "let a program or URL, such as /usr/local/bin/scan or\nhttp://127.0.0.1:3000/check, check each file of /files/ before it is\npublished, for example for viruses. The check can refuse the file or\nchoose another path for it. Settings follow after commas; see\nCHECKS BEFORE PUBLICATION in 'man onward-serve'"
         ) { settings, value throws(OptionError) in
-            do throws(RouteError) {
+            do throws(SettingError) {
                 settings.publicationCheck = try PublicationCheckSettings(parsing: value) {
                     try? .seconds(Quantity.seconds($0))
                 }
@@ -124,7 +124,7 @@ struct ServeSettings {
             "events", "DESTINATION", group: applications,
             "report created, completed, refused, canceled and expired uploads to\nthis URL or program, such as http://127.0.0.1:3000/events. Settings\nfollow after commas; see EVENTS in 'man onward-serve'"
         ) { settings, value throws(OptionError) in
-            do throws(RouteError) {
+            do throws(SettingError) {
                 settings.events = try EventSettings(parsing: value) { try? .seconds(Quantity.seconds($0)) }
             } catch { throw OptionError(error.description) }
         },

@@ -70,7 +70,7 @@ struct CloudEventTests {
             "whsec_not Base64 at all not Base64 at all", "whsec_" + String(repeating: "QUJD", count: 22),
         ])
     func malformedSecret(text: String) {
-        do throws(RouteError) {
+        do throws(SettingError) {
             _ = try EventSecret(parsing: text)
             Issue.record("\(text) is accepted")
         } catch {
@@ -84,16 +84,16 @@ struct CloudEventTests {
         let other = "whsec_" + Data(repeating: 8, count: 32).base64EncodedString()
         #expect(try EventSettings.secrets(parsing: "# new\n\(line)\r\n\n  \(other) # old\n").count == 2)
         for text in ["", "# none\n", "\(line)\n\(line)\n\(other)", "\(line)\nx"] {
-            #expect(throws: RouteError.self) { try EventSettings.secrets(parsing: text) }
+            #expect(throws: SettingError.self) { try EventSettings.secrets(parsing: text) }
         }
-        do throws(RouteError) { _ = try EventSettings.secrets(parsing: "\(line)\nx") } catch {
+        do throws(SettingError) { _ = try EventSettings.secrets(parsing: "\(line)\nx") } catch {
             #expect(error.description.hasPrefix("line 2: "))
         }
     }
 
     // MARK: Settings
 
-    private func settings(_ text: String) throws(RouteError) -> EventSettings {
+    private func settings(_ text: String) throws(SettingError) -> EventSettings {
         try EventSettings(parsing: text) { text in
             text.hasSuffix("s") ? Int64(text.dropLast()).map { .seconds($0) } : nil
         }
@@ -137,7 +137,7 @@ struct CloudEventTests {
             ),
         ] as [(String, [String])])
     func mistakes(text: String, expected: [String]) {
-        do throws(RouteError) {
+        do throws(SettingError) {
             _ = try settings(text)
             Issue.record("\(text) is accepted")
         } catch {

@@ -6,7 +6,7 @@ import Testing
 @Suite("Routes")
 struct RouteTests {
     /// Parses a line in which durations are numbers of seconds.
-    private func route(_ line: String) throws(RouteError) -> Route {
+    private func route(_ line: String) throws(SettingError) -> Route {
         try Route(parsing: line) { text in
             guard text.hasSuffix("s"), let seconds = Int64(text.dropLast()), seconds >= 0 else { return nil }
             return .seconds(seconds)
@@ -14,7 +14,7 @@ struct RouteTests {
     }
 
     private func mistakes(_ line: String) -> String? {
-        do throws(RouteError) { _ = try route(line) } catch { return error.description }
+        do throws(SettingError) { _ = try route(line) } catch { return error.description }
         return nil
     }
 
@@ -141,15 +141,15 @@ struct OriginTests {
             "unix:/app.sock:auth", "unix:/app.sock:", "unix:/" + String(repeating: "x", count: 107),
         ])
     func invalid(text: String) {
-        #expect(throws: RouteError.self) { try Origin.parse(text) }
-        #expect(throws: RouteError.self) { try Origin(parsing: text) }
+        #expect(throws: SettingError.self) { try Origin.parse(text) }
+        #expect(throws: SettingError.self) { try Origin(parsing: text) }
     }
 
     @Test(
         "the origin of a route has no path",
         arguments: ["http://h/a", "http://h/?", "http://h?", "http://h?a", "unix:/s:/a"])
     func noPath(text: String) {
-        #expect(throws: RouteError.self) { try Origin(parsing: text) }
+        #expect(throws: SettingError.self) { try Origin(parsing: text) }
     }
 
     @Test("a socket can have a path of 107 bytes")
@@ -164,7 +164,7 @@ struct OriginTests {
             #expect(throws: Never.self) { try ApplicationAuthorizer(url: url) }
         }
         for url in ["", "/auth", "127.0.0.1:1/auth", "ftp://h/auth", "unix:app.sock", "http://u:p@h/auth"] {
-            #expect(throws: RouteError.self) { try ApplicationAuthorizer(url: url) }
+            #expect(throws: SettingError.self) { try ApplicationAuthorizer(url: url) }
         }
     }
 }

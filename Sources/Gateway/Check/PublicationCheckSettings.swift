@@ -14,11 +14,11 @@ public struct PublicationCheckSettings: Sendable, Hashable {
     /// - Parameters:
     ///   - text: the destination and the settings `timeout` and `max`.
     ///   - duration: parses a duration; returns `nil` if it is invalid.
-    /// - Throws: ``RouteError`` that describes all mistakes of the text.
-    public init(parsing text: String, duration: (String) -> Duration?) throws(RouteError) {
+    /// - Throws: ``SettingError`` that describes all mistakes of the text.
+    public init(parsing text: String, duration: (String) -> Duration?) throws(SettingError) {
         let words = SettingWords(parsing: text)
         guard let first = words.first else {
-            throw RouteError("give the absolute path of a program, or a URL such as http://127.0.0.1:3000/check")
+            throw SettingError("give the absolute path of a program, or a URL such as http://127.0.0.1:3000/check")
         }
         self.init(try Destination(parsing: first))
         var mistakes: [String] = []
@@ -42,6 +42,6 @@ public struct PublicationCheckSettings: Sendable, Hashable {
                 mistakes.append("'\(word)' is not a setting of a check: use timeout or max")
             }
         }
-        guard mistakes.isEmpty else { throw RouteError(mistakes.joined(separator: "; ")) }
+        guard mistakes.isEmpty else { throw SettingError(mistakes.joined(separator: "; ")) }
     }
 }

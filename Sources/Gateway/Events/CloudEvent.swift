@@ -83,11 +83,11 @@ public struct EventSecret: Sendable, Hashable {
     private let key: [UInt8]
 
     /// Parses `whsec_` and the Base64 form of 24 to 64 bytes.
-    /// - Throws: ``RouteError`` that describes the mistake, and does not contain the secret.
-    public init(parsing text: String) throws(RouteError) {
+    /// - Throws: ``SettingError`` that describes the mistake, and does not contain the secret.
+    public init(parsing text: String) throws(SettingError) {
         guard text.hasPrefix("whsec_"), let data = Data(base64Encoded: String(text.dropFirst(6))),
             (24...64).contains(data.count)
-        else { throw RouteError("a secret is whsec_ followed by the Base64 form of 24 to 64 random bytes") }
+        else { throw SettingError("a secret is whsec_ followed by the Base64 form of 24 to 64 random bytes") }
         key = Array(data)
     }
 

@@ -13,8 +13,8 @@ public enum EventDestination: Sendable {
     case function(@Sendable (UploadEvent) async throws -> Void)
 
     /// Parses `http://HOST[:PORT]/PATH`, the same with `https`, `unix:/SOCKET:/PATH`, or the absolute path of a program.
-    /// - Throws: ``RouteError`` that describes the mistake.
-    public init(parsing text: String) throws(RouteError) { self = .destination(try Destination(parsing: text)) }
+    /// - Throws: ``SettingError`` that describes the mistake.
+    public init(parsing text: String) throws(SettingError) { self = .destination(try Destination(parsing: text)) }
 
     /// The URL or the program; `nil` for a function, which cannot be replaced by setting this value to `nil`.
     public var destination: Destination? {
@@ -50,11 +50,11 @@ public struct EventSettings: Sendable {
     /// - Parameters:
     ///   - text: the destination and the settings `timeout`, `retry`, `keep`, `max` and `source`.
     ///   - duration: parses a duration; returns `nil` if it is invalid.
-    /// - Throws: ``RouteError`` that describes all mistakes of the text.
-    public init(parsing text: String, duration: (String) -> Duration?) throws(RouteError) {
+    /// - Throws: ``SettingError`` that describes all mistakes of the text.
+    public init(parsing text: String, duration: (String) -> Duration?) throws(SettingError) {
         let words = SettingWords(parsing: text)
         guard let first = words.first else {
-            throw RouteError("give a URL such as http://127.0.0.1:3000/events, or the absolute path of a program")
+            throw SettingError("give a URL such as http://127.0.0.1:3000/events, or the absolute path of a program")
         }
         self.init(try EventDestination(parsing: first))
         var mistakes: [String] = []
@@ -93,7 +93,7 @@ public struct EventSettings: Sendable {
                 "events would be dropped after keep=\(keepTime.wholeSeconds)s, although the server tries to deliver"
                     + " them for retry=\(retryTime.wholeSeconds)s: give a longer keep= or a shorter retry=")
         }
-        guard mistakes.isEmpty else { throw RouteError(mistakes.joined(separator: "; ")) }
+        guard mistakes.isEmpty else { throw SettingError(mistakes.joined(separator: "; ")) }
     }
 
     /// Whether the text has only characters of URIs (RFC 3986 section 2).
@@ -107,18 +107,18 @@ public struct EventSettings: Sendable {
 
 extension EventSettings {
     /// Reads one or two secrets, each on a line of its own; `#` begins a comment.
-    /// - Throws: ``RouteError`` that describes the mistake, without a secret.
-    public static func secrets(parsing text: String) throws(RouteError) -> [EventSecret] {
+    /// - Throws: ``SettingError`` that describes the mistake, without a secret.
+    public static func secrets(parsing text: String) throws(SettingError) -> [EventSecret] {
         var secrets: [EventSecret] = []
         for (index, line) in text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).enumerated() {
             let word = line.prefix { $0 != "#" }.filter { !$0.isWhitespace }
             if word.isEmpty { continue }
-            do throws(RouteError) { secrets.append(try EventSecret(parsing: String(word))) } catch {
-                throw RouteError("line \(index + 1): \(error)")
+            do throws(SettingError) { secrets.append(try EventSecret(parsing: String(word))) } catch {
+                throw SettingError("line \(index + 1): \(error)")
             }
         }
         guard (1...2).contains(secrets.count) else {
-            throw RouteError("there are \(secrets.count) secrets; give one, or two during a replacement")
+            throw SettingError("there are \(secrets.count) secrets; give one, or two during a replacement")
         }
         return secrets
     }

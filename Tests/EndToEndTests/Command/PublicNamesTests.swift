@@ -29,7 +29,7 @@ struct PublicNamesTests {
         // Gateway
         ApplicationAuthorizer.self, Destination.self, DestinationURL.self, EventDelivery.self, EventDestination.self,
         EventSecret.self, EventSettings.self, GatewayAuthorizer.self, GatewayHandler.self, Origin.self,
-        PublicationCheck.self, PublicationCheckSettings.self, Route.self, RouteError.self,
+        PublicationCheck.self, PublicationCheckSettings.self, Route.self, SettingError.self,
         // ResumableTransfer
         ClientCertificate.self, DataSource.self, DigestAlgorithm.self, Download.self, DownloadDestination.self,
         DownloadResult.self, DownloadStream.self, FileSource.self, HTTPVersion.self, MockFailure.self,
