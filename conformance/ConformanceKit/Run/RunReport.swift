@@ -23,3 +23,10 @@ package struct RunReport: CaseReport {
         return "\(base), supports \(versions)\(announces == false ? ", sends no 104" : "")"
     }
 }
+
+/// The reason why a run could not start.
+package struct RunFailure: Error, CustomStringConvertible {
+    package let description: String
+
+    init(_ description: String) { self.description = description }
+}

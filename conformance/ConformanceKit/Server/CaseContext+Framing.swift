@@ -68,3 +68,27 @@ extension CaseContext {
         try expect(response, isOneOf: statuses, "to a head of a megabyte")
     }
 }
+
+/// The responses to bytes that contain a request and another request after its content.
+struct RawAnswers {
+    /// The first response; nil if the connection ended without a response, or if no response arrived and the server may
+    /// wait for more content.
+    var first: Response?
+    var second: Response?
+    /// The number of responses, including those that could not be read.
+    var count = 0
+    /// Whether the connection ended after the first response.
+    var isEnded = false
+}
+
+/// Behavior that is also correct, in addition to a refusal after which the server closes the connection.
+struct Leniency: OptionSet {
+    let rawValue: Int
+
+    /// The connection may stay open, because the end of the request is known.
+    static let openConnection = Leniency(rawValue: 1)
+    /// The request may succeed, because the server may repair it.
+    static let success = Leniency(rawValue: 2)
+    /// The server may wait for the content, because the length is a valid number.
+    static let waiting = Leniency(rawValue: 4)
+}

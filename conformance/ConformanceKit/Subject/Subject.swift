@@ -72,3 +72,19 @@ protocol SubjectControl: AnyObject {
     /// The size in bytes of the file system in which the server stores uploads; nil if a case must not fill it up.
     var diskSize: Int64? { get }
 }
+
+/// The source of the URL of a finished file.
+enum DownloadSource: String, CaseIterable {
+    case contentLocation = "Content-Location"
+    case location = "Location"
+    case requestTarget = "the request target"
+
+    func fileURL(in response: Response, to request: Request, at endpoint: Endpoint) -> Endpoint? {
+        let base = endpoint.at(request.target)
+        switch self {
+        case .contentLocation: return response.single("Content-Location").flatMap { base.resolving($0) }
+        case .location: return response.location.flatMap { base.resolving($0) }
+        case .requestTarget: return base
+        }
+    }
+}
