@@ -105,7 +105,7 @@ test-browser: ## upload from pages in headless Chromium and Firefox (installs th
 	@scripts/system-packages browser
 	@scripts/install-axe
 	$(SWIFT) build --build-tests
-	ONWARD_BROWSER=1 SWIFT=$(SWIFT) scripts/run-tests --filter BrowserTests
+	ONWARD_BROWSER=1 SWIFT=$(SWIFT) scripts/with-interface scripts/run-tests --filter BrowserTests
 
 test-attacks: ## run slowhttptest with 1,200 connections, and testssl.sh (installs the packages of Debian)
 	@scripts/system-packages attacks
