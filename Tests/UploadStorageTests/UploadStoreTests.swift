@@ -313,6 +313,18 @@ import Testing
         try lease.complete(with: Response(status: 200))
     }
 
+    @Test("an upload beyond the limit is refused before its client can get a URL, also if its row follows later")
+    func limitOfLateRows() throws {
+        for kind in StoreKind.allCases {
+            let fixture = try StoreFixture(kind) { $0.maxUploadsPerPrincipal = 1 }
+            let first = try fixture.store.create(.testing())
+            #expect(throws: StoreError.tooManyUploads(limit: 1), "\(kind)") {
+                try fixture.store.create(.testing(), recordsAtOnce: false)
+            }
+            first.release()
+        }
+    }
+
     @Test("a principal has limits for uploads and bytes", arguments: StoreKind.embedded)
     func quotas(_ kind: StoreKind) throws {
         let fixture = try StoreFixture(kind) {

@@ -89,10 +89,14 @@ final class StoreContext: Sendable {
     /// Throws if bytes that are not recorded yet would exceed the quota of their principal in a shared catalog. The
     /// catalog checks the quota again, for all stores together, when the bytes of an upload are recorded. So only
     /// simultaneous plain uploads can exceed the quota, all together.
-    func requireSharedQuota(of principal: String, for bytes: Int64) throws(StoreError) {
-        guard catalog.isShared, let quota = configuration.quotaPerPrincipal else { return }
-        let used = try catalog.sharedUsage(of: principal)[principal]?.bytes ?? 0
-        if bytes > 0, bytes > quota - used { throw .quotaExceeded(limit: quota) }
+    /// - Parameter isNew: whether these are the bytes of a new upload that has no row at first. The catalog counts it later.
+    func requireSharedLimits(of principal: String, for bytes: Int64, isNew: Bool = false) throws(StoreError) {
+        let quota = bytes > 0 ? configuration.quotaPerPrincipal : nil
+        let maxUploads = isNew ? configuration.maxUploadsPerPrincipal : nil
+        guard catalog.isShared, quota != nil || maxUploads != nil else { return }
+        let usage = try catalog.sharedUsage(of: principal)[principal] ?? Usage()
+        if let maxUploads, usage.uploads >= maxUploads { throw .tooManyUploads(limit: maxUploads) }
+        if let quota, bytes > quota - usage.bytes { throw .quotaExceeded(limit: quota) }
     }
 
     /// Removes bytes that are not needed. If that fails, the sweep removes them.

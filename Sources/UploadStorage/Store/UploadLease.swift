@@ -176,7 +176,7 @@ extension UploadLease {
     private func reserve(upTo end: Int64, _ state: inout OpenUpload.State) throws(StoreError) {
         let missing = end - state.machine.reserved
         guard missing > 0 else { return }
-        if upload.isTransient { try context.requireSharedQuota(of: state.principal, for: end) }
+        if upload.isTransient { try context.requireSharedLimits(of: state.principal, for: end) }
         for step in [max(Self.reservationStep, missing), missing] {
             do throws(StoreError) {
                 try context.ledger.reserve(step, for: state.principal)

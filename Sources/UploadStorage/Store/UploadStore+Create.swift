@@ -34,7 +34,8 @@ extension UploadStore {
         do throws(StoreError) {
             try ledger.begin(new.principal, reserving: reserved, counts: !isTransient)
             do throws(StoreError) {
-                try context.requireSharedQuota(of: new.principal, for: reserved)
+                try context.requireSharedLimits(
+                    of: new.principal, for: reserved, isNew: !isTransient && !isRecorded)
                 let spare = try requireSpace(for: reserved)
                 let lease = try place(
                     new, blob, isTransient: isTransient, isRecorded: isRecorded, isReported: isReported,
