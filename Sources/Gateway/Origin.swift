@@ -21,7 +21,8 @@ public struct Origin: Sendable, Hashable, CustomStringConvertible {
     public init(parsing text: String) throws(SettingError) {
         let (origin, target) = try Self.parse(text)
         guard target == "/", !text.hasSuffix("?") else {
-            throw SettingError("'\(text)': an origin has no path, because paths are forwarded unchanged; give \(origin)")
+            throw SettingError(
+                "'\(text)': an origin has no path, because paths are forwarded unchanged; give \(origin)")
         }
         self = origin
     }
