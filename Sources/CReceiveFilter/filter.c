@@ -3,6 +3,8 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -102,7 +104,8 @@ static void *next_function(_Atomic(void *) *known, const char *name)
     return function;
 }
 
-static _Atomic(void *) known_accept, known_poll, known_recv, known_send, known_record_recv, known_transport, known_handshake, known_alert;
+static _Atomic(void *) known_accept, known_poll, known_recv, known_send, known_setsockopt, known_record_recv, known_transport,
+    known_handshake, known_alert;
 
 ssize_t onward_system_recv(int descriptor, void *buffer, size_t size, int flags)
 {
@@ -133,6 +136,18 @@ ssize_t send(int descriptor, const void *buffer, size_t size, int flags)
     if (found && !is_encrypted(found) && atomic_load(&precedes_file_function)(connection_of(found)))
         flags |= MSG_MORE;
     return function(descriptor, buffer, size, flags);
+}
+
+int setsockopt(int descriptor, int level, int option, const void *value, socklen_t size)
+{
+    int (*function)(int, int, int, const void *, socklen_t) = next_function(&known_setsockopt, "setsockopt");
+    uintptr_t found = find(descriptor);
+    /* libmicrohttpd would cork the socket while it sends a large file. A corked socket sends only complete segments,
+       whose size is not a multiple of that of a page. So pages would be cut, and the receiver could not merge segments:
+       over the loopback interface both ends then need a third more CPU time. The head is sent with MSG_MORE. */
+    if (found && !is_encrypted(found) && level == IPPROTO_TCP && option == TCP_CORK)
+        return 0;
+    return function(descriptor, level, option, value, size);
 }
 
 int accept4(int descriptor, struct sockaddr *address, socklen_t *length, int flags)

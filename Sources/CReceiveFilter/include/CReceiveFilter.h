@@ -6,11 +6,11 @@
 #include <sys/types.h>
 
 /* Functions of the C library and of GnuTLS that libmicrohttpd calls to receive: poll, recv and gnutls_record_recv; send,
-   which holds the head of a response back until the file that follows it; gnutls_handshake, which also sends the
-   alert for a failed handshake, because libmicrohttpd does not send it; and accept4, which waits a moment if there are
-   no descriptors for a connection. This
-   module defines functions of these names, which the dynamic linker finds first. For a registered descriptor they call
-   the functions below; for every other descriptor they call the function that they replace. */
+   which holds the head of a response back until the file that follows it; setsockopt, which does not cork a connection
+   without TLS; gnutls_handshake, which also sends the alert for a failed handshake, because libmicrohttpd does not send
+   it; and accept4, which waits a moment if there are no descriptors for a connection. This module defines functions of
+   these names, which the dynamic linker finds first. For a registered descriptor they call the functions below; for
+   every other descriptor they call the function that they replace. */
 
 /* Fills the buffer and returns a result as recv(2) does, and sets errno; for an encrypted connection as
    gnutls_record_recv does. `session` is NULL without TLS. */

@@ -277,7 +277,8 @@ struct ConnectionOutput: Sendable {
         let outcome =
             session?.send(bytes, on: socket, timeout: timeout)
             ?? socket.send(bytes, timeout: timeout, isFollowed: isFollowed)
-        // After a response from a file libmicrohttpd leaves the socket corked.
+        // With TLS libmicrohttpd can leave the socket corked. Without TLS a small write could wait until the peer has
+        // acknowledged an earlier one.
         if outcome == .sent && !isFollowed { socket.push() }
         return outcome
     }
