@@ -86,6 +86,8 @@ package enum MessageFraming: Sendable, Hashable {
 
     /// - Parameter value: the combined value of all lines.
     private static func contentLength(_ value: String) throws(FramingRefusal) -> Int64 {
+        // Nearly every value is one number, which needs no list.
+        if !value.isEmpty, value.utf8.allSatisfy(\.isDigit) { return try number(value.utf8) }
         var scanner = FieldValueScanner(value)
         let texts = scanner.list(allowsEmptyElements: false) { scanner -> ArraySlice<UInt8>? in
             let digits = scanner.run(where: \.isDigit)
@@ -97,8 +99,12 @@ package enum MessageFraming: Sendable, Hashable {
         guard texts.allSatisfy({ $0.elementsEqual(text) }) else {
             throw .badRequest("conflicting-content-length", "Content-Length is given with different values.")
         }
+        return try number(text)
+    }
+
+    private static func number(_ digits: some Sequence<UInt8>) throws(FramingRefusal) -> Int64 {
         var length: Int64 = 0
-        for digit in text {
+        for digit in digits {
             let (tenfold, overflowsTenfold) = length.multipliedReportingOverflow(by: 10)
             let (sum, overflowsSum) = tenfold.addingReportingOverflow(Int64(digit - UInt8(ascii: "0")))
             guard !overflowsTenfold, !overflowsSum else { throw .contentLengthOverflow }

@@ -110,6 +110,7 @@ public struct PathSegments: Sendable, Hashable {
         guard bytes.first == UInt8(ascii: "/") else { throw .notAbsolute }
         guard bytes.count <= 3 * PathSegments.maximumPathLength else { throw .pathTooLong }
         var segments: [String] = []
+        segments.reserveCapacity(4)
         var start = 1
         while start < bytes.count {
             let end = bytes[start...].firstIndex(of: UInt8(ascii: "/")) ?? bytes.count

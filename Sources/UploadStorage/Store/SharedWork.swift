@@ -82,7 +82,7 @@ package final class SharedWork<Request: Sendable, Outcome: Sendable>: Sendable {
             WorkerThread.yieldProcessor()
             let waiters = takeWaiters()
             let started = SystemClock.monotonicNanoseconds()
-            let begun = begin(waiters.flatMap(\.requests))
+            let begun = begin(waiters.count == 1 ? waiters[0].requests : waiters.flatMap(\.requests))
             let continues = SystemClock.monotonicNanoseconds() - started < Self.quickTime && count < Self.maxBatches
             let isLast = !(continues && isNeeded)
             if isLast { passOn() }

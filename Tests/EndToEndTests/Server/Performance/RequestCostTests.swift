@@ -56,7 +56,7 @@ struct RequestCostTests {
         CostLimit(
             exactly: Self.creationCalls.merging(["fsync": 2, "fdatasync": 1, "newfstatat": 4]) { $1 },
             atMost: ["fcntl": 7, "futex": 6, "poll": 3, "pread64": 1, "pwrite64": 16].merging(Self.logCalls) { $1 },
-            calls: 50, synchronizations: 3.2, switches: 20, allocations: 2300
+            calls: 50, synchronizations: 3.2, switches: 20, allocations: 2250
         ).check(cost, "upload of 4 KiB, durable")
     }
 
@@ -77,7 +77,7 @@ struct RequestCostTests {
         CostLimit(
             exactly: Self.creationCalls,
             atMost: ["fcntl": 7, "futex": 6, "poll": 3, "pread64": 1, "pwrite64": 16].merging(Self.logCalls) { $1 },
-            calls: 46, synchronizations: 0.2, switches: 8, allocations: 2300
+            calls: 46, synchronizations: 0.2, switches: 8, allocations: 2150
         ).check(cost, "upload of 4 KiB, relaxed")
     }
 
