@@ -210,6 +210,12 @@ struct ConnectionTimeouts: Sendable {
     /// The time for a client to read an early response and stop sending.
     var discard: Int64 = 10_000_000_000
 
+    /// The time between two checks of the timeouts: between a quarter of a second and a second.
+    var checkInterval: Int64 {
+        let shortest = min(header, idle, discard, minimumRate == nil ? .max : rateWindow * 1_000_000_000)
+        return max(250_000_000, min(shortest / 8, 1_000_000_000))
+    }
+
     func limit(for phase: ConnectionEntry.Phase) -> Int64? {
         switch phase {
         case .head(first: true): header

@@ -106,9 +106,10 @@ final class ConnectionRegistry: Sendable {
     /// Whether the server is draining, so that idle connections are closed.
     var isDraining: Bool { entries.withLock { $0.isDraining } }
 
-    /// Checks the timeouts of all connections four times a second, until `stop()`.
+    /// Checks the timeouts of all connections until `stop()`: one to four times a second, depending on the shortest
+    /// timeout.
     func reap() {
-        while waitUnlessStopped(nanoseconds: 250_000_000) {
+        while waitUnlessStopped(nanoseconds: timeouts.checkInterval) {
             let now = SystemClock.monotonicNanoseconds()
             for entry in snapshot() { entry.close(ifOverdue: timeouts, now: now) }
         }
