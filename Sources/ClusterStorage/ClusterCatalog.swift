@@ -51,11 +51,17 @@ package final class ClusterCatalog: UploadCatalog {
         try node.acquiring(id) { () throws(StoreError) in
             while true {
                 let now = SystemClock.monotonicNanoseconds()
-                let number = try node.currentSession()
                 // Each use has a fence of its own, also if this node holds the upload already. So the end of an earlier
-                // use, and a release that is on its way, cannot end this hold.
-                let rows = try node.read(
-                    ClusterSQL.acquire, [.bytes(id.bytes), .integer(number), .boolean(now < deadline)])
+                // use, and a release that is on its way, cannot end this hold. A batch cannot raise the fence later.
+                let (number, results) = try node.translating { () throws(DatabaseError) in
+                    try node.change { number in
+                        [
+                            DatabaseStatement(
+                                ClusterSQL.acquire, [.bytes(id.bytes), .integer(number), .boolean(now < deadline)])
+                        ]
+                    }
+                }
+                let rows = results[0]
                 if rows.count == 0 { return nil }
                 let row = try CatalogRow(rows, 0)
                 guard let fence = rows.integer(0, 15) else { throw .damaged("a row of an upload lacks its fence") }
