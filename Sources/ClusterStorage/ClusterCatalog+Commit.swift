@@ -53,7 +53,9 @@ private struct ConditionalStatement {
 
 extension ClusterCatalog {
     package func commit(_ changes: [CatalogChange]) -> [Result<RemovedRows, StoreError>] {
-        guard let outcomes = commits.run(changes, by: { [self] in transact($0) }) else {
+        // A publication waits for others with the same name, and can be refused: no other change must fail or wait with it.
+        let isAlone = changes.contains(where: \.isNaming) && !commits.isClosed
+        guard let outcomes = isAlone ? transact(changes) : commits.run(changes, by: { [self] in transact($0) }) else {
             return changes.map { _ in .failure(.superseded) }
         }
         if changes.contains(where: \.reportsEvents) { node.notifyOfEvents() }
@@ -70,12 +72,14 @@ extension ClusterCatalog {
         var (number, results): (Int64, [DatabaseRows])
         do throws(DatabaseError) {
             (number, results) = try node.change { number in
+                reject(changes)
                 var context = BatchContext()
                 changes = batch.map { statements(for: $0, in: number, &context) }
                 let lock = DatabaseStatement(ClusterSQL.lockPrincipals, [.texts(Array(principals))])
                 return (principals.isEmpty ? [] : [lock]) + changes.flatMap(\.statements)
             }
         } catch {
+            if !error.mayHaveCommitted { reject(changes) }
             return failed(batch, error)
         }
         if !principals.isEmpty { results.removeFirst() }
@@ -88,7 +92,10 @@ extension ClusterCatalog {
             let outcome = outcome(of: change, results[position..<position + change.statements.count])
             position += change.statements.count
             outcomes.append(outcome)
-            guard case .success(let removed) = outcome else { continue }
+            guard case .success(let removed) = outcome else {
+                reject([change])
+                continue
+            }
             statistics.events += change.kind == .removal ? min(change.events, removed.unfinished) : change.events
             if let pieces = change.pieces { ledger.recorded(pieces) }
             node.session.withLock { session in
@@ -105,6 +112,11 @@ extension ClusterCatalog {
             counts.events += statistics.events
         }
         return outcomes
+    }
+
+    /// The pieces of these changes were certainly not recorded.
+    private func reject(_ changes: [ChangeStatements]) {
+        for case let pieces? in changes.map(\.pieces) { ledger.rejected(pieces) }
     }
 
     private func failed(_ batch: [CatalogChange], _ error: DatabaseError) -> [Outcome] {
@@ -147,7 +159,7 @@ extension ClusterCatalog {
         switch change {
         case .insert(let row, _): row.isUnfinished ? row.upload.principal : nil
         case .advance(let advance): node.session.withLock { $0.lastHold(advance.id)?.principal }
-        case .reporting(let change, _): principal(change)
+        case .reporting(let change, _), .naming(let change, _): principal(change)
         default: nil
         }
     }
@@ -158,14 +170,23 @@ extension ClusterCatalog {
     private func statements(
         for change: CatalogChange, in session: Int64, _ batch: inout BatchContext
     ) -> ChangeStatements {
-        var (change, events) = (change, [UploadEvent]())
-        while case .reporting(let inner, let more) = change {
-            events = more + events
-            change = inner
+        var (change, events, naming) = (change, [UploadEvent](), CatalogChange.Naming?.none)
+        while true {
+            if case .reporting(let inner, let more) = change {
+                (change, events) = (inner, more + events)
+            } else if case .naming(let inner, let name) = change {
+                (change, naming) = (inner, name)
+            } else {
+                break
+            }
         }
         var result = ChangeStatements()
         result.events = events.count
-        if var conditional = conditional(change, in: session, &result, &batch) {
+        if var conditional = conditional(change, naming, in: session, &result, &batch) {
+            if let naming {
+                let effect = change.effect(naming)
+                conditional.add(effect.sql, effect.parameters)
+            }
             if !events.isEmpty { conditional.add(ClusterSQL.recordEvents, Self.parameters(of: events)) }
             result.kind = .refusable
             result.statements.insert(conditional.statement, at: 0)
@@ -196,7 +217,7 @@ extension ClusterCatalog {
                     onlySetAside ? ClusterSQL.dropEventsSetAside : ClusterSQL.dropEvents,
                     [.integer(Int64(limit)), .integer(time)])
             ]
-        // The clock of the database needs no mark, and the row of a file is removed with the file.
+        // The clock of the database needs no mark. The record of a file is published and removed with the file.
         default: break
         }
         if !events.isEmpty {
@@ -209,7 +230,8 @@ extension ClusterCatalog {
 
     /// The statement of a change that is refused if this session is not the holder; nil for other changes.
     private func conditional(
-        _ change: CatalogChange, in session: Int64, _ result: inout ChangeStatements, _ batch: inout BatchContext
+        _ change: CatalogChange, _ naming: CatalogChange.Naming?, in session: Int64, _ result: inout ChangeStatements,
+        _ batch: inout BatchContext
     ) -> ConditionalStatement? {
         let heldBlob = change.fencedUpload.flatMap { id in
             batch.inserted[id] ?? node.session.withLock { $0.lastHold(id)?.blob }
@@ -221,8 +243,8 @@ extension ClusterCatalog {
         ) -> ConditionalStatement {
             ConditionalStatement(sql, [.integer(session), .bytes(id.bytes), .integer(epoch)] + others)
         }
-        func addPieces(of id: UploadID, to statement: inout ConditionalStatement) {
-            guard let blob = result.inserted?.blob ?? heldBlob, !batch.blobs.contains(blob),
+        func addPieces(to statement: inout ConditionalStatement) {
+            guard let blob = naming?.blob ?? result.inserted?.blob ?? heldBlob, !batch.blobs.contains(blob),
                 let pieces = ledger.change(of: blob)
             else { return }
             batch.blobs.insert(blob)
@@ -231,14 +253,13 @@ extension ClusterCatalog {
         }
         var statement: ConditionalStatement
         switch change {
-        case .insert(let row, let file):
+        case .insert(let row, _):
             statement = ConditionalStatement(
                 ClusterSQL.insertUpload,
                 [.integer(session)] + row.parameters + [DatabaseValue(limits.maxUploads), DatabaseValue(limits.quota)])
             result.inserted = row
             batch.inserted[row.id] = row.blob
-            addPieces(of: row.id, to: &statement)
-            if let file { statement.add(ClusterSQL.recordFile, file.parameters) }
+            addPieces(to: &statement)
         case .advance(let advance):
             statement = fenced(
                 ClusterSQL.advanceUpload, advance.id, advance.epoch,
@@ -246,11 +267,11 @@ extension ClusterCatalog {
                     .integer(advance.offset), DatabaseValue(advance.length),
                     .bytes(DigestStates(advance.digestStates).savedBytes), DatabaseValue(limits.quota),
                 ])
-            addPieces(of: advance.id, to: &statement)
+            addPieces(to: &statement)
         case .markProcessing(let id, let epoch): statement = fenced(ClusterSQL.markProcessing, id, epoch)
         case .recordIntent(let id, let epoch, let intent):
             statement = fenced(ClusterSQL.recordIntent, id, epoch, [.bytes(intent.savedBytes)])
-            addPieces(of: id, to: &statement)
+            addPieces(to: &statement)
         case .withdraw(let id, let epoch): statement = fenced(ClusterSQL.withdraw, id, epoch)
         case .complete(let completion):
             statement = fenced(
@@ -261,8 +282,7 @@ extension ClusterCatalog {
                     .bytes(completion.upload.savedBytes),
                 ])
             result.ended = [completion.id]
-            addPieces(of: completion.id, to: &statement)
-            if let file = completion.file { statement.add(ClusterSQL.recordFile, file.parameters) }
+            addPieces(to: &statement)
         case .invalidate(let invalidation):
             statement = fenced(
                 ClusterSQL.invalidate, invalidation.id, invalidation.epoch,
@@ -271,14 +291,11 @@ extension ClusterCatalog {
                     .bytes(DigestStates([]).savedBytes), .bytes(invalidation.upload.savedBytes),
                 ])
             result.ended = [invalidation.id]
-        case .recordFile(let file, let ending):
+        default:
+            // A file of an upload without a row is published.
+            if naming == nil { return nil }
             statement = ConditionalStatement(ClusterSQL.noRefusal)
-            statement.add(ClusterSQL.recordFile, file.parameters)
-            if let ending {
-                result.statements.append(Self.deletion([ending], in: session))
-                result.ended = [ending.id]
-            }
-        default: return nil
+            addPieces(to: &statement)
         }
         return statement
     }
@@ -313,8 +330,10 @@ extension CatalogChange {
     fileprivate var inserted: UploadID? {
         switch self {
         case .insert(let row, _): row.id
-        case .reporting(let change, _): change.inserted
+        case .reporting(let change, _), .naming(let change, _): change.inserted
         default: nil
         }
     }
+
+    fileprivate var isNaming: Bool { if case .naming = self { true } else { false } }
 }

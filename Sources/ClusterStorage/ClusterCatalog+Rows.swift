@@ -63,15 +63,41 @@ extension FileRecord {
             modifiedSeconds: modified / 1_000_000_000,
             fields: rows.bytes(index, 5).flatMap { try? Fields(savedBytes: $0) } ?? [:])
     }
+}
 
-    /// The parameters of ``ClusterSQL/recordFile(_:)``.
-    var parameters: [DatabaseValue] {
-        let path = StoredPath(name)
-        // The identity is the exact time of the publication: seconds and nanoseconds.
-        let nanoseconds = identity.split(separator: ".").last.flatMap { Int64($0) } ?? 0
-        return [
-            .text(path.directory), .text(path.name), .integer(modifiedSeconds * 1_000_000_000 + nanoseconds),
-            .integer(size), .text(principal), .bytes(fields.savedBytes),
-        ]
+extension CatalogChange {
+    /// The record of the file that the upload has published.
+    private var file: FileRecord? {
+        switch self {
+        case .insert(_, let file): file
+        case .complete(let completion): completion.file
+        case .recordFile(let file, _): file
+        default: nil
+        }
+    }
+
+    /// The function that gives bytes a name together with this change, and its parameters.
+    func effect(_ naming: Naming) -> (sql: (Int) -> String, parameters: [DatabaseValue]) {
+        switch naming {
+        case .file(let name, let attributes, let blob, let replaced):
+            let modified = attributes.modifiedSeconds * 1_000_000_000 + attributes.modifiedNanoseconds
+            return (
+                ClusterSQL.publish,
+                [.text(blob)] + name.directory.path + name.entry + [
+                    .integer(attributes.size), .integer(modified), .text(attributes.entityTag.opaque),
+                    DatabaseValue(replaced), DatabaseValue(file?.principal), DatabaseValue(file?.fields.savedBytes),
+                ]
+            )
+        case .retained(let key, let description, let blob, let size):
+            return (ClusterSQL.retain, [.text(key), .text(blob), .bytes(description), .integer(size)])
+        }
+    }
+}
+
+extension CatalogChange.Naming {
+    var blob: String {
+        switch self {
+        case .file(_, _, let blob, _), .retained(_, _, let blob, _): blob
+        }
     }
 }

@@ -39,10 +39,6 @@ extension ClusterNode {
         }
     }
 
-    /// Carries out a statement after the outcomes of all earlier batches are known, and before anything else is read or
-    /// changed.
-    func changeLater(_ statement: DatabaseStatement) { postponed.withLock { $0.append(statement) } }
-
     /// The session and the number of its batches, after the outcomes of all earlier batches are known.
     func settledSession() throws(DatabaseError) -> (number: Int64, batch: Int64) {
         if let settled = try settled() { return settled }
@@ -51,11 +47,6 @@ extension ClusterNode {
                 // Another thread may have done it meanwhile.
                 if let settled = try settled() { return settled }
                 for number in session.withLock({ $0.unsettled }) { try settle(number) }
-                let later = postponed.withLock { $0 }
-                if later.isEmpty { continue }
-                _ = try database.transaction(later)
-                // Others are only added at the end.
-                postponed.withLock { $0.removeFirst(later.count) }
             }
         }
     }
@@ -63,7 +54,7 @@ extension ClusterNode {
     private func settled() throws(DatabaseError) -> (number: Int64, batch: Int64)? {
         let (number, batch, isSettled) = session.withLock { ($0.number, $0.batch, $0.unsettled.isEmpty) }
         guard let number else { throw Self.noSession }
-        return isSettled && postponed.withLock({ $0.isEmpty }) ? (number, batch) : nil
+        return isSettled ? (number, batch) : nil
     }
 
     private func settle(_ number: Int64) throws(DatabaseError) {

@@ -22,8 +22,6 @@ package final class ClusterNode: Sendable {
     private let listener = Monitor<DatabaseListener?>(nil)
     /// Locked while the outcome of batches is settled.
     let settling = Monitor(())
-    /// The statements that follow the next settlement.
-    let postponed = Monitor<[DatabaseStatement]>([])
     private let threads = Monitor<[WorkerThread]>([])
     /// The time of the database minus the time since the start of this system, in nanoseconds; nil before the database was
     /// reached for the first time.
@@ -414,9 +412,13 @@ extension StoreError {
         case .failed(let sqlState, let message):
             switch sqlState {
             case ClusterSQL.CatalogError.sessionEnded, ClusterSQL.CatalogError.batchEnded: self = .unavailable(message)
-            case ClusterSQL.FilesError.sessionEnded, ClusterSQL.FilesError.gap, ClusterSQL.FilesError.garbage,
-                ClusterSQL.FilesError.superseded:
+            case ClusterSQL.FilesError.sessionEnded, ClusterSQL.FilesError.gap, ClusterSQL.FilesError.garbage:
                 self = .superseded
+            case ClusterSQL.FilesError.occupied: self = .preconditionFailed
+            case ClusterSQL.FilesError.isDirectory: self = .targetIsDirectory
+            case ClusterSQL.FilesError.parentIsFile: self = .parentIsFile
+            case ClusterSQL.FilesError.directoryMissing: self = .notFound
+            case ClusterSQL.FilesError.bytesMissing: self = .stateLost
             // disk_full
             case "53100": self = .insufficientSpace(nil)
             // data_corrupted, index_corrupted

@@ -13,8 +13,15 @@ extension ClusterSQL {
         static let gap = "ON002"
         /// An object was replaced or removed before, so that it may be deleted at any time.
         static let garbage = "ON003"
-        /// The upload is finished, or another session holds it.
-        static let superseded = "ON004"
+        /// Another file, or none, has the name.
+        static let occupied = "ON004"
+        /// A directory has the name.
+        static let isDirectory = "ON005"
+        /// A part of the path of the directory is a file.
+        static let parentIsFile = "ON006"
+        static let directoryMissing = "ON007"
+        /// Bytes of a request are missing.
+        static let bytesMissing = "ON008"
     }
 
     /// The tables and functions. They use the tables `node` and `upload`.
@@ -34,7 +41,8 @@ extension ClusterSQL {
         CREATE INDEX piece_by_object ON onward.piece (object) WHERE object IS NOT NULL;
 
         -- Published files and their directories. The root, '', has no row. A directory is never removed. The columns
-        -- `principal` and `fields` of a file are null until the end of its upload is recorded.
+        -- `principal` and `fields` are null for directories, and for files that were copied from a data directory without
+        -- a record.
         CREATE TABLE onward.name (
             parent text COLLATE "C" NOT NULL,
             name text COLLATE "C" NOT NULL,
@@ -194,106 +202,88 @@ extension ClusterSQL {
             RETURN 'directory';
         END $$;
 
-        -- Whether the upload of a published file is unfinished: its publication was not recorded. Until the upload is
-        -- settled, the file must keep its name. Otherwise the upload would be published once more.
-        CREATE FUNCTION onward.is_unsettled(blob text) RETURNS boolean STABLE LANGUAGE plpgsql AS $$
-        #variable_conflict use_column
-        BEGIN
-            RETURN EXISTS (SELECT FROM onward.upload u WHERE u.blob = is_unsettled.blob AND u.phase < 2);
-        END $$;
-
-        -- Gives a blob a name, and puts its last pieces as put_pieces does, unless `from_` is null. `fence` is that of the
-        -- hold of the upload; null: the upload has no row, or only the one that the session has inserted. `replacing` is
-        -- the tag of the file that is replaced; null: no file may have the name. Returns 'published'; or, without any
-        -- change, 'occupied' if another file, or none, has the name, 'unsettled' if the publication of the file that
-        -- would be replaced has not been recorded yet, 'directory' if a directory has the name, and 'file' or 'missing'
-        -- as kind_of_path for the path of the directory. A repeated call has the same result.
+        -- Gives a blob a name in a directory that exists. Its pieces are recorded before. `replacing` is the tag of the file
+        -- that is replaced; null: no file may have the name. Raises an error if this is not possible.
         CREATE FUNCTION onward.publish(
-            session bigint, blob text, fence bigint, parents text[], names text[], parent text, name text, size bigint,
-            modified bigint, tag text, replacing text,
-            from_ bigint, starts bigint[], sizes bigint[], objects text[], data bytea[]
-        ) RETURNS text LANGUAGE plpgsql AS $$
+            blob text, parents text[], names text[], parent text, name text, size bigint, modified bigint, tag text,
+            replacing text, principal text, fields bytea
+        ) RETURNS void LANGUAGE plpgsql AS $$
         #variable_conflict use_column
         DECLARE
-            upload record;
-            old onward.name;
             kind text;
+            old onward.name;
         BEGIN
-            SELECT u.phase, u.holder, u.fence INTO upload FROM onward.upload u WHERE u.blob = publish.blob FOR SHARE;
-            IF (CASE WHEN FOUND
-                THEN upload.phase >= 2 OR upload.holder IS DISTINCT FROM publish.session
-                    OR upload.fence <> coalesce(publish.fence, 1)
-                ELSE publish.fence IS NOT NULL END)
-            THEN
-                RAISE EXCEPTION 'the upload is finished or held by another session' USING ERRCODE = 'ON004';
-            END IF;
             kind := onward.kind_of_path(parents, names);
-            IF kind <> 'directory' THEN RETURN kind; END IF;
+            IF kind = 'file' THEN
+                RAISE EXCEPTION 'a part of the path is a file' USING ERRCODE = 'ON006';
+            ELSIF kind = 'missing' THEN
+                RAISE EXCEPTION 'the directory is missing' USING ERRCODE = 'ON007';
+            END IF;
             LOOP
                 SELECT n.* INTO old FROM onward.name n
                     WHERE n.parent = publish.parent AND n.name = publish.name FOR UPDATE;
                 IF FOUND THEN
-                    IF old.is_directory THEN RETURN 'directory'; END IF;
-                    IF old.blob <> publish.blob AND old.tag IS DISTINCT FROM publish.replacing THEN
-                        RETURN 'occupied';
+                    IF old.is_directory THEN
+                        RAISE EXCEPTION 'a directory has the name' USING ERRCODE = 'ON005';
                     END IF;
-                    IF old.blob <> publish.blob AND onward.is_unsettled(old.blob) THEN RETURN 'unsettled'; END IF;
+                    IF old.tag IS DISTINCT FROM publish.replacing THEN
+                        RAISE EXCEPTION 'another file has the name' USING ERRCODE = 'ON004';
+                    END IF;
                     UPDATE onward.name n
                         SET blob = publish.blob, size = publish.size, modified = publish.modified, tag = publish.tag,
-                            principal = NULL, fields = NULL
+                            principal = publish.principal, fields = publish.fields
                         WHERE n.parent = publish.parent AND n.name = publish.name;
-                    IF old.blob <> publish.blob THEN PERFORM onward.drop_pieces(old.blob); END IF;
+                    PERFORM onward.drop_pieces(old.blob);
                     EXIT;
                 END IF;
-                IF publish.replacing IS NOT NULL THEN RETURN 'occupied'; END IF;
-                INSERT INTO onward.name (parent, name, is_directory, blob, size, modified, tag)
-                    VALUES (publish.parent, publish.name, false, publish.blob, publish.size, publish.modified,
-                        publish.tag)
-                    ON CONFLICT (parent, name) DO NOTHING;
+                IF publish.replacing IS NOT NULL THEN
+                    RAISE EXCEPTION 'the file was removed' USING ERRCODE = 'ON004';
+                END IF;
+                INSERT INTO onward.name (
+                    parent, name, is_directory, blob, size, modified, tag, principal, fields
+                ) VALUES (
+                    publish.parent, publish.name, false, publish.blob, publish.size, publish.modified, publish.tag,
+                    publish.principal, publish.fields
+                ) ON CONFLICT (parent, name) DO NOTHING;
                 EXIT WHEN FOUND;
             END LOOP;
-            IF from_ IS NOT NULL THEN
-                PERFORM onward.put_pieces(publish.blob, from_, starts, sizes, objects, publish.data);
-            END IF;
             IF onward.end_of_pieces(publish.blob) <> publish.size THEN
                 RAISE EXCEPTION 'the pieces do not have % bytes', publish.size USING ERRCODE = 'ON002';
             END IF;
-            RETURN 'published';
         END $$;
 
-        -- Removes the name of a file. Its bytes remain as long as its upload needs them. `blob` and `tag` are those of
-        -- the file; null: any. Returns 'removed', 'occupied' if another file has the name, 'unsettled' if `blob` is null
-        -- and the publication of the file has not been recorded yet, 'directory' if a directory has the name, otherwise
-        -- 'missing' or 'file' as kind_of_path for the path of the directory.
+        -- Keeps a blob for the operator. Raises an error if its pieces do not have `size` bytes.
+        CREATE FUNCTION onward.retain(key text, blob text, description bytea, size bigint)
+        RETURNS void LANGUAGE plpgsql AS $$
+        #variable_conflict use_column
+        BEGIN
+            IF onward.end_of_pieces(retain.blob) <> size THEN
+                RAISE EXCEPTION 'the pieces do not have % bytes', size USING ERRCODE = 'ON008';
+            END IF;
+            INSERT INTO onward.retained (key, blob, description)
+                VALUES (retain.key, retain.blob, retain.description) ON CONFLICT (key) DO NOTHING;
+        END $$;
+
+        -- Removes the name of the file with the tag `tag`. Its bytes remain as long as a retained request needs them.
+        -- Returns 'removed', 'occupied' if another file has the name, 'directory' if a directory has it, otherwise
+        -- 'missing', or 'file' as kind_of_path for the path of the directory.
         CREATE FUNCTION onward.remove_name(
-            parents text[], names text[], parent text, name text, blob text, tag text
+            parents text[], names text[], parent text, name text, tag text
         ) RETURNS text LANGUAGE plpgsql AS $$
         #variable_conflict use_column
         DECLARE
             old onward.name;
-            kind text;
         BEGIN
             SELECT n.* INTO old FROM onward.name n
                 WHERE n.parent = remove_name.parent AND n.name = remove_name.name FOR UPDATE;
             IF NOT FOUND THEN
-                kind := onward.kind_of_path(parents, names);
-                RETURN CASE WHEN kind = 'file' THEN kind ELSE 'missing' END;
+                RETURN CASE WHEN onward.kind_of_path(parents, names) = 'file' THEN 'file' ELSE 'missing' END;
             END IF;
             IF old.is_directory THEN RETURN 'directory'; END IF;
-            IF old.blob <> remove_name.blob OR old.tag <> remove_name.tag THEN RETURN 'occupied'; END IF;
-            IF remove_name.blob IS NULL AND onward.is_unsettled(old.blob) THEN RETURN 'unsettled'; END IF;
+            IF old.tag <> remove_name.tag THEN RETURN 'occupied'; END IF;
             DELETE FROM onward.name n WHERE n.parent = old.parent AND n.name = old.name;
             PERFORM onward.drop_pieces(old.blob);
             RETURN 'removed';
-        END $$;
-
-        -- Removes the name of a blob, unless the upload of the blob has a row.
-        CREATE FUNCTION onward.withdraw_unrecorded(
-            parents text[], names text[], parent text, name text, blob text
-        ) RETURNS void LANGUAGE plpgsql AS $$
-        BEGIN
-            PERFORM FROM onward.upload u WHERE u.blob = withdraw_unrecorded.blob;
-            IF NOT FOUND THEN PERFORM onward.remove_name(parents, names, parent, name, blob, NULL); END IF;
         END $$;
         """
 
@@ -313,19 +303,13 @@ extension ClusterSQL {
             THEN onward.end_of_pieces($1) END
         """
     static let dropPieces = "SELECT onward.drop_pieces($1)"
-    static let retain = """
-        INSERT INTO onward.retained (key, blob, description) VALUES ($1, $2, $3) ON CONFLICT (key) DO NOTHING
-        """
     static let countRetained = "SELECT count(*) FROM onward.retained"
 
     // MARK: Published files
 
     static let kindOfPath = "SELECT onward.kind_of_path($1, $2)"
     static let makeDirectories = "SELECT onward.make_directories($1, $2)"
-    static let publish =
-        "SELECT onward.publish($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)"
-    static let removeName = "SELECT onward.remove_name($1, $2, $3, $4, $5, $6)"
-    static let withdrawUnrecorded = "SELECT onward.withdraw_unrecorded($1, $2, $3, $4, $5)"
+    static let removeName = "SELECT onward.remove_name($1, $2, $3, $4, $5)"
     /// The file, and its first pieces: one row for each, $3 at most.
     static let openFile = """
         SELECT n.is_directory, n.blob, n.size, n.modified, n.tag, p.start, p.size, p.object, p.data

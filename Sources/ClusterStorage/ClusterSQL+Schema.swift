@@ -406,15 +406,6 @@ extension ClusterSQL {
 
     private static let counting = """
 
-        -- Records the principal and the fields of a published file, unless another file has its name now.
-        CREATE FUNCTION onward.record_file(
-            parent_ text, name_ text, modified_ bigint, size_ bigint, principal_ text, fields_ bytea
-        ) RETURNS void LANGUAGE plpgsql AS $$
-        BEGIN
-            UPDATE onward.name SET principal = principal_, fields = fields_
-                WHERE parent = parent_ AND name = name_ AND modified = modified_ AND size = size_;
-        END $$;
-
         -- Count every change of an upload or a file in its transaction, whatever statement makes it.
         CREATE FUNCTION onward.count_upload() RETURNS trigger LANGUAGE plpgsql AS $$
         DECLARE

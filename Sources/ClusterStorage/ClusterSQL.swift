@@ -108,20 +108,14 @@ enum ClusterSQL {
         return "\(change) SELECT refusal\(effects) FROM change"
     }
 
-    /// - Parameter first: the number of the first of six parameters.
-    static func putPieces(_ first: Int) -> String {
-        let list = (first..<first + 6).map { "$\($0)" }.joined(separator: ", ")
-        return "onward.put_pieces(\(list))"
-    }
+    // Parameter: the number of the first parameter.
+    static func putPieces(_ first: Int) -> String { effect("put_pieces", first, parameters: 6) }
+    static func recordEvents(_ first: Int) -> String { effect("record_events", first, parameters: 2) }
+    static func publish(_ first: Int) -> String { effect("publish", first, parameters: 11) }
+    static func retain(_ first: Int) -> String { effect("retain", first, parameters: 4) }
 
-    /// - Parameter first: the number of the first of two parameters.
-    static func recordEvents(_ first: Int) -> String { "onward.record_events($\(first), $\(first + 1))" }
-
-    /// - Parameter first: the number of the first of six parameters: directory, name, modification time in nanoseconds,
-    ///   size, principal, fields.
-    static func recordFile(_ first: Int) -> String {
-        let list = (first..<first + 6).map { "$\($0)" }.joined(separator: ", ")
-        return "onward.record_file(\(list))"
+    private static func effect(_ function: String, _ first: Int, parameters: Int) -> String {
+        "onward.\(function)(\((first..<first + parameters).map { "$\($0)" }.joined(separator: ", ")))"
     }
 
     static let deleteUploads =

@@ -41,98 +41,17 @@ extension ObjectBlobArea {
         if rows.text(0, 0) != "directory" { throw .parentIsFile }
     }
 
-    package func requirePublishable(_ name: PublishedName) throws(StoreError) {}
-
-    package var synchronizationEpoch: SynchronizationEpoch { SynchronizationEpoch() }
-
-    package func publish(
-        _ name: String, as published: PublishedName, replacing tag: String?, fence: Int64?
-    ) throws(StoreError) -> SynchronizationEpoch {
-        let operation = "publish a file"
-        let attributes: PublishedFile.Attributes
-        let modified: Int64
-        do throws(Errno) {
-            let known = storage.ledger.blob(name)
-            let blob = if let known { known } else { try openBlob(name) }
-            try blob.synchronize(including: nil)
-            attributes = try blob.attributes()
-            modified = attributes.modifiedSeconds * 1_000_000_000 + attributes.modifiedNanoseconds
-        } catch { throw .failure(error, during: operation) }
-        let change = storage.ledger.change(of: name)
-        let values =
-            [.text(name), DatabaseValue(fence)] + published.directory.path + published.entry + [
-                .integer(attributes.size), .integer(modified), .text(attributes.entityTag.opaque), DatabaseValue(tag),
-            ] + (change?.parameters ?? PieceChange.noParameters)
-        let outcome: String?
-        do throws(DatabaseError) {
-            outcome = try node.change { [DatabaseStatement(ClusterSQL.publish, [.integer($0)] + values)] }.rows[0].text(
-                0, 0)
-        } catch {
-            if let change, !error.mayHaveCommitted { storage.ledger.rejected(change) }
-            throw error.fileError(during: operation)
-        }
-        if outcome == "published" {
-            if let change { storage.ledger.recorded(change) }
-            return SynchronizationEpoch()
-        }
-        if let change { storage.ledger.rejected(change) }
-        throw Self.error(outcome)
-    }
-
-    private static func error(_ outcome: String?) -> StoreError {
-        switch outcome {
-        case "occupied": .preconditionFailed
-        // The holder of its upload, or a sweep of any server, records the publication.
-        case "unsettled": .heldElsewhere
-        case "directory": .targetIsDirectory
-        case "file": .parentIsFile
-        default: .notFound
-        }
-    }
-
-    /// Does nothing: the publication is durable if the file has its name.
-    package func republish(
-        _ published: PublishedName, from name: String, modified: Int64
-    ) throws(StoreError) -> SynchronizationEpoch { SynchronizationEpoch() }
-
-    package func synchronizePublication(
-        _ name: PublishedName, of blob: (any Blob)?, since epoch: SynchronizationEpoch
-    ) throws(StoreError) {}
-
-    /// Each thread stores the bytes of its file, and publishes it, at the same time as the others.
-    package var canSynchronizeTogether: Bool { false }
-
-    package func synchronize(_ blobs: [any Blob]) throws(Errno) {
-        for blob in blobs { try blob.synchronize(including: .attributes) }
-    }
-
-    package func synchronizeNames(_ names: [PublishedName], since epoch: SynchronizationEpoch) throws(StoreError) {}
-
-    package func withdrawUnrecorded(_ published: PublishedName, of name: String) {
-        node.changeLater(
-            DatabaseStatement(
-                ClusterSQL.withdrawUnrecorded, published.directory.path + published.entry + [.text(name)]))
-    }
-
-    package func withdraw(_ published: PublishedName, to name: String) throws(StoreError) -> SynchronizationEpoch {
-        // If another file has the name, the publication has been replaced.
-        _ = try removeName(published, [.text(name), .null], during: "withdraw a publication")
-        return SynchronizationEpoch()
-    }
-
-    package func synchronizeWithdrawal(_ published: PublishedName, since epoch: SynchronizationEpoch) throws(StoreError)
-    {}
-
     package func removePublished(_ name: PublishedName, tagged tag: String) throws(StoreError) {
-        let outcome = try removeName(name, [.null, .text(tag)], during: "remove a published file")
-        if outcome != "removed" { throw Self.error(outcome) }
-    }
-
-    private func removeName(
-        _ name: PublishedName, _ file: [DatabaseValue], during operation: String
-    ) throws(StoreError) -> String? {
-        try change(operation, DatabaseStatement(ClusterSQL.removeName, name.directory.path + name.entry + file))
-            .text(0, 0)
+        let rows = try change(
+            "remove a published file",
+            DatabaseStatement(ClusterSQL.removeName, name.directory.path + name.entry + [.text(tag)]))
+        switch rows.text(0, 0) {
+        case "removed": return
+        case "occupied": throw .preconditionFailed
+        case "directory": throw .targetIsDirectory
+        case "file": throw .parentIsFile
+        default: throw .notFound
+        }
     }
 
     package func openDirectory(_ directory: PublishedName.Directory) throws(StoreError) -> any PublishedDirectory {
@@ -160,7 +79,7 @@ extension ObjectBlobArea {
 
 extension PublishedName {
     /// The columns `parent` and `name` of its row.
-    fileprivate var entry: [DatabaseValue] { [.text(directory.parentOfEntries), .text(lastSegment)] }
+    var entry: [DatabaseValue] { [.text(directory.parentOfEntries), .text(lastSegment)] }
 }
 
 extension PublishedName.Directory {
@@ -168,7 +87,7 @@ extension PublishedName.Directory {
     var parentOfEntries: String { segments.joined(separator: "/") }
 
     /// The columns `parent` and `name` of all directories of the path, from the root on, as two arrays.
-    fileprivate var path: [DatabaseValue] {
+    var path: [DatabaseValue] {
         let parents = segments.indices.map { segments[..<$0].joined(separator: "/") }
         return [.texts(parents), .texts(segments)]
     }

@@ -6,7 +6,7 @@ import UploadStorage
 
 /// A blob area that several nodes share: the bytes are objects of an object storage, and their names are in a database.
 ///
-/// Every publication, and every change of a name, is durable on return. So the methods that synchronize names do nothing.
+/// The catalog of the same database publishes files: see ``CatalogChange/Naming``.
 package final class ObjectBlobArea: BlobArea {
     let node: ClusterNode
     let storage: PieceStorage
@@ -66,10 +66,6 @@ package final class ObjectBlobArea: BlobArea {
         try change(DatabaseStatement(ClusterSQL.dropPieces, [.text(name)]))
     }
 
-    package func retain(_ name: String, as key: String, description: [UInt8]) throws(Errno) {
-        try change(DatabaseStatement(ClusterSQL.retain, [.text(key), .text(name), .bytes(description)]))
-    }
-
     package func retainedCount() throws(Errno) -> Int {
         Int(try read([DatabaseStatement(ClusterSQL.countRetained)])[0].integer(0, 0) ?? 0)
     }
@@ -115,7 +111,6 @@ extension DatabaseError {
         switch self {
         case .unavailable, .failed(ClusterSQL.CatalogError.sessionEnded, _):
             .unavailable("cannot \(operation): \(self)")
-        case .failed(ClusterSQL.FilesError.sessionEnded, _), .failed(ClusterSQL.FilesError.superseded, _): .superseded
         case .failed: .io(.inputOutput, during: "\(operation): \(self)")
         }
     }

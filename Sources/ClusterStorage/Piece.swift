@@ -96,7 +96,4 @@ package struct PieceChange: Sendable, Hashable {
                 }),
         ]
     }
-
-    /// The same parameters if no piece changes.
-    package static let noParameters = [DatabaseValue](repeating: .null, count: 5)
 }

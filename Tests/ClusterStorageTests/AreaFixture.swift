@@ -13,6 +13,7 @@ final class AreaFixture: Sendable {
     final class Node: Sendable {
         let session: Int64
         let ledger = PieceLedger()
+        let catalog: ClusterCatalog
         let area: ObjectBlobArea
 
         init(_ fixture: AreaFixture, _ limits: PieceLimits, objects: (any ObjectStore)?) throws {
@@ -21,9 +22,28 @@ final class AreaFixture: Sendable {
                     "INSERT INTO onward.node (name, alive_until) VALUES ('test', 'infinity') RETURNING session"))
             let session = rows.integer(0, 0) ?? 0
             self.session = session
+            let node = ClusterNode(database: fixture.database, session: session)
+            catalog = ClusterCatalog(node: node, ledger: ledger, configuration: StoreConfiguration())
             area = try ObjectBlobArea(
-                node: ClusterNode(database: fixture.database, session: session), objects: objects ?? fixture.objects,
-                ledger: ledger, limits: limits, writers: 3)
+                node: node, objects: objects ?? fixture.objects, ledger: ledger, limits: limits, writers: 3)
+        }
+
+        /// Publishes bytes as a plain upload does.
+        @discardableResult
+        func publish(
+            _ name: String, as published: PublishedName, replacing tag: String? = nil
+        ) throws -> PublishedFile.Attributes {
+            let blob = try ledger.blob(name) ?? area.openBlob(name)
+            defer { withExtendedLifetime(blob) {} }
+            try blob.synchronize(including: .attributes)
+            let attributes = try blob.attributes()
+            let record = FileRecord(
+                name: published.path, principal: "alice", size: attributes.size,
+                modifiedSeconds: attributes.modifiedSeconds)
+            try catalog.commit(
+                .naming(
+                    .recordFile(record, ending: nil), .file(published, attributes, blob: name, replaced: tag)))
+            return attributes
         }
 
         deinit { area.close() }

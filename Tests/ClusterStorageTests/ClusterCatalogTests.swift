@@ -245,43 +245,51 @@ struct ClusterCatalogTests {
 
     // MARK: Files
 
-    @Test("the record of a file is in the row of its name, counts toward the quota, and never describes another file")
+    @Test("the record of a file is in the row of its name, and counts toward the quota until the file is replaced")
     func files() throws {
         let fixture = try ClusterFixture()
         let catalog = try fixture.node()
-        func publish(_ path: (String, String), modified: Int64, size: Int64) throws {
+        func publish(
+            _ change: CatalogChange, _ record: FileRecord, replacing tag: String? = nil
+        ) throws -> String {
+            let blob = UploadID().text
+            let bytes = [UInt8](repeating: 1, count: Int(record.size))
             try fixture.run(
-                """
-                INSERT INTO onward.name (parent, name, is_directory, blob, size, modified, tag)
-                VALUES ($1, $2, false, $3, $4, $5, 't') ON CONFLICT (parent, name) DO UPDATE
-                SET blob = excluded.blob, size = excluded.size, modified = excluded.modified, principal = NULL,
-                    fields = NULL
-                """,
-                [.text(path.0), .text(path.1), .text(UploadID().text), .integer(size), .integer(modified)])
+                "INSERT INTO onward.piece (blob, start, size, data) VALUES ($1, 0, $2, $3)",
+                [.text(blob), .integer(record.size), .bytes(bytes)])
+            let attributes = try PublishedFile.Attributes(
+                blob: blob, size: record.size, modified: record.modifiedSeconds * 1_000_000_000 + 7)
+            let name = try #require(PublishedName(path: record.name))
+            try catalog.commit(.naming(change, .file(name, attributes, blob: blob, replaced: tag)))
+            return attributes.entityTag.opaque
         }
         func record(_ name: String, size: Int64, seconds: Int64) -> FileRecord {
             FileRecord(
                 name: name, principal: "alice", size: size, identity: "\(seconds).7", modifiedSeconds: seconds,
                 fields: ["Content-Type": "text/plain"])
         }
+        try fixture.run(ClusterSQL.makeDirectories, [.texts(["", "a"]), .texts(["a", "b"])])
         let row = CatalogRow.testing()
         try catalog.commit(.insert(row))
-        try publish(("a/b", "c"), modified: 5_000_000_007, size: 3)
         #expect(try catalog.file("a/b/c") == nil)
         let first = record("a/b/c", size: 3, seconds: 5)
-        try catalog.commit(completion(row, file: first))
-        #expect(try catalog.file("a/b/c") == first)
-        try publish(("", "z"), modified: 6_000_000_007, size: 4)
+        _ = try publish(completion(row, file: first), first)
+        #expect(try catalog.file("a/b/c") == first && catalog.row(row.id)?.isUnfinished == false)
         let second = record("z", size: 4, seconds: 6)
-        try catalog.commit(.recordFile(second, ending: nil))
+        let tag = try publish(.recordFile(second, ending: nil), second)
         #expect(try catalog.files(after: "", limit: 9) == [second, first])
         #expect(try catalog.files(after: "z", limit: 9) == [first])
         #expect(try catalog.sharedUsage(of: "alice")["alice"]?.publishedBytes == 7)
-        // Another node replaces the file before this record arrives.
-        try publish(("", "z"), modified: 7_000_000_007, size: 10)
-        try catalog.commit(.recordFile(second, ending: nil))
-        #expect(try catalog.file("z") == nil)
-        #expect(try catalog.sharedUsage(of: "alice")["alice"]?.publishedBytes == 3)
+        let third = record("z", size: 10, seconds: 7)
+        _ = try publish(.recordFile(third, ending: nil), third, replacing: tag)
+        #expect(throws: StoreError.preconditionFailed) {
+            try publish(.recordFile(second, ending: nil), second, replacing: tag)
+        }
+        #expect(try catalog.file("z") == third)
+        #expect(try catalog.sharedUsage(of: "alice")["alice"]?.publishedBytes == 13)
+        // A file that was copied without a record.
+        _ = try publish(.probe, record("y", size: 1, seconds: 8))
+        #expect(try catalog.file("y") == nil && catalog.sharedUsage(of: "alice")["alice"]?.publishedBytes == 13)
         try fixture.run("DELETE FROM onward.name")
         #expect(try catalog.sharedUsage(of: nil) == [:])
     }

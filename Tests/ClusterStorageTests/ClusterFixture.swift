@@ -70,10 +70,13 @@ final class ClusterFixture: Sendable {
     }
 
     /// Opens a store over a node. It is closed at the end of the test.
-    func store(over catalog: ClusterCatalog) throws -> UploadStore {
+    func store(
+        over catalog: ClusterCatalog, _ adjust: (inout StoreConfiguration) -> Void = { _ in }
+    ) throws -> UploadStore {
         let area = try ObjectBlobArea(node: catalog.node, objects: objects, ledger: catalog.ledger)
-        let store = try UploadStore(
-            catalog: catalog, area: area, configuration: StoreConfiguration(minFree: 0, processingWait: .zero))
+        var configuration = StoreConfiguration(minFree: 0, processingWait: .zero)
+        adjust(&configuration)
+        let store = try UploadStore(catalog: catalog, area: area, configuration: configuration)
         stores.withLock { $0.append(store) }
         return store
     }

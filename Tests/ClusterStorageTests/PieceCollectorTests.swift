@@ -67,10 +67,10 @@ struct PieceCollectorTests {
         let node = try fixture.node(Self.small)
         let name = try #require(PublishedName(path: "f"))
         let first = try store(content(30_000), in: "1", by: node)
-        _ = try node.area.publish("1", as: name, replacing: nil, fence: nil)
+        try node.publish("1", as: name)
         let download = try node.area.openPublished(name)
         let second = try store(content(9000, seed: 2), in: "2", by: node)
-        _ = try node.area.publish("2", as: name, replacing: first.attributes().entityTag.opaque, fence: nil)
+        try node.publish("2", as: name, replacing: first.attributes().entityTag.opaque)
         let collector = fixture.collector { $0.gracePeriod = .seconds(3600) }
         #expect(try collector.collect() == PieceCollector.Report())
         #expect(try download.file.readAll() == content(30_000))
@@ -113,7 +113,7 @@ struct PieceCollectorTests {
             withExtendedLifetime(opened) {}
         }
         let name = try #require(PublishedName(path: "f"))
-        _ = try node.area.publish("e", as: name, replacing: nil, fence: 1)
+        try node.publish("e", as: name)
         for blob in ["b", "d", "e"] { try fixture.endUpload(blob) }
         #expect(try fixture.collector().collect().garbage == 4)
         #expect(try fixture.count("onward.piece") == 6)

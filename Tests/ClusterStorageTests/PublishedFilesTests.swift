@@ -38,13 +38,13 @@ struct PublishedFilesTests {
     private func publish(
         _ bytes: [UInt8], as path: String, blob: String, replacing tag: String? = nil, on other: AreaFixture.Node? = nil
     ) throws -> PublishedFile.Attributes {
-        let area = (other ?? node).area
-        let blob = try (blob, area.create(blob))
-        try blob.1.append(bytes)
-        try area.makeDirectories(for: name(path), durably: true)
-        try blob.1.setModified(1_000_000_000_000_000_007)
-        _ = try area.publish(blob.0, as: name(path), replacing: tag, fence: nil)
-        return try blob.1.attributes()
+        let node = other ?? node
+        let opened = try node.area.create(blob)
+        defer { withExtendedLifetime(opened) {} }
+        try opened.append(bytes)
+        try node.area.makeDirectories(for: name(path), durably: true)
+        try opened.setModified(1_000_000_000_000_000_007)
+        return try node.publish(blob, as: name(path), replacing: tag)
     }
 
     private func read(_ path: String) throws -> [UInt8] { try node.area.openPublished(name(path)).file.readAll() }
@@ -134,24 +134,6 @@ struct PublishedFilesTests {
         #expect(try fixture.count("onward.garbage") == 6)
     }
 
-    @Test(
-        "a file keeps its name until the end of its upload is recorded, so that the upload is not published once more")
-    func unsettled() throws {
-        let blob = try recordedUpload()
-        _ = try node.area.publish("b", as: name("f"), replacing: nil, fence: 1)
-        let tag = try blob.attributes().entityTag.opaque
-        let other = try fixture.node(Self.small)
-        #expect(throws: StoreError.heldElsewhere) { try other.area.removePublished(name("f"), tagged: tag) }
-        #expect(throws: StoreError.heldElsewhere) {
-            try publish([1], as: "f", blob: "c", replacing: tag, on: other)
-        }
-        #expect(try read("f") == content(5000))
-        try fixture.endUpload("b")
-        let next = try publish([1], as: "f", blob: "d", replacing: tag, on: other)
-        try other.area.removePublished(name("f"), tagged: next.entityTag.opaque)
-        #expect(throws: StoreError.notFound) { try read("f") }
-    }
-
     @Test("a node stores no object in the storage of another database")
     func foreignStorage() throws {
         try fixture.objects.put(PieceCollector.identityKey, Array("another database".utf8))
@@ -211,66 +193,6 @@ struct PublishedFilesTests {
         #expect(try fixture.count("onward.piece") == 20)
     }
 
-    @Test("a publication can be repeated after its result was lost, but not by a node that lost the upload")
-    func repetition() throws {
-        let blob = try recordedUpload()
-        for time in [1, 2] as [Int64] {
-            try blob.setModified(time)
-            _ = try node.area.publish("b", as: name("f"), replacing: nil, fence: 1)
-            #expect(try node.area.openPublished(name("f")).file.attributes == blob.attributes())
-        }
-        let other = try fixture.node(Self.small)
-        #expect(throws: StoreError.superseded) {
-            try other.area.publish("b", as: name("g"), replacing: nil, fence: 1)
-        }
-        try fixture.run("UPDATE onward.upload SET holder = $1", [.integer(other.session)])
-        #expect(throws: StoreError.superseded) { try node.area.publish("b", as: name("f"), replacing: nil, fence: 1) }
-        _ = try other.area.publish("b", as: name("f"), replacing: nil, fence: 1)
-        try fixture.endUpload("b")
-        #expect(throws: StoreError.superseded) { try other.area.publish("b", as: name("f"), replacing: nil, fence: 1) }
-        try other.area.remove("b")
-        #expect(try read("f") == content(5000))
-        // Nor by one whose session has ended, although the upload has no row.
-        try fixture.end(node)
-        for bytes in [[1], content(5000)] {
-            #expect {
-                try publish(bytes, as: "h", blob: "h")
-            } throws: { error in
-                if case StoreError.unavailable = error { true } else { false }
-            }
-        }
-        #expect(try fixture.count("onward.piece WHERE blob <> 'b'") == 0)
-    }
-
-    @Test("a publication that arrives after the upload was acquired again changes nothing")
-    func latePublication() throws {
-        _ = try recordedUpload()
-        try fixture.run("UPDATE onward.upload SET fence = 2")
-        _ = try node.area.publish("b", as: name("f"), replacing: nil, fence: 2)
-        try fixture.run("UPDATE onward.name SET principal = 'alice', fields = ''")
-        for fence in [1, nil] as [Int64?] {
-            let late = DatabaseStatement(
-                ClusterSQL.publish,
-                [
-                    .integer(node.session), .text("b"), DatabaseValue(fence), .texts([]), .texts([]), .text(""),
-                    .text("f"), .integer(5000), .integer(1), .text("old"), .null,
-                ] + PieceChange.noParameters)
-            #expect(throws: DatabaseError.self) { try fixture.database.run(late) }
-            #expect(throws: StoreError.superseded) {
-                try node.area.publish("b", as: name("f"), replacing: nil, fence: fence)
-            }
-        }
-        #expect(try fixture.count("onward.name WHERE tag <> 'old' AND principal IS NOT NULL") == 1)
-        // After a cancellation the row is missing, and an empty file has no pieces that could be missing.
-        try fixture.insertUpload("c", holder: node)
-        let empty = try node.area.create("c")
-        try fixture.run("DELETE FROM onward.upload")
-        #expect(throws: StoreError.superseded) {
-            try node.area.publish("c", as: name("g"), replacing: nil, fence: 1)
-        }
-        withExtendedLifetime(empty) {}
-    }
-
     @Test("every change of names and bytes is a batch of the session, so that it has no effect after the settlement")
     func batches() throws {
         var settlements: Int64 = 0
@@ -286,27 +208,10 @@ struct PublishedFilesTests {
         try requireBatch { try node.area.makeDirectories(for: name("e/f"), durably: true) }
         let blob = try node.area.create("2")
         try blob.append([2])
-        try requireBatch { _ = try node.area.publish("2", as: name("g"), replacing: nil, fence: nil) }
-        try requireBatch { _ = try node.area.withdraw(name("g"), to: "2") }
+        try requireBatch { try node.publish("2", as: name("g")) }
         try requireBatch { try node.area.removePublished(name("d/f"), tagged: file.entityTag.opaque) }
-        try requireBatch { try node.area.retain("2", as: "key", description: []) }
         try requireBatch { try node.area.remove("2") }
-    }
-
-    @Test("a withdrawn file loses its name, its upload keeps the bytes, and another file with the name remains")
-    func withdrawal() throws {
-        try fixture.insertUpload("b", holder: node)
-        let blob = try node.area.create("b")
-        try blob.append(content(5000))
-        _ = try node.area.publish("b", as: name("f"), replacing: nil, fence: 1)
-        _ = try node.area.withdraw(name("f"), to: "other")
-        #expect(try read("f") == content(5000))
-        _ = try node.area.withdraw(name("f"), to: "b")
-        #expect(throws: StoreError.notFound) { try read("f") }
-        #expect(try node.area.open("b").readAll() == content(5000))
-        try fixture.endUpload("b")
-        try node.area.remove("b")
-        #expect(try fixture.count("onward.piece") == 0)
+        withExtendedLifetime(blob) {}
     }
 
     @Test("a directory has each of its names once, in the order of their bytes, from any name and prefix on")
@@ -347,25 +252,10 @@ struct PublishedFilesTests {
         #expect(try opened.entry("é") != opened.entry("a"))
     }
 
-    @Test("a file whose publication may have failed is withdrawn later, unless its upload has a row")
-    func laterWithdrawal() throws {
-        for (blob, path) in [("1", "f"), ("2", "g")] { try publish([1], as: path, blob: blob) }
-        try fixture.insertUpload("1", holder: node)
-        node.area.withdrawUnrecorded(try name("f"), of: "1")
-        node.area.withdrawUnrecorded(try name("g"), of: "1")
-        node.area.withdrawUnrecorded(try name("g"), of: "3")
-        #expect(try read("f") == [1] && read("g") == [1])
-        node.area.withdrawUnrecorded(try name("g"), of: "2")
-        // It is withdrawn before anything else is read.
-        #expect(throws: StoreError.notFound) { try read("g") }
-        #expect(try read("f") == [1])
-    }
-
     @Test("retained bytes remain after their upload has ended")
     func retention() throws {
         _ = try recordedUpload()
-        try node.area.retain("b", as: "key", description: [1])
-        try node.area.retain("b", as: "key", description: [1])
+        try node.catalog.commit(.naming(.probe, .retained(key: "key", description: [1], blob: "b", size: 5000)))
         try fixture.endUpload("b")
         try node.area.remove("b")
         #expect(try node.area.retainedCount() == 1)

@@ -22,26 +22,19 @@ struct UnknownOutcomeTests {
         fixture = try ClusterFixture(ownsServer: true)
         proxy = try fixture.proxy()
         catalog = try fixture.node(timeout: .seconds(1), through: proxy)
-        store = try fixture.store(over: catalog)
+        store = try fixture.store(over: catalog) { $0.recordsEvents = true }
     }
 
-    private func publication() throws -> Publication {
-        Publication(name: try #require(name), fields: ["Content-Type": "text/plain"]) { created, _ in
+    /// - Parameter network: the state of the network to the database from the transaction of the publication on.
+    private func publication(_ network: FaultProxy.Network = .open) throws -> Publication {
+        var publication = Publication(name: try #require(name), fields: ["Content-Type": "text/plain"]) { created, _ in
             Response(status: created ? 201 : 200)
         }
-    }
-
-    /// The network to the database fails when bytes are stored, which is the last step before the publication.
-    private func failNetworkBeforePublication(_ network: FaultProxy.Network) {
-        fixture.objects.setFault { [proxy] operation in
-            if case .put(let key, _) = operation, key.hasPrefix("data/") { proxy.set(network) }
-            return nil
+        publication.validated = { [proxy] response, _ in
+            proxy.set(network)
+            return response
         }
-    }
-
-    private func openNetwork() {
-        fixture.objects.setFault { _ in nil }
-        proxy.set(.open)
+        return publication
     }
 
     private func isPublished() throws -> Bool {
@@ -53,27 +46,69 @@ struct UnknownOutcomeTests {
         pollUntil(within: .seconds(20)) { (try? isPublished()) == expected ? true : nil } == true
     }
 
-    private func create(isTransient: Bool) throws -> UploadLease {
+    private func create(_ kind: PublicationTransactionTests.Kind) throws -> UploadLease {
         let new = NewUpload(principal: "alice", method: .put, target: "/files/f", length: 100_000)
-        let lease = try isTransient ? store.createTransient(new) : store.create(new, recordsAtOnce: false)
+        let lease =
+            switch kind {
+            case .plain: try store.createTransient(new)
+            case .short: try store.create(new, recordsAtOnce: false)
+            case .recorded: try store.create(new)
+            }
         try content(100_000).withUnsafeBytes { try lease.append($0) }
         return lease
     }
 
     @Test(
-        "a new file whose publication failed with 503 does not stay published, also if the transaction was committed",
-        arguments: [true, false])
-    func lostPublication(isTransient: Bool) throws {
-        let lease = try create(isTransient: isTransient)
-        failNetworkBeforePublication(.stalled([.toClient]))
-        #expect(throws: StoreError.self) { try lease.publish(publication()) }
+        "a publication whose response was lost is found later, complete with its fields, its event and its final response",
+        arguments: PublicationTransactionTests.Kind.allCases)
+    func lostPublication(kind: PublicationTransactionTests.Kind) throws {
+        let lease = try create(kind)
+        let id = lease.id
+        #expect(throws: StoreError.self) { try lease.publish(publication(.stalled([.toClient]))) }
         lease.release()
-        openNetwork()
-        #expect(awaitPublished(false))
-        // The name is free for the repeated request.
-        let again = try create(isTransient: isTransient)
-        #expect(try again.publish(publication()).status == 201)
-        again.release()
+        proxy.set(.open)
+        #expect(awaitPublished(true))
+        let record = pollUntil(within: .seconds(20)) { try? catalog.file("f") }
+        #expect(record?.fields["Content-Type"] == "text/plain")
+        if let id {
+            // The end of the lease did not remove the row.
+            guard case .complete(let response) = try store.record(id).phase else {
+                Issue.record("the upload is not complete")
+                return
+            }
+            #expect(response.status == 201)
+        }
         #expect(try store.publishedFile(#require(name)).readAll() == content(100_000))
+        let events = try fixture.run("SELECT content FROM onward.event")
+        let kinds = try (0..<events.count).map { try UploadEvent(savedBytes: events.bytes($0, 0) ?? []).kind }
+        #expect(kinds.filter { $0 != .created } == [.completed])
+        // The repeated request of a plain upload replaces the file.
+        let again = try create(kind)
+        #expect(try again.publish(publication()).status == 200)
+        again.release()
+    }
+
+    @Test(
+        "a publication that has not reached the database has no effect later",
+        arguments: PublicationTransactionTests.Kind.allCases)
+    func latePublication(kind: PublicationTransactionTests.Kind) throws {
+        let lease = try create(kind)
+        let id = lease.id
+        #expect(throws: StoreError.self) { try lease.publish(publication(.stalled([.toServer]))) }
+        lease.release()
+        proxy.set(.open)
+        // From now on the outcome is known.
+        let record = pollUntil(within: .seconds(20)) { () -> FileRecord?? in
+            do { return .some(try catalog.file("f")) } catch { return nil }
+        }
+        let isMade = try #require(record) != nil
+        #expect(try isPublished() == isMade)
+        if let id, kind == .recorded {
+            let phase = try store.record(id).phase
+            #expect((phase == .receiving) == !isMade)
+        }
+        let again = try create(kind)
+        #expect(try again.publish(publication()).status == (isMade ? 200 : 201))
+        again.release()
     }
 }

@@ -183,7 +183,8 @@ import Testing
         group.plan.fail(.synchronize, with: nil)
         let files = try others.map { other in
             NewFile(
-                blob: try #require(other.lease.upload.monitor.withLock { $0.blob }), blobName: "", name: other.name,
+                area: group.area, blob: try #require(other.lease.upload.monitor.withLock { $0.blob }), blobName: "",
+                name: other.name,
                 size: 5
             ) { _ throws(StoreError) in
                 throw .superseded
@@ -217,7 +218,7 @@ import Testing
         let name = try name("x1")
         try group.publish { [area = group.area] in
             _ = try? area.create("stranger")
-            _ = try? area.publish("stranger", as: name, replacing: nil, fence: nil)
+            _ = try? area.publish("stranger", as: name, replaces: false)
         }
         #expect((0...Group.count).allSatisfy { [200, 201].contains(group.response($0)?.status) })
         #expect(group.response(1)?.status == 200)

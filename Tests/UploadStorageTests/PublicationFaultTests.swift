@@ -208,7 +208,7 @@ import Testing
         let id = try #require(lease.id)
         try lease.append(Self.new)
         try lease.beginProcessing(marksDurably: false)
-        let (area, catalog) = (fixture.store.area, fixture.store.catalog)
+        let (area, catalog) = (try #require(fixture.store.context.publishingArea), fixture.store.catalog)
         let row = try #require(try catalog.row(id))
         let intent = PublicationIntent(
             name: target,
@@ -217,7 +217,7 @@ import Testing
             refused: Response(status: 409))
         try catalog.commit(.recordIntent(id, epoch: 1, intent))
         try area.makeDirectories(for: target, durably: true)
-        _ = try area.publish(row.blob, as: target, replacing: intent.replaced, fence: 1)
+        _ = try area.publish(row.blob, as: target, replaces: kind.replaces)
         #expect(try catalog.row(id)?.isWithdrawn == false)
         try catalog.commit(.withdraw(id, epoch: 1))
         #expect(try catalog.row(id)?.isWithdrawn == true)

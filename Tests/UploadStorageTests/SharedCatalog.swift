@@ -18,14 +18,38 @@ final class SharedHolds: Sendable {
         var fence: Int64
     }
 
+    /// What happens to the next transaction that publishes a file.
+    enum Fault {
+        case none, notMade
+        /// Its response is lost, and so are those of the next reads.
+        case responseLost(failingReads: Int)
+    }
+
     struct State {
+        var fault = Fault.none
+        var failingReads = 0
         var nodes: [Int: Node] = [:]
         var holds: [UploadID: Hold] = [:]
         var fences: [UploadID: Int64] = [:]
     }
 
     let catalog = MemoryCatalog()
+    /// The area whose files this catalog publishes.
+    let area = MemoryBlobArea()
     let state = Monitor(State())
+
+    func setFault(_ fault: Fault) { state.withLock { $0.fault = fault } }
+
+    /// Ends the failures of reads.
+    func connect() { state.withLock { $0.failingReads = 0 } }
+
+    func beginReading() throws(StoreError) {
+        let fails = state.withLock { state in
+            defer { state.failingReads = max(0, state.failingReads - 1) }
+            return state.failingReads > 0
+        }
+        if fails { throw .unavailable("test") }
+    }
 
     /// Ends the holds of a node, without telling it.
     func expire(_ node: Int) {
@@ -66,8 +90,26 @@ final class NodeCatalog: UploadCatalog {
                     if case .delete = change { return .failure(.heldElsewhere) }
                     return .failure(.superseded)
                 }
-                let result = base.commit([change])[0]
-                if case .success = result { state.note(change, by: node) }
+                if state.failingReads > 0 { return .failure(.unavailable("test")) }
+                guard case .naming(let inner, .file(let name, _, let blob, let replaced)) = change else {
+                    let result = base.commit([change])[0]
+                    if case .success = result { state.note(change, by: node) }
+                    return result
+                }
+                defer { state.fault = .none }
+                if case .notMade = state.fault { return .failure(.unavailable("test")) }
+                let current = try? shared.area.openPublished(name)
+                guard (current == nil) == (replaced == nil) else { return .failure(.preconditionFailed) }
+                let result = base.commit([inner])[0]
+                guard case .success = result else { return result }
+                do throws(StoreError) {
+                    _ = try shared.area.publish(blob, as: name, replaces: replaced != nil)
+                } catch { return .failure(error) }
+                state.note(change, by: node)
+                if case .responseLost(let failingReads) = state.fault {
+                    state.failingReads = failingReads
+                    return .failure(.unavailable("test"))
+                }
                 return result
             }
         }
@@ -136,7 +178,10 @@ final class NodeCatalog: UploadCatalog {
     var needsVerification: Bool { false }
     var damage: StoreError? { nil }
     func verify() throws(StoreError) {}
-    func row(_ id: UploadID) throws(StoreError) -> CatalogRow? { try base.row(id) }
+    func row(_ id: UploadID) throws(StoreError) -> CatalogRow? {
+        try shared.beginReading()
+        return try base.row(id)
+    }
     func rows(after id: UploadID?, limit: Int) throws(StoreError) -> [CatalogRow] {
         try base.rows(after: id, limit: limit)
     }
@@ -172,7 +217,7 @@ extension SharedHolds.State {
         case .complete(let completion): isHeld(completion.id)
         case .invalidate(let invalidation): isHeld(invalidation.id)
         case .delete(let removals): removals.allSatisfy { holds[$0.id] == nil || isHeld($0.id) }
-        case .reporting(let change, _): allows(change, by: node)
+        case .reporting(let change, _), .naming(let change, _): allows(change, by: node)
         default: true
         }
     }
@@ -183,8 +228,40 @@ extension SharedHolds.State {
         case .insert(let row, _):
             fences[row.id] = 1
             holds[row.id] = SharedHolds.Hold(node: node, fence: 1)
-        case .reporting(let change, _): note(change, by: node)
+        case .reporting(let change, _), .naming(let change, _): note(change, by: node)
         default: break
         }
     }
+}
+
+/// The blob area of one node. The catalog publishes its files.
+final class NodeArea: BlobArea {
+    private let shared: SharedHolds
+    private var base: MemoryBlobArea { shared.area }
+
+    init(_ shared: SharedHolds) { self.shared = shared }
+
+    func create(_ name: String) throws(Errno) -> any Blob { try base.create(name) }
+    func open(_ name: String) throws(Errno) -> any Blob { try base.open(name) }
+    func remove(_ name: String) throws(Errno) { try base.remove(name) }
+    func retainedCount() throws(Errno) -> Int { try base.retainedCount() }
+    func names() throws(Errno) -> BlobNames { { () throws(Errno) -> String? in nil } }
+    func size(of name: String) throws(Errno) -> Int64? { try base.size(of: name) }
+    func space() throws(Errno) -> FileSystemSpace { try base.space() }
+    func probe() throws(Errno) { try base.probe() }
+    func openPublished(_ name: PublishedName) throws(StoreError) -> PublishedBlob {
+        try shared.beginReading()
+        return try base.openPublished(name)
+    }
+    func isPublished(_ name: PublishedName) throws(StoreError) -> Bool { try base.isPublished(name) }
+    func makeDirectories(for name: PublishedName, durably: Bool) throws(StoreError) {
+        try base.makeDirectories(for: name, durably: durably)
+    }
+    func openDirectory(_ directory: PublishedName.Directory) throws(StoreError) -> any PublishedDirectory {
+        try base.openDirectory(directory)
+    }
+    func removePublished(_ name: PublishedName, tagged tag: String) throws(StoreError) {
+        try base.removePublished(name, tagged: tag)
+    }
+    func close() {}
 }

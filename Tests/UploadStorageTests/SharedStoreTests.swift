@@ -10,16 +10,15 @@ import Testing
 /// Several stores, each as if on a machine of its own, with one catalog and one blob area in memory.
 private final class Cluster: Sendable {
     let holds = SharedHolds()
-    let area = MemoryBlobArea()
     let stores: [UploadStore]
 
     init(_ count: Int = 2) throws {
-        let (holds, area) = (holds, area)
+        let holds = holds
         stores = try (0..<count).map { node in
             var configuration = StoreConfiguration(minFree: 0)
             configuration.processingWait = .milliseconds(50)
             return try UploadStore(
-                catalog: NodeCatalog(holds, node: node), area: area, configuration: configuration)
+                catalog: NodeCatalog(holds, node: node), area: NodeArea(holds), configuration: configuration)
         }
     }
 
@@ -27,6 +26,88 @@ private final class Cluster: Sendable {
 }
 
 @Suite struct SharedStoreTests {
+    enum Kind: CaseIterable {
+        /// A plain upload.
+        case plain
+        /// A short upload that has no row before its end.
+        case short
+        case recorded
+    }
+
+    private func create(_ kind: Kind, _ store: UploadStore) throws -> UploadLease {
+        let lease =
+            switch kind {
+            case .plain: try store.createTransient(.testing())
+            case .short: try store.create(.testing(), recordsAtOnce: false)
+            case .recorded: try store.create(.testing())
+            }
+        try lease.append("hello")
+        return lease
+    }
+
+    @Test(
+        "a publication whose transaction was made although its response was lost is successful",
+        arguments: Kind.allCases)
+    func lostResponse(kind: Kind) throws {
+        let cluster = try Cluster()
+        for status in [201, 200] as [Status] {
+            let lease = try create(kind, cluster.stores[0])
+            cluster.holds.setFault(.responseLost(failingReads: 0))
+            #expect(try lease.publish(.testing(name("f"))).status == status)
+            let id = lease.id
+            lease.release()
+            if kind == .plain { continue }
+            guard case .complete(let response) = try cluster.stores[1].record(#require(id)).phase else {
+                Issue.record("the upload is not complete")
+                return
+            }
+            #expect(response.status == status)
+        }
+        #expect(try cluster.stores[1].publishedFile(name("f")).readAll() == Array("hello".utf8))
+    }
+
+    @Test(
+        "a publication whose outcome is unknown at the end of its request is found by the next one",
+        arguments: Kind.allCases, [1, 100])
+    func unknownOutcome(kind: Kind, failingReads: Int) throws {
+        let cluster = try Cluster()
+        let lease = try create(kind, cluster.stores[0])
+        let id = lease.id
+        cluster.holds.setFault(.responseLost(failingReads: failingReads))
+        #expect(throws: StoreError.unavailable("test")) { try lease.publish(.testing(name("f"))) }
+        lease.release()
+        cluster.holds.connect()
+        #expect(try cluster.stores[1].publishedFile(name("f")).readAll() == Array("hello".utf8))
+        for store in cluster.stores where kind != .plain {
+            let outcome = try store.takeOver(#require(id), principal: "alice", waitForProcessing: .zero)
+            guard case .complete(let record) = outcome, case .complete(let response) = record.phase else {
+                Issue.record("the upload is not complete: \(outcome)")
+                return
+            }
+            #expect(response.status == 201)
+        }
+        let again = try create(kind, cluster.stores[1])
+        #expect(try again.publish(.testing(name("f"))).status == 200)
+        again.release()
+    }
+
+    @Test(
+        "a publication whose transaction was not made leaves nothing, and the next one is complete",
+        arguments: Kind.allCases)
+    func failedPublication(kind: Kind) throws {
+        let cluster = try Cluster()
+        let lease = try create(kind, cluster.stores[0])
+        let id = lease.id
+        cluster.holds.setFault(.notMade)
+        #expect(throws: StoreError.unavailable("test")) { try lease.publish(.testing(name("f"))) }
+        lease.release()
+        #expect(throws: StoreError.notFound) { try cluster.stores[1].publishedFile(name("f")) }
+        let next = try kind == .recorded ? cluster.stores[1].lease(#require(id)) : create(kind, cluster.stores[1])
+        #expect(try next.publish(.testing(name("f"))).status == 201)
+        next.release()
+        #expect(try cluster.stores[0].publishedFile(name("f")).readAll() == Array("hello".utf8))
+    }
+
     @Test("a request at another store takes the upload over, with all received bytes")
     func takeOver() throws {
         let cluster = try Cluster()

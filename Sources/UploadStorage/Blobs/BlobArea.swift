@@ -4,16 +4,14 @@ import SystemCalls
 package typealias BlobNames = () throws(Errno) -> String?
 
 /// The storage of bytes: those of unfinished uploads, under names that the store chooses, and the published files.
+///
+/// Files are published by a ``PublishingBlobArea``, or by the catalog of the store: see ``CatalogChange/Naming``.
 package protocol BlobArea: Sendable {
     /// Creates an empty blob with this name.
     func create(_ name: String) throws(Errno) -> any Blob
     func open(_ name: String) throws(Errno) -> any Blob
     /// Removes the blob with this name; does nothing if there is none.
     func remove(_ name: String) throws(Errno)
-    /// Keeps the bytes with this name under a second name, outside of the names of uploads, together with a description
-    /// of them. Both are durable on return. A repeated call has the same result.
-    /// - Parameter key: letters and digits.
-    func retain(_ name: String, as key: String, description: [UInt8]) throws(Errno)
     /// The number of retained blobs.
     func retainedCount() throws(Errno) -> Int
     /// Returns an iterator over the names of the blobs of unfinished uploads, in no particular order. It may return
@@ -33,65 +31,6 @@ package protocol BlobArea: Sendable {
     /// Makes the missing directories of the path of a name. If `durably` is true, these directories, and those that
     /// other threads have just made, are on stable storage on return. Throws the same errors as ``openPublished(_:)``.
     func makeDirectories(for name: PublishedName, durably: Bool) throws(StoreError)
-    /// Throws if bytes cannot be moved to this name, because it is in another file system or in a directory that cannot
-    /// be written.
-    func requirePublishable(_ name: PublishedName) throws(StoreError)
-    /// Moves bytes to their published name in one step. The directory of that name must exist. The change is not
-    /// durable on return. If a file is replaced and the file system can exchange names, the replaced file gets the old
-    /// name of the bytes, and the caller must ``remove(_:)`` it. Throws `preconditionFailed` if the published
-    /// name belongs to a file that must not be replaced; otherwise the same errors as ``openPublished(_:)``.
-    /// - Parameters:
-    ///   - tag: the entity tag of the file that is replaced; nil if no file may be replaced. An area that only one process
-    ///     uses need not compare it, because the caller has locked the name and evaluated the file.
-    ///   - fence: the fence of the hold of the upload; nil if the upload has no row. An area that several stores share
-    ///     throws `superseded` if the hold has ended.
-    /// - Returns: the epoch for ``synchronizePublication(_:of:since:)``.
-    func publish(
-        _ name: String, as published: PublishedName, replacing tag: String?, fence: Int64?
-    ) throws(StoreError) -> SynchronizationEpoch
-    /// Publishes bytes again that were moved to their published name before the store was opened. It is unknown whether
-    /// that move became durable, so the names and the modification time are written again. The change is not durable on
-    /// return. After an interruption at any point, the bytes have one of the two names. Throws `preconditionFailed` if
-    /// another file has the published name now.
-    /// - Parameters:
-    ///   - name: the name that the bytes had before the publication. Now it belongs to the replaced file, or is free.
-    ///   - modified: the new modification time, in nanoseconds since 1970.
-    /// - Returns: the epoch for ``synchronizePublication(_:of:since:)``.
-    func republish(_ published: PublishedName, from name: String, modified: Int64) throws(StoreError)
-        -> SynchronizationEpoch
-    /// Returns once a publication is durable: the attributes of the file, its published name, and the change of its old
-    /// name.
-    ///
-    /// After a failure, call ``withdraw(_:to:)``: a later success of this method would not prove that the publication
-    /// is durable.
-    /// - Parameters:
-    ///   - blob: the bytes, opened before they were published; nil if they were published before the store was opened.
-    ///   - epoch: the epoch from before the names were changed.
-    func synchronizePublication(
-        _ name: PublishedName, of blob: (any Blob)?, since epoch: SynchronizationEpoch
-    ) throws(StoreError)
-    /// Whether files are published faster together, because one call synchronizes them all.
-    var canSynchronizeTogether: Bool { get }
-    /// Returns once the bytes and attributes of these blobs are on stable storage. Not more than one if
-    /// ``canSynchronizeTogether`` is false. After a failure, those of all are unknown.
-    func synchronize(_ blobs: [any Blob]) throws(Errno)
-    /// Returns once the entries of published files in their directories are durable. After a failure, call
-    /// ``withdraw(_:to:)`` for each.
-    /// - Parameter epoch: the epoch from before the first name was changed.
-    func synchronizeNames(_ names: [PublishedName], since epoch: SynchronizationEpoch) throws(StoreError)
-    /// Withdraws a publication whose bytes have their published name. If the replaced file still exists, it gets that
-    /// name again, and the bytes get their old name. Otherwise the published name is removed. The change is not durable
-    /// on return. Do not repeat this call: a second exchange would publish the bytes again.
-    /// - Returns: the epoch for ``synchronizeWithdrawal(_:since:)``.
-    func withdraw(_ published: PublishedName, to name: String) throws(StoreError) -> SynchronizationEpoch
-    /// Withdraws a publication as soon as the area can be reached, unless the upload of the bytes has a row. Does nothing
-    /// in an area that only one process uses: there a publication can be withdrawn at once, or the file remains.
-    func withdrawUnrecorded(_ published: PublishedName, of name: String)
-    /// Returns once the names that ``withdraw(_:to:)`` changed are durable. The directory of the published name need
-    /// not exist.
-    func synchronizeWithdrawal(_ published: PublishedName, since epoch: SynchronizationEpoch) throws(StoreError)
-    /// The current epoch.
-    var synchronizationEpoch: SynchronizationEpoch { get }
     /// Opens a directory. Throws `notFound`, or `parentIsFile` if the name or a part of its path is not a directory.
     func openDirectory(_ directory: PublishedName.Directory) throws(StoreError) -> any PublishedDirectory
     /// Removes a published file, durably. Throws `notFound` if there is none, and `preconditionFailed` if the file has
@@ -99,10 +38,6 @@ package protocol BlobArea: Sendable {
     func removePublished(_ name: PublishedName, tagged tag: String) throws(StoreError)
     /// Releases the area for other processes.
     func close()
-}
-
-extension BlobArea {
-    package func withdrawUnrecorded(_ published: PublishedName, of name: String) {}
 }
 
 /// The opened bytes of one upload. Safe to use from any thread.

@@ -35,12 +35,26 @@ package indirect enum CatalogChange: Sendable {
     case probe
     /// Makes a change and records events in the outbox, unless the change fails.
     case reporting(CatalogChange, [UploadEvent])
+    /// Makes a change and gives bytes a name, or does neither. Only for a catalog whose blob area is not a
+    /// ``PublishingBlobArea``.
+    case naming(CatalogChange, Naming)
     /// Removes events that were delivered.
     case removeEvents([Int64])
     case setEventsAside([Int64])
     /// Removes those of the `limit` oldest events, or of the oldest that are set aside, that are older than this time, in
     /// milliseconds since 1970.
     case dropEvents(before: Int64, limit: Int, onlySetAside: Bool)
+
+    /// A name that bytes get together with the end of their upload.
+    package enum Naming: Sendable {
+        /// Publishes the bytes as a file, whose record is that of the change. The directory of the name exists.
+        /// `replaced` is the entity tag of the file that is replaced; nil if no file may have the name. If the name
+        /// belongs to anything else, the change fails with `preconditionFailed`, `targetIsDirectory` or `parentIsFile`.
+        case file(PublishedName, PublishedFile.Attributes, blob: String, replaced: String?)
+        /// Keeps the bytes as the request `key` for the operator. If they are not `size` bytes, the change fails with
+        /// `stateLost`.
+        case retained(key: String, description: [UInt8], blob: String, size: Int64)
+    }
 
     package struct Removal: Sendable {
         package var id: UploadID
@@ -82,10 +96,14 @@ package indirect enum CatalogChange: Sendable {
 }
 
 extension CatalogChange {
+    /// The change together with a name that bytes get; nil if they get none.
+    func naming(_ naming: Naming?) -> CatalogChange { naming.map { .naming(self, $0) } ?? self }
+
     /// Whether the change may record events.
     package var reportsEvents: Bool {
         switch self {
         case .reporting: true
+        case .naming(let change, _): change.reportsEvents
         case .delete(let removals): removals.contains { $0.event != nil }
         default: false
         }
@@ -122,7 +140,7 @@ extension CatalogRow {
                 as: .invalid(reason: invalidation.reason), epoch: invalidation.epoch,
                 expiresAt: invalidation.expiresAt, upload: invalidation.upload)
         case .insert, .delete, .removeFinished, .recordFile, .removeFiles, .recordTime, .limitExpiry, .probe,
-            .reporting, .removeEvents, .setEventsAside, .dropEvents:
+            .reporting, .naming, .removeEvents, .setEventsAside, .dropEvents:
             break
         }
     }

@@ -111,7 +111,9 @@ package struct StoreCopy {
         let time = attributes.modifiedSeconds * 1_000_000_000 + attributes.modifiedNanoseconds
         if let present = try present(name, attributes) {
             // The last run may have been interrupted before it recorded the file.
-            if try target.catalog.file(name.path) == nil { try record(name, found, present) }
+            if target.area is any PublishingBlobArea, try target.catalog.file(name.path) == nil {
+                try record(name, found, present, blob: "")
+            }
             report.present += 1
             return
         }
@@ -122,12 +124,18 @@ package struct StoreCopy {
                 try found.file.read(into: buffer, at: offset)
             }
             try translating("store the time of a file") { () throws(Errno) in try blob.setModified(time) }
-            try translating("synchronize a file") { () throws(Errno) in try target.area.synchronize([blob]) }
+            try translating("synchronize a file") { () throws(Errno) in try blob.synchronize(including: .attributes) }
             try verify(blob, digest, "\(name)")
             try target.area.makeDirectories(for: name, durably: true)
-            let epoch = try target.area.publish(blobName, as: name, replacing: nil, fence: nil)
-            try target.area.synchronizePublication(name, of: blob, since: epoch)
-            try record(name, found, translating("read attributes") { () throws(Errno) in try blob.attributes() })
+            if let area = target.area as? any PublishingBlobArea {
+                let epoch = try area.publish(blobName, as: name, replaces: false)
+                try area.synchronizePublication(name, of: blob, since: epoch)
+            }
+            let copied = try translating("read attributes") { () throws(Errno) in try blob.attributes() }
+            // The catalog needs the open blob.
+            try withExtendedLifetime(blob) { () throws(StoreError) in
+                try record(name, found, copied, blob: blobName)
+            }
         } catch {
             _ = try? target.area.remove(blobName)
             throw error == .preconditionFailed
@@ -153,15 +161,21 @@ package struct StoreCopy {
         }
     }
 
-    /// Records the principal and the metadata of a file, if the source has a record of it.
+    /// Records the principal and the metadata of a file, if the source has a record of it. If the target's catalog
+    /// publishes files, this also publishes the file.
     private func record(
-        _ name: PublishedName, _ found: PublishedBlob, _ attributes: PublishedFile.Attributes
+        _ name: PublishedName, _ found: PublishedBlob, _ attributes: PublishedFile.Attributes, blob: String
     ) throws(StoreError) {
-        guard let record = try source.catalog.file(name.path), record.describes(found) else { return }
-        var copy = record
-        (copy.size, copy.modifiedSeconds) = (attributes.size, attributes.modifiedSeconds)
-        copy.identity = attributes.publicationTime
-        try target.catalog.commit(.recordFile(copy, ending: nil))
+        var change: CatalogChange?
+        if var copy = try source.catalog.file(name.path), copy.describes(found) {
+            (copy.size, copy.modifiedSeconds) = (attributes.size, attributes.modifiedSeconds)
+            copy.identity = attributes.publicationTime
+            change = .recordFile(copy, ending: nil)
+        }
+        if !(target.area is any PublishingBlobArea) {
+            change = (change ?? .probe).naming(.file(name, attributes, blob: blob, replaced: nil))
+        }
+        if let change { try target.catalog.commit(change) }
     }
 
     // MARK: Uploads

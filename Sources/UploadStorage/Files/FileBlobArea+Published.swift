@@ -113,12 +113,12 @@ extension FileBlobArea {
     var synchronizationEpoch: SynchronizationEpoch { directories.epoch }
 
     func publish(
-        _ name: String, as published: PublishedName, replacing tag: String?, fence: Int64?
+        _ name: String, as published: PublishedName, replaces: Bool
     ) throws(StoreError) -> SynchronizationEpoch {
         let epoch = directories.epoch
         let parent = try open(published.directory)
         do throws(Errno) {
-            if tag != nil {
+            if replaces {
                 try exchange(name, with: parent, published.lastSegment)
             } else {
                 try renameNoReplace(name, to: parent, as: published.lastSegment)

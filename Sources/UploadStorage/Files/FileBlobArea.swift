@@ -3,7 +3,7 @@ import SystemCalls
 
 /// A blob area whose bytes are in files: those of unfinished uploads in `uploads/`, published files under their own
 /// names in `files/`.
-final class FileBlobArea: BlobArea {
+final class FileBlobArea: PublishingBlobArea {
     static let probeName = ".probe"
     /// Identifies synchronizations of the entire file system. Those of directories are identified by the inode of the
     /// directory, which is never this number.

@@ -96,7 +96,7 @@ extension MemoryBlobArea {
     package var synchronizationEpoch: SynchronizationEpoch { directories.epoch }
 
     package func publish(
-        _ name: String, as published: PublishedName, replacing tag: String?, fence: Int64?
+        _ name: String, as published: PublishedName, replaces: Bool
     ) throws(StoreError) -> SynchronizationEpoch {
         let epoch = directories.epoch
         try step(.rename)
@@ -108,7 +108,7 @@ extension MemoryBlobArea {
             }
             switch state.namespace.nodes[Self.path(published)] {
             case .directory: throw .targetIsDirectory
-            case .file where tag == nil: throw .preconditionFailed
+            case .file where !replaces: throw .preconditionFailed
             case .file: state.namespace.exchange(source, with: Self.path(published))
             case nil: state.namespace.move(source, to: Self.path(published))
             }

@@ -2,7 +2,7 @@ import HTTPSemantics
 import SystemCalls
 
 /// A blob area in memory that can compute its state after a crash.
-package final class MemoryBlobArea: BlobArea {
+package final class MemoryBlobArea: PublishingBlobArea {
     struct State {
         var namespace = MemoryNamespace()
         var inodes: [Int: MemoryInode] = [:]

@@ -140,6 +140,7 @@ package final class MemoryCatalog: UploadCatalog {
         case .reporting(let change, let events):
             removed = try apply(change, to: &state)
             for event in events { state.record(event) }
+        case .naming: throw .invalidState("the blob area publishes files")
         case .removeEvents(let numbers):
             let numbers = Set(numbers)
             state.events.removeAll { numbers.contains($0.number) }

@@ -236,6 +236,7 @@ final class SQLiteCatalogWriter: @unchecked Sendable {
             let outcome = try apply(change)
             if case .success = outcome { for event in events { try record(event) } }
             return outcome
+        case .naming: return .failure(.invalidState("the blob area publishes files"))
         case .removeEvents(let numbers):
             for number in numbers { try connection.run(CatalogSQL.removeEvent, [.integer(number)]) }
             refusal = nil

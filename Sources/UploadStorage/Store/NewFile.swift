@@ -9,6 +9,7 @@ struct NewFile: Sendable {
     /// The maximum size of files, in bytes, that share synchronizations.
     fileprivate static let maxSharedSize: Int64 = 1 << 20
 
+    var area: any PublishingBlobArea
     var blob: any Blob
     /// The name of the bytes.
     var blobName: String
@@ -50,6 +51,7 @@ extension StoreContext {
     func publish(_ file: NewFile) -> NewFile.Outcome {
         // No file waits for a large one. Without a common synchronization, each thread waits for its own file, at the
         // same time as the others.
+        let area = file.area
         let isAlone = file.size > NewFile.maxSharedSize || !area.canSynchronizeTogether
         if shouldSynchronize && isAlone { return publishAlone(file) }
         let outcomes = newFiles.run([file]) { files -> (count: Int, named: NamedFiles?) in
@@ -82,6 +84,7 @@ extension StoreContext {
     }
 
     private func name(_ files: [NewFile]) -> NamedFiles {
+        let area = files[0].area
         var named = NamedFiles(files: files, outcomes: [], epoch: area.synchronizationEpoch)
         do throws(Errno) {
             if shouldSynchronize {
@@ -98,7 +101,7 @@ extension StoreContext {
     /// Gives the bytes their new name. Returns nil if this succeeds.
     private func rename(_ file: NewFile) -> NewFile.Outcome? {
         do throws(StoreError) {
-            _ = try area.publish(file.blobName, as: file.name, replacing: nil, fence: nil)
+            _ = try file.area.publish(file.blobName, as: file.name, replaces: false)
             return nil
         } catch {
             // The bytes may have got the name if a storage on another machine did not respond.
@@ -138,7 +141,7 @@ extension StoreContext {
         if names.isEmpty { return nil }
         do throws(StoreError) {
             try observing(.publication) { () throws(StoreError) in
-                try area.synchronizeNames(names, since: named.epoch)
+                try named.files[0].area.synchronizeNames(names, since: named.epoch)
             }
             return nil
         } catch {

@@ -27,16 +27,23 @@ extension OpenUpload {
 
     /// Makes the final response durable.
     ///
-    /// - Parameter oldNameRemains: whether a file may still have the name of the bytes.
+    /// - Parameters:
+    ///   - naming: the name that the bytes get in the same transaction.
+    ///   - oldNameRemains: whether a file may still have the name of the bytes.
     func finish(
-        with response: Response, publishedAs file: FileRecord?, oldNameRemains: Bool = true
+        with response: Response, publishedAs file: FileRecord?, _ naming: CatalogChange.Naming? = nil,
+        oldNameRemains: Bool = true
     ) throws(StoreError) {
         let response = try response.saved()
         let machine = monitor.withLock { $0.machine }
         let expiresAt = context.expiryOfFinished
         var removed: RemovedRows? = RemovedRows()
         if !isTransient {
-            removed = try commit(completion(response, file, expiresAt: expiresAt)) { $0?.phase == .complete(response) }
+            removed = try commit(completion(response, file, expiresAt: expiresAt), naming) {
+                $0?.phase == .complete(response)
+            }
+        } else if let file, let naming {
+            removed = try publish(file, naming, response)
         } else if let file {
             let removal = CatalogChange.Removal(id: id, epoch: machine.epoch)
             removed = try context.catalog.commit(
@@ -47,6 +54,20 @@ extension OpenUpload {
         }
         if let file { context.ledger.addPublished(file, replacing: removed) }
         close(as: .complete(response), file, expiresAt: expiresAt, oldNameRemains: oldNameRemains)
+    }
+
+    /// Publishes and records the file of a plain upload, which has no row. A commit that failed may have been made; then
+    /// the failure is ignored.
+    private func publish(
+        _ file: FileRecord, _ naming: CatalogChange.Naming, _ response: Response
+    ) throws(StoreError) -> RemovedRows? {
+        let change = reporting(.recordFile(file, ending: nil), response).naming(naming)
+        do throws(StoreError) { return try context.catalog.commit(change) } catch {
+            guard case .file(let name, _, _, _) = naming, let current = try? context.lookUp(name),
+                file.describes(current)
+            else { throw error }
+            return nil
+        }
     }
 
     private func completion(
@@ -135,35 +156,48 @@ extension OpenUpload {
 
     // MARK: Interrupted publications
 
-    /// Returns the final response of an upload whose processing was interrupted, after its bytes were retained if the
+    /// Stores the final response of an upload whose processing was interrupted, and retains its bytes if the
     /// configuration requires this.
-    func interruptedResponse() throws(StoreError) -> Response {
-        let (known, row) = monitor.withLock { (self.record($0), $0.row) }
+    /// - Returns: the response.
+    func finishAsInterrupted() throws(StoreError) -> Response {
+        let (known, row, machine) = monitor.withLock { (self.record($0), $0.row, $0.machine) }
         guard let known, let row, let interruption = context.configuration.interruption(known) else {
+            try finish(with: context.configuration.interruptedResponse, publishedAs: nil)
             return context.configuration.interruptedResponse
         }
-        try translating("retain the upload") { () throws(Errno) in
-            try context.area.retain(row.blob, as: id.fingerprint, description: interruption.description)
+        let (key, description) = (id.fingerprint, interruption.description)
+        var naming: CatalogChange.Naming?
+        if let area = context.publishingArea {
+            try translating("retain the upload") { () throws(Errno) in
+                try area.retain(row.blob, as: key, description: description)
+            }
+        } else {
+            naming = .retained(
+                key: key, description: description, blob: row.blob, size: machine.length ?? machine.received)
         }
+        try finish(with: interruption.response, publishedAs: nil, naming)
         return interruption.response
     }
 
     /// Completes an interrupted publication or processing of the upload.
     func settle() throws(StoreError) {
         do throws(StoreError) {
-            let (row, fence, publication) = monitor.withLock { ($0.row, $0.fence, $0.publication) }
+            let (row, publication) = monitor.withLock { ($0.row, $0.publication) }
             guard let row else { throw .notFound }
-            if let publication {
+            if let publication, let area = context.publishingArea {
                 try context.pathLocks.withLock(publication.intent.name) { () throws(StoreError) in
                     if context.failedPublications.contains(id) {
-                        try withdraw(publication.intent, row)
+                        try withdraw(publication.intent, row, in: area)
                     } else {
-                        try settle(publication, of: row, fence: fence)
+                        try settle(publication, of: row, in: area)
                     }
                 }
             } else {
                 // The target resource was processing the upload, and must not run again.
-                try finish(with: try interruptedResponse(), publishedAs: nil)
+                do throws(StoreError) { _ = try finishAsInterrupted() } catch {
+                    guard error == .stateLost else { throw error }
+                    try invalidateLost()
+                }
             }
         } catch {
             update { $0.machine.leaveActivity() }
@@ -172,10 +206,10 @@ extension OpenUpload {
     }
 
     private func settle(
-        _ publication: DecidedPublication, of row: CatalogRow, fence: Int64
+        _ publication: DecidedPublication, of row: CatalogRow, in area: any PublishingBlobArea
     ) throws(StoreError) {
         let intent = publication.intent
-        switch try context.place(intent, from: row.blob, nil, fence: fence) {
+        switch try context.place(intent, from: row.blob, nil, in: area) {
         case .published(let attributes, let oldNameRemains):
             try finish(
                 with: publication.validated(intent.response, attributes),
@@ -186,7 +220,7 @@ extension OpenUpload {
         case .lost:
             try invalidateLost()
         case .failed:
-            try withdraw(intent, row)
+            try withdraw(intent, row, in: area)
         }
     }
 
@@ -195,14 +229,16 @@ extension OpenUpload {
     /// The failure is recorded before a name changes, so that a partly withdrawn publication is never completed. The
     /// bytes are removed last: until the names are durable, the name of the bytes may belong to the file that they
     /// replaced.
-    func withdraw(_ intent: PublicationIntent, _ row: CatalogRow) throws(StoreError) {
+    func withdraw(
+        _ intent: PublicationIntent, _ row: CatalogRow, in area: any PublishingBlobArea
+    ) throws(StoreError) {
         context.failedPublications.insert(id)
         let machine = monitor.withLock { $0.machine }
         if !row.isWithdrawn {
             try context.catalog.commit(.withdraw(id, epoch: machine.epoch), of: id) { $0?.isWithdrawn ?? false }
             update { $0.row?.isWithdrawn = true }
         }
-        try context.withdraw(intent, from: row.blob, of: id)
+        try context.withdraw(intent, from: row.blob, of: id, in: area)
         if isTransient {
             try removeRecord()
         } else {
@@ -213,12 +249,13 @@ extension OpenUpload {
 
     /// Ends an upload that has no row and whose publication failed. Withdraws the file if it was placed, because
     /// without a row the final response must not be sent. The file remains if it is unknown whether the row exists.
-    func withdrawUnrecorded(_ intent: PublicationIntent, _ row: CatalogRow) {
+    func withdrawUnrecorded(_ intent: PublicationIntent, _ row: CatalogRow, in area: any PublishingBlobArea) {
         do throws(StoreError) {
-            if try context.catalog.row(id) == nil { try context.withdraw(intent, from: row.blob, of: id) }
+            if try context.catalog.row(id) == nil {
+                try context.withdraw(intent, from: row.blob, of: id, in: area)
+            }
         } catch {
             // Otherwise the file is only missing in the usage, as after a crash at this point.
-            context.area.withdrawUnrecorded(intent.name, of: row.blob)
         }
         context.failedPublications.remove(id)
         forget()

@@ -353,28 +353,31 @@ final class OpenUpload: Sendable {
 
     /// Commits a change of the row. If there is no row yet, commits the complete row with the change. No other change
     /// of the row may be in progress.
-    /// - Parameter isMade: whether the row contains the change. A commit that failed may have been made; then the
-    ///   failure is ignored.
+    /// - Parameters:
+    ///   - naming: the name that the bytes get together with the change.
+    ///   - isMade: whether the row contains the change. A commit that failed may have been made; then the failure is
+    ///     ignored.
     /// - Returns: what the change removed or replaced; nil if the commit failed, but the change was made.
     @discardableResult
     func commit(
-        _ change: CatalogChange, confirmedBy isMade: ((CatalogRow?) -> Bool)? = nil
+        _ change: CatalogChange, _ naming: CatalogChange.Naming? = nil,
+        confirmedBy isMade: ((CatalogRow?) -> Bool)? = nil
     ) throws(StoreError) -> RemovedRows? {
         guard let row = newRow(with: change) else {
-            let change = reporting(change)
+            let change = reporting(change).naming(naming)
             guard let isMade else { return try context.catalog.commit(change) }
             return try context.catalog.commit(change, of: id, confirmedBy: isMade)
         }
         var file: FileRecord?
         if case .complete(let completion) = change { file = completion.file }
-        let commit = context.catalog.commit([reporting(.insert(row, file: file))])[0]
-        return try inserted(row, with: change, commit, confirmedBy: isMade)
+        let commit = context.catalog.commit([reporting(.insert(row, file: file)).naming(naming)])[0]
+        return try inserted(row, with: change, commit, naming, confirmedBy: isMade)
     }
 
     /// Called after the commit that creates the row with its first change.
     func inserted(
         _ row: CatalogRow, with change: CatalogChange, _ commit: Result<RemovedRows, StoreError>,
-        confirmedBy isMade: ((CatalogRow?) -> Bool)?
+        _ naming: CatalogChange.Naming? = nil, confirmedBy isMade: ((CatalogRow?) -> Bool)?
     ) throws(StoreError) -> RemovedRows? {
         do throws(StoreError) {
             let removed = try commit.get()
@@ -385,7 +388,7 @@ final class OpenUpload: Sendable {
             guard let existing = try context.catalog.row(id) else { throw error }
             // This commit was made, or an earlier commit that seemed to have failed.
             noteRow(existing)
-            return existing == row ? nil : try self.commit(change, confirmedBy: isMade)
+            return existing == row ? nil : try self.commit(change, naming, confirmedBy: isMade)
         }
     }
 
@@ -450,7 +453,7 @@ final class OpenUpload: Sendable {
         guard let (row, epoch, reserved) = forgotten else { return }
         context.ledger.end(row.upload.principal, releasing: reserved, counts: !isTransient)
         do throws(StoreError) {
-            if let epoch {
+            if let epoch, try mustRemoveRow() {
                 try context.catalog.commit(.delete([context.removal(of: row, epoch: epoch, as: .canceled)]))
             }
             context.discard(row.blob)
@@ -458,6 +461,25 @@ final class OpenUpload: Sendable {
             // The row may exist, and may need the bytes. Otherwise the sweep removes them.
             context.newBlobs.remove(row.blob)
         }
+    }
+
+    /// Whether the row of an upload must be removed if a commit that failed has created it. A catalog that publishes
+    /// files may have completed the upload.
+    private func mustRemoveRow() throws(StoreError) -> Bool {
+        if context.publishingArea != nil { return true }
+        return try context.catalog.row(id)?.isUnfinished ?? false
+    }
+
+    /// Ends the lease after a transaction that publishes the file may have been made. The row contains its outcome.
+    func endAfterUnknownOutcome() {
+        guard hasDurableRow else { return forget() }
+        let fence = update { state in
+            // The error of the caller reports the end of the lease.
+            state.revocation = nil
+            drop(&state)
+            return state.fence
+        }
+        context.catalog.release(id, fence: fence)
     }
 
     /// Releases the bytes that were reserved in advance.

@@ -29,9 +29,8 @@ extension StoreContext {
     ///
     /// Afterwards the old name belongs to the replaced file, is a second name of the new file, or is free. The caller
     /// removes it once the publication is recorded: until then, the replaced file may have to be restored.
-    /// - Parameter fence: the fence of the hold of the upload.
     func place(
-        _ intent: PublicationIntent, from name: String, _ blob: (any Blob)?, fence: Int64
+        _ intent: PublicationIntent, from name: String, _ blob: (any Blob)?, in area: any PublishingBlobArea
     ) throws(StoreError) -> Placement {
         do throws(StoreError) {
             let current = try lookUp(intent.name)
@@ -41,7 +40,7 @@ extension StoreContext {
                 // content was made durable before the intent.
                 if shouldSynchronize {
                     let epoch = try area.republish(intent.name, from: name, modified: nextModification())
-                    if let error = synchronize(intent.name, nil, since: epoch) { return .failed(error) }
+                    if let error = synchronize(intent.name, nil, in: area, since: epoch) { return .failed(error) }
                 }
                 return try lookUp(intent.name).map { .published($0.file.attributes, oldNameRemains: true) } ?? .lost
             }
@@ -54,9 +53,8 @@ extension StoreContext {
             // The directories are made before the bytes are moved: otherwise a crash could remove a new directory
             // together with the bytes.
             try area.makeDirectories(for: intent.name, durably: shouldSynchronize)
-            let epoch = try area.publish(
-                name, as: intent.name, replacing: current?.file.attributes.entityTag.opaque, fence: fence)
-            if let error = synchronize(intent.name, blob, since: epoch) { return .failed(error) }
+            let epoch = try area.publish(name, as: intent.name, replaces: current != nil)
+            if let error = synchronize(intent.name, blob, in: area, since: epoch) { return .failed(error) }
             let attributes = try translating("read attributes") { () throws(Errno) in try blob.attributes() }
             return .published(attributes, oldNameRemains: current != nil)
         } catch {
@@ -69,7 +67,7 @@ extension StoreContext {
     /// - Returns: the error, if there is one. After an error, the success of a second attempt would not prove that the
     ///   publication is durable.
     private func synchronize(
-        _ name: PublishedName, _ blob: (any Blob)?, since epoch: SynchronizationEpoch
+        _ name: PublishedName, _ blob: (any Blob)?, in area: any PublishingBlobArea, since epoch: SynchronizationEpoch
     ) -> StoreError? {
         guard shouldSynchronize else { return nil }
         do throws(StoreError) {
@@ -86,7 +84,9 @@ extension StoreContext {
     /// any point. The caller must hold the path lock of the name.
     ///
     /// Until this method returns, `name` may belong to the replaced file.
-    func withdraw(_ intent: PublicationIntent, from name: String, of id: UploadID) throws(StoreError) {
+    func withdraw(
+        _ intent: PublicationIntent, from name: String, of id: UploadID, in area: any PublishingBlobArea
+    ) throws(StoreError) {
         if let error = failedPublications.synchronizationError(id) { throw error }
         var current: PublishedBlob?
         do throws(StoreError) { current = try lookUp(intent.name) } catch {

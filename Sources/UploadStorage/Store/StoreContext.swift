@@ -5,6 +5,8 @@ import SystemCalls
 final class StoreContext: Sendable {
     let catalog: any UploadCatalog
     let area: any BlobArea
+    /// The blob area, if it publishes files. Otherwise the catalog does: see ``CatalogChange/Naming``.
+    let publishingArea: (any PublishingBlobArea)?
     /// The path of the data directory, for messages.
     let location: String
     let configuration: StoreConfiguration
@@ -36,6 +38,7 @@ final class StoreContext: Sendable {
     ) throws(StoreError) {
         self.catalog = catalog
         self.area = area
+        publishingArea = area as? any PublishingBlobArea
         self.location = location
         self.configuration = configuration
         let reading = configuration.clock()

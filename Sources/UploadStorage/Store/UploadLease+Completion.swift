@@ -59,10 +59,14 @@ extension UploadLease {
 
     /// Stores the final response durably and removes the bytes. Can be called before all bytes have arrived.
     package func complete(with response: Response) throws(StoreError) {
+        try complete { () throws(StoreError) in try upload.finish(with: response, publishedAs: nil) }
+    }
+
+    private func complete<Result>(_ finish: () throws(StoreError) -> Result) throws(StoreError) -> Result {
         let last = upload.monitor.withLock { $0.machine.activity }
         try enter(.settling)
         do throws(StoreError) {
-            try upload.finish(with: response, publishedAs: nil)
+            return try finish()
         } catch {
             // The target resource has run. The caller can try again to store its response.
             upload.update { state in
@@ -77,9 +81,7 @@ extension UploadLease {
     /// Stores the final response of an upload whose processing may have had an effect that is not known.
     /// - Returns: the response.
     package func completeAsInterrupted() throws(StoreError) -> Response {
-        let response = try upload.interruptedResponse()
-        try complete(with: response)
-        return response
+        try complete { () throws(StoreError) in try upload.finishAsInterrupted() }
     }
 
     /// Makes the upload permanently unusable, durably, and removes its bytes.
@@ -209,7 +211,7 @@ extension UploadLease {
     private func publish(
         _ publication: Publication, under name: PublishedName
     ) throws(StoreError) -> Response? {
-        let (blob, row, fence) = upload.monitor.withLock { ($0.blob, $0.row, $0.fence) }
+        let (blob, row) = upload.monitor.withLock { ($0.blob, $0.row) }
         guard let blob, let row else { throw .superseded }
         let identity = try translating("read the identity of the file") { () throws(Errno) in try blob.identity() }
         for _ in 1...Self.maxAttempts {
@@ -231,15 +233,19 @@ extension UploadLease {
                 response: try publication.response(current == nil, name).saved(),
                 refused: publication.refused)
             let response: Response?
-            if current != nil || upload.hasRow {
-                // A failure during a replacement could lose the old file, so a replacement needs a row.
-                try context.area.requirePublishable(name)
-                try synchronizeUnacknowledged(blob)
-                try decide(intent, publication.validated)
-                response = try place(intent, publication, blob, row, fence)
+            if let area = context.publishingArea {
+                if current != nil || upload.hasRow {
+                    // A failure during a replacement could lose the old file, so a replacement needs a row.
+                    try area.requirePublishable(name)
+                    try synchronizeUnacknowledged(blob)
+                    try decide(intent, publication.validated)
+                    response = try place(intent, publication, blob, row, in: area)
+                } else {
+                    // A failure after a new file was placed loses only that file.
+                    response = try placeUnrecorded(intent, publication, blob, row, in: area)
+                }
             } else {
-                // A failure after a new file was placed loses only that file.
-                response = try placeUnrecorded(intent, publication, blob, row)
+                response = try placeAndRecord(intent, publication, blob, row)
             }
             if let response { return response }
         }
@@ -249,20 +255,21 @@ extension UploadLease {
     /// Publishes the bytes of an upload without a row under a name that no file has, and stores the final response.
     /// Returns nil if another program has just created a file with this name, so that it has to be evaluated again.
     private func placeUnrecorded(
-        _ intent: PublicationIntent, _ publication: Publication, _ blob: any Blob, _ row: CatalogRow
+        _ intent: PublicationIntent, _ publication: Publication, _ blob: any Blob, _ row: CatalogRow,
+        in area: any PublishingBlobArea
     ) throws(StoreError) -> Response? {
         do throws(StoreError) {
-            try context.area.makeDirectories(for: intent.name, durably: context.shouldSynchronize)
+            try area.makeDirectories(for: intent.name, durably: context.shouldSynchronize)
         } catch {
             if error.meansOccupied { return nil }
-            try context.area.requirePublishable(intent.name)
+            try area.requirePublishable(intent.name)
             throw error
         }
         try translating("set the time of a publication") { () throws(Errno) in
             try blob.setModified(context.nextModification())
         }
         let size = upload.monitor.withLock { $0.machine.received }
-        let file = NewFile(blob: blob, blobName: row.blob, name: intent.name, size: size) {
+        let file = NewFile(area: area, blob: blob, blobName: row.blob, name: intent.name, size: size) {
             [upload] (attributes) throws(StoreError) in
             try upload.unrecordedEnding(
                 publication.validated(intent.response, attributes).saved(),
@@ -273,15 +280,15 @@ extension UploadLease {
         case .unsynchronized(let error): throw upload.synchronizationFailed(error, duringCallOf: epoch)
         case .unnamed(let error):
             // If this check fails, its error describes the cause better than `error`.
-            try context.area.requirePublishable(intent.name)
+            try area.requirePublishable(intent.name)
             throw error
         case .failed(let error):
-            upload.withdrawUnrecorded(intent, row)
+            upload.withdrawUnrecorded(intent, row, in: area)
             throw error
         case .published(let ending, let commit):
             do throws(StoreError) { try upload.finish(ending, commit) } catch {
                 // The file has its name. Without a row nothing else would withdraw it.
-                upload.withdrawUnrecorded(intent, row)
+                upload.withdrawUnrecorded(intent, row, in: area)
                 throw error
             }
             return ending.response
@@ -291,9 +298,10 @@ extension UploadLease {
     /// Moves the bytes to their name and stores the final response. Returns nil if another program has just created or
     /// changed a file with this name, so that it has to be evaluated again.
     private func place(
-        _ intent: PublicationIntent, _ publication: Publication, _ blob: any Blob, _ row: CatalogRow, _ fence: Int64
+        _ intent: PublicationIntent, _ publication: Publication, _ blob: any Blob, _ row: CatalogRow,
+        in area: any PublishingBlobArea
     ) throws(StoreError) -> Response? {
-        switch try context.place(intent, from: row.blob, blob, fence: fence) {
+        switch try context.place(intent, from: row.blob, blob, in: area) {
         case .published(let attributes, let oldNameRemains):
             let response = try publication.validated(intent.response, attributes).saved()
             try upload.finish(
@@ -307,7 +315,39 @@ extension UploadLease {
             if upload.isTransient { try upload.removeRecord() } else { try upload.invalidateLost() }
             throw .stateLost
         case .failed(let error):
-            try upload.withdraw(intent, row)
+            try upload.withdraw(intent, row, in: area)
+            throw error
+        }
+    }
+
+    /// Gives the bytes their name and stores the final response, both in one transaction of the catalog. Returns nil if
+    /// another file has got the name meanwhile, so that it has to be evaluated again.
+    private func placeAndRecord(
+        _ intent: PublicationIntent, _ publication: Publication, _ blob: any Blob, _ row: CatalogRow
+    ) throws(StoreError) -> Response? {
+        do throws(StoreError) {
+            try context.area.makeDirectories(for: intent.name, durably: true)
+        } catch {
+            if error.meansOccupied { return nil }
+            throw error
+        }
+        try translating("set the time of a publication") { () throws(Errno) in
+            try blob.setModified(context.nextModification())
+        }
+        try upload.synchronize(blob, including: .attributes, duringCallOf: epoch)
+        let attributes = try translating("read attributes") { () throws(Errno) in try blob.attributes() }
+        let response = try publication.validated(intent.response, attributes).saved()
+        // The catalog needs the open blob.
+        defer { withExtendedLifetime(blob) {} }
+        do throws(StoreError) {
+            try upload.finish(
+                with: response,
+                publishedAs: FileRecord(intent, principal: row.upload.principal, attributes: attributes),
+                .file(intent.name, attributes, blob: row.blob, replaced: intent.replaced), oldNameRemains: false)
+            return response
+        } catch {
+            if error.meansOccupied { return nil }
+            upload.endAfterUnknownOutcome()
             throw error
         }
     }

@@ -14,17 +14,9 @@ extension ClusterModel {
             var fence: Int64 = 1
             var offset = 0
             var exists = true
-            var isDecided = false
             var isComplete = false
             /// The entity tag in the final response.
             var tag: Int?
-        }
-
-        /// The published file, which has the bytes of the upload.
-        struct File: Hashable {
-            var tag: Int
-            /// Whether its principal and its fields are recorded.
-            var hasFields = false
         }
 
         var sessions: [Int64: Session] = [:]
@@ -32,7 +24,8 @@ extension ClusterModel {
         var row = Row()
         var pieces: [Piece] = []
         var garbage: Set<Key> = []
-        var file: File?
+        /// The entity tag of the published file, which has the bytes of the upload.
+        var file: Int?
 
         mutating func openSession(until time: Int64) -> Int64 {
             lastSession += 1
@@ -64,18 +57,21 @@ extension ClusterModel {
             guard database.sessions[session] != nil else { return .sessionEnded }
             if mutation != .outcomesStayUnknown { database.sessions[session]?.batch += 1 }
             return .number(database.sessions[session]?.batch ?? 0)
-        case .acquire(let session): return acquire(session)
-        case .publish(let session, let batch, let fence, let tag): return publish(session, batch, fence, tag)
-        case .insert(let session, let batch, let tag):
+        case .acquire(let session, let batch):
+            if mutation != .acquisitionIgnoresBatch, let ending = reject(session, batch) { return ending }
+            return acquire(session)
+        case .publish(let session, let batch, let tag):
+            if mutation != .publicationIgnoresBatch, let ending = reject(session, batch) { return ending }
+            if database.row.exists || database.file != nil { return .rejected }
+            let hasRow = !limits.isPlain && mutation != .publicationWithoutRow
+            if hasRow { database.row = DatabaseState.Row(isComplete: true, tag: tag) }
+            database.file = tag
+            return .done
+        case .confirm(let tag): return database.file == tag ? .done : .rejected
+        case .forget(let session, let batch):
             if let ending = reject(session, batch) { return ending }
-            if database.row.exists { return .rejected }
-            database.row = DatabaseState.Row(isComplete: true, tag: tag)
-            if database.file?.tag == tag { database.file?.hasFields = true }
+            if !database.row.isComplete || mutation == .completeRowIsForgotten { database.row.exists = false }
             return .done
-        case .withdraw:
-            if !database.row.exists { database.file = nil }
-            return .done
-        case .lookUp: return .name(tag: database.file?.tag)
         case .change(let session, let batch, let fence, let change):
             if let ending = reject(session, batch) { return ending }
             return self.change(session, fence, change)
@@ -102,8 +98,7 @@ extension ClusterModel {
             database.row.holder = session
             database.row.fence += 1
         }
-        return .acquired(
-            fence: database.row.fence, content, database.pieces, isDecided: database.row.isDecided)
+        return .acquired(fence: database.row.fence, content, database.pieces)
     }
 
     /// Whether a session can become the holder. An ended holder is marked.
@@ -124,18 +119,6 @@ extension ClusterModel {
         return row.batch == batch ? nil : .batchEnded
     }
 
-    private mutating func publish(_ session: Int64, _ batch: Int64, _ fence: Int64?, _ tag: Int) -> Response {
-        if mutation != .publicationIgnoresBatch, let ending = reject(session, batch) { return ending }
-        if mutation != .publicationIgnoresHold {
-            let isHolder =
-                database.row.exists && !database.row.isComplete && database.row.holder == session
-                && database.row.fence == fence
-            guard fence == nil ? !database.row.exists : isHolder else { return .rejected }
-        }
-        database.file = DatabaseState.File(tag: tag)
-        return .done
-    }
-
     /// Removes the row.
     private mutating func remove(_ session: Int64, _ fence: Int64) -> Response {
         guard database.row.exists else { return .done }
@@ -151,7 +134,10 @@ extension ClusterModel {
         if change.effect == .remove { return remove(session, fence) }
         let isHolder =
             mutation == .changesIgnoreFence || (database.row.holder == session && database.row.fence == fence)
-        guard isHolder, database.row.exists, !database.row.isComplete else { return .rejected }
+        guard isHolder, database.row.exists, !database.row.isComplete else {
+            if mutation == .publicationIgnoresRefusal, case .complete(let tag?) = change.effect { database.file = tag }
+            return .rejected
+        }
         if !change.pieces.isEmpty {
             let kept = database.pieces.filter { $0.start < change.from }
             let new = change.pieces.map(\.key)
@@ -163,11 +149,10 @@ extension ClusterModel {
         }
         switch change.effect {
         case .advance, .remove: break
-        case .decide: database.row.isDecided = true
         case .complete(let tag):
             completed.append(content)
             (database.row.isComplete, database.row.tag, database.row.holder) = (true, tag, nil)
-            if let tag, database.file?.tag == tag { database.file?.hasFields = true }
+            if let tag { database.file = tag }
         }
         return .done
     }

@@ -13,8 +13,9 @@ extension ClusterModel.Limits {
     /// Each scenario permits much of something, and little of everything else, because the number of states is a product.
     /// The smallest are first.
     static let scenarios: [Self] = [
-        // A short upload without a row.
+        // A short or plain upload without a row.
         scenario { ($0.isShort, $0.publications, $0.faults) = (true, 2, 2) },
+        scenario { ($0.isShort, $0.isPlain, $0.publications, $0.faults) = (true, true, 2, 2) },
         // Completion.
         scenario { ($0.writes, $0.completions, $0.faults) = (1, 2, 1) },
         // A cancellation, also after the end of a session.
@@ -28,6 +29,8 @@ extension ClusterModel.Limits {
         scenario {
             ($0.isShort, $0.time, $0.sessions, $0.publications, $0.faults, $0.slowCalls) = (true, 2, 3, 1, 2, 1)
         },
+        // An acquisition whose call or response is late.
+        scenario { ($0.takeOvers, $0.ends, $0.faults, $0.slowCalls) = (2, 1, 1, 1) },
         // Uses that end, and hand-overs back and forth.
         scenario { ($0.takeOvers, $0.writes, $0.ends, $0.faults) = (2, 1, 1, 1) },
         scenario { ($0.takeOvers, $0.writes, $0.ends) = (3, 1, 1) },

@@ -18,7 +18,7 @@ extension ClusterModel {
         case crash(Int)
         case notify(Notification)
         case write(Int), complete(Int), acquire(Int), settle(Int)
-        case decide(Int), lookUp(Int), publish(Int), insert(Int), withdraw(Int), cancel(Int)
+        case publish(Int), confirm(Int), forget(Int), cancel(Int)
         case open(Int), renew(Int), end(Int), release(Int)
         /// A use ends; its hold is released in another step, so that a new use can begin before.
         case endUse(Int), releaseUse(Int)
@@ -157,27 +157,27 @@ extension ClusterModel {
             case .remove, .complete:
                 nodes[node].memory = nil
                 nodes[node].session.removeHold(uploadID)
-            case .decide: nodes[node].memory?.isDecided = true
             case .advance:
                 guard var memory = nodes[node].memory else { return }
                 memory.pieces = memory.pieces.filter { $0.start < change.from } + change.pieces
                 memory.content = change.content
                 nodes[node].memory = memory
             }
-        case (.change(let session, _, _, _), .sessionEnded), (.publish(let session, _, .some, _), .sessionEnded):
+        case (.change(let session, _, _, _), .sessionEnded):
             if nodes[node].session.number == session { endSession(node) }
-        case (.change(let session, _, _, _), .batchEnded), (.publish(let session, _, _, _), .batchEnded),
-            (.insert(let session, _, _), .batchEnded):
+        case (.change(let session, _, _, _), .batchEnded), (.forget(let session, _), .batchEnded),
+            (.publish(let session, _, _), .batchEnded):
+            // The call is repeated with another number.
             nodes[node].session.outcomeBecameUnknown(in: session)
             nodes[node].memory = nil
         case (.change, _): nodes[node].memory = nil
-        case (.acquire(let session), let response):
+        case (.acquire(let session, _), let response):
             nodes[node].session.endAcquiring(uploadID)
             switch response {
-            case .acquired(let fence, let content, let pieces, let isDecided)
-            where nodes[node].session.number == session:
+            case .acquired(let fence, let content, let pieces) where nodes[node].session.number == session:
                 nodes[node].session.acquired(uploadID, Self.hold(fence), by: session)
-                nodes[node].memory = Memory(fence: fence, content: content, pieces: pieces, isDecided: isDecided)
+                nodes[node].memory = Memory(fence: fence, content: content, pieces: pieces)
+            case .batchEnded: nodes[node].session.outcomeBecameUnknown(in: session)
             case .finished(let content):
                 nodes[node].session.removeHold(uploadID)
                 report(content, isNew: false)
@@ -210,13 +210,13 @@ extension ClusterModel {
             outcomeBecameUnknown(node, in: session)
             nodes[node].memory = nil
             if mutation == .deletionAfterUnknownOutcome { for piece in change.pieces { take(.delete(piece.key)) } }
-        case .acquire: nodes[node].session.endAcquiring(uploadID)
-        case .publish(let session, _, let fence, _):
+        case .acquire(let session, _):
+            nodes[node].session.endAcquiring(uploadID)
             outcomeBecameUnknown(node, in: session)
-            if fence == nil { failShort(node) } else { nodes[node].memory?.hasLookedUp = false }
-        case .insert(let session, _, _):
+        case .publish(let session, _, let tag):
             outcomeBecameUnknown(node, in: session)
-            failShort(node)
+            nodes[node].short = .unknown(tag: tag)
+        case .forget(let session, _): outcomeBecameUnknown(node, in: session)
         default: break
         }
     }
@@ -248,26 +248,18 @@ extension ClusterModel {
         guard let session = state.session.number else { return }
         if usesMemory(node), let memory = state.memory {
             guard state.work == nil else { return }
-            let isSettled = state.session.unsettled.isEmpty
-            if memory.isDecided && (isSettled || mutation == .lookUpBeforeSettlement) {
-                addPublication(of: node, memory, session, add)
-            }
-            if isSettled && !memory.isDecided {
+            if state.session.unsettled.isEmpty {
                 if used.writes < limits.writes { addWrite(of: node, memory, session, add) }
                 addChange(.complete(node), \.completions, .complete(tag: nil), of: node, memory, add)
                 addChange(.cancel(node), \.cancellations, .remove, of: node, memory, add)
-                if limits.publications > 0 && !wasDecided {
-                    add(.decide(node)) { next in
-                        next.wasDecided = true
-                        next.send(node, Change(from: 0, pieces: [], content: memory.content, effect: .decide), memory)
-                    }
-                }
+                addChange(
+                    .publish(node), \.publications, .complete(tag: used.publications + 1), of: node, memory, add)
+                return
             }
-            if isSettled { return }
         }
         guard state.work == nil else { return }
-        if state.withdraws && (state.session.unsettled.isEmpty || mutation == .withdrawalBeforeSettlement) {
-            addCall(.withdraw(node), of: node, isControl: false, add) { _ in .withdraw }
+        if mutation == .confirmationBeforeSettlement, case .unknown = state.short {
+            addShort(of: node, session, add)
         } else if let unsettled = state.session.unsettled.min() {
             addCall(.settle(node), of: node, isControl: false, add) { _ in .settle(unsettled) }
         } else if state.short != nil {
@@ -276,7 +268,7 @@ extension ClusterModel {
             addCall(.acquire(node), of: node, isControl: false, add) { next in
                 next.nodes[node].memory = nil
                 next.nodes[node].session.beginAcquiring(uploadID)
-                return .acquire(session)
+                return .acquire(session, batch: next.nodes[node].session.batch)
             }
         }
     }

@@ -24,13 +24,15 @@ struct ClusterModel: Hashable {
         var takeOvers: Int64 = 2
         var writes = 2
         var completions = 1
-        /// The number of attempts to publish the file. The upload is decided to be published once.
+        /// The number of attempts to publish the file.
         var publications = 0
         var cancellations = 0
         /// The number of uses that end without a request of another node.
         var ends = 0
         /// Whether the first node has a short upload without a row, instead of an upload that it holds.
         var isShort = false
+        /// Whether that upload never has a row.
+        var isPlain = false
         /// The number of calls during which anything else can happen. A change of the row is always such a call.
         var slowCalls = 1
         /// The number of lost responses, late calls and crashes.
@@ -69,14 +71,16 @@ struct ClusterModel: Hashable {
         case deletionAfterUnknownOutcome
         /// The database accepts a publication whatever the batch is.
         case publicationIgnoresBatch
-        /// The database accepts a publication by any session, whether the upload has a row or not.
-        case publicationIgnoresHold
-        /// A node looks a file up before earlier outcomes are settled.
-        case lookUpBeforeSettlement
-        /// A node does not withdraw a file without a row if its publication may have been made.
-        case unknownPublicationStays
-        /// A node withdraws such a file before the outcome is settled.
-        case withdrawalBeforeSettlement
+        /// The database publishes a file although the change of the row is refused.
+        case publicationIgnoresRefusal
+        /// The database publishes the file of a short upload, and records its row in another transaction.
+        case publicationWithoutRow
+        /// A node looks for a file whose publication has an unknown outcome before that is settled.
+        case confirmationBeforeSettlement
+        /// The end of a request with an unknown outcome removes the row of the upload, also if it is complete.
+        case completeRowIsForgotten
+        /// The database accepts an acquisition whatever the batch is.
+        case acquisitionIgnoresBatch
         /// A node does not compare the session of a batch with an unknown outcome with its current one.
         case unknownOutcomeOfCurrentSession
         /// An acquisition by the holder keeps the fence of the last use.
@@ -93,8 +97,6 @@ struct ClusterModel: Hashable {
     var used = Limits(
         time: 0, secondEnd: 0, sessions: 0, takeOvers: 0, writes: 0, completions: 0, slowCalls: 0, faults: 0,
         renewals: 0, collections: 0)
-    /// Whether a publication was decided.
-    var wasDecided = false
     var database = DatabaseState()
     /// The objects by their keys.
     var objects: [Key: [UInt8]] = [:]
@@ -111,6 +113,8 @@ struct ClusterModel: Hashable {
     var wasCanceled = false
     /// The entity tag in the final response of the short upload.
     var shortTag: Int?
+    /// The entity tags of publications of which a node knows that they were not made.
+    var failedTags: Set<Int> = []
     /// The first violation of an invariant.
     var violation: String?
 
@@ -137,7 +141,7 @@ struct ClusterModel: Hashable {
         var effect = Effect.advance
 
         enum Effect: Hashable {
-            case advance, decide, remove
+            case advance, remove
             /// Completes the upload, with the entity tag of the published file in the final response.
             case complete(tag: Int?)
         }
@@ -171,8 +175,6 @@ struct ClusterModel: Hashable {
         /// The fence of a use that has ended, and whose hold is not released yet.
         var ending: Int64?
         var short: Short?
-        /// Whether the file of the short upload has to be withdrawn after the next settlement.
-        var withdraws = false
         var objectCount = 0
     }
 
@@ -180,18 +182,15 @@ struct ClusterModel: Hashable {
         var fence: Int64
         var content: [UInt8]
         var pieces: [Piece]
-        var isDecided = false
-        /// Whether the name was looked up since the last publication.
-        var hasLookedUp = false
-        /// The entity tag of the published file.
-        var tag: Int?
     }
 
     /// A short upload without a row.
     enum Short: Hashable {
-        case received, published(tag: Int), succeeded
-        /// Its client has got 503.
-        case failed
+        case received, succeeded
+        /// The outcome of its publication is unknown.
+        case unknown(tag: Int)
+        /// Its client has got 503, and its request has ended.
+        case forgotten
     }
 
     struct Call: Hashable {
@@ -208,12 +207,11 @@ struct ClusterModel: Hashable {
         case renew(Int64)
         case close(Int64)
         case settle(Int64)
-        case acquire(Int64)
-        case publish(Int64, batch: Int64, fence: Int64?, tag: Int)
-        /// Inserts the row of the complete short upload.
-        case insert(Int64, batch: Int64, tag: Int)
-        case withdraw
-        case lookUp
+        case acquire(Int64, batch: Int64)
+        /// Publishes the file of the short upload, and inserts its row.
+        case publish(Int64, batch: Int64, tag: Int)
+        case confirm(tag: Int)
+        case forget(Int64, batch: Int64)
         case change(Int64, batch: Int64, fence: Int64, Change)
         case fence(Int64, askers: Set<Int64>)
         case release(Int64, fence: Int64, askers: Set<Int64>)
@@ -225,9 +223,8 @@ struct ClusterModel: Hashable {
         case sessionEnded
         case batchEnded
         case missing
-        case name(tag: Int?)
         case number(Int64)
-        case acquired(fence: Int64, [UInt8], [Piece], isDecided: Bool)
+        case acquired(fence: Int64, [UInt8], [Piece])
         case finished([UInt8])
         case heldElsewhere
     }
@@ -283,11 +280,22 @@ struct ClusterModel: Hashable {
             content += object.prefix(piece.size)
         }
         verifyPublication()
+        verifyHolds()
         guard database.row.exists else { return }
         if content.count != database.row.offset { violation = "the offset is not the end of the pieces" }
         if !content.starts(with: reported) { violation = "reported bytes are lost" }
         if completed.count > 1 { violation = "the upload was completed twice" }
         if let first = completed.first, first != content { violation = "a completed upload has changed" }
+    }
+
+    /// Verifies that the database accepts changes by a node that uses the upload.
+    private mutating func verifyHolds() {
+        for node in 0..<2 where usesMemory(node) && nodes[node].work == nil && nodes[node].session.unsettled.isEmpty {
+            guard let memory = nodes[node].memory, database.row.exists, !database.row.isComplete,
+                database.row.holder == nodes[node].session.number
+            else { continue }
+            if database.row.fence != memory.fence { violation = "a node holds the upload, but cannot change it" }
+        }
     }
 
     /// A node reports content to a client.

@@ -1,0 +1,241 @@
+import HTTPSemantics
+import ObjectStorage
+import PostgreSQL
+import ResumableUpload
+import SystemCalls
+import TestSupport
+import Testing
+
+@testable import ClusterStorage
+@testable import UploadStorage
+
+/// Tests that the end of an upload is one transaction: its row, the name and the fields of its file, its retained request
+/// and its event.
+@Suite(.enabled(if: PostgreSQLCluster.isAvailable, "\(PostgreSQLCluster.requirement)"))
+struct PublicationTransactionTests {
+    enum Kind: CaseIterable {
+        /// A plain upload.
+        case plain
+        /// A short upload that has no row before its end.
+        case short
+        case recorded
+    }
+
+    private let fixture: ClusterFixture
+    private let catalog: ClusterCatalog
+    private let store: UploadStore
+
+    init() throws {
+        fixture = try ClusterFixture()
+        catalog = try fixture.node()
+        store = try fixture.store(over: catalog) { configuration in
+            configuration.recordsEvents = true
+            configuration.interruption = { _ in
+                StoreConfiguration.Interruption(response: Response(status: 502), description: [1])
+            }
+        }
+    }
+
+    private func create(_ kind: Kind) throws -> UploadLease {
+        let new = NewUpload(principal: "alice", method: .put, target: "/files/f", length: 100_000)
+        let lease =
+            switch kind {
+            case .plain: try store.createTransient(new)
+            case .short: try store.create(new, recordsAtOnce: false)
+            case .recorded: try store.create(new)
+            }
+        try content(100_000).withUnsafeBytes { try lease.append($0) }
+        return lease
+    }
+
+    /// Takes over an upload.
+    private func lease(_ id: UploadID) throws -> UploadLease {
+        guard case .lease(let lease) = try store.takeOver(id, principal: "alice", waitForProcessing: .zero) else {
+            throw StoreError.processing
+        }
+        return lease
+    }
+
+    private func publication(replaces: Bool = true) throws -> Publication {
+        var publication = Publication(
+            name: try #require(PublishedName(path: "d/f")), fields: ["Content-Type": "text/plain"]
+        ) { created, _ in Response(status: created ? 201 : 200) }
+        publication.replaces = replaces
+        return publication
+    }
+
+    private func count(_ table: String) throws -> Int64 {
+        try fixture.run("SELECT count(*) FROM onward.\(table)").integer(0, 0) ?? -1
+    }
+
+    private func names() throws -> Int64 { try count("name WHERE NOT is_directory") }
+
+    /// The events for ends of uploads.
+    private func endings() throws -> [UploadEvent.Kind] {
+        let rows = try fixture.run("SELECT content FROM onward.event ORDER BY number")
+        return try (0..<rows.count).map { try UploadEvent(savedBytes: rows.bytes($0, 0) ?? []).kind }
+            .filter { $0 != .created }
+    }
+
+    /// The objects with bytes of uploads.
+    private var objects: Int { fixture.objects.contents.keys.count { $0.hasPrefix("data/") } }
+
+    /// The statements that record the end of an upload, of which one fails.
+    enum FailingStatement: String, CaseIterable {
+        case fields = "name FOR EACH ROW WHEN (NEW.fields IS NOT NULL)"
+        case event = "event FOR EACH ROW"
+        case row = "upload FOR EACH ROW WHEN (NEW.phase = 2)"
+    }
+
+    @Test(
+        "if one statement of a publication fails, nothing is published, and the next attempt publishes everything",
+        arguments: Kind.allCases, FailingStatement.allCases)
+    func failingStatement(kind: Kind, statement: FailingStatement) throws {
+        if kind == .plain && statement == .row { return }
+        let lease = try create(kind)
+        try fixture.run(
+            """
+            CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$
+            BEGIN RAISE EXCEPTION 'test' USING ERRCODE = '53100'; END $$
+            """)
+        try fixture.run(
+            "CREATE TRIGGER fail BEFORE INSERT OR UPDATE ON onward.\(statement.rawValue) EXECUTE FUNCTION fail()")
+        #expect(throws: StoreError.insufficientSpace(nil)) { try lease.publish(publication()) }
+        let id = try #require(kind == .plain ? UploadID() : lease.id)
+        lease.release()
+        #expect(try names() == 0 && endings() == [])
+        try fixture.run("DROP FUNCTION fail CASCADE")
+        if kind == .recorded {
+            #expect(try store.record(id).phase == .receiving)
+        } else {
+            #expect(throws: StoreError.notFound) { try store.record(id) }
+            // No transaction needs the objects of the failed one.
+            #expect(pollUntil(within: .seconds(20)) { objects == 0 ? true : nil } == true)
+        }
+        let next = try kind == .recorded ? self.lease(id) : create(kind)
+        #expect(try next.publish(publication()).status == 201)
+        next.release()
+        #expect(try catalog.file("d/f")?.fields["Content-Type"] == "text/plain")
+        #expect(try endings() == [.completed])
+        #expect(try store.publishedFile(#require(PublishedName(path: "d/f"))).readAll() == content(100_000))
+    }
+
+    @Test("a publication is one transaction, also if it replaces a file", arguments: Kind.allCases)
+    func transactions(kind: Kind) throws {
+        for status in [201, 200] as [Status] {
+            let lease = try create(kind)
+            let id = lease.id
+            let before = try #require(try fixture.run("SELECT pg_current_xact_id()::text::bigint").integer(0, 0))
+            #expect(try lease.publish(publication()).status == status)
+            lease.release()
+            // The event, the name and the row are versions of the same transaction.
+            let versions = try fixture.run(
+                """
+                SELECT DISTINCT xmin::text::bigint FROM (
+                    SELECT xmin FROM onward.name WHERE NOT is_directory
+                    UNION ALL SELECT xmin FROM onward.upload WHERE id = $1 AND phase = 2
+                    UNION ALL SELECT xmin FROM onward.event WHERE number >= $2::bigint << 20
+                ) AS v
+                """, [.bytes(id?.bytes ?? []), .integer(before)])
+            #expect(versions.count == 1)
+        }
+        #expect(try endings() == [.completed, .completed])
+    }
+
+    @Test("a file that gets the name during the publication is not replaced", arguments: Kind.allCases)
+    func occupied(kind: Kind) throws {
+        let other = try fixture.store(over: fixture.node("b"))
+        let lease = try create(kind)
+        let (isDone, failures) = (Monitor(false), Monitor<[any Error]>([]))
+        var publication = try self.publication(replaces: false)
+        let others = publication
+        // The other file appears after the name was looked up.
+        publication.condition = { _ in
+            let isFirst = isDone.withLock { isDone in
+                defer { isDone = true }
+                return !isDone
+            }
+            guard isFirst else { return nil }
+            do {
+                let lease = try other.createTransient(
+                    NewUpload(principal: "bob", method: .put, target: "/files/f", length: 1))
+                try [7 as UInt8].withUnsafeBytes { try lease.append($0) }
+                _ = try lease.publish(others)
+                lease.release()
+            } catch { failures.withLock { $0.append(error) } }
+            return nil
+        }
+        #expect(throws: StoreError.noFreeName) { try lease.publish(publication) }
+        lease.release()
+        #expect(failures.withLock { $0.isEmpty })
+        #expect(try store.publishedFile(#require(PublishedName(path: "d/f"))).readAll() == [7])
+        #expect(try catalog.file("d/f")?.principal == "bob")
+    }
+
+    @Test("the publication of a node that has lost the upload changes nothing")
+    func overtaken() throws {
+        let row = CatalogRow.testing()
+        try catalog.commit(.insert(row))
+        let second = try fixture.node("b")
+        func publish(on node: ClusterCatalog, epoch: Int64) throws {
+            let attributes = try PublishedFile.Attributes(blob: row.blob, size: 0, modified: 1)
+            let completion = CatalogChange.Completion(
+                id: row.id, epoch: epoch, offset: 0, response: Response(status: 201), expiresAt: 1 << 40,
+                file: FileRecord(name: "g", principal: "alice", size: 0), upload: row.upload)
+            try node.commit(
+                .naming(
+                    .reporting(.complete(completion), [UploadEvent(.completed, of: row)]),
+                    .file(#require(PublishedName(path: "g")), attributes, blob: row.blob, replaced: nil)))
+        }
+        #expect(throws: StoreError.superseded) { try publish(on: second, epoch: 1) }
+        try fixture.run("UPDATE onward.upload SET holder = NULL")
+        let held = try #require(try second.acquireNow(row.id))
+        #expect(throws: StoreError.superseded) { try publish(on: catalog, epoch: 1) }
+        #expect(try names() == 0 && endings() == [])
+        try publish(on: second, epoch: held.row.epoch)
+        #expect(throws: StoreError.superseded) { try publish(on: second, epoch: held.row.epoch) }
+        #expect(try names() == 1 && endings() == [.completed])
+    }
+
+    @Test("a request is retained only together with the end of its upload, and only with all its bytes")
+    func retention() throws {
+        let overtaken = try create(.recorded)
+        let id = try #require(overtaken.id)
+        try overtaken.beginProcessing(marksDurably: true)
+        // Another server acquires the upload after the end of the session, and completes it.
+        let second = try fixture.node("b")
+        try fixture.run("UPDATE onward.upload SET holder = NULL")
+        let held = try #require(try second.acquireNow(id))
+        try second.commit(
+            .complete(
+                CatalogChange.Completion(
+                    id: id, epoch: held.row.epoch, offset: 100_000, response: Response(status: 200),
+                    expiresAt: 1 << 40, file: nil, upload: held.row.upload)))
+        #expect(throws: StoreError.superseded) { try overtaken.completeAsInterrupted() }
+        overtaken.release()
+        #expect(try count("retained") == 0)
+
+        let complete = try create(.recorded)
+        try complete.beginProcessing(marksDurably: true)
+        #expect(try complete.completeAsInterrupted().status == 502)
+        complete.release()
+        #expect(try count("retained") == 1)
+
+        let damaged = try create(.recorded)
+        let lost = try #require(damaged.id)
+        try damaged.beginProcessing(marksDurably: true)
+        try fixture.run(
+            "DELETE FROM onward.piece WHERE blob = (SELECT blob FROM onward.upload WHERE id = $1)",
+            [.bytes(lost.bytes)])
+        #expect(throws: StoreError.stateLost) { try damaged.completeAsInterrupted() }
+        damaged.release()
+        #expect(try count("retained") == 1)
+        // The next request finds the loss.
+        #expect(throws: StoreError.self) { try self.lease(lost) }
+        guard case .invalid = try store.record(lost).phase else {
+            Issue.record("the upload must be invalid")
+            return
+        }
+        #expect(try count("retained") == 1)
+    }
+}
