@@ -2,6 +2,31 @@ import PostgreSQL
 import SystemCalls
 import UploadStorage
 
+/// The attempts to settle the outcomes of batches. One thread at a time makes an attempt; all threads that wait for it share
+/// its outcome, because each attempt can last until its time limit.
+struct Settlements {
+    /// The numbers of attempts that have begun, and that have ended.
+    private var begun = 0
+    private var ended = 0
+    /// The failure of the last attempt that has ended.
+    private var failure: DatabaseError?
+
+    /// - Returns: the number of the running attempt; nil if the caller has to make the next one.
+    mutating func begin() -> Int? {
+        if begun > ended { return begun }
+        begun += 1
+        return nil
+    }
+
+    mutating func end(_ failure: DatabaseError?) {
+        ended = begun
+        self.failure = failure
+    }
+
+    /// - Returns: nil if the attempt is running; a second nil if the last attempt that has ended was successful.
+    func outcome(of attempt: Int) -> DatabaseError?? { ended < attempt ? nil : .some(failure) }
+}
+
 extension ClusterNode {
     /// Makes changes in one transaction of the current session, after the outcomes of all earlier batches are known.
     ///
@@ -19,21 +44,17 @@ extension ClusterNode {
                 return (number, Array(try database.transaction([begin] + statements(number)).dropFirst()))
             } catch {
                 if error.sqlState == ClusterSQL.CatalogError.batchEnded {
-                    // Another thread has settled the outcomes of batches. If none has, the number is unknown.
-                    settling.withLock { _ in
-                        session.withLock { session in
-                            if session.number == number && session.batch == batch {
-                                session.outcomeBecameUnknown(in: number)
-                            }
+                    // Another thread has settled the outcomes of batches, or is about to learn that. If none is, the
+                    // number of the next batch is unknown.
+                    session.withLock { session in
+                        if session.number == number && session.batch == batch {
+                            session.outcomeBecameUnknown(in: number)
                         }
                     }
                     continue
                 }
                 if error.sqlState == ClusterSQL.CatalogError.sessionEnded { sessionWasRejected(number) }
-                if error.mayHaveCommitted {
-                    session.withLock { $0.outcomeBecameUnknown(in: number) }
-                    _ = try? settledSession()
-                }
+                if error.mayHaveCommitted { session.withLock { $0.outcomeBecameUnknown(in: number) } }
                 throw error
             }
         }
@@ -41,20 +62,28 @@ extension ClusterNode {
 
     /// The session and the number of its batches, after the outcomes of all earlier batches are known.
     func settledSession() throws(DatabaseError) -> (number: Int64, batch: Int64) {
-        if let settled = try settled() { return settled }
-        return try settling.withLock { (_) throws(DatabaseError) in
-            while true {
-                // Another thread may have done it meanwhile.
-                if let settled = try settled() { return settled }
-                for number in session.withLock({ $0.unsettled }) { try settle(number) }
-            }
+        while true {
+            let (number, batch, isSettled) = session.withLock { ($0.number, $0.batch, $0.unsettled.isEmpty) }
+            guard let number else { throw Self.noSession }
+            if isSettled { return (number, batch) }
+            try settle()
         }
     }
 
-    private func settled() throws(DatabaseError) -> (number: Int64, batch: Int64)? {
-        let (number, batch, isSettled) = session.withLock { ($0.number, $0.batch, $0.unsettled.isEmpty) }
-        guard let number else { throw Self.noSession }
-        return isSettled ? (number, batch) : nil
+    /// Settles the outcomes of all batches, or waits until another thread has tried to.
+    private func settle() throws(DatabaseError) {
+        guard let awaited = settlements.withLock({ $0.begin() }) else {
+            var failure: DatabaseError?
+            do throws(DatabaseError) {
+                for number in session.withLock({ $0.unsettled }) { try settle(number) }
+            } catch { failure = error }
+            settlements.withLock { [failure] in $0.end(failure) }
+            settlements.notifyAll()
+            if let failure { throw failure }
+            return
+        }
+        let failure = settlements.waitForever { $0.outcome(of: awaited) }
+        if let failure { throw failure }
     }
 
     private func settle(_ number: Int64) throws(DatabaseError) {

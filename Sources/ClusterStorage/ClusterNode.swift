@@ -20,8 +20,7 @@ package final class ClusterNode: Sendable {
     private let observers = Monitor(Observers())
     private let delivery = Monitor(Delivery())
     private let listener = Monitor<DatabaseListener?>(nil)
-    /// Locked while the outcome of batches is settled.
-    let settling = Monitor(())
+    let settlements = Monitor(Settlements())
     private let threads = Monitor<[WorkerThread]>([])
     /// The time of the database minus the time since the start of this system, in nanoseconds; nil before the database was
     /// reached for the first time.
