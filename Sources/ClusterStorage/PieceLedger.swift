@@ -1,8 +1,7 @@
 import SystemCalls
 
 /// The changes of pieces that are not recorded in the database yet. The blob area registers them after their bytes are
-/// durable. The catalog, or the publication of a file, records each of them in the same transaction as the change that
-/// needs the bytes.
+/// durable. The catalog records each of them in the same transaction as the change that needs the bytes.
 ///
 /// A transaction with an unknown result can still be carried out later. Before the catalog sends the next change of the
 /// same upload, it has to raise the fence of the upload. Otherwise the older change could replace newer pieces.
