@@ -48,14 +48,18 @@ final class BufferBudget: Sendable {
     }
 
     /// Waits until memory is free, and holds it. Meanwhile other blobs store the bytes that they have received.
-    func hold(_ count: Int) {
+    /// - Parameter deadline: monotonic nanoseconds.
+    /// - Returns: false if there is no memory at the deadline.
+    func hold(_ count: Int, until deadline: Int64) -> Bool {
         while true {
-            if reserve(count, for: .held) { return }
+            if reserve(count, for: .held) { return true }
             storeEarly(count)
-            let reserved: Void? = state.wait(until: SystemClock.monotonicNanoseconds() + Self.pause) { state in
+            let pause = min(deadline, SystemClock.monotonicNanoseconds() + Self.pause)
+            let reserved: Void? = state.wait(until: pause) { state in
                 reserve(count, .held, &state) ? () : nil
             }
-            if reserved != nil { return }
+            if reserved != nil { return true }
+            if pause == deadline { return false }
         }
     }
 

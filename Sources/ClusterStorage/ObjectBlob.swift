@@ -97,6 +97,8 @@ final class ObjectBlob: Blob {
 
     private enum WriteStep {
         case written(Int)
+        /// Other segments have to be stored first.
+        case wait
         /// The last segment needs more memory.
         case grow(Int, by: Int)
         /// A segment is needed.
@@ -105,24 +107,24 @@ final class ObjectBlob: Blob {
 
     func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(Errno) -> Int {
         while true {
-            let step = state.waitForever { state -> Result<WriteStep, Errno>? in
-                if let failure = state.failure { return .failure(failure) }
+            let step = try state.withLock { (state) throws(Errno) -> WriteStep in
+                if let failure = state.failure { throw failure }
                 if offset < state.size { truncate(to: offset, &state) }
-                guard offset == state.size else { return .failure(.invalidArgument) }
-                return self.step(writing: bytes, &state).map { .success($0) }
+                guard offset == state.size else { throw .invalidArgument }
+                return self.step(writing: bytes, &state)
             }
-            switch try step.get() {
+            switch step {
             case .written(let count): return count
-            case .grow(let id, let count): grow(id, by: count)
-            case .begin(let count): begin(count)
+            case .wait: return 0
+            case .grow(let id, let count): if !grow(id, by: count) { return 0 }
+            case .begin(let count): if !begin(count) { return 0 }
             }
         }
     }
 
-    /// - Returns: nil if the caller has to wait until other segments are stored.
-    private func step(writing bytes: UnsafeRawBufferPointer, _ state: inout State) -> WriteStep? {
+    private func step(writing bytes: UnsafeRawBufferPointer, _ state: inout State) -> WriteStep {
         if let last = state.segments.last, isFull(last), last.isFilling {
-            if state.storing >= Self.maxStoring { return nil }
+            if state.storing >= Self.maxStoring { return .wait }
             startStoring(&state)
         }
         let index = state.segments.count - 1
@@ -142,31 +144,53 @@ final class ObjectBlob: Blob {
         return .written(part.count)
     }
 
-    private func grow(_ id: Int, by count: Int) {
+    /// - Returns: false if there is no memory, and other segments have to be stored first.
+    private func grow(_ id: Int, by count: Int) -> Bool {
         let isReserved = storage.budget.reserve(count, for: .held)
-        let unused = state.waitForever { state -> Int? in
+        let (unused, canContinue) = state.withLock { state -> (Int, Bool) in
             guard let index = state.segments.indices.last, state.segments[index].id == id,
                 state.segments[index].isFilling, state.failure == nil
-            else { return isReserved ? count : 0 }
+            else { return (isReserved ? count : 0, true) }
             if isReserved {
                 state.segments[index].reserved += count
                 state.segments[index].bytes.reserveCapacity(state.segments[index].reserved)
-                return 0
+                return (0, true)
             }
             // The memory is short, so a smaller object is stored.
-            if state.storing >= Self.maxStoring { return nil }
+            if state.storing >= Self.maxStoring { return (0, false) }
             startStoring(&state)
-            return 0
+            return (0, true)
         }
         storage.budget.release(unused, from: .held)
+        return canContinue
     }
 
-    private func begin(_ count: Int) {
-        var reserved = count
-        if !storage.budget.reserve(count, for: .held) {
-            reserved = limits.minMemory
-            storage.budget.hold(reserved)
+    /// - Returns: false if there is no memory.
+    private func begin(_ count: Int) -> Bool {
+        for size in [count, limits.minMemory] where storage.budget.reserve(size, for: .held) {
+            beginSegment(size)
+            return true
         }
+        return false
+    }
+
+    /// The time after which a writer checks whether it may still write, in nanoseconds.
+    private static let maxWait: Int64 = 100_000_000
+
+    func awaitRoom() {
+        let deadline = SystemClock.monotonicNanoseconds() + Self.maxWait
+        let needsMemory = state.wait(until: deadline) { state -> Bool? in
+            if state.failure != nil { return false }
+            guard let last = state.segments.last, last.isFilling else { return true }
+            return state.storing < Self.maxStoring || last.bytes.count < last.reserved ? false : nil
+        }
+        if needsMemory == true, storage.budget.hold(limits.minMemory, until: deadline) {
+            beginSegment(limits.minMemory)
+        }
+    }
+
+    /// - Parameter reserved: the memory of the segment, which the budget has reserved.
+    private func beginSegment(_ reserved: Int) {
         let isUsed = state.withLock { state in
             if state.failure != nil || state.segments.last?.isFilling ?? false { return false }
             append([], reserved: reserved, &state)
@@ -275,10 +299,8 @@ final class ObjectBlob: Blob {
     /// Does nothing: full segments are stored anyway.
     func startWriteBack(at offset: Int64, count: Int64) {}
 
-    /// Waits until the next full segment can be stored at once, so that ``write(_:at:)`` does not wait.
-    func awaitWriteBack(at offset: Int64, count: Int64) {
-        state.waitForever { state in state.failure != nil || state.storing < Self.maxStoring ? () : nil }
-    }
+    /// Does nothing: ``awaitRoom()`` waits.
+    func awaitWriteBack(at offset: Int64, count: Int64) {}
 
     // MARK: Attributes
 

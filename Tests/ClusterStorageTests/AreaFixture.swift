@@ -166,6 +166,7 @@ extension Blob {
         while !remaining.isEmpty {
             let offset = try size()
             let count = try remaining.withUnsafeBytes { try write($0, at: offset) }
+            if count == 0 { awaitRoom() }
             remaining = remaining.dropFirst(count)
         }
     }

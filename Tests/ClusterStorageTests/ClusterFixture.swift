@@ -12,7 +12,7 @@ import UploadStorage
 final class ClusterFixture: Sendable {
     let cluster: PostgreSQLCluster
     private let shared: SharedDatabase?
-    private let uri: DatabaseURI
+    let uri: DatabaseURI
     /// For statements of the test.
     let database: Database
     private let nodes = Monitor<[ClusterCatalog]>([])
@@ -71,9 +71,11 @@ final class ClusterFixture: Sendable {
 
     /// Opens a store over a node. It is closed at the end of the test.
     func store(
-        over catalog: ClusterCatalog, _ adjust: (inout StoreConfiguration) -> Void = { _ in }
+        over catalog: ClusterCatalog, limits: PieceLimits = PieceLimits(),
+        _ adjust: (inout StoreConfiguration) -> Void = { _ in }
     ) throws -> UploadStore {
-        let area = try ObjectBlobArea(node: catalog.node, objects: objects, ledger: catalog.ledger)
+        let area = try ObjectBlobArea(
+            node: catalog.node, objects: objects, ledger: catalog.ledger, limits: limits, writers: 8)
         var configuration = StoreConfiguration(minFree: 0, processingWait: .zero)
         adjust(&configuration)
         let store = try UploadStore(catalog: catalog, area: area, configuration: configuration)

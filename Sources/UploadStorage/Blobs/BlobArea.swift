@@ -42,8 +42,12 @@ package protocol BlobArea: Sendable {
 
 /// The opened bytes of one upload. Safe to use from any thread.
 package protocol Blob: Sendable {
-    /// Writes a prefix of `bytes` at the offset and returns its length, at least 1.
+    /// Writes a prefix of `bytes` at the offset and returns its length. It is 0 if the blob has no room for more bytes at
+    /// the moment: then call ``awaitRoom()`` and write again.
     func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(Errno) -> Int
+    /// Waits until there is room for more bytes, or a short time has passed. Errors are reported by
+    /// ``write(_:at:)``.
+    func awaitRoom()
     /// Reads bytes from the offset on and returns their number, which is smaller than the buffer only at the end.
     func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(Errno) -> Int
     /// Starts to write a range to stable storage. Errors are not reported here, but by ``synchronize(including:)``.
@@ -62,6 +66,10 @@ package protocol Blob: Sendable {
     func attributes() throws(Errno) -> PublishedFile.Attributes
     /// Opens the bytes again, at offset 0 and only for reading; nil if they are not in a local file.
     func openForReading() throws(Errno) -> FileDescriptor?
+}
+
+extension Blob {
+    package func awaitRoom() {}
 }
 
 /// The attributes of a blob that can be made durable together with its bytes.

@@ -297,6 +297,7 @@ package struct StoreCopy {
                 let written = try translating("write a file") { () throws(Errno) in
                     try blob.write(remaining, at: offset)
                 }
+                if written == 0 { blob.awaitRoom() }
                 remaining = UnsafeRawBufferPointer(rebasing: remaining[written...])
                 offset += Int64(written)
             }

@@ -41,23 +41,79 @@ extension OpenUpload {
         if let fence { context.catalog.release(id, fence: fence) }
     }
 
+    /// The release of an upload that another store has asked for.
+    struct HandOver {
+        /// The epoch that no lease has.
+        var epoch: Int64
+        /// The time at which the upload is released although bytes are not durable, in monotonic nanoseconds.
+        var deadline: Int64
+    }
+
+    /// The time within which received bytes become durable before the upload is released, in nanoseconds. It is longer
+    /// than the time for which one request of another store waits: the client gets no error if the storage is only slow.
+    private static let handOverTime: Int64 = 5_000_000_000
+    /// The time for which a thread waits for this. Then the other store asks again.
+    private static let handOverWait: Int64 = 300_000_000
+
+    private enum HandOverStep { case acknowledge, release }
+
     /// Releases the upload because another store wants to hold it. Like the take-over by a request of this store, this
-    /// ends the current lease, and the received bytes are made durable. While the target resource processes the upload,
-    /// nothing changes: the other store asks again.
-    func yield() throws(StoreError) {
-        let lease = try claim(principal: nil, until: 0) {
-            state -> (Int64, (@Sendable () -> Void)?)? in
-            guard state.machine.isUnfinished else { return nil }
-            let (mustTruncate, revocation) = state.revoking { $0.takeOver(exclusive: true) }
-            if mustTruncate { state.truncateStaged() }
-            return (state.machine.epoch, revocation)
+    /// ends the current lease, and the received bytes are made durable if that takes only some seconds. While another
+    /// thread completes, removes or loads the upload, nothing changes: the other store asks again.
+    ///
+    /// Threads for this must not wait for long, because other uploads need them.
+    func handOver(_ use: UploadUse) {
+        let mustClaim = monitor.withLock { state in
+            state.machine.activity == .idle && (!state.machine.isLoaded || state.machine.needsSettling)
         }
-        guard case (let epoch, let revocation)?? = lease else { return }
+        if mustClaim, (try? claim(principal: nil, until: 0) { _ in () }) == nil { return }
+        let (handOver, revocation) = update { beginHandOver(&$0) }
         revocation?()
-        // After a failure, the other store begins at the offset in the row.
-        _ = try? acknowledge(as: epoch)
+        if let handOver { complete(handOver, use) }
+    }
+
+    /// - Returns: nil if the upload cannot be released now.
+    private func beginHandOver(_ state: inout State) -> (HandOver?, (@Sendable () -> Void)?) {
+        let machine = state.machine
+        guard machine.activity == .idle, machine.isLoaded, machine.isUnfinished, !machine.needsSettling else {
+            return (nil, nil)
+        }
+        if let handOver = state.handOver, handOver.epoch == machine.epoch { return (handOver, nil) }
+        if machine.isExclusive { return (nil, nil) }
+        let (mustTruncate, revocation) = state.revoking { $0.takeOver(exclusive: true) }
+        if mustTruncate { state.truncateStaged() }
+        let deadline = SystemClock.monotonicNanoseconds() + Self.handOverTime
+        let handOver = HandOver(epoch: state.machine.epoch, deadline: deadline)
+        state.handOver = handOver
+        return (handOver, revocation)
+    }
+
+    private func complete(_ handOver: HandOver, _ use: UploadUse) {
+        let end = min(handOver.deadline, SystemClock.monotonicNanoseconds() + Self.handOverWait)
+        var hasQueued = false
+        while true {
+            let step = monitor.wait(until: end) { state -> HandOverStep? in
+                // After a failure, the other store begins at the offset in the row.
+                let machine = state.machine
+                let hasFailed =
+                    machine.epoch != handOver.epoch || !machine.hasBytes
+                    || hasQueued && machine.acknowledgment == .idle
+                if machine.isAcknowledged || hasFailed { return .release }
+                return state.machine.queueAcknowledgment(as: handOver.epoch) ? .acknowledge : nil
+            }
+            if case .acknowledge? = step {
+                hasQueued = true
+                enqueueAcknowledgment(use)
+                continue
+            }
+            if step == nil, SystemClock.monotonicNanoseconds() < handOver.deadline {
+                // The other store may not ask again.
+                return update { $0.machine.allowTakeOver(of: handOver.epoch) }
+            }
+            break
+        }
         let fence = update { state -> Int64? in
-            guard state.machine.epoch == epoch else { return nil }
+            guard state.machine.epoch == handOver.epoch else { return nil }
             drop(&state)
             return state.fence
         }

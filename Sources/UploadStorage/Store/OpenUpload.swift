@@ -6,8 +6,8 @@ import SystemCalls
 /// One upload in use: its ``UploadMachine``, protected by a lock, and the row, bytes and digests that the machine
 /// controls.
 ///
-/// While the lock is held, a thread waits only for writes and truncations of the bytes. Synchronization, changes of the
-/// catalog and revocations are carried out without the lock. The ledger and the trackers have inner locks.
+/// While the lock is held, a thread waits only for writes and truncations of local files. It waits for memory, and
+/// synchronizes, changes the catalog and calls revocations, without the lock. The ledger and the trackers have inner locks.
 final class OpenUpload: Sendable {
     let id: UploadID
     /// Whether it is a plain upload: bytes that have a row only while they replace a file.
@@ -36,6 +36,13 @@ final class OpenUpload: Sendable {
         var publication: DecidedPublication?
         /// The closure to call when the current lease is revoked.
         var revocation: (@Sendable () -> Void)?
+        /// The lease whose thread waits in a call, or has got an error from one. If its bytes cannot be synchronized, it
+        /// gets ``failure``, and needs no revocation.
+        var waitingLease: Int64?
+        /// The error with which a synchronization on another thread has ended a lease.
+        var failure: (lease: Int64, error: StoreError)?
+        /// The release that another store has asked for.
+        var handOver: HandOver?
         var digests = DigestTracker.none
         var stagedDigests: DigestTracker?
         var pace = WritePace()
@@ -46,6 +53,13 @@ final class OpenUpload: Sendable {
         var mayHaveRemovedBytes = false
 
         var principal: String { row?.upload.principal ?? "" }
+
+        /// The error of a call of a lease.
+        /// - Parameter refusal: the reason why the machine has refused the call.
+        func error(of lease: Int64, _ refusal: StoreError) -> StoreError {
+            guard refusal == .superseded, let failure, failure.lease == lease else { return refusal }
+            return failure.error
+        }
 
         /// Ends the current lease after `event`.
         /// - Returns: the closure to call without the lock.
@@ -261,11 +275,15 @@ final class OpenUpload: Sendable {
                 do throws(StoreError) {
                     let step = try state.machine.acknowledge(&goal, as: lease)
                     switch step {
-                    case .wait: return nil
-                    case .done: return .success((step, nil))
+                    case .wait:
+                        state.waitingLease = lease
+                        return nil
+                    case .done:
+                        state.waitingLease = nil
+                        return .success((step, nil))
                     case .run(let advance): return .success((step, Work(advance, state)))
                     }
-                } catch { return .failure(error) }
+                } catch { return .failure(state.error(of: lease, error)) }
             }
             switch try step.get() {
             case (.done(let offset), _): return offset
@@ -288,8 +306,17 @@ final class OpenUpload: Sendable {
         }
     }
 
-    /// Runs the acknowledgment that ``UploadMachine/queueAcknowledgment(as:)`` has queued. Called on a separate thread.
-    func runQueuedAcknowledgment() {
+    /// Lets another thread run the acknowledgment that ``UploadMachine/queueAcknowledgment(as:)`` has queued.
+    /// - Parameter use: until the acknowledgment ends, no second object for the same upload may exist.
+    func enqueueAcknowledgment(_ use: UploadUse?) {
+        let isQueued = context.acknowledging.enqueue { [self] in
+            runQueuedAcknowledgment()
+            withExtendedLifetime(use) {}
+        }
+        if !isQueued { update { $0.machine.withdrawQueuedAcknowledgment() } }
+    }
+
+    private func runQueuedAcknowledgment() {
         let work = monitor.withLock { state in Work(state.machine.runQueuedAcknowledgment(), state) }
         // A caller that waits for the offset gets the same error.
         if let work { _ = try? run(work, duringCallOf: nil) }
@@ -331,13 +358,17 @@ final class OpenUpload: Sendable {
 
     /// Ends the lease after the bytes could not be synchronized.
     func synchronizationFailed(_ error: Errno, duringCallOf failingLease: Int64?) -> StoreError {
+        let failure = StoreError.failure(error, during: "synchronize the content of an upload")
         let (mustNotify, revocation) = update { state in
             state.blob = nil
             state.stagedDigests = nil
-            return state.revoking { $0.synchronizationFailed(duringCallOf: failingLease) }
+            let lease = state.machine.epoch
+            let isWaiting = state.waitingLease == lease
+            if isWaiting { state.failure = (lease, failure) }
+            return state.revoking { $0.synchronizationFailed(duringCallOf: isWaiting ? lease : failingLease) }
         }
         if mustNotify { revocation?() }
-        return .failure(error, during: "synchronize the content of an upload")
+        return failure
     }
 
     // MARK: The row

@@ -104,8 +104,9 @@ extension UploadLease {
     private func awaitMachine(_ begin: (inout UploadMachine) throws(StoreError) -> Bool) throws(StoreError) {
         let outcome = upload.monitor.waitForever { state -> Result<Void, StoreError>? in
             do throws(StoreError) {
-                return try begin(&state.machine) ? .success(()) : nil
-            } catch { return .failure(error) }
+                state.waitingLease = try begin(&state.machine) ? nil : epoch
+                return state.waitingLease == nil ? .success(()) : nil
+            } catch { return .failure(state.error(of: epoch, error)) }
         }
         // Wakes waiting requests: a claim that must not wait for the target resource can return now.
         upload.monitor.notifyAll()

@@ -67,14 +67,7 @@ package final class UploadLease: Sendable {
         guard !upload.isTransient, upload.monitor.withLock({ $0.machine.queueAcknowledgment(as: epoch) }) else {
             return
         }
-        // The job may use the upload after the end of the lease. Until the job ends, no second object for the same
-        // upload may exist.
-        let use = use.withLock { $0 }
-        let isQueued = context.acknowledging.enqueue { [upload] in
-            upload.runQueuedAcknowledgment()
-            withExtendedLifetime(use) {}
-        }
-        if !isQueued { upload.update { $0.machine.withdrawQueuedAcknowledgment() } }
+        upload.enqueueAcknowledgment(use.withLock { $0 })
     }
 
     /// Waits until all bytes received so far are durable, and returns the offset.
@@ -137,22 +130,45 @@ extension UploadLease {
 
     private func appendAtOnce(_ bytes: UnsafeRawBufferPointer, completes: Bool) throws(StoreError) {
         awaitCount(beforeAppending: bytes.count)
-        let isBehind = try upload.monitor.withLock { (state) throws(StoreError) in
-            let end = try state.machine.end(ofAppending: bytes.count, as: epoch)
-            guard let blob = state.blob else { throw .invalidState("the bytes are not available any more") }
-            if state.machine.length == nil { try reserve(upTo: end, &state) }
-            try requireSpace(upTo: end, &state)
-            defer { upload.mirror(state.machine) }
-            var remaining = bytes
-            while !remaining.isEmpty {
-                let count = try write(remaining, to: blob, at: state.machine.written)
-                remaining = UnsafeRawBufferPointer(rebasing: remaining[count...])
-                state.machine.append(count)
+        var remaining = bytes
+        while true {
+            let (fullBlob, isBehind) = try upload.monitor.withLock {
+                (state) throws(StoreError) -> ((any Blob)?, Bool) in
+                let end = try end(ofAppending: remaining.count, state)
+                guard let blob = state.blob else { throw .invalidState("the bytes are not available any more") }
+                if state.machine.length == nil { try reserve(upTo: end, &state) }
+                try requireSpace(upTo: end, &state)
+                defer { upload.mirror(state.machine) }
+                while !remaining.isEmpty {
+                    let count: Int
+                    do throws(StoreError) { count = try write(remaining, to: blob, at: state.machine.written) } catch {
+                        state.waitingLease = epoch
+                        throw error
+                    }
+                    if count == 0 {
+                        state.waitingLease = epoch
+                        return (blob, false)
+                    }
+                    remaining = UnsafeRawBufferPointer(rebasing: remaining[count...])
+                    state.machine.append(count)
+                }
+                if completes { state.machine.endContent() }
+                state.waitingLease = nil
+                return (nil, needsBackgroundWork(state))
             }
-            if completes { state.machine.endContent() }
-            return needsBackgroundWork(state)
+            guard let fullBlob else {
+                if isBehind { applyBackpressure() }
+                return
+            }
+            // Another request can take the upload over meanwhile.
+            fullBlob.awaitRoom()
         }
-        if isBehind { applyBackpressure() }
+    }
+
+    private func end(ofAppending count: Int, _ state: OpenUpload.State) throws(StoreError) -> Int64 {
+        do throws(StoreError) { return try state.machine.end(ofAppending: count, as: epoch) } catch {
+            throw state.error(of: epoch, error)
+        }
     }
 
     /// Waits until the usage of the principal has been counted, without holding the lock of the upload.

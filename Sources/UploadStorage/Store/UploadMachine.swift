@@ -308,6 +308,9 @@ struct UploadMachine: Hashable, Sendable {
         case run(Advance)
     }
 
+    /// Whether the row records everything that was received.
+    var isAcknowledged: Bool { durable >= received && isRowCurrent }
+
     private var advance: Advance {
         Advance(epoch: epoch, offset: received, hasNewBytes: received > durable, length: length)
     }

@@ -121,11 +121,10 @@ public final class UploadStore: Sendable {
             guard let registry, let context, requested.withLock({ $0.insert(id).inserted }) else { return }
             let isQueued = context.handOver.enqueue {
                 defer { requested.withLock { _ = $0.remove(id) } }
-                _ = try? registry.withUpload(id) { (upload) throws(StoreError) in try upload.yield() }
+                if let use = try? registry.use(id) { use.upload.handOver(use) }
             }
             if !isQueued { requested.withLock { _ = $0.remove(id) } }
         } lost: { [weak registry, weak context] ids in
-            // The lock of an upload may be held while its bytes are written.
             guard let registry, let context else { return }
             context.handOver.enqueue { for id in ids { registry.current(id)?.holdWasLost() } }
         }

@@ -1,0 +1,189 @@
+import HTTPSemantics
+import ObjectStorage
+import SystemCalls
+import TestSupport
+import Testing
+
+@testable import ClusterStorage
+@testable import UploadStorage
+
+/// Tests uploads whose bytes the object storage does not accept.
+@Suite(.serialized, .enabled(if: PostgreSQLCluster.isAvailable, "\(PostgreSQLCluster.requirement)"))
+struct StalledStorageTests {
+    private static let small = PieceLimits(maxSize: 4096, maxInlineSize: 256, minMemory: 128, memory: 16 << 10)
+
+    /// Requests that store bytes of uploads wait until ``end()``, and then fail.
+    private final class Stall: Sendable {
+        private let hasEnded = Monitor(false)
+        let requests = Counter()
+
+        init(_ objects: MemoryObjectStore) {
+            objects.setFault { [hasEnded, requests] operation in
+                guard case .put(let key, _) = operation, key.hasPrefix("data/") else { return nil }
+                requests.next()
+                hasEnded.waitForever { $0 ? () : nil }
+                return .fail(.unavailable("test"))
+            }
+        }
+
+        func end() {
+            hasEnded.withLock { $0 = true }
+            hasEnded.notifyAll()
+        }
+    }
+
+    /// An upload with three acknowledged bytes, to which a thread can append more.
+    private final class Writer: Sendable {
+        let lease: UploadLease
+        let id: UploadID
+        let revocations = Counter()
+        private let parts = Counter()
+        private let outcome = Monitor<StoreError?>(nil)
+
+        init(_ store: UploadStore) throws {
+            lease = try store.create(NewUpload(principal: "alice", method: .put, target: "/files/f"))
+            id = try #require(lease.id)
+            lease.onRevocation { [revocations] in revocations.next() }
+            try append(Array("abc".utf8))
+            #expect(try lease.acknowledge() == 3)
+        }
+
+        private func append(_ bytes: [UInt8]) throws(StoreError) {
+            let result = bytes.withUnsafeBytes { bytes in
+                Result { () throws(StoreError) in try lease.append(bytes) }
+            }
+            try result.get()
+        }
+
+        /// Appends bytes until that fails, and then releases the lease.
+        func start() throws -> WorkerThread {
+            try WorkerThread(name: "writer") { [self] in
+                do throws(StoreError) {
+                    while true {
+                        try append([UInt8](repeating: 1, count: 1000))
+                        parts.next()
+                    }
+                } catch { outcome.withLock { $0 = error } }
+                outcome.notifyAll()
+                lease.release()
+            }
+        }
+
+        /// Waits until no more bytes are accepted.
+        func awaitFullMemory() {
+            var (last, equal) = (0, 0)
+            let isFull: Bool? = pollUntil(within: .seconds(60)) {
+                (last, equal) = (parts.value, parts.value == last ? equal + 1 : 0)
+                return equal >= 50 ? true : nil
+            }
+            #expect(isFull == true)
+        }
+
+        /// The error with which the thread has ended.
+        func awaitError() -> StoreError? { outcome.wait(until: seconds(60)) { $0 } }
+    }
+
+    @Test("while uploads wait for a stalled storage, offsets can be read, and all uploads are handed over")
+    func handOver() throws {
+        let fixture = try ClusterFixture()
+        let first = try fixture.store(over: fixture.node("a"), limits: Self.small)
+        let second = try fixture.store(over: fixture.node("b"))
+        let idle = try Writer(first)
+        let stall = Stall(fixture.objects)
+        let writers = try (0..<5).map { _ in try Writer(first) }
+        var threads = try writers.map { try $0.start() }
+        for writer in writers { writer.awaitFullMemory() }
+        let offsets = Monitor<[UploadID: Int64]>([:])
+        for writer in writers {
+            threads.append(
+                try WorkerThread(name: "read") {
+                    guard let offset = try? first.record(writer.id).offset else { return }
+                    offsets.withLock { $0[writer.id] = offset }
+                    offsets.notifyAll()
+                })
+        }
+        let expected = Dictionary(uniqueKeysWithValues: writers.map { ($0.id, Int64(3)) })
+        #expect(offsets.wait(until: seconds(20)) { $0.count == 5 ? $0 : nil } == expected)
+        // Another server needs all these uploads at the same time.
+        let leases = Monitor<[UploadID: UploadLease]>([:])
+        let isOver = Monitor(false)
+        for id in (writers + [idle]).map(\.id) {
+            threads.append(
+                try WorkerThread(name: "take-over") {
+                    while !isOver.withLock({ $0 }) {
+                        guard
+                            case .lease(let lease)? = try? second.takeOver(
+                                id, principal: "alice", waitForProcessing: .zero)
+                        else { continue }
+                        leases.withLock { $0[id] = lease }
+                        return leases.notifyAll()
+                    }
+                })
+        }
+        let idleOffset = leases.wait(until: seconds(20)) { $0[idle.id]?.received }
+        #expect(idleOffset == 3)
+        let areHandedOver = leases.wait(until: seconds(60)) { $0.count == 6 ? true : nil }
+        #expect(areHandedOver == true)
+        isOver.withLock { $0 = true }
+        if areHandedOver == nil { stall.end() }
+        for writer in writers {
+            #expect(leases.withLock { $0[writer.id]?.received } == 3)
+            #expect(writer.revocations.value == 1 && writer.awaitError() == .superseded)
+        }
+        // Nothing of this needed a response of the storage.
+        stall.end()
+        for thread in threads { thread.join() }
+        idle.lease.release()
+        leases.withLock { $0 = [:] }
+    }
+
+    @Test("if bytes cannot be stored in the background, the request that waits gets the error, and is not ended before")
+    func errorOfWriter() throws {
+        let fixture = try ClusterFixture()
+        let store = try fixture.store(over: fixture.node("a"), limits: Self.small)
+        let stall = Stall(fixture.objects)
+        let writer = try Writer(store)
+        let thread = try writer.start()
+        writer.awaitFullMemory()
+        writer.lease.startAcknowledging()
+        stall.end()
+        guard case .unavailable? = writer.awaitError() else {
+            Issue.record("\(String(describing: writer.awaitError()))")
+            return
+        }
+        thread.join()
+        #expect(writer.revocations.value == 0)
+        #expect(try store.record(writer.id).offset == 3)
+    }
+
+    @Test("a request that waits for an acknowledgment in the background gets its error")
+    func errorOfAcknowledgment() throws {
+        let fixture = try ClusterFixture()
+        let store = try fixture.store(over: fixture.node("a"))
+        let stall = Stall(fixture.objects)
+        let writer = try Writer(store)
+        let bytes = [UInt8](repeating: 1, count: 200_000)
+        try bytes.withUnsafeBytes { try writer.lease.append($0) }
+        writer.lease.startAcknowledging()
+        let isStoring: Bool? = pollUntil(within: .seconds(60)) {
+            stall.requests.value > 0 ? true : nil
+        }
+        #expect(isStoring == true)
+        let outcome = Monitor<StoreError?>(nil)
+        let waiting = try WorkerThread(name: "acknowledge") {
+            do throws(StoreError) { _ = try writer.lease.acknowledge() } catch { outcome.withLock { $0 = error } }
+            writer.lease.release()
+        }
+        let isWaiting: Bool? = pollUntil(within: .seconds(60)) {
+            writer.lease.upload.monitor.withLock { $0.waitingLease } == writer.lease.epoch ? true : nil
+        }
+        #expect(isWaiting == true)
+        stall.end()
+        waiting.join()
+        guard case .unavailable? = outcome.withLock({ $0 }) else {
+            Issue.record("\(String(describing: outcome.withLock { $0 }))")
+            return
+        }
+        #expect(writer.revocations.value == 0)
+    }
+}
