@@ -170,17 +170,22 @@ package final class ClusterCatalog: UploadCatalog {
 
     // MARK: Events
 
+    /// Returns the events that this node delivers, or all events if it is not a server.
     package func events(after number: Int64, limit: Int) throws(StoreError) -> [OutboxEntry] {
-        let position = node.positionOfEvents(after: number)
-        return try entries(ClusterSQL.selectEvents, [.integer(position), .integer(Int64(limit))])
+        let limit = DatabaseValue.integer(Int64(limit))
+        guard node.deliversEvents else { return try entries(ClusterSQL.listEvents, [.integer(number), limit]) }
+        let session = DatabaseValue.integer(try node.currentSession())
+        return try entries(
+            ClusterSQL.selectEvents, [session, .integer(node.positionOfEvents(after: number)), limit])
     }
 
     package func retriedEvents(limit: Int) throws(StoreError) -> [OutboxEntry] {
-        try entries(ClusterSQL.selectRetriedEvents, [.integer(Int64(limit))])
+        let session = DatabaseValue.integer(try node.currentSession())
+        return try entries(ClusterSQL.selectRetriedEvents, [session, .integer(Int64(limit))])
     }
 
     private func entries(_ sql: String, _ parameters: [DatabaseValue]) throws(StoreError) -> [OutboxEntry] {
-        let rows = try node.read(sql, [.integer(try node.currentSession())] + parameters)
+        let rows = try node.read(sql, parameters)
         var entries: [OutboxEntry] = []
         for row in 0..<rows.count {
             guard let number = rows.integer(row, 0), let content = rows.bytes(row, 1),

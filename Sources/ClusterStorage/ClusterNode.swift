@@ -11,7 +11,8 @@ package final class ClusterNode: Sendable {
     /// notifications do not pass through PgBouncer in transaction mode.
     private let control: Database
     private let name: String
-    private let deliversEvents: Bool
+    /// Whether this node may become the one that delivers events.
+    let deliversEvents: Bool
     private let times: NodeSession.Times
     let session: Monitor<NodeSession>
     let counts = Monitor(NodeCounts())

@@ -131,6 +131,24 @@ private final class Cluster: Sendable {
         third.release()
     }
 
+    @Test("the modification time of a file is that of the shared clock, and grows with each file of a store")
+    func modificationTime() throws {
+        let reading = ClockReading(wall: 1_500_000_000_123_456_789, boot: SystemClock.bootNanoseconds())
+        var configuration = StoreConfiguration(minFree: 0)
+        configuration.clock = { reading }
+        let store = try UploadStore(
+            catalog: NodeCatalog(SharedHolds(), node: 0), area: MemoryBlobArea(), configuration: configuration)
+        defer { store.close() }
+        for (index, path) in ["a", "b"].enumerated() {
+            let lease = try store.create(.testing())
+            try lease.append("abc")
+            _ = try lease.publish(.testing(name(path)))
+            let attributes = try store.publishedFile(name(path)).attributes
+            #expect(attributes.modifiedSeconds == 1_500_000_000)
+            #expect(attributes.modifiedNanoseconds == 123_456_789 + Int64(index))
+        }
+    }
+
     @Test("a store releases an upload at the end of its use, and another store needs no request to it")
     func release() throws {
         let cluster = try Cluster()

@@ -107,6 +107,19 @@ import Testing
         try expectCopy(source, nextCatalog, nextArea)
     }
 
+    @Test("a server that uses the target can continue an upload as soon as it is copied")
+    func release() throws {
+        let source = try Source()
+        let (holds, area) = (SharedHolds(), MemoryBlobArea())
+        let target = StoreCopy.Place(catalog: NodeCatalog(holds, node: 0), area: area, time: 1000)
+        let server = NodeCatalog(holds, node: 1)
+        var copy = StoreCopy(from: place(source.catalog, source.area), to: target)
+        #expect(try copy.run().uploads == 3)
+        for (id, count) in source.unfinished {
+            #expect(try server.acquire(id, until: 0)?.row.offset == Int64(count))
+        }
+    }
+
     @Test("a file that would replace another one is reported, and everything else is copied")
     func conflict() throws {
         let source = try Source()

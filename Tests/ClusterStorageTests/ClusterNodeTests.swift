@@ -1,0 +1,63 @@
+import ObjectStorage
+import PostgreSQL
+import SystemCalls
+import TestSupport
+import Testing
+
+@testable import ClusterStorage
+@testable import UploadStorage
+
+@Suite(.enabled(if: PostgreSQLCluster.isAvailable, "\(PostgreSQLCluster.requirement)"))
+struct ClusterNodeTests {
+    @Test("a copy into or out of a database reads all events, and leaves their delivery to the servers")
+    func copyOfEvents() throws {
+        let fixture = try ClusterFixture()
+        // A copy of events does not use the object storage.
+        let place = try StoreCopy.Place.cluster(
+            ClusterLocation(
+                catalog: fixture.uri, notifications: fixture.uri,
+                blobs: ObjectStorageURI(parsing: "s3://bucket?endpoint=http://127.0.0.1:1")),
+            credentials: ObjectCredentials(environment: ["AWS_ACCESS_KEY_ID": "A", "AWS_SECRET_ACCESS_KEY": "S"]),
+            isExclusive: true)
+        defer { place.close(isChanged: false) }
+        let row = CatalogRow.testing()
+        try place.catalog.commit(.reporting(.insert(row), [UploadEvent(.created, of: row)]))
+        let copied = try place.catalog.events(after: 0, limit: 9)
+        #expect(copied.map(\.event.upload) == [row.id.fingerprint])
+        // Its session is later than that of the copy.
+        let server = try fixture.node()
+        let delivered = pollUntil(within: .seconds(20)) {
+            (try? server.events(after: 0, limit: 9)).flatMap { $0.isEmpty ? nil : $0 }
+        }
+        #expect(delivered == copied)
+    }
+
+    @Test("a node opens no session before it knows the clock of the database, and never uses that of its own system")
+    func clock() throws {
+        let fixture = try ClusterFixture()
+        try fixture.node("a").close(saving: nil)
+        // The clock of the database is 1000 s ahead, and its first reading fails.
+        try fixture.run("CREATE SEQUENCE public.readings")
+        try fixture.run(
+            """
+            CREATE FUNCTION public.clock_timestamp() RETURNS timestamptz LANGUAGE plpgsql AS $$
+            BEGIN
+                IF current_query() LIKE 'SELECT (extract(epoch FROM clock_timestamp())%' AND nextval('public.readings') = 1
+                THEN RAISE EXCEPTION USING ERRCODE = '57014', MESSAGE = 'test'; END IF;
+                RETURN pg_catalog.clock_timestamp() + interval '1000 seconds';
+            END $$
+            """)
+        try fixture.run(
+            """
+            DO $$ BEGIN
+                EXECUTE format('ALTER DATABASE %I SET search_path = public, pg_catalog', current_database());
+            END $$
+            """)
+        let node = try fixture.node("b").node
+        let number: Int64? = pollUntil(within: .seconds(20)) { try? node.currentSession() }
+        #expect(number != nil)
+        let ahead = node.clock.wall - SystemClock.realtimeNanoseconds()
+        #expect(ahead > 900_000_000_000 && ahead < 1_100_000_000_000, "\(ahead)")
+        #expect(try fixture.run("SELECT last_value FROM public.readings").integer(0, 0) ?? 0 >= 2)
+    }
+}
