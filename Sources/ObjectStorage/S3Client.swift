@@ -10,8 +10,11 @@ import SystemCalls
 package final class S3Client: ObjectStore {
     /// The maximum times of an operation.
     package struct Limits: Sendable, Hashable {
-        /// The time of the operation with all repetitions.
+        /// The time of the operation with all repetitions. It is longer than ``repetition``, so that a slow network can
+        /// transfer the content of an object.
         package var total = Duration.seconds(30)
+        /// The time after which no other attempt begins. Clients wait as long for an error, and then continue elsewhere.
+        package var repetition = Duration.seconds(10)
         /// The time in which no byte moves.
         package var stall = Duration.seconds(10)
         /// The time to make a connection.

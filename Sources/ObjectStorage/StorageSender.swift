@@ -47,6 +47,7 @@ struct StorageSender: Sendable {
         _ request: StorageRequest, into buffer: UnsafeMutableRawBufferPointer? = nil
     ) throws(ObjectError) -> StorageResponse {
         let deadline = SystemClock.deadline(in: limits.total)
+        let lastStart = SystemClock.deadline(in: min(limits.total, limits.repetition))
         var attempts = 0
         while true {
             attempts += 1
@@ -63,7 +64,7 @@ struct StorageSender: Sendable {
                 guard isTemporary else { throw .unavailable(reason) }
             }
             let wait = max(retryAfter, Self.backOff(attempts))
-            guard SystemClock.monotonicNanoseconds() + wait < deadline else {
+            guard SystemClock.monotonicNanoseconds() + wait < lastStart else {
                 throw .unavailable(reason + (attempts > 1 ? ", after \(attempts) attempts" : ""))
             }
             pause(wait)

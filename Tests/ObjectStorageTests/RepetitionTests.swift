@@ -64,6 +64,18 @@ struct RepetitionTests {
         }
     }
 
+    @Test("A storage that stalls is an error soon, although content that moves has more time")
+    func stalled() async throws {
+        try await onThread {
+            let storage = try ScriptedStorage { _, _ in .stall("") }
+            let client = try storage.client(limits: { limits in
+                (limits.stall, limits.repetition) = (.milliseconds(300), .milliseconds(200))
+            })
+            #expect(throws: ObjectError.self) { try client.put("k", [1]) }
+            #expect(storage.requests.count == 1)
+        }
+    }
+
     @Test(
         "A response that is lost after the request had its effect is no error of an upload",
         arguments: [ScriptedStorage.Reaction.end(""), .reset(""), .end("HTTP/1.1 200 OK\r\nContent-Le"), .stall("")])
