@@ -29,7 +29,8 @@ package struct ClusterInspection: Sendable {
     func pieceStorage() throws(StoreError) -> PieceStorage {
         do throws(Errno) {
             return try PieceStorage(
-                objects: objects, ledger: PieceLedger(), limits: PieceLimits(), writers: 1, session: { nil })
+                objects: objects, ledger: PieceLedger(), limits: PieceLimits(), writers: 1,
+                session: { () throws(StoreError) -> Int64 in throw .invalidState("this process stores no objects") })
         } catch { throw .cannotStartThread(error) }
     }
 

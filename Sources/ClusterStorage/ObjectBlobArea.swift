@@ -30,9 +30,11 @@ package final class ObjectBlobArea: BlobArea {
         collector = PieceCollector(database: node.database, objects: objects)
         do throws(Errno) {
             storage = try PieceStorage(objects: objects, ledger: ledger, limits: limits, writers: writers) {
-                [weak node, collector] in
+                [weak node, collector] () throws(StoreError) -> Int64 in
                 // Objects in the storage of another database would be removed as orphans there.
-                collector.ownsStorage() ? try? node?.currentSession() : nil
+                try collector.requireOwnStorageOnce()
+                guard let node else { throw .superseded }
+                return try node.currentSession()
             }
         } catch { throw .cannotStartThread(error) }
     }

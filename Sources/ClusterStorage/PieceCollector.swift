@@ -166,12 +166,11 @@ package final class PieceCollector: Sendable {
         return try endPage("objects", next: listed.count < settings.batchSize ? nil : listed.last?.key)
     }
 
-    /// Whether it is known that the object storage belongs to this database. Reads both until it is known.
-    func ownsStorage() -> Bool {
-        if isOwn.load(ordering: .relaxed) { return true }
-        guard (try? requireOwnStorage()) != nil else { return false }
+    /// Calls ``requireOwnStorage(owns:)`` until it has succeeded once.
+    func requireOwnStorageOnce() throws(StoreError) {
+        if isOwn.load(ordering: .relaxed) { return }
+        try requireOwnStorage()
         isOwn.store(true, ordering: .relaxed)
-        return true
     }
 
     /// Verifies that the object storage belongs to this database, and not to another one, whose objects would seem to be

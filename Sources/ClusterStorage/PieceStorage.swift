@@ -10,17 +10,17 @@ final class PieceStorage: Sendable {
     let ledger: PieceLedger
     let budget: BufferBudget
     let limits: PieceLimits
-    private let session: @Sendable () -> Int64?
+    private let session: @Sendable () throws(StoreError) -> Int64
     private let lastObject = Atomic<Int64>(0)
     private let writing: WorkQueue
     private let reading: WorkQueue
     private let deleting: WorkQueue
 
-    /// - Parameter session: returns the number of the current session of this process; nil if it has none, or must not
+    /// - Parameter session: returns the number of the current session of this process. Throws if it has none, or must not
     ///   store objects.
     init(
         objects: any ObjectStore, ledger: PieceLedger, limits: PieceLimits, writers: Int,
-        session: @escaping @Sendable () -> Int64?
+        session: @escaping @Sendable () throws(StoreError) -> Int64
     ) throws(Errno) {
         self.objects = objects
         self.ledger = ledger
@@ -41,7 +41,8 @@ final class PieceStorage: Sendable {
 
     /// Stores bytes under a key that is never used again.
     func put(_ content: [UInt8], of blob: String) throws(Errno) -> String {
-        guard let session = session() else { throw .timedOut }
+        let session: Int64
+        do throws(StoreError) { session = try self.session() } catch { throw Errno(error) }
         let number = lastObject.wrappingAdd(1, ordering: .relaxed).newValue
         let key = "data/\(blob)/\(session)-\(number)"
         do throws(ObjectError) { try objects.put(key, content) } catch { throw Errno(error) }
@@ -74,6 +75,15 @@ extension Errno {
         case .unavailable: self = .timedOut
         case .refused: self = .accessDenied
         case .notFound: self = .inputOutput
+        }
+    }
+
+    /// The error of a blob if no object may be stored.
+    fileprivate init(_ error: StoreError) {
+        switch error {
+        case .unavailable: self = .timedOut
+        case .io(let error, _): self = error
+        default: self = .accessDenied
         }
     }
 }

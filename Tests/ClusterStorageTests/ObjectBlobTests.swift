@@ -106,6 +106,28 @@ struct ObjectBlobTests {
         #expect(try node.area.open("b").readAll() == bytes)
     }
 
+    @Test(
+        "a storage that refuses bytes and one that cannot be reached have different errors, also before the first object",
+        arguments: [true, false])
+    func kindOfError(hasStored: Bool) throws {
+        let node = try fixture.node(Self.small)
+        func store(_ name: String) throws {
+            let blob = try node.area.create(name)
+            try blob.append(content(1000))
+            try blob.synchronize(including: nil)
+        }
+        if hasStored { try store("a") }
+        for (error, expected) in [
+            (ObjectError.refused(status: 403, code: "AccessDenied", message: ""), Errno.accessDenied),
+            (.unavailable("SlowDown"), .timedOut),
+        ] {
+            fixture.objects.setFault { _ in .fail(error) }
+            #expect(throws: expected) { try store("b") }
+        }
+        fixture.objects.setFault { _ in nil }
+        try store("b")
+    }
+
     @Test("objects of bytes that were truncated or not published are deleted at once")
     func discarding() throws {
         let node = try fixture.node(Self.small)

@@ -159,6 +159,25 @@ struct ClusterPartitionTests {
         #expect(areEqual(try node.exchange(.get("/files/s")).content, Self.content))
     }
 
+    @Test(
+        "a storage that refuses requests is an internal error, and one that is overloaded is not, also before the first object"
+    )
+    func refusal() throws {
+        try withCluster(1, [], Self.features) { cluster in
+            let (node, proxy) = (cluster.nodes[0], cluster.links[0].storage)
+            let request = Request("PUT", "/files/r", [], .bytes(Array(Self.content[..<300_000])))
+            for expected in [[201], [200, 204]] {
+                proxy.set(Self.storageError("403 Forbidden", "AccessDenied"))
+                #expect(try node.exchange(request).status == 500)
+                proxy.set(Self.storageError("503 Slow Down", "SlowDown"))
+                try expectRetryAfter { try node.exchange(request, within: .seconds(90)) }
+                proxy.set(.open)
+                try node.awaitReadiness()
+                #expect(expected.contains(try node.exchange(request).status))
+            }
+        }
+    }
+
     @Test("a short failure of the storage only delays an upload")
     func shortFault() throws {
         try withCluster(1, [], Self.features) { cluster in
