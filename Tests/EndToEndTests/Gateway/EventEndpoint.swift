@@ -245,9 +245,9 @@ extension ServerProcess {
         }
     }
 
-    /// Runs `onward events` with the data directory of this server.
+    /// Runs `onward events`, which needs no object storage.
     func events(_ arguments: String...) throws -> OnwardRun {
-        try OnwardRun(["events"] + arguments + ["--root", root])
+        try OnwardRun(["events"] + arguments + storage.prefix(2))
     }
 }
 

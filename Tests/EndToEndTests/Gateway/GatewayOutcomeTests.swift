@@ -12,11 +12,16 @@ struct GatewayOutcomeTests {
     private static let secret = "Bearer forwarded-credential-0123456789"
 
     private func outcomes(_ server: ServerProcess, _ arguments: String...) throws -> OnwardRun {
-        try OnwardRun(["outcomes"] + arguments + ["--root", server.root])
+        try server.run(["outcomes"] + arguments)
     }
 
-    private func names(_ server: ServerProcess, in directory: String) -> [String] {
-        ((try? FileManager.default.contentsOfDirectory(atPath: server.root + "/" + directory)) ?? []).sorted()
+    /// The number of requests that are kept, read without the command.
+    private func keptCount(_ server: ServerProcess) throws -> Int {
+        if let shared = server.shared { return try shared.database.query("SELECT key FROM onward.retained").count }
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: server.root + "/retained")) ?? []
+        // Each request has a description and a content.
+        #expect(names.count.isMultiple(of: 2), "\(names)")
+        return names.count / 2
     }
 
     /// An origin that closes the connections of the first requests, and then runs the script.
@@ -64,10 +69,7 @@ struct GatewayOutcomeTests {
             let members = try #require(JSONSerialization.jsonObject(with: Data(json.utf8)) as? [String: Any])
             #expect(members["upload"] as? String == upload && members["length"] as? Int == 100_000, "\(json)")
             #expect((members["time"] as? String)?.hasSuffix("Z") == true, "\(json)")
-            for file in names(server, in: "retained") {
-                let bytes = try Data(contentsOf: URL(filePath: server.root + "/retained/" + file))
-                #expect(bytes.firstRange(of: Data("forwarded-credential".utf8)) == nil, "\(file)")
-            }
+            #expect(StoredBytes(of: server).places(of: "forwarded-credential") == [])
 
             let sent = try outcomes(server, "resend", String(upload.prefix(8)))
             #expect(sent.ending == .exited(0), "\(sent.output)")
@@ -81,7 +83,7 @@ struct GatewayOutcomeTests {
             #expect(request.fields["Onward-Upload"] == upload && !request.fields.contains("Authorization"))
             #expect(request.fields.values("X-Label") == ["one", "two"], "\(request.text)")
             #expect(try outcomes(server, "list").output == "")
-            #expect(names(server, in: "retained") == [])
+            #expect(try keptCount(server) == 0)
             try outcomes(server, "resend", upload).expect(66, "no request", upload)
         }
     }
@@ -98,7 +100,7 @@ struct GatewayOutcomeTests {
             #expect(try outcomes(server, "list").output.hasPrefix(upload))
             let dropped = try outcomes(server, "drop", upload)
             #expect(dropped.ending == .exited(0) && dropped.output.contains(upload), "\(dropped.output)")
-            #expect(names(server, in: "retained") == [] && origin.requests.count == 3)
+            #expect(try keptCount(server) == 0 && origin.requests.count == 3)
         }
     }
 
@@ -112,13 +114,14 @@ struct GatewayOutcomeTests {
         try withGateway(to: origin) { server in
             let upload = try lose(server, origin)
             let first = try ChildProcess(
-                ExecutableLocation.onward(), ["outcomes", "resend", upload, "--root", server.root])
+                ExecutableLocation.onward(), ["outcomes", "resend", upload] + server.storage,
+                environment: server.shared?.environment ?? [:])
             #expect(origin.awaitRequests(2))
             for command in ["resend", "drop"] { try outcomes(server, command, upload).expect(75, "sending") }
             #expect(try outcomes(server, "list").output.contains("in use"))
             hold.release()
             #expect(try first.awaitEnding() == .exited(0))
-            #expect(origin.requests.count == 2 && names(server, in: "retained") == [])
+            #expect(try origin.requests.count == 2 && keptCount(server) == 0)
         }
     }
 
@@ -143,11 +146,11 @@ struct GatewayOutcomeTests {
                 try outcomes(server, command).expect(64, "UPLOAD is missing")
             }
             try outcomes(server, "list", uploads[0]).expect(64, "give 'list'")
-            #expect(names(server, in: "retained").count == 34 && origin.requests.count == 17)
-            let dropped = try OnwardRun(["outcomes", "drop"] + uploads + [uploads[0], "--root", server.root])
+            #expect(try keptCount(server) == 17 && origin.requests.count == 17)
+            let dropped = try server.run(["outcomes", "drop"] + uploads + [uploads[0]])
             #expect(dropped.ending == .exited(0), "\(dropped.output)")
             #expect(dropped.output.split(separator: "\n").count == 17, "\(dropped.output)")
-            #expect(names(server, in: "retained") == [])
+            #expect(try keptCount(server) == 0)
         }
     }
 
@@ -162,11 +165,11 @@ struct GatewayOutcomeTests {
                 "POST /app/x HTTP/1.1\r\nHost: \(server.authority)\r\nUpload-Complete: ?1\r\n"
                     + "Content-Length: 100000\r\n\r\nbeginning")
             let deadline = Deadline(in: .seconds(20))
-            while names(server, in: "uploads").isEmpty, !deadline.isOver { Deadline.pause(.milliseconds(10)) }
-            #expect(names(server, in: "uploads").count == 1)
+            while server.unfinished.isEmpty, !deadline.isOver { Deadline.pause(.milliseconds(10)) }
+            #expect(server.unfinished.count == 1)
             connection.close()
-            while !names(server, in: "uploads").isEmpty, !deadline.isOver { Deadline.pause(.milliseconds(10)) }
-            #expect(names(server, in: "uploads") == [] && origin.requests.isEmpty)
+            while !server.unfinished.isEmpty, !deadline.isOver { Deadline.pause(.milliseconds(10)) }
+            #expect(server.unfinished.isEmpty && origin.requests.isEmpty)
         }
     }
 
@@ -178,13 +181,12 @@ struct GatewayOutcomeTests {
             let refused = try server.exchange(
                 .creation(nil, "POST", "/app/x", complete: true, .bytes(Fixture.content)))
             #expect(refused.status == 503 && refused.offset == nil, "\(refused)")
-            #expect(names(server, in: "uploads") == [])
+            #expect(server.unfinished.isEmpty)
             #expect(try outcomes(server, "list").output == "")
-            #expect(try OnwardRun(["events", "list", "--root", server.root]).output == "")
+            #expect(try server.events("list").output == "")
             for command in ["retry", "drop"] {
-                let words = ["events", command, "--root", server.root]
-                try OnwardRun(words).expect(64, "EVENT or --all is missing")
-                try OnwardRun(words + ["1", "--all"]).expect(64, "'1' and --all exclude each other")
+                try server.events(command).expect(64, "EVENT or --all is missing")
+                try server.events(command, "1", "--all").expect(64, "'1' and --all exclude each other")
             }
         }
     }

@@ -18,6 +18,11 @@ extension ServerProcess {
         return location
     }
 
+    /// Runs a command of `onward` with the storage of this server.
+    func run(_ command: [String]) throws -> OnwardRun {
+        try OnwardRun(command + storage, environment: shared?.environment ?? [:])
+    }
+
     /// A connection that has transferred so many bytes that no new connection of the same client replaces it for many
     /// minutes.
     func connectFast() throws -> RawConnection {

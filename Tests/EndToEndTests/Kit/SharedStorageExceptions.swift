@@ -6,7 +6,8 @@ import Testing
 enum SharedStorageExceptions {
     private static let reasons: [String: [String]] = [
         "changes or reads files of the data directory": [
-            "AccessLogTests.causes", "AllowanceTests.removedByHand", "BackupTests", "CrashTests", "DataDirectoryTests",
+            "AccessLogTests.causes", "AllowanceTests.removedByHand", "BackupTests", "CheckTests", "CrashTests",
+            "DataDirectoryTests",
             "DownloadEnduranceTests", "FolderDownloadTests.times", "FolderDownloadTests.twice", "FolderToolTests",
             "FullStateDiskTests", "GatewayCheckProgramTests.leftover", "GatewayCheckProgramTests.scanner",
             "HealthTests.unready", "LargeListingTests", "ListingStreamTests", "ListingTests.nothingElse",
@@ -32,7 +33,7 @@ enum SharedStorageExceptions {
             "FaultTests", "GatewayEffectOnceKillTests", "GatewayEventKillTests", "HangingDiskTests", "RequestCostTests",
             "SynchronizationTests",
         ],
-        "runs a command that needs a data directory": ["CheckTests", "GatewayEventOutageTests", "GatewayOutcomeTests"],
+        "expects that a list shows which request another process sends": ["GatewayOutcomeTests.inUse"],
         "needs local files for the hand-over of a path": [
             "GatewayPathHandoverDirectoryTests", "GatewayPathHandoverTests",
         ],
