@@ -127,7 +127,10 @@ export interface PendingUpload {
   /** The URL of the file or collection; never the URL of the upload, which is a secret. */
   readonly target: string;
   readonly method: string;
+  /** The bytes that the server has reported as stored. */
   readonly acknowledged: number;
+  /** The bytes that were sent until a few seconds before the interruption. The server may have stored them. */
+  readonly sent: number;
   /** When the upload was started, and when the server removes it (milliseconds since 1970; null if unknown). */
   readonly created: number;
   readonly expires: number | null;

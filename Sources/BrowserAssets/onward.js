@@ -18,6 +18,8 @@ const DELAYS = [0, 1000, 2000, 4000, 8000, 15000, 30000];
 const MAX_RETRY_AFTER = 600_000;
 /** While the browser reports that it is offline, an attempt is made after this time, because the report can be wrong. */
 const OFFLINE_RETRY = 30_000;
+/** Milliseconds after which the number of sent bytes is remembered again. */
+const SAVE_INTERVAL = 5000;
 const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/;
 const VERSION_FIELD = { "Upload-Draft-Interop-Version": "8" };
 
@@ -1006,6 +1008,7 @@ class FileUpload {
   /** The key of the remembered upload; null if it is not remembered. */
   #id = null;
   #saved = null;
+  #savedAt = Date.now();
   #startedAt = Date.now();
   /** When the upload was started, perhaps by an earlier page. */
   #created = this.#startedAt;
@@ -1205,7 +1208,8 @@ class FileUpload {
     }
     if (!this.#machine) await this.#create(resumption);
     else if (resumption && resumption.url !== this.#machine.resumption?.url) this.#machine.adopt(resumption);
-    this.#sent = this.acknowledged;
+    // After an interruption the offset of the server is not known yet.
+    this.#sent = Math.max(this.#sent, this.acknowledged, resumption ? record.sent ?? 0 : 0);
     return null;
   }
 
@@ -1285,6 +1289,7 @@ class FileUpload {
           sent = count;
           this.#sent = Math.min(request.start + count, this.total);
           this.#announce();
+          this.#saveSent();
         },
         onOffset: (offset) => {
           machine.reported(offset);
@@ -1310,6 +1315,14 @@ class FileUpload {
     }
   }
 
+  /** Remembers from time to time how much was sent, because one request can last for hours. */
+  #saveSent() {
+    if (Date.now() - this.#savedAt < SAVE_INTERVAL) return;
+    this.#savedAt = Date.now();
+    this.#saved = null;
+    this.#save();
+  }
+
   /** Remembers the upload, or removes it from the remembered ones if there is nothing to resume. */
   async #save() {
     if (!this.#id) return;
@@ -1321,7 +1334,7 @@ class FileUpload {
     const { size, lastModified = 0, type = "" } = this.#source;
     const record = {
       id: this.#id, name: this.name, size, type, lastModified, target: this.target, method: this.#method, ...resumption,
-      created: this.#created, handle: this.#options.handle ?? null,
+      sent: Math.max(this.#sent, resumption.acknowledged), created: this.#created, handle: this.#options.handle ?? null,
     };
     // Not every browser can store every handle.
     if ((await memory.put(record)) === undefined && record.handle) await memory.put({ ...record, handle: null });
@@ -1396,9 +1409,9 @@ export async function pendingUploads({ server } = {}) {
 }
 
 function pendingUpload(record, isActive) {
-  const { id, name, size, type, lastModified, target, method, acknowledged, created, expires, handle } = record;
+  const { id, name, size, type, lastModified, target, method, acknowledged, sent, created, expires, handle } = record;
   return {
-    id, name, size, type, lastModified, target, method, acknowledged, created, expires, handle, isActive,
+    id, name, size, type, lastModified, target, method, acknowledged, sent, created, expires, handle, isActive,
     async resume(file = null, options = {}) {
       let source = file ?? handle;
       if (typeof source?.getFile === "function") {

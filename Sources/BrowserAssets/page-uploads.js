@@ -22,7 +22,7 @@ let areAllPaused = false;
  */
 function addUpload({ file, handle, name, path, ifExists = "ask" }) {
   const item = {
-    file, handle, name, path, ifExists, size: file.size, sent: 0, acknowledged: 0, rate: new Rate(), error: null, pending: null,
+    file, handle, name, path, ifExists, size: file.size, sent: 0, rate: new Rate(), error: null, pending: null,
     transfer: null,
   };
   uploads.push(item);
@@ -92,9 +92,9 @@ async function follow(item, transfer) {
   try {
     for await (const progress of transfer) {
       if (progress.state !== item.state) item.rate.reset();
-      const { state, sent, acknowledged, retry } = progress;
+      const { state, sent, retry } = progress;
       announceInterruption(item, progress);
-      Object.assign(item, { state, sent, acknowledged, retry });
+      Object.assign(item, { state, sent, retry });
       if (state === "uploading") item.rate.add(sent);
       showUploadsSoon();
     }
@@ -120,15 +120,15 @@ async function follow(item, transfer) {
 }
 
 /** Reads out that an upload waits after a failure, and that it continues; for several uploads at the same time only once. */
-function announceInterruption(item, { state, sent, acknowledged, retry }) {
+function announceInterruption(item, { state, sent, retry }) {
   const isAlone = () => uploads.every((other) => other === item || other.interruptedAt === undefined);
   const name = isolated(item.name);
   if (item.interruptedAt === undefined) {
     // The first attempt after an interruption is made at once, and usually succeeds.
     if (state !== "waiting" || !(retry?.at > Date.now() + 100)) return;
-    item.interruptedAt = acknowledged;
+    item.interruptedAt = sent;
     if (isAlone()) announce(text("announceWaiting", { name, reason: reason(retry.error) }));
-  } else if (state === "uploading" ? sent > item.interruptedAt : ["completed", "paused", "failed"].includes(state)) {
+  } else if (state === "uploading" ? sent !== item.interruptedAt : ["completed", "paused", "failed"].includes(state)) {
     delete item.interruptedAt;
     if (state === "uploading" && isAlone()) announce(text("announceResumed", { name }));
   }
@@ -170,7 +170,7 @@ async function findInterrupted() {
   for (const pending of added) {
     const path = new URL(pending.target).pathname;
     uploads.push({
-      id: pending.id, name: pending.name, size: pending.size, sent: pending.acknowledged, acknowledged: pending.acknowledged,
+      id: pending.id, name: pending.name, size: pending.size, sent: pending.sent,
       path: normalizedPath(path.slice(0, path.lastIndexOf("/") + 1)), state: "interrupted", ifExists: "ask",
       rate: new Rate(), pending,
     });
@@ -227,10 +227,10 @@ function interruptedReason({ error, pending }) {
 
 /** Discards the upload on the server, after a question if many bytes would be lost. */
 async function cancelUpload(item) {
-  if (item.acknowledged > 10e6) {
+  if (item.sent > 10e6) {
     const name = isolated(item.name);
     const answer = await ask(text("cancelTitle", { name }),
-      [element("p", { text: text("cancelText", { sent: formatSize(item.acknowledged) }) })],
+      [element("p", { text: text("cancelText", { sent: formatSize(item.sent) }) })],
       [{ value: "cancel", label: text("cancelUpload"), style: "danger" }, { value: null, label: text("keepUpload") }]);
     if (answer === null || isEnded(item)) return;
   }

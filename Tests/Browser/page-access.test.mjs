@@ -178,6 +178,8 @@ for (const [name, schemes] of settings) {
       await pressUpload(page, "other.bin", "Pause");
       await awaitUpload(page, "other.bin", "paused");
       await expectAll(["button", "Resume: \u2068other.bin\u2069"], ["button", "Resume all"]);
+      await pressUpload(page, "other.bin", "Discard");
+      await page.waitFor(() => document.querySelectorAll("#upload-rows li").length === 0);
       await page.evaluate(() => {
         Object.defineProperty(navigator, "onLine", { get: () => false });
         window.fetch = async () => { throw new TypeError("no network"); };

@@ -5,7 +5,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { browsers, launch } from "./kit/browser.mjs";
-import { awaitDialog, awaitEntry, awaitPage, awaitUpload, hash, pressUpload, uploadNames, writeFile } from "./kit/people.mjs";
+import {
+  awaitDialog, awaitEntry, awaitPage, awaitUpload, hash, hashFile, pressUpload, uploadNames, writeFile, writeSparseFile,
+} from "./kit/people.mjs";
 import { SeededRandom, runSeed } from "./kit/random.mjs";
 import { Server, until } from "./kit/server.mjs";
 
@@ -229,6 +231,52 @@ for (const name of browsers) {
       assert.equal(hash(small.file(two.name)), two.sha256);
       await page.close();
       await small.stop();
+    });
+
+    test("how much one long request has sent is shown while the server is away and after a reload, and not discarded unasked", async () => {
+      const long = await Server.start();
+      const sent = writeSparseFile(directory, "long.bin", 1_000_000_000, [500_000_000], random);
+      const megabytes = async (pattern) => {
+        const found = await page.waitFor((source) => {
+          const status = document.querySelector("#upload-rows .status").textContent;
+          return new RegExp(source).exec(status)?.[1] ?? (/^Uploaded/.test(status) && "0");
+        }, { parameters: [pattern.source], seconds: 60 });
+        return Number(found);
+      };
+      let page = await open("/", { base: long });
+      // The module remembers the bytes every five seconds; for this page they are 0.2 seconds.
+      await browser.send("script.addPreloadScript", {
+        functionDeclaration: `() => {
+          const now = Date.now;
+          const start = now();
+          Date.now = () => start + (now() - start) * 25;
+        }`, contexts: [page.context],
+      });
+      await page.reload();
+      await awaitPage(page);
+      await page.choose("#files-input", [sent.path]);
+      await awaitUpload(page, sent.name, "uploading", { beyond: 0.3 });
+      await long.crash();
+      const shown = await megabytes(/^The server cannot be reached\. ([\d.]+) M?B of 1\.0 GB/);
+      assert.ok(shown >= 300, `${shown} MB`);
+      await pressUpload(page, sent.name, "Pause");
+      await awaitUpload(page, sent.name, "paused");
+      await long.restart();
+      await page.reload();
+      await awaitPage(page);
+      const remembered = await megabytes(/^Interrupted at ([\d.]+) M?B of 1\.0 GB/);
+      assert.ok(remembered > 10 && remembered <= 1000, `${remembered} MB`);
+      await pressUpload(page, sent.name, "Discard");
+      await awaitDialog(page);
+      await page.press("Escape");
+      await page.waitFor(() => !document.querySelector("dialog"));
+      await pressUpload(page, sent.name, "Resume");
+      await page.choose("#again-input", [sent.path]);
+      await awaitUpload(page, sent.name, "completed");
+      assert.equal(await hashFile(join(long.directory, "data/files", sent.name)), await hashFile(sent.path));
+      await page.close();
+      await long.stop();
+      rmSync(sent.path);
     });
 
     test("if the server has removed an interrupted upload, a name that exists by now is asked about", async () => {

@@ -41,11 +41,21 @@ export async function until(condition, { seconds = 30, what = String(condition) 
   }
 }
 
+/** The servers whose directories exist. A failed test may leave them behind. */
+const servers = new Set();
+process.on("exit", () => {
+  for (const { process, directory } of servers) {
+    process?.kill("SIGKILL");
+    rmSync(directory, { recursive: true, force: true, maxRetries: 10 });
+  }
+});
+
 export class Server {
   /** Starts a server with a data directory of its own. A restart keeps directory and port. */
   static async start(options = []) {
     const server = new Server();
     server.directory = mkdtempSync(join(tmpdir(), "onward-module-"));
+    servers.add(server);
     server.port = 0;
     server.options = options;
     await server.restart();
@@ -81,6 +91,7 @@ export class Server {
 
   async stop() {
     await this.crash();
+    servers.delete(this);
     rmSync(this.directory, { recursive: true, force: true });
   }
 }
