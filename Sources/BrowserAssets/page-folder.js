@@ -296,6 +296,8 @@ function addEntry(path, size) {
   const index = folder.entries.findIndex(({ name }) => name === entry.name);
   if (index >= 0 && entry.isFolder) return;
   if (index >= 0) folder.entries.splice(index, 1);
+  // A search needs the row before the table shows it.
+  rowOf(entry);
   folder.entries.push(entry);
   folder.status = 200;
   scheduleFolder();

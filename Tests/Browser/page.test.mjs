@@ -15,6 +15,12 @@ const random = new SeededRandom(runSeed);
 console.log(`# seed ${runSeed}`);
 const LARGE = Number(process.env.ONWARD_BROWSER_SIZE ?? 1_000_000_000);
 const TOKEN = "a-token-0123456789abcdef";
+const NAMES = [
+  `"quotes" & 'apostrophes'.txt`, "<script>alert(1)<\u2044script>.txt", "<img src=x onerror=alert(1)>", "a&amp;b.txt",
+  "percent %2F %00.txt", "question?.txt", "hash#tag.txt", "  two  spaces  .txt", "plus+and;semi:colon.txt", "~*.txt",
+  "emoji 👩‍👩‍👧‍👦 🎉.txt", "שלום עולם.txt", "{{rows}} $& $1.txt", "..hidden", "evil\u202Egnp.exe", "zero\u200Bwidth.txt",
+  `${"x".repeat(200)}.txt`, "ﬁle ①.txt", "e\u0301 é.txt",
+];
 
 let directory;
 const file = (name, size) => writeFile(directory, name, size, random);
@@ -82,15 +88,9 @@ for (const name of browsers) {
     });
 
     test("names with every kind of character are shown as text, and their links have the right content", async () => {
-      const names = [
-        `"quotes" & 'apostrophes'.txt`, "<script>alert(1)<\u2044script>.txt", "<img src=x onerror=alert(1)>", "a&amp;b.txt",
-        "percent %2F %00.txt", "question?.txt", "hash#tag.txt", "  two  spaces  .txt", "plus+and;semi:colon.txt", "~*.txt",
-        "emoji 👩‍👩‍👧‍👦 🎉.txt", "שלום עולם.txt", "{{rows}} $& $1.txt", "..hidden", "evil\u202Egnp.exe", "zero\u200Bwidth.txt",
-        `${"x".repeat(200)}.txt`, "ﬁle ①.txt", "e\u0301 é.txt",
-      ];
-      for (const one of names) publish(server, `names/${one}`, one);
+      for (const one of NAMES) publish(server, `names/${one}`, one);
       publish(server, "names/fo#ld?er %41 <b>/inside.txt", "inside");
-      const expected = names.map((one) => one.replace(/[\u202E\u200B]/, (letter) => `[U+${letter.codePointAt(0).toString(16).toUpperCase()}]`));
+      const expected = NAMES.map((one) => one.replace(/[\u202E\u200B]/, (letter) => `[U+${letter.codePointAt(0).toString(16).toUpperCase()}]`));
       // Once as the server writes the rows, once as the page does.
       for (const isLoaded of [true, false]) {
         await open(isLoaded ? "/files/names/" : "/");
@@ -101,8 +101,8 @@ for (const name of browsers) {
         assert.deepEqual((await shownNames(page)).sort(), [...expected, "fo#ld?er %41 <b>"].sort());
         const contents = await page.evaluate(() => Promise.all(Array.from(document.querySelectorAll("tbody tr.file td:first-child a"),
           async (link) => [link.textContent, await (await fetch(link.href)).text()])));
-        for (const [shown, content] of contents) assert.equal(expected[names.indexOf(content)], shown);
-        assert.equal(contents.length, names.length);
+        for (const [shown, content] of contents) assert.equal(expected[NAMES.indexOf(content)], shown);
+        assert.equal(contents.length, NAMES.length);
         assert.equal(await page.evaluate(() => document.querySelectorAll("tbody :is(script, img, b)").length), 0);
       }
       await page.evaluate(() => document.querySelector("tbody tr.folder a").click());
@@ -112,6 +112,66 @@ for (const name of browsers) {
       await awaitEntry(page, "..hidden");
       assert.deepEqual(page.prompts, []);
       noErrors();
+    });
+
+    test("files with names of every kind are uploaded under these names, and kept beside those that exist", async () => {
+      const sent = new Map(NAMES.map((one, index) => [one, file(one, index % 3 === 0 ? 300_000 + index : 1000 + index)]));
+      const sendAll = async (count) => {
+        await chosen([...sent.values()].map(({ path }) => path));
+        if (count > NAMES.length) {
+          await awaitDialog(page);
+          await page.click("#for-all");
+          await page.click("dialog button[value=keep]");
+        }
+        await page.waitFor((count) => document.getElementById("uploads-summary").textContent === `${count} of ${count} uploaded`,
+          { parameters: [count], seconds: 60 });
+      };
+      await open("/files/sent names/");
+      await sendAll(NAMES.length);
+      const folder = () => new Map(server.names("sent names").map((one) => [one, hash(server.file(`sent names/${one}`))]));
+      const first = folder();
+      assert.deepEqual([...first].sort(), [...sent].map(([one, { sha256 }]) => [one, sha256]).sort());
+      await sendAll(NAMES.length * 2);
+      const both = folder();
+      assert.equal(both.size, NAMES.length * 2);
+      for (const [one, digest] of first) assert.equal(both.get(one), digest);
+      const kept = [...both].filter(([one]) => !first.has(one)).map(([, digest]) => digest);
+      assert.deepEqual(kept.sort(), [...first.values()].sort());
+      noErrors();
+    });
+
+    test("the browser warns before a tab with an unfinished upload is reloaded or closed, and only then", async () => {
+      const sent = file("warned.bin", 60_000_000);
+      await open("/files/warned/");
+      // Browsers show no prompt before a person has used the page.
+      await page.click("h1");
+      await page.reload();
+      await awaitPage(page);
+      assert.deepEqual(page.prompts, []);
+      await page.click("h1");
+      await chosen([sent.path]);
+      await awaitUpload(page, sent.name, "uploading", { beyond: 0.05 });
+      await pressUpload(page, sent.name, "Pause");
+      await awaitUpload(page, sent.name, "paused");
+      await page.reload();
+      await awaitPage(page);
+      assert.deepEqual(page.prompts, ["beforeunload"]);
+      // What an earlier page began is not lost if this page is closed.
+      await awaitUpload(page, sent.name, "interrupted");
+      await page.click("h1");
+      await page.reload();
+      await awaitPage(page);
+      assert.deepEqual(page.prompts, ["beforeunload"]);
+      await page.click("h1");
+      await chosen([sent.path]);
+      await awaitUpload(page, sent.name, "uploading", { beyond: 0.1 });
+      await page.closeWithPrompt();
+      await until(() => page.prompts.length === 2);
+      await open("/files/warned/");
+      await awaitUpload(page, sent.name, "interrupted");
+      await chosen([sent.path]);
+      await awaitUpload(page, sent.name, "completed");
+      assert.equal(hash(server.file(`warned/${sent.name}`)), sent.sha256);
     });
 
     test("an upload is paused, resumed after a reload with the same file, and arrives unchanged", async () => {
@@ -124,7 +184,6 @@ for (const name of browsers) {
       assert.match(await awaitUpload(page, sent.name, "paused"), /^Paused at .* MB of 40\.0 MB$/);
       await page.reload();
       await awaitPage(page);
-      if (name === "chromium") assert.deepEqual(page.prompts, ["beforeunload"]);
       assert.match(await awaitUpload(page, sent.name, "interrupted"), /choose the file again/);
       const before = server.requests(" PUT /files/inbox/");
       await pressUpload(page, sent.name, "Resume");
@@ -339,6 +398,17 @@ for (const name of browsers) {
       await page.click("#search");
       await page.type("999");
       await page.waitFor(() => document.querySelectorAll("tbody tr:not([hidden])").length === 19);
+      await page.click("th[data-sort=name] button");
+      assert.equal(await page.evaluate(() => document.querySelector("tbody td:first-child a").textContent), "file 9999.txt");
+      const among = file("file 5.5.txt", 300_000);
+      await chosen([among.path]);
+      await awaitUpload(page, among.name, "completed");
+      await page.click("#search");
+      await page.press("Control+a");
+      await page.type("file 5.5");
+      await page.waitFor(() => document.querySelectorAll("tbody tr:not([hidden])").length === 1);
+      await awaitEntry(page, among.name);
+      assert.equal(hash(server.file(`thousands/${among.name}`)), among.sha256);
       for (let index = 0; index < 200; index += 1) publish(server, `thousands/another ${index}.txt`, "");
       await page.reload();
       await awaitPage(page);
@@ -353,6 +423,14 @@ for (const name of browsers) {
       await page.type("file 998");
       await page.waitFor(() => document.querySelectorAll("tbody tr").length === 11);
       assert.deepEqual((await shownNames(page)).slice(0, 2), ["file 998.txt", "file 9980.txt"]);
+      // A name after those that the page has loaded is asked about, too.
+      const late = file("file 9998.txt", 300_000);
+      await chosen([late.path]);
+      await awaitUpload(page, late.name, "exists");
+      assert.equal(server.file(`thousands/${late.name}`).length, 0);
+      await pressUpload(page, late.name, "Replace");
+      await awaitUpload(page, late.name, "completed");
+      assert.equal(hash(server.file(`thousands/${late.name}`)), late.sha256);
       noErrors();
     });
 
@@ -439,13 +517,77 @@ for (const name of browsers) {
       noErrors();
     });
 
-    test("the page announces what happens", async () => {
-      const sent = file("heard.txt", 1000);
-      await open("/files/heard/");
+    test("screen readers get a message about each change of an upload", async () => {
+      const limited = await Server.start(["--max-append-size", "1M", "--max-size", "70M"]);
+      publish(limited, "heard/sub/a.txt");
+      publish(limited, "heard/old.txt", "old");
+      await open("/", limited);
+      await browser.send("script.addPreloadScript", {
+        functionDeclaration: `() => {
+          window.heard = [];
+          new MutationObserver((records) => {
+            for (const { target } of records) {
+              const region = target.closest?.("[role=log], [role=alert], [role=status]");
+              const text = region?.textContent.replace(/[\\u2068\\u2069]/g, "");
+              if (text && text !== window.heard.at(-1)) window.heard.push(text);
+            }
+          }).observe(document, { childList: true, subtree: true });
+        }`, contexts: [page.context],
+      });
+      await page.navigate(`${limited.url}/files/heard/`);
+      await awaitPage(page);
+      const hear = async (pattern, seconds = 30) => {
+        await page.waitFor((source) => window.heard.some((text) => new RegExp(source).test(text)),
+          { parameters: [pattern.source], seconds });
+        await page.evaluate(() => { window.heard = []; });
+      };
+      const sent = file("heard.bin", 60_000_000);
       await chosen([sent.path]);
-      await awaitUpload(page, sent.name, "completed");
-      const said = await page.evaluate(() => document.getElementById("announcements").textContent.replace(/[\u2068\u2069]/g, ""));
-      assert.match(said, /1 upload started\..*heard\.txt is uploaded\./);
+      await hear(/1 upload started\./);
+      await awaitUpload(page, sent.name, "uploading", { beyond: 0.05 });
+      await pressUpload(page, sent.name, "Pause");
+      await hear(/heard\.bin is paused\./);
+      await awaitUpload(page, sent.name, "paused");
+      await pressUpload(page, sent.name, "Resume");
+      await hear(/heard\.bin is resumed\./);
+      await limited.crash();
+      await hear(/heard\.bin is interrupted, and continues by itself when that is possible: The server cannot be reached\./);
+      await limited.restart();
+      await hear(/heard\.bin is resumed\./, 60);
+      await page.evaluate(() => document.getElementById("pause-all").click());
+      await hear(/All uploads are paused\./);
+      await awaitUpload(page, sent.name, "paused");
+      await page.evaluate(() => document.getElementById("resume-all").click());
+      await hear(/All uploads are resumed\./);
+      await page.reload();
+      await awaitPage(page);
+      await hear(/1 interrupted upload can be resumed\./);
+      await pressUpload(page, sent.name, "Resume");
+      await page.choose("#again-input", [file("heard other.bin", 60_000_000).path]);
+      await hear(/This is another file\./);
+      await pressUpload(page, sent.name, "Resume");
+      await page.choose("#again-input", [sent.path]);
+      await hear(/heard\.bin is uploaded\./, 60);
+      assert.equal(hash(limited.file(`heard/${sent.name}`)), sent.sha256);
+      await chosen([file("too large.bin", 71_000_000).path]);
+      await hear(/too large\.bin is not uploaded: The file is larger than the server accepts\./);
+      await pressUpload(page, "too large.bin", "Discard");
+      await hear(/The upload of too large\.bin is discarded\./);
+      publish(limited, "heard/late.txt", "old");
+      await chosen([file("late.txt", 10).path]);
+      await hear(/late\.txt exists already\. The list of uploads asks what to do\./);
+      await page.click("#search");
+      await page.type("old");
+      await hear(/^1 of \d$/);
+      await page.evaluate(() => Array.from(document.querySelectorAll("[data-delete]")).find((one) =>
+        one.getAttribute("aria-label").includes("old.txt")).click());
+      await awaitDialog(page);
+      await page.click("dialog button[value=delete]");
+      await hear(/old\.txt was deleted\./);
+      await page.evaluate(() => document.querySelector("#path a").click());
+      await hear(/Folder Files\. 1 folder/);
+      await page.close();
+      await limited.stop();
     });
 
     test("the upload URLs are not in the document, and no request leaves the server", async () => {
