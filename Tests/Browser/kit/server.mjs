@@ -96,7 +96,10 @@ export class Server {
   }
 }
 
-/** A proxy that breaks connections: each after the number of bytes to the server that `nextCut` returns (null: never). */
+/**
+ * A proxy that breaks connections: each after the number of bytes to the server that `nextCut` returns (null: never). With
+ * `endsAtCut`, it breaks all connections then, and refuses new ones until `restore`.
+ */
 export class FaultProxy {
   static async start(port, nextCut = () => null) {
     const proxy = new FaultProxy();
@@ -124,6 +127,7 @@ export class FaultProxy {
           proxy.cuts += 1;
           client.destroy();
           upstream.end();
+          if (proxy.endsAtCut) proxy.interrupt();
         }
       });
       upstream.pipe(client);
