@@ -216,6 +216,24 @@ struct SeveralFilesTests {
         #expect(try lists(home) == [])
     }
 
+    @Test("--jobs sets how many files are sent at the same time, also if the server cannot resume")
+    func jobs() throws {
+        let arrived = Monitor(0)
+        let server = try ScriptedServer { _, reply in
+            try reply.discardBody()
+            arrived.withLock { $0 += 1 }
+            arrived.notifyAll()
+            _ = arrived.wait(until: Deadline(in: .seconds(60)).nanoseconds) { $0 >= 3 ? () : nil }
+            try reply.respond(201, ["Location": "/files/x"])
+        }
+        let home = try CommandHome()
+        let files = try (0..<20).map { try home.file([UInt8($0)], "\($0)") }
+        try home.run(["put", "--jobs", "3"] + files + [server.url + "/files/"]).expect(0)
+        // The script of a request may still run after its client has got the response.
+        #expect((3...5).contains(server.maxConcurrentScripts), "\(server.maxConcurrentScripts)")
+        #expect(server.requests.count == 20)
+    }
+
     @Test("--limit-rate limits the rate of the command: one file is sent at a time")
     func limited() throws {
         let server = try resumable(waitingFor: 0)
