@@ -13,6 +13,9 @@ struct PageBrowserTests {
     @Test("shows folders, uploads files, asks for tokens, and needs no mouse", arguments: ["chromium", "firefox"])
     func page(browser: String) throws { try run("page.test.mjs", in: browser) }
 
+    @Test("resumes a file of five gigabytes beyond 4 GiB", arguments: ["chromium", "firefox"])
+    func large(browser: String) throws { try run("page-large.test.mjs", in: browser) }
+
     @Test("resumes uploads after interruptions of every kind", arguments: ["chromium", "firefox"])
     func recovery(browser: String) throws { try run("page-recovery.test.mjs", in: browser) }
 
