@@ -74,6 +74,12 @@ struct UploadEndpoint {
         do { return try body() } catch .superseded { return try body() }
     }
 
+    /// Makes the received bytes durable, and returns the offset.
+    /// - Throws: `superseded` if the lease has ended, also because earlier bytes could not be synchronized.
+    private func acknowledge(_ lease: UploadLease) throws(StoreError) -> Int64 {
+        do throws(StoreError) { return try lease.acknowledge() } catch { throw lease.isCurrent ? error : .superseded }
+    }
+
     // MARK: Retrieval
 
     /// Ends a request that is still sending content to the upload, so that an append is accepted at the reported
@@ -82,7 +88,7 @@ struct UploadEndpoint {
         switch try store.takeOver(record.id, principal: principal, waitForProcessing: .zero, exclusive: true) {
         case .lease(let lease):
             defer { lease.release() }
-            let offset = try lease.acknowledge()
+            let offset = try acknowledge(lease)
             request.offset = offset
             let state = state(of: lease.record, offset: offset)
             if responses.dialect.completesOnRetrieval(state), let context = context(of: lease.record, responses) {
@@ -187,7 +193,7 @@ struct UploadEndpoint {
     {
         var isLeasePassedOn = false
         defer { if !isLeasePassedOn { lease.release() } }
-        let offset = try lease.acknowledge()
+        let offset = try acknowledge(lease)
         request.offset = offset
         let record = lease.record
         let state = state(of: record, offset: offset)
