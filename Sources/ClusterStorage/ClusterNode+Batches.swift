@@ -110,11 +110,6 @@ extension ClusterNode {
     }
 
     func translating<Result>(_ body: () throws(DatabaseError) -> Result) throws(StoreError) -> Result {
-        do throws(DatabaseError) { return try body() } catch {
-            if error.sqlState == ClusterSQL.CatalogError.sessionEnded, let number = session.withLock({ $0.number }) {
-                sessionWasRejected(number)
-            }
-            throw StoreError(error)
-        }
+        do throws(DatabaseError) { return try body() } catch { throw StoreError(error) }
     }
 }
