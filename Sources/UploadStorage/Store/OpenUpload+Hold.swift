@@ -64,7 +64,7 @@ extension OpenUpload {
     /// Threads for this must not wait for long, because other uploads need them.
     func handOver(_ use: UploadUse) {
         let mustClaim = monitor.withLock { state in
-            state.machine.activity == .idle && (!state.machine.isLoaded || state.machine.needsSettling)
+            state.machine.isIdle && (!state.machine.isLoaded || state.machine.needsSettling)
         }
         if mustClaim, (try? claim(principal: nil, until: 0) { _ in () }) == nil { return }
         let (handOver, revocation) = update { beginHandOver(&$0) }

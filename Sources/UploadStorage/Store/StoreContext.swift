@@ -91,7 +91,7 @@ final class StoreContext: Sendable {
 
     /// Throws if bytes that are not recorded yet would exceed the quota of their principal in a shared catalog. The
     /// catalog checks the quota again, for all stores together, when the bytes of an upload are recorded. So only
-    /// simultaneous plain uploads can exceed the quota, all together.
+    /// simultaneous uploads that have no row before their end can exceed the limits, all together.
     /// - Parameter isNew: whether these are the bytes of a new upload that has no row at first. The catalog counts it later.
     func requireSharedLimits(of principal: String, for bytes: Int64, isNew: Bool = false) throws(StoreError) {
         let quota = bytes > 0 ? configuration.quotaPerPrincipal : nil
