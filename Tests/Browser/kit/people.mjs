@@ -57,13 +57,13 @@ export const awaitUpload = (page, name, states, { seconds = 60, beyond = 0 } = {
   return row && states.includes(row.classList[0]) && row.querySelector("progress").value >= beyond && row.querySelector(".status").textContent;
 }, { parameters: [name, [states].flat(), beyond], seconds });
 
-/** Presses the button of an upload whose label begins with the text. */
-export const pressUpload = (page, name, label) => page.evaluate((name, label) => {
+/** Presses the button of an upload whose label begins with the text, as soon as there is one. */
+export const pressUpload = (page, name, label) => page.waitFor((name, label) => {
   const row = Array.from(document.querySelectorAll("#upload-rows li")).find((one) => one.querySelector("bdi").textContent === name);
-  const button = Array.from(row.querySelectorAll("button")).find((one) => one.getAttribute("aria-label").startsWith(label));
-  if (!button) throw new Error(`no ${label}: ${row.textContent}`);
-  button.click();
-}, name, label);
+  const button = row && Array.from(row.querySelectorAll("button")).find((one) => one.getAttribute("aria-label").startsWith(label));
+  button?.click();
+  return Boolean(button);
+}, { parameters: [name, label] });
 
 export const uploadNames = (page) => page.evaluate(() =>
   Array.from(document.querySelectorAll("#upload-rows bdi"), (name) => name.textContent));
