@@ -149,7 +149,7 @@ for (const name of browsers) {
         return count;
       });
       assert.ok(count > 5 && count < 10_000, `${count} pieces`);
-      const sent = file("full.bin", 30_000_000);
+      const sent = file("full.bin", 300_000_000);
       await page.choose("#files-input", [sent.path]);
       await awaitUpload(page, sent.name, "uploading", { beyond: 0.1 });
       // In Firefox a small record can still be stored.
@@ -163,7 +163,8 @@ for (const name of browsers) {
     });
 
     test("two tabs with the same file write one file, and the second tab does not offer what the first one sends", async () => {
-      const sent = file("tabs.bin", 60_000_000);
+      // A smaller file could be complete before the test has seen it.
+      const sent = file("tabs.bin", 500_000_000);
       const [one, two] = [await open("/files/tabs/"), await open("/files/tabs/")];
       await one.choose("#files-input", [sent.path]);
       await awaitUpload(one, sent.name, "uploading", { beyond: 0.02 });
