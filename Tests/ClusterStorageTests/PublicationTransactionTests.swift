@@ -19,6 +19,19 @@ struct PublicationTransactionTests {
         /// A short upload that has no row before its end.
         case short
         case recorded
+
+        /// Creates an upload of this kind with all its bytes.
+        func create(in store: UploadStore) throws -> UploadLease {
+            let new = NewUpload(principal: "alice", method: .put, target: "/files/f", length: 100_000)
+            let lease =
+                switch self {
+                case .plain: try store.createTransient(new)
+                case .short: try store.create(new, recordsAtOnce: false)
+                case .recorded: try store.create(new)
+                }
+            try content(100_000).withUnsafeBytes { try lease.append($0) }
+            return lease
+        }
     }
 
     private let fixture: ClusterFixture
@@ -34,18 +47,6 @@ struct PublicationTransactionTests {
                 StoreConfiguration.Interruption(response: Response(status: 502), description: [1])
             }
         }
-    }
-
-    private func create(_ kind: Kind) throws -> UploadLease {
-        let new = NewUpload(principal: "alice", method: .put, target: "/files/f", length: 100_000)
-        let lease =
-            switch kind {
-            case .plain: try store.createTransient(new)
-            case .short: try store.create(new, recordsAtOnce: false)
-            case .recorded: try store.create(new)
-            }
-        try content(100_000).withUnsafeBytes { try lease.append($0) }
-        return lease
     }
 
     /// Takes over an upload.
@@ -92,7 +93,7 @@ struct PublicationTransactionTests {
         arguments: Kind.allCases, FailingStatement.allCases)
     func failingStatement(kind: Kind, statement: FailingStatement) throws {
         if kind == .plain && statement == .row { return }
-        let lease = try create(kind)
+        let lease = try kind.create(in: store)
         try fixture.run(
             """
             CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -112,7 +113,7 @@ struct PublicationTransactionTests {
             // No transaction needs the objects of the failed one.
             #expect(pollUntil(within: .seconds(20)) { objects == 0 ? true : nil } == true)
         }
-        let next = try kind == .recorded ? self.lease(id) : create(kind)
+        let next = try kind == .recorded ? self.lease(id) : kind.create(in: store)
         #expect(try next.publish(publication()).status == 201)
         next.release()
         #expect(try catalog.file("d/f")?.fields["Content-Type"] == "text/plain")
@@ -123,7 +124,7 @@ struct PublicationTransactionTests {
     @Test("a publication is one transaction, also if it replaces a file", arguments: Kind.allCases)
     func transactions(kind: Kind) throws {
         for status in [201, 200] as [Status] {
-            let lease = try create(kind)
+            let lease = try kind.create(in: store)
             let id = lease.id
             let before = try #require(try fixture.run("SELECT pg_current_xact_id()::text::bigint").integer(0, 0))
             #expect(try lease.publish(publication()).status == status)
@@ -145,7 +146,7 @@ struct PublicationTransactionTests {
     @Test("a file that gets the name during the publication is not replaced", arguments: Kind.allCases)
     func occupied(kind: Kind) throws {
         let other = try fixture.store(over: fixture.node("b"))
-        let lease = try create(kind)
+        let lease = try kind.create(in: store)
         let (isDone, failures) = (Monitor(false), Monitor<[any Error]>([]))
         var publication = try self.publication(replaces: false)
         let others = publication
@@ -199,7 +200,7 @@ struct PublicationTransactionTests {
 
     @Test("a request is retained only together with the end of its upload, and only with all its bytes")
     func retention() throws {
-        let overtaken = try create(.recorded)
+        let overtaken = try Kind.recorded.create(in: store)
         let id = try #require(overtaken.id)
         try overtaken.beginProcessing(marksDurably: true)
         // Another server acquires the upload after the end of the session, and completes it.
@@ -215,13 +216,13 @@ struct PublicationTransactionTests {
         overtaken.release()
         #expect(try count("retained") == 0)
 
-        let complete = try create(.recorded)
+        let complete = try Kind.recorded.create(in: store)
         try complete.beginProcessing(marksDurably: true)
         #expect(try complete.completeAsInterrupted().status == 502)
         complete.release()
         #expect(try count("retained") == 1)
 
-        let damaged = try create(.recorded)
+        let damaged = try Kind.recorded.create(in: store)
         let lost = try #require(damaged.id)
         try damaged.beginProcessing(marksDurably: true)
         try fixture.run(

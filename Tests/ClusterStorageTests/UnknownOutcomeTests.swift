@@ -46,23 +46,11 @@ struct UnknownOutcomeTests {
         pollUntil(within: .seconds(20)) { (try? isPublished()) == expected ? true : nil } == true
     }
 
-    private func create(_ kind: PublicationTransactionTests.Kind) throws -> UploadLease {
-        let new = NewUpload(principal: "alice", method: .put, target: "/files/f", length: 100_000)
-        let lease =
-            switch kind {
-            case .plain: try store.createTransient(new)
-            case .short: try store.create(new, recordsAtOnce: false)
-            case .recorded: try store.create(new)
-            }
-        try content(100_000).withUnsafeBytes { try lease.append($0) }
-        return lease
-    }
-
     @Test(
         "a publication whose response was lost is found later, complete with its fields, its event and its final response",
         arguments: PublicationTransactionTests.Kind.allCases)
     func lostPublication(kind: PublicationTransactionTests.Kind) throws {
-        let lease = try create(kind)
+        let lease = try kind.create(in: store)
         let id = lease.id
         #expect(throws: StoreError.self) { try lease.publish(publication(.stalled([.toClient]))) }
         lease.release()
@@ -83,7 +71,7 @@ struct UnknownOutcomeTests {
         let kinds = try (0..<events.count).map { try UploadEvent(savedBytes: events.bytes($0, 0) ?? []).kind }
         #expect(kinds.filter { $0 != .created } == [.completed])
         // The repeated request of a plain upload replaces the file.
-        let again = try create(kind)
+        let again = try kind.create(in: store)
         #expect(try again.publish(publication()).status == 200)
         again.release()
     }
@@ -92,7 +80,7 @@ struct UnknownOutcomeTests {
         "a publication that has not reached the database has no effect later",
         arguments: PublicationTransactionTests.Kind.allCases)
     func latePublication(kind: PublicationTransactionTests.Kind) throws {
-        let lease = try create(kind)
+        let lease = try kind.create(in: store)
         let id = lease.id
         #expect(throws: StoreError.self) { try lease.publish(publication(.stalled([.toServer]))) }
         lease.release()
@@ -107,7 +95,7 @@ struct UnknownOutcomeTests {
             let phase = try store.record(id).phase
             #expect((phase == .receiving) == !isMade)
         }
-        let again = try create(kind)
+        let again = try kind.create(in: store)
         #expect(try again.publish(publication()).status == (isMade ? 200 : 201))
         again.release()
     }
