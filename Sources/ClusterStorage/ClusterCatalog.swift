@@ -98,6 +98,10 @@ package final class ClusterCatalog: UploadCatalog {
 
     // MARK: Reads
 
+    package func awaitOutcomes() throws(StoreError) {
+        try node.translating { () throws(DatabaseError) in try node.awaitSettlement() }
+    }
+
     package func row(_ id: UploadID) throws(StoreError) -> CatalogRow? {
         let rows = try node.read(ClusterSQL.selectUpload, [.bytes(id.bytes)])
         return rows.count == 0 ? nil : try CatalogRow(rows, 0)

@@ -70,6 +70,26 @@ extension ClusterNode {
         }
     }
 
+    /// The time for which attempts to settle outcomes are repeated while a client waits for its response: that for which
+    /// a request to the object storage is repeated.
+    private static let settlementTime = Duration.seconds(10)
+    private static let settlementPause: Int64 = 200_000_000
+
+    /// Waits until the outcomes of all batches are known.
+    /// - Throws: the error of the last attempt.
+    func awaitSettlement() throws(DatabaseError) {
+        let deadline = SystemClock.deadline(in: Self.settlementTime)
+        while true {
+            do throws(DatabaseError) {
+                _ = try settledSession()
+                return
+            } catch {
+                let next = SystemClock.monotonicNanoseconds() + Self.settlementPause
+                guard case .unavailable = error, next < deadline, !waitForClosing(until: next) else { throw error }
+            }
+        }
+    }
+
     /// Settles the outcomes of all batches, or waits until another thread has tried to.
     private func settle() throws(DatabaseError) {
         guard let awaited = settlements.withLock({ $0.begin() }) else {

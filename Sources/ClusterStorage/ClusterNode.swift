@@ -113,6 +113,11 @@ package final class ClusterNode: Sendable {
         }
     }
 
+    /// Waits at most until `deadline` (monotonic nanoseconds) until this node is being closed, and returns whether it is.
+    func waitForClosing(until deadline: Int64) -> Bool {
+        work.wait(until: deadline) { $0.isClosing ? true : nil } ?? false
+    }
+
     package func onHolds(
         requested: @escaping @Sendable (UploadID) -> Void, lost: @escaping @Sendable ([UploadID]) -> Void
     ) {

@@ -42,11 +42,24 @@ extension ObjectBlobArea {
     }
 
     package func removePublished(_ name: PublishedName, tagged tag: String) throws(StoreError) {
-        let rows = try change(
-            "remove a published file",
-            DatabaseStatement(ClusterSQL.removeName, name.directory.path + name.entry + [.text(tag)]))
-        switch rows.text(0, 0) {
+        func attempt() throws(DatabaseError) -> String? {
+            let parameters = name.directory.path + name.entry + [.text(tag)]
+            return try node.change { _ in [DatabaseStatement(ClusterSQL.removeName, parameters)] }.rows[0].text(0, 0)
+        }
+        var isRepeated = false
+        let outcome: String?
+        do throws(DatabaseError) {
+            do throws(DatabaseError) { outcome = try attempt() } catch {
+                guard error.mayHaveCommitted else { throw error }
+                try node.awaitSettlement()
+                isRepeated = true
+                outcome = try attempt()
+            }
+        } catch { throw error.fileError(during: "remove a published file") }
+        switch outcome {
         case "removed": return
+        // The first attempt has removed the file, because it existed before.
+        case "missing" where isRepeated, "occupied" where isRepeated: return
         case "occupied": throw .preconditionFailed
         case "directory": throw .targetIsDirectory
         case "file": throw .parentIsFile

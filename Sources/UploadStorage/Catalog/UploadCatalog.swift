@@ -9,6 +9,11 @@ package protocol UploadCatalog: Sendable {
     /// - Returns: for each change what it removed or replaced, or its error.
     func commit(_ changes: [CatalogChange]) -> [Result<RemovedRows, StoreError>]
 
+    /// Waits until it is known which of the changes whose commit has failed were made, for some seconds. Afterwards the rows
+    /// contain them, or they are never made.
+    /// - Throws: `unavailable` if it is still unknown.
+    func awaitOutcomes() throws(StoreError)
+
     func row(_ id: UploadID) throws(StoreError) -> CatalogRow?
     /// Returns at most `limit` rows of all phases in the order of their ids, starting after `id`.
     func rows(after id: UploadID?, limit: Int) throws(StoreError) -> [CatalogRow]
@@ -114,6 +119,8 @@ package struct HeldRow: Sendable, Hashable {
 extension UploadCatalog {
     package var isShared: Bool { false }
 
+    package func awaitOutcomes() throws(StoreError) {}
+
     package func acquire(_ id: UploadID, until deadline: Int64) throws(StoreError) -> HeldRow? {
         try row(id).map { HeldRow(row: $0, fence: 1) }
     }
@@ -149,8 +156,8 @@ extension UploadCatalog {
     @discardableResult
     package func commit(_ change: CatalogChange) throws(StoreError) -> RemovedRows { try commit([change])[0].get() }
 
-    /// Commits a change of one upload. Even if the commit fails, the change may have been made: if `isMade` returns
-    /// true for the row, the failure is ignored.
+    /// Commits a change of one upload. Even if the commit fails, the change may have been made. Then this method waits until
+    /// that is known: if `isMade` returns true for the row, the failure is ignored.
     ///
     /// - Returns: what the change removed or replaced; nil if the commit failed, but the change was made.
     @discardableResult
@@ -160,9 +167,8 @@ extension UploadCatalog {
         do throws(StoreError) {
             return try commit(change)
         } catch {
-            let row: CatalogRow?
-            do throws(StoreError) { row = try self.row(id) } catch { throw error }
-            guard isMade(row) else { throw error }
+            try awaitOutcomes()
+            guard isMade(try row(id)) else { throw error }
             return nil
         }
     }

@@ -63,6 +63,7 @@ extension OpenUpload {
     ) throws(StoreError) -> RemovedRows? {
         let change = reporting(.recordFile(file, ending: nil), response).naming(naming)
         do throws(StoreError) { return try context.catalog.commit(change) } catch {
+            try context.catalog.awaitOutcomes()
             guard case .file(let name, _, _, _) = naming, let current = try? context.lookUp(name),
                 file.describes(current)
             else { throw error }
@@ -120,7 +121,7 @@ extension OpenUpload {
         as phase: UploadRecord.Phase, _ file: FileRecord? = nil, expiresAt: Int64, oldNameRemains: Bool = true
     ) {
         if let file { context.fileRecords.remove(file.name) }
-        let (row, reserved, decided) = update { state in
+        let (row, reserved, decided, fence) = update { state in
             defer { state.publication = nil }
             state.row?.phase = phase
             state.row?.expiresAt = expiresAt
@@ -129,8 +130,10 @@ extension OpenUpload {
             state.blob = nil
             // The final response is known, and nothing can be written any more, so no lease has to be stopped.
             state.revocation = nil
-            return (state.row, state.machine.finish(as: phase), state.publication?.intent.name)
+            return (state.row, state.machine.finish(as: phase), state.publication?.intent.name, state.fence)
         }
+        // The catalog does not know that the hold has ended if the response to its transaction was lost.
+        context.catalog.release(id, fence: fence)
         if let decided { context.pathLocks.clearUnsettled(decided, id) }
         guard let row else { return }
         if !isTransient { context.finished.add(phase) }
@@ -348,10 +351,12 @@ extension OpenUpload {
     ///
     /// - Parameter removed: the result of the catalog; nil if it is unknown.
     func endRemoval(_ removal: Removal, _ removed: RemovedRows? = nil) {
-        update { state in
+        let fence = update { state in
             (state.row, state.blob) = (nil, nil)
             state.machine.forget()
+            return state.fence
         }
+        context.catalog.release(id, fence: fence)
         if removal.row.isUnfinished {
             context.ledger.end(removal.row.upload.principal, releasing: removal.reserved, counts: true)
             context.discard(removal.row.blob)

@@ -416,6 +416,7 @@ final class OpenUpload: Sendable {
             return removed
         } catch {
             update { $0.mayHaveRow = true }
+            try context.catalog.awaitOutcomes()
             guard let existing = try context.catalog.row(id) else { throw error }
             // This commit was made, or an earlier commit that seemed to have failed.
             noteRow(existing)

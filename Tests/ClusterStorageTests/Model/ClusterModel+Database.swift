@@ -68,6 +68,9 @@ extension ClusterModel {
             database.file = tag
             return .done
         case .confirm(let tag): return database.file == tag ? .done : .rejected
+        case .confirmRow(let tag):
+            let isMade = database.row.tag == tag || mutation == .confirmationIgnoresResponse
+            return database.row.isComplete && isMade ? .done : .rejected
         case .forget(let session, let batch):
             if let ending = reject(session, batch) { return ending }
             if !database.row.isComplete || mutation == .completeRowIsForgotten { database.row.exists = false }

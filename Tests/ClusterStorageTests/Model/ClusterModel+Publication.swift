@@ -22,6 +22,26 @@ extension ClusterModel {
         }
     }
 
+    /// Looks for the outcome of a publication whose response was lost.
+    func addConfirmation(_ unconfirmed: Unconfirmed, of node: Int, _ add: Add) {
+        addCall(.confirm(node), of: node, isControl: false, add) { _ in .confirmRow(tag: unconfirmed.tag) }
+    }
+
+    /// A node receives the row with the outcome of a publication.
+    private mutating func receiveConfirmation(_ node: Int, isMade: Bool) {
+        guard let unconfirmed = nodes[node].unconfirmed else { return }
+        nodes[node].unconfirmed = nil
+        guard isMade else {
+            failedTags.insert(unconfirmed.tag)
+            return
+        }
+        confirmedTag = unconfirmed.tag
+        if mutation != .confirmationKeepsHold {
+            _ = nodes[node].session.released(uploadID, fence: unconfirmed.fence)
+        }
+        if nodes[node].session.lastHold(uploadID) != nil { violation = "a node counts a complete upload as held" }
+    }
+
     /// The publication was certainly not made. The client repeats its request.
     private mutating func failShort(_ node: Int, _ tag: Int) {
         failedTags.insert(tag)
@@ -33,11 +53,12 @@ extension ClusterModel {
         switch (call.request, call.response) {
         case (.publish(_, _, let tag), .done), (.confirm(let tag), .done):
             nodes[node].short = .succeeded
-            shortTag = tag
+            confirmedTag = tag
         case (.publish(let session, _, let tag), let response):
             failShort(node, tag)
             if response == .sessionEnded, nodes[node].session.number == session { endSession(node) }
         case (.confirm(let tag), _): failShort(node, tag)
+        case (.confirmRow, let response): receiveConfirmation(node, isMade: response == .done)
         case (.forget, .done): nodes[node].short = .forgotten
         default: break
         }
@@ -49,7 +70,7 @@ extension ClusterModel {
         if !limits.isPlain, file != (row.exists && row.isComplete ? row.tag : nil) {
             violation = "there is a file without its final response, or a final response without its file"
         }
-        if let shortTag, file != shortTag {
+        if let confirmedTag, file != confirmedTag {
             violation = "the published file has another entity tag than the final response"
         }
         if let file, failedTags.contains(file) { violation = "a publication that has failed has an effect" }

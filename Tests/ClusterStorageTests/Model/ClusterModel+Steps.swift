@@ -206,9 +206,12 @@ extension ClusterModel {
     private mutating func lost(_ node: Int, _ request: Request) {
         switch request {
         case .put: nodes[node].memory = nil
-        case .change(let session, _, _, let change):
+        case .change(let session, _, let fence, let change):
             outcomeBecameUnknown(node, in: session)
             nodes[node].memory = nil
+            if case .complete(let tag?) = change.effect {
+                nodes[node].unconfirmed = Unconfirmed(tag: tag, fence: fence)
+            }
             if mutation == .deletionAfterUnknownOutcome { for piece in change.pieces { take(.delete(piece.key)) } }
         case .acquire(let session, _):
             nodes[node].session.endAcquiring(uploadID)
@@ -260,8 +263,12 @@ extension ClusterModel {
         guard state.work == nil else { return }
         if mutation == .confirmationBeforeSettlement, case .unknown = state.short {
             addShort(of: node, session, add)
+        } else if mutation == .confirmationBeforeSettlement, let unconfirmed = state.unconfirmed {
+            addConfirmation(unconfirmed, of: node, add)
         } else if let unsettled = state.session.unsettled.min() {
             addCall(.settle(node), of: node, isControl: false, add) { _ in .settle(unsettled) }
+        } else if let unconfirmed = state.unconfirmed {
+            addConfirmation(unconfirmed, of: node, add)
         } else if state.short != nil {
             addShort(of: node, session, add)
         } else if !usesMemory(node), database.row.exists, database.row.fence <= limits.takeOvers {

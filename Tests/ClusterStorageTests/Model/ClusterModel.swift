@@ -77,6 +77,10 @@ struct ClusterModel: Hashable {
         case publicationWithoutRow
         /// A node looks for a file whose publication has an unknown outcome before that is settled.
         case confirmationBeforeSettlement
+        /// A node takes any final response in the row for that of its publication with an unknown outcome.
+        case confirmationIgnoresResponse
+        /// A node counts an upload as held although the row has confirmed its publication.
+        case confirmationKeepsHold
         /// The end of a request with an unknown outcome removes the row of the upload, also if it is complete.
         case completeRowIsForgotten
         /// The database accepts an acquisition whatever the batch is.
@@ -111,8 +115,9 @@ struct ClusterModel: Hashable {
     var reported: [UInt8] = []
     var completed: [[UInt8]] = []
     var wasCanceled = false
-    /// The entity tag in the final response of the short upload.
-    var shortTag: Int?
+    /// The entity tag in the final response that a client has got after a publication without a row, or with an unknown
+    /// outcome.
+    var confirmedTag: Int?
     /// The entity tags of publications of which a node knows that they were not made.
     var failedTags: Set<Int> = []
     /// The first violation of an invariant.
@@ -175,7 +180,14 @@ struct ClusterModel: Hashable {
         /// The fence of a use that has ended, and whose hold is not released yet.
         var ending: Int64?
         var short: Short?
+        /// The publication of the upload whose response was lost. Its client waits.
+        var unconfirmed: Unconfirmed?
         var objectCount = 0
+    }
+
+    struct Unconfirmed: Hashable {
+        var tag: Int
+        var fence: Int64
     }
 
     struct Memory: Hashable {
@@ -211,6 +223,8 @@ struct ClusterModel: Hashable {
         /// Publishes the file of the short upload, and inserts its row.
         case publish(Int64, batch: Int64, tag: Int)
         case confirm(tag: Int)
+        /// Looks for the final response of a publication in the row.
+        case confirmRow(tag: Int)
         case forget(Int64, batch: Int64)
         case change(Int64, batch: Int64, fence: Int64, Change)
         case fence(Int64, askers: Set<Int64>)
