@@ -61,8 +61,7 @@ extension ObjectBlob {
     private func beginTail(_ state: inout State) -> Segment? {
         guard let last = state.segments.last, last.isFilling else { return nil }
         if last.bytes.isEmpty {
-            state.segments.removeLast()
-            storage.budget.release(last.reserved, from: .held)
+            removeEmpty(last, &state)
             return nil
         }
         state.segments[state.segments.count - 1].phase = .storing

@@ -277,16 +277,26 @@ final class ObjectBlob: Blob {
         }
     }
 
-    /// Starts to store the last segment although it is not full.
-    /// - Returns: the memory that will be free.
+    /// Starts to store the last segment although it is not full, or removes it if it is empty. The writer that has waited
+    /// for an empty segment may not write any more; otherwise it waits again.
+    /// - Returns: the memory that is free now or later.
     func storeEarly() -> Int {
         state.withLock { state in
-            guard let last = state.segments.last, last.isFilling, !last.bytes.isEmpty,
-                state.storing < Self.maxStoring
-            else { return 0 }
+            guard let last = state.segments.last, last.isFilling else { return 0 }
+            if last.bytes.isEmpty {
+                removeEmpty(last, &state)
+                return last.reserved
+            }
+            if state.storing >= Self.maxStoring { return 0 }
             startStoring(&state)
             return last.reserved
         }
+    }
+
+    /// Removes the last segment.
+    func removeEmpty(_ segment: Segment, _ state: inout State) {
+        state.segments.removeLast()
+        storage.budget.release(segment.reserved, from: .held)
     }
 
     func dropCopy() {

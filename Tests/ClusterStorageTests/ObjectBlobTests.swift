@@ -258,4 +258,26 @@ struct ObjectBlobTests {
         #expect(node.area.peakMemory <= 256 << 10)
         withExtendedLifetime(idle) {}
     }
+
+    @Test("memory for which a writer has waited, and which it does not use, is available to others")
+    func unusedMemory() throws {
+        let limits = PieceLimits(maxSize: 64 << 10, maxInlineSize: 256, minMemory: 4096, memory: 16 << 10)
+        let node = try fixture.node(limits)
+        let idle = try (0..<4).map { index in
+            let blob = try node.area.create("idle\(index)")
+            blob.awaitRoom()
+            return blob
+        }
+        let blob = try node.area.create("b")
+        let bytes = content(100)
+        let count = pollUntil(within: .seconds(20)) { () -> Int? in
+            let count = bytes.withUnsafeBytes { try? blob.write($0, at: 0) }
+            if count == 0 { blob.awaitRoom() }
+            return count == 0 ? nil : count
+        }
+        #expect(count == 100)
+        // A writer that has lost its memory waits for other memory.
+        try idle[0].append(bytes)
+        #expect(try idle[0].readAll() == bytes)
+    }
 }
