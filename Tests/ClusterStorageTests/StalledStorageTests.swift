@@ -186,4 +186,88 @@ struct StalledStorageTests {
         }
         #expect(writer.revocations.value == 0)
     }
+
+    /// A request that waits for an acknowledgment, and that no other request of the same server interrupts.
+    enum WaitingRequest: CaseIterable {
+        case head, lastBytes
+    }
+
+    @Test(
+        "an upload is handed over although a request that must not be interrupted waits for a stalled storage",
+        arguments: WaitingRequest.allCases)
+    func waitingRequest(request: WaitingRequest) throws {
+        let fixture = try ClusterFixture()
+        let first = try fixture.store(over: fixture.node("a"))
+        let second = try fixture.store(over: fixture.node("b"))
+        let writer = try Writer(first)
+        let stall = Stall(fixture.objects)
+        defer { stall.end() }
+        let bytes = [UInt8](repeating: 1, count: 200_000)
+        let thread: WorkerThread
+        switch request {
+        case .head:
+            try bytes.withUnsafeBytes { try writer.lease.append($0) }
+            thread = try WorkerThread(name: "head") {
+                guard
+                    case .lease(let lease)? = try? first.takeOver(
+                        writer.id, principal: "alice", waitForProcessing: .zero, exclusive: true)
+                else { return }
+                _ = try? lease.acknowledge()
+                lease.release()
+            }
+        case .lastBytes:
+            thread = try WorkerThread(name: "last bytes") {
+                do throws(StoreError) {
+                    let appended = bytes.withUnsafeBytes { bytes in
+                        Result { () throws(StoreError) in try writer.lease.append(bytes, completes: true) }
+                    }
+                    try appended.get()
+                    try writer.lease.beginProcessing(marksDurably: false)
+                } catch {}
+                writer.lease.release()
+            }
+        }
+        let isStalled: Bool? = pollUntil(within: .seconds(60)) { stall.requests.value > 0 ? true : nil }
+        #expect(isStalled == true)
+        let lease: UploadLease? = pollUntil(within: .seconds(60)) {
+            guard
+                case .lease(let lease)? = try? second.takeOver(
+                    writer.id, principal: "alice", waitForProcessing: .zero)
+            else { return nil }
+            return lease
+        }
+        #expect(lease?.received == 3)
+        // Nothing of this needed a response of the storage.
+        stall.end()
+        thread.join()
+        #expect(try lease?.acknowledge() == 3)
+        lease?.release()
+        writer.lease.release()
+    }
+
+    @Test("an upload is handed over at once, although many others wait for a stalled storage")
+    func manyStalled() throws {
+        let fixture = try ClusterFixture()
+        let node = try fixture.node("a")
+        let first = try fixture.store(over: node)
+        let second = try fixture.store(over: fixture.node("b"))
+        let idle = try Writer(first)
+        let writers = try (0..<300).map { _ in try Writer(first) }
+        let stall = Stall(fixture.objects)
+        defer { stall.end() }
+        let bytes = [UInt8](repeating: 1, count: 70_000)
+        for writer in writers { try bytes.withUnsafeBytes { try writer.lease.append($0) } }
+        let session = try node.node.currentSession()
+        try fixture.run(
+            "SELECT pg_notify('onward_' || $1, 'request ' || encode(id, 'hex') || ' 0') FROM unnest($2) AS u (id)",
+            [.text("\(session)"), .byteArrays(writers.map(\.id.bytes))])
+        guard case .lease(let lease) = try second.takeOver(idle.id, principal: "alice", waitForProcessing: .zero) else {
+            Issue.record("the upload is not handed over")
+            return
+        }
+        #expect(lease.received == 3)
+        stall.end()
+        lease.release()
+        for writer in writers + [idle] { writer.lease.release() }
+    }
 }

@@ -43,8 +43,10 @@ extension OpenUpload {
 
     /// The release of an upload that another store has asked for.
     struct HandOver {
-        /// The epoch that no lease has.
+        /// The epoch of the lease that must not be interrupted, or the one that no lease has.
         var epoch: Int64
+        /// Whether the lease of the epoch is not ended before the deadline: it waits for the storage, and for nothing else.
+        var hasLease: Bool
         /// The time at which the upload is released although bytes are not durable, in monotonic nanoseconds.
         var deadline: Int64
     }
@@ -69,27 +71,41 @@ extension OpenUpload {
         if mustClaim, (try? claim(principal: nil, until: 0) { _ in () }) == nil { return }
         let (handOver, revocation) = update { beginHandOver(&$0) }
         revocation?()
-        if let handOver { complete(handOver, use) }
+        guard let handOver else { return }
+        if handOver.hasLease {
+            if SystemClock.monotonicNanoseconds() >= handOver.deadline { release(handOver) }
+        } else {
+            complete(handOver, use)
+        }
     }
 
     /// - Returns: nil if the upload cannot be released now.
     private func beginHandOver(_ state: inout State) -> (HandOver?, (@Sendable () -> Void)?) {
-        let machine = state.machine
-        guard machine.activity == .idle, machine.isLoaded, machine.isUnfinished, !machine.needsSettling else {
+        let hasLease = state.machine.mustNotInterrupt
+        guard state.machine.canHandOver else {
+            if state.handOver?.hasLease ?? false { state.handOver = nil }
             return (nil, nil)
         }
-        if let handOver = state.handOver, handOver.epoch == machine.epoch { return (handOver, nil) }
-        if machine.isExclusive { return (nil, nil) }
-        let (mustTruncate, revocation) = state.revoking { $0.takeOver(exclusive: true) }
-        if mustTruncate { state.truncateStaged() }
+        if let handOver = state.handOver, handOver.epoch == state.machine.epoch, hasLease || !handOver.hasLease {
+            return (handOver, nil)
+        }
+        var revocation: (@Sendable () -> Void)?
+        if !hasLease {
+            let mustTruncate: Bool
+            (mustTruncate, revocation) = state.revoking { $0.takeOver(exclusive: true) }
+            if mustTruncate { state.truncateStaged() }
+        }
         let deadline = SystemClock.monotonicNanoseconds() + Self.handOverTime
-        let handOver = HandOver(epoch: state.machine.epoch, deadline: deadline)
-        state.handOver = handOver
-        return (handOver, revocation)
+        state.handOver = HandOver(epoch: state.machine.epoch, hasLease: hasLease, deadline: deadline)
+        return (state.handOver, revocation)
     }
 
     private func complete(_ handOver: HandOver, _ use: UploadUse) {
-        let end = min(handOver.deadline, SystemClock.monotonicNanoseconds() + Self.handOverWait)
+        // If many uploads wait for a storage that stalls, a thread remains for the others.
+        let waits = context.beginHandOverWait()
+        defer { if waits { context.endHandOverWait() } }
+        let wait = waits ? Self.handOverWait : 0
+        let end = min(handOver.deadline, SystemClock.monotonicNanoseconds() + wait)
         var hasQueued = false
         while true {
             let step = monitor.wait(until: end) { state -> HandOverStep? in
@@ -112,8 +128,14 @@ extension OpenUpload {
             }
             break
         }
+        release(handOver)
+    }
+
+    private func release(_ handOver: HandOver) {
         let fence = update { state -> Int64? in
-            guard state.machine.epoch == handOver.epoch else { return nil }
+            guard state.machine.epoch == handOver.epoch, !handOver.hasLease || state.machine.canHandOver else {
+                return nil
+            }
             drop(&state)
             return state.fence
         }

@@ -23,6 +23,8 @@ final class StoreContext: Sendable {
     let writeBack: WorkQueue
     /// Threads that hand uploads over to other stores.
     let handOver: WorkQueue
+    /// The number of these threads that wait until bytes are durable.
+    private let handOverWaits = Monitor(0)
     let observer = Monitor<(any StoreObserver)?>(nil)
     let losses = Monitor(Losses())
     /// The deliveries since the store was opened.
@@ -49,7 +51,7 @@ final class StoreContext: Sendable {
         let totals = catalog.savedTotals
         ledger = UsageLedger(totals?.usage, configuration: configuration, isShared: catalog.isShared)
         finished = FinishedUploads(complete: totals?.complete ?? 0, invalid: totals?.invalid ?? 0)
-        let handOverThreads = catalog.isShared ? 4 : 0
+        let handOverThreads = catalog.isShared ? Self.handOverThreads : 0
         (acknowledging, digesting, writeBack, handOver) = try startingThreads { () throws(Errno) in
             (
                 try WorkQueue(name: "acknowledge", threads: 4), try WorkQueue(name: "digest", threads: 2),
@@ -58,6 +60,19 @@ final class StoreContext: Sendable {
             )
         }
     }
+
+    private static let handOverThreads = 4
+
+    /// - Returns: whether a thread that hands an upload over may wait: one of them never waits.
+    func beginHandOverWait() -> Bool {
+        handOverWaits.withLock { count in
+            guard count < Self.handOverThreads - 1 else { return false }
+            count += 1
+            return true
+        }
+    }
+
+    func endHandOverWait() { handOverWaits.withLock { $0 -= 1 } }
 
     /// Ends the threads after the queued work.
     func close() {

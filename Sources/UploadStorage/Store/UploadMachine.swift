@@ -105,6 +105,17 @@ struct UploadMachine: Hashable, Sendable {
     /// Whether a publication or a processing was interrupted. The next request has to finish it.
     var needsSettling: Bool { isDecided || isProcessingRecorded || phase == .processing }
 
+    /// Whether the last bytes are being made durable, and the target resource has not begun to process them.
+    private var isAwaitingTarget: Bool { activity == .processing && acknowledgment == .running && isRecorded }
+
+    /// Whether the upload can be released for another store: no thread completes, removes or loads it.
+    var canHandOver: Bool {
+        isLoaded && isUnfinished && !needsSettling && (activity == .idle || isAwaitingTarget)
+    }
+
+    /// Whether the current lease must not be interrupted, unless it waits too long.
+    var mustNotInterrupt: Bool { isExclusive || activity == .processing }
+
     private var needsLoading: Bool { !isLoaded || isUnfinished && !hasBytes && !needsSettling }
 
     /// The phase as clients see it.
