@@ -21,7 +21,7 @@ private struct ChangeStatements {
     var pieces: PieceChange?
     /// The numbers of events that are recorded if the change is made.
     var events = 0
-    /// The upload that is finished or removed if the change is made.
+    /// The uploads that are finished or removed if the change is made.
     var ended: [UploadID] = []
     /// The new upload that this session then holds.
     var inserted: CatalogRow?
@@ -29,13 +29,13 @@ private struct ChangeStatements {
 
 /// The earlier changes of a batch.
 private struct BatchContext {
-    /// The blobs whose pieces they record.
+    /// The blobs whose pieces earlier changes record.
     var blobs: Set<String> = []
-    /// The blobs of the uploads that they insert.
+    /// The blobs of the uploads that earlier changes insert.
     var inserted: [UploadID: String] = [:]
 }
 
-/// A statement with a change and effects, which are made only together with the change.
+/// A statement that makes a change and, if the change is not refused, its effects.
 private struct ConditionalStatement {
     var change: String
     var parameters: [DatabaseValue]
@@ -53,7 +53,8 @@ private struct ConditionalStatement {
 
 extension ClusterCatalog {
     package func commit(_ changes: [CatalogChange]) -> [Result<RemovedRows, StoreError>] {
-        // A publication waits for others with the same name, and can be refused: no other change must fail or wait with it.
+        // A publication waits for other publications under the same name, and can be refused. It gets a transaction of
+        // its own, so that no other change waits or fails with it.
         let isAlone = changes.contains(where: \.isNaming) && !commits.isClosed
         guard let outcomes = isAlone ? transact(changes) : commits.run(changes, by: { [self] in transact($0) }) else {
             return changes.map { _ in .failure(.superseded) }
@@ -114,7 +115,7 @@ extension ClusterCatalog {
         return outcomes
     }
 
-    /// The pieces of these changes were certainly not recorded.
+    /// Reports to the ledger that the pieces of these changes were not recorded.
     private func reject(_ changes: [ChangeStatements]) {
         for case let pieces? in changes.map(\.pieces) { ledger.rejected(pieces) }
     }
@@ -217,7 +218,8 @@ extension ClusterCatalog {
                     onlySetAside ? ClusterSQL.dropEventsSetAside : ClusterSQL.dropEvents,
                     [.integer(Int64(limit)), .integer(time)])
             ]
-        // The clock of the database needs no mark. The record of a file is published and removed with the file.
+        // `recordTime` does nothing, because the clock of the database needs no saved time. `recordFile` and
+        // `removeFiles` do nothing, because the record of a file is a part of its row in `onward.name`.
         default: break
         }
         if !events.isEmpty {
@@ -292,7 +294,7 @@ extension ClusterCatalog {
                 ])
             result.ended = [invalidation.id]
         default:
-            // A file of an upload without a row is published.
+            // If the change has a name, it publishes the file of an upload that has no row.
             if naming == nil { return nil }
             statement = ConditionalStatement(ClusterSQL.noRefusal)
             addPieces(to: &statement)
@@ -315,7 +317,7 @@ extension ClusterCatalog {
 }
 
 extension CatalogChange {
-    /// The upload whose row only its holder can change by this change.
+    /// The upload whose row this change modifies, if only the holder of the upload may do that.
     fileprivate var fencedUpload: UploadID? {
         switch self {
         case .advance(let advance): advance.id

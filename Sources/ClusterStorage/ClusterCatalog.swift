@@ -51,7 +51,7 @@ package final class ClusterCatalog: UploadCatalog {
         try node.acquiring(id) { () throws(StoreError) in
             while true {
                 let now = SystemClock.monotonicNanoseconds()
-                // Each use has a fence of its own, also if this node holds the upload already. So the end of an earlier
+                // Each use has a fence of its own, even if this node holds the upload already. So the end of an earlier
                 // use, and a release that is on its way, cannot end this hold. A batch cannot raise the fence later.
                 let (number, results) = try node.translating { () throws(DatabaseError) in
                     try node.change { number in

@@ -45,7 +45,7 @@ package final class ClusterCheck: StoreCheck {
 
     package func run(_ report: (CheckFinding) -> Void) throws(StoreError) -> CheckSummary {
         summary = CheckSummary()
-        try PieceCollector(database: cluster.database, objects: cluster.objects).requireOwnStorage(owns: false)
+        try PieceCollector(database: cluster.database, objects: cluster.objects).requireOwnStorage(claims: false)
         try checkUsage(report)
         try checkUploads(report)
         try checkFiles(report)

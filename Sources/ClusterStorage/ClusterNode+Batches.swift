@@ -23,15 +23,16 @@ struct Settlements {
         self.failure = failure
     }
 
-    /// - Returns: nil if the attempt is running; a second nil if the last attempt that has ended was successful.
+    /// - Returns: `nil` while the attempt is running; `.some(nil)` if the last attempt that has ended was successful;
+    ///   otherwise its error.
     func outcome(of attempt: Int) -> DatabaseError?? { ended < attempt ? nil : .some(failure) }
 }
 
 extension ClusterNode {
     /// Makes changes in one transaction of the current session, after the outcomes of all earlier batches are known.
     ///
-    /// If the outcome of this batch becomes unknown, it is settled before anything else is read or changed: then the
-    /// transaction has been made, or has no effect any more, however late it arrives.
+    /// If the outcome of this batch becomes unknown, it is settled before anything else is read or changed. After that
+    /// the transaction either was committed, or can no longer have an effect, even if the database receives it later.
     /// - Parameter statements: returns the statements for the number of a session. It is called again for another attempt.
     /// - Returns: the number of the session, and the rows of each statement.
     func change(
@@ -44,8 +45,8 @@ extension ClusterNode {
                 return (number, Array(try database.transaction([begin] + statements(number)).dropFirst()))
             } catch {
                 if error.sqlState == ClusterSQL.CatalogError.batchEnded {
-                    // Another thread has settled the outcomes of batches, or is about to learn that. If none is, the
-                    // number of the next batch is unknown.
+                    // The database accepts only later batches. If another thread has settled the batches, the session
+                    // already has the new number. Otherwise the number is unknown, and the batches are settled again.
                     session.withLock { session in
                         if session.number == number && session.batch == batch {
                             session.outcomeBecameUnknown(in: number)
@@ -118,7 +119,7 @@ extension ClusterNode {
         }
     }
 
-    /// Runs a statement of the current session on its rows, which contain the outcome of all earlier batches.
+    /// Runs a statement after the outcomes of all earlier batches are known, so that the rows contain their effects.
     func read(_ sql: String, _ parameters: [DatabaseValue] = []) throws(StoreError) -> DatabaseRows {
         try translating { () throws(DatabaseError) in try read([DatabaseStatement(sql, parameters)])[0] }
     }

@@ -397,7 +397,7 @@ package final class ClusterNode: Sendable {
             _ = try database.transaction(statements)
             counts.withLock { $0.holds.handedOver += releases.count { !$0.askers.isEmpty && $0.fence != nil } }
         } catch {
-            // The other node asks again, and then the upload is released although the hold is unknown.
+            // The other node requests the release again, and then the upload is released although the hold is unknown.
         }
     }
 }

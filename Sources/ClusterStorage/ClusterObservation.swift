@@ -15,9 +15,10 @@ package final class ClusterObservation: Sendable {
         var statistics = SharedStorageStatistics()
         var database = FailureReport("the database")
         var objects = FailureReport("the object storage")
-        /// The notes before ``onNote(_:)`` was called, and then the closure.
+        /// The notes from before the call of ``onNote(_:)``, at most `maxNotes`.
         var notes: [Note] = []
-        var body: (@Sendable (Note) -> Void)?
+        /// The closure of ``onNote(_:)``.
+        var handler: (@Sendable (Note) -> Void)?
     }
 
     private static let maxNotes = 20
@@ -38,10 +39,10 @@ package final class ClusterObservation: Sendable {
     /// The counts of requests and transactions.
     var statistics: SharedStorageStatistics { state.withLock { $0.statistics } }
 
-    /// Calls `body` with each line for the log, also with those of before. It must not block.
+    /// Calls `body` with each line for the log, first with those from before this call. `body` must not block.
     package func onNote(_ body: @escaping @Sendable (Note) -> Void) {
         let notes = state.withLock { state in
-            state.body = body
+            state.handler = body
             defer { state.notes = [] }
             return state.notes
         }
@@ -54,6 +55,7 @@ package final class ClusterObservation: Sendable {
             case nil: "committed"
             case .unavailable(_, mayHaveCommitted: false): "unavailable"
             case .unavailable(_, mayHaveCommitted: true): "unknown"
+            // An error of the database, or a rejection by one of our functions.
             case .failed: "refused"
             }
         note { state in
@@ -61,7 +63,7 @@ package final class ClusterObservation: Sendable {
             state.statistics.repeatedTransactions += report.repetitions
             let now = SystemClock.monotonicNanoseconds()
             switch report.error {
-            // The functions in the database have refused a change.
+            // One of our functions in the database rejected the change, so the database works.
             case .failed(let sqlState, _)? where sqlState.hasPrefix("ON"): return state.database.succeeded(at: now)
             case .failed(let sqlState, _)?:
                 return state.database.failed(sqlState, "\(report.error.map { "\($0)" } ?? "")", at: now)
@@ -97,19 +99,19 @@ package final class ClusterObservation: Sendable {
     private func note(_ body: (inout State) -> Note?) {
         let call = state.withLock { state -> (Note, @Sendable (Note) -> Void)? in
             guard let note = body(&state) else { return nil }
-            if let body = state.body { return (note, body) }
+            if let handler = state.handler { return (note, handler) }
             if state.notes.count < Self.maxNotes { state.notes.append(note) }
             return nil
         }
-        if let (note, body) = call { body(note) }
+        if let (note, handler) = call { handler(note) }
     }
 }
 
-/// Decides which errors of a service are written to the log: the first one, others of another kind, and the end of the
-/// errors. A value without input and output.
+/// Decides which errors of a service are written to the log: the first error, the first error of each further kind, and
+/// the end of the errors. It is a value type: it reads no clock, and does no I/O.
 struct FailureReport {
-    /// The time without an error after which the service works again, in nanoseconds. Errors that alternate with success
-    /// are one failure.
+    /// The time without an error, in nanoseconds, after which the service counts as working. Errors with successful
+    /// requests between them belong to one failure.
     static let quietTime: Int64 = 10_000_000_000
     private static let maxKinds = 8
 

@@ -2,8 +2,8 @@ import PostgreSQL
 
 /// The SQL of bytes and published files.
 ///
-/// Each function is called in the transaction of its caller, or alone. Errors with the SQLSTATEs of ``FilesError`` undo
-/// that transaction.
+/// Each function is called in the transaction of its caller, or alone. An error with an SQLSTATE of ``FilesError``
+/// rolls that transaction back.
 extension ClusterSQL {
     /// The SQLSTATEs of the errors that the functions raise.
     enum FilesError {
@@ -13,14 +13,14 @@ extension ClusterSQL {
         static let gap = "ON002"
         /// An object was replaced or removed before, so that it may be deleted at any time.
         static let garbage = "ON003"
-        /// Another file, or none, has the name.
+        /// The name belongs to another file than expected, or to no file.
         static let occupied = "ON004"
         /// A directory has the name.
         static let isDirectory = "ON005"
         /// A part of the path of the directory is a file.
         static let parentIsFile = "ON006"
         static let directoryMissing = "ON007"
-        /// Bytes of a request are missing.
+        /// Bytes of a request that is to be retained are missing.
         static let bytesMissing = "ON008"
     }
 
@@ -90,8 +90,9 @@ extension ClusterSQL {
         CREATE FUNCTION onward.session_of(object text) RETURNS bigint IMMUTABLE LANGUAGE sql AS
         $$ SELECT substring(object from '^data/[^/]+/([0-9]{1,18})-[0-9]+$')::bigint $$;
 
-        -- Replaces all pieces of a blob from the byte `from_` on by these, which begin there. Objects that are replaced
-        -- become garbage, unless a new piece is a part of the same object. Returns the end of the last piece.
+        -- Replaces all pieces of a blob from the byte `from_` on by the given pieces, the first of which begins at
+        -- `from_`. Objects that are replaced become garbage, unless a new piece is a part of the same object. Returns
+        -- the end of the last piece.
         --
         -- The rows of the sessions that have stored new objects are locked until the end of the transaction, so that a
         -- collector cannot remove them before the names of the objects are visible to it.
@@ -202,8 +203,9 @@ extension ClusterSQL {
             RETURN 'directory';
         END $$;
 
-        -- Gives a blob a name in a directory that exists. Its pieces are recorded before. `replacing` is the tag of the file
-        -- that is replaced; null: no file may have the name. Raises an error if this is not possible.
+        -- Gives a blob a name in a directory that exists. The pieces of the blob must already be recorded. `replacing`
+        -- is the tag of the file that is replaced. If it is null, no file may have the name. Raises an error if this is
+        -- not possible.
         CREATE FUNCTION onward.publish(
             blob text, parents text[], names text[], parent text, name text, size bigint, modified bigint, tag text,
             replacing text, principal text, fields bytea

@@ -54,8 +54,8 @@ extension ClusterSQL {
         );
 
         -- Begins a batch of changes, and keeps the row of the session until the end of the transaction. A collector removes
-        -- the row of an ended session before it removes objects of that session. The name of the application shows the
-        -- session, so that others can end the transaction after the session.
+        -- the row of an ended session before it removes objects of that session. `application_name` contains the
+        -- session, so that other nodes can find and end the transaction when the session has ended.
         CREATE FUNCTION onward.begin_batch(session_ bigint, batch_ bigint) RETURNS void LANGUAGE plpgsql AS $$
         DECLARE
             current bigint;
@@ -83,8 +83,8 @@ extension ClusterSQL {
             RETURN next_batch;
         END $$;
 
-        -- Whether a session can become the holder of an upload with this holder. An ended holder is marked, so that it
-        -- cannot renew its session any more: its clock and a renewal that is in progress are not trusted.
+        -- Whether `session_` can become the holder of an upload that `holder_` holds. If the session of the holder has
+        -- expired, it is marked as ended, so that a renewal that arrives late cannot extend it.
         CREATE FUNCTION onward.is_free(holder_ bigint, session_ bigint) RETURNS boolean LANGUAGE plpgsql AS $$
         BEGIN
             IF holder_ IS NULL OR holder_ = session_ THEN RETURN true; END IF;
@@ -121,10 +121,10 @@ extension ClusterSQL {
         CREATE INDEX unfinished_by_expiry ON onward.upload (expires_at) WHERE phase < 2 AND expires_at IS NOT NULL;
         CREATE INDEX finished_by_expiry ON onward.upload (expires_at) WHERE phase >= 2;
 
-        -- Returns the row of an upload. If it is unfinished and free, the session becomes its holder; a hold with the
-        -- fence `fence_` continues. If another session is the holder and `asks` is true, that session is asked to release
-        -- the upload.
-        CREATE FUNCTION onward.acquire(id_ bytea, session_ bigint, asks boolean)
+        -- Returns the row of an upload. If it is unfinished and free, the session becomes its holder with the next
+        -- fence, even if it was the holder before. If another session is the holder and `requests_release` is true,
+        -- that session is notified to release the upload.
+        CREATE FUNCTION onward.acquire(id_ bytea, session_ bigint, requests_release boolean)
         RETURNS SETOF onward.upload LANGUAGE plpgsql AS $$
         DECLARE
             found_row onward.upload;
@@ -138,7 +138,7 @@ extension ClusterSQL {
                     RETURN;
                 END IF;
                 IF NOT onward.is_free(old.holder, session_) THEN
-                    IF asks THEN
+                    IF requests_release THEN
                         PERFORM pg_notify(
                             'onward_' || old.holder, 'request ' || encode(id_, 'hex') || ' ' || session_);
                     END IF;
@@ -276,17 +276,18 @@ extension ClusterSQL {
                 FROM unnest(times, contents) WITH ORDINALITY AS e ("time", content, position);
         END $$;
 
-        -- The lowest number of events that must not be read yet.
+        -- The lowest event number that must not be read yet.
         CREATE FUNCTION onward.end_of_events() RETURNS bigint STABLE LANGUAGE sql AS
         $$ SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint << 20 $$;
 
-        -- Whether a session delivers events: the first living session of a server does.
+        -- Whether a session delivers events: among the living sessions with `delivers_events`, the one with the lowest
+        -- number does.
         CREATE FUNCTION onward.delivers(session_ bigint) RETURNS boolean STABLE LANGUAGE sql AS
         $$ SELECT session_ = (SELECT min(session) FROM onward.node
             WHERE delivers_events AND alive_until > clock_timestamp()) $$;
 
-        -- If a backup was restored, some numbers of transactions have not happened in this server yet. Gives events new
-        -- numbers, and lets searches for changes of the usage begin with the first one.
+        -- If a backup was restored, the rows can contain transaction numbers that this database server has not reached
+        -- yet. Gives such events new numbers, and makes searches in `usage_change` begin at its first row.
         CREATE FUNCTION onward.renumber() RETURNS void LANGUAGE plpgsql AS $$
         DECLARE
             first bigint;

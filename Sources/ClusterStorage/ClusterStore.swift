@@ -6,7 +6,7 @@ import UploadStorage
 /// The database and the object storage that several servers share.
 package struct ClusterLocation: Sendable, CustomStringConvertible {
     package var catalog: DatabaseURI
-    /// The same database without a pooler between, for notifications.
+    /// The URI of the same database for notifications, which need a connection without a pooler.
     package var notifications: DatabaseURI
     package var blobs: ObjectStorageURI
 

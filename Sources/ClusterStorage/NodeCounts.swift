@@ -1,11 +1,11 @@
 import UploadStorage
 
-/// What a node counts about its sessions and holds.
+/// The counts of a node's sessions and holds.
 struct NodeCounts: Sendable {
     var session = SharedStorageStatistics.Session()
     var holds = SharedStorageStatistics.Holds()
 
-    /// A session has ended before the node was closed.
+    /// Counts a session that has ended before the node was closed.
     /// - Parameter holds: the number of uploads that were held.
     mutating func ended(holds lost: Int) {
         session.lost += 1

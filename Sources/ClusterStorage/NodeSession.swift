@@ -1,7 +1,7 @@
 import UploadStorage
 
-/// The session of a node in the database of the cluster, and the uploads that the node holds. A value without input and
-/// output: one method for each event.
+/// The session of a node in the database of the cluster, and the uploads that the node holds. It is a value type with
+/// one method for each event: it reads no clock, and does no I/O.
 ///
 /// Only the holder of an upload changes its row, and the database rejects changes by others, whatever time it is. Times
 /// decide only when another node may become the holder: the session must not be renewed for its lifetime, measured by the
@@ -55,7 +55,7 @@ package struct NodeSession: Sendable, Hashable {
         case release(Release)
         /// The store has to end its use.
         case endUse
-        /// The other session asks again.
+        /// The other session requests the release again.
         case none
     }
 
@@ -64,8 +64,8 @@ package struct NodeSession: Sendable, Hashable {
     package private(set) var number: Int64?
     /// The number that the changes of this session need: see onward.settle_batches.
     package private(set) var batch: Int64 = 0
-    /// The sessions of this node, also earlier ones, with a batch whose outcome is unknown. Until they are settled, rows
-    /// cannot be relied on.
+    /// The sessions of this node, including earlier ones, with a batch whose outcome is unknown. Until they are
+    /// settled, rows cannot be relied on.
     package private(set) var unsettled: Set<Int64> = []
     /// The time from which on other nodes may acquire the uploads.
     private var end: Int64 = .min

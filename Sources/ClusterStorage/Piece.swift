@@ -9,7 +9,7 @@ package struct Piece: Sendable, Hashable {
         case inline([UInt8])
     }
 
-    /// The offset of its first byte in the blob.
+    /// The offset in the blob of the first byte of the piece.
     package var start: Int64
     package var size: Int
     package var storage: Storage
@@ -26,7 +26,7 @@ package struct Piece: Sendable, Hashable {
         if case .object(let key) = storage { key } else { nil }
     }
 
-    /// The bytes before `offset`, which is inside of the piece.
+    /// The bytes before `offset`, which is inside the piece.
     func prefix(upTo offset: Int64) -> Piece {
         let size = Int(offset - start)
         guard case .inline(let bytes) = storage else { return Piece(start: start, size: size, storage: storage) }
@@ -40,9 +40,11 @@ struct PieceLimits: Sendable {
     var maxSize = 8 << 20
     /// The maximum number of bytes in the row of a piece.
     var maxInlineSize = 64 << 10
-    /// The memory for the first bytes of a piece.
+    /// The number of bytes of memory that are reserved first for a piece. The reservation is doubled while bytes
+    /// arrive.
     var minMemory = 64 << 10
-    /// The maximum number of pieces of a published file whose list is in memory: those of 8 GiB.
+    /// The maximum number of pieces in the list of a published file that is in memory. With pieces of `maxSize` the
+    /// list covers 8 GiB.
     var maxListed = 1024
     /// The maximum number of bytes in all buffers.
     var memory = 256 << 20
@@ -61,8 +63,8 @@ extension [Piece] {
         return low
     }
 
-    /// Reads a piece for each row: `start`, `size`, `object` and `data`, from the column `first` on. Rows without a piece
-    /// are skipped.
+    /// Reads a piece from each row. Its columns `start`, `size`, `object` and `data` begin at `first`. Rows without a
+    /// piece are skipped.
     init(_ rows: DatabaseRows, firstColumn first: Int = 0) {
         self.init()
         reserveCapacity(rows.count)
@@ -75,7 +77,7 @@ extension [Piece] {
     }
 }
 
-/// All pieces of a blob from a byte on are replaced by others.
+/// A change that replaces all pieces of a blob from a byte on.
 package struct PieceChange: Sendable, Hashable {
     package var blob: String
     package var from: Int64

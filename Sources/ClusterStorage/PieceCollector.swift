@@ -9,18 +9,19 @@ import UploadStorage
 /// Every object that is deleted is one that no row names, and that no row can name later:
 ///
 /// - *Garbage* is written by the transaction that removes the last row with the object. Later transactions that name it
-///   are rejected (`put_pieces`). The grace period is for downloads, which read the rows once, when they begin.
+///   are rejected (`put_pieces`). The grace period is for downloads, which continue to use the rows that they have
+///   read.
 /// - *Orphans* are objects that no row has ever named. Before a transaction names a new object, it locks the row of the
-///   session that has stored the object, and fails if there is none (`put_pieces`). To remove that row, a transaction has
-///   to wait for these locks. So if the row does not exist, all transactions that named objects of the session have
-///   ended, and their pieces are visible; and no transaction can name another object of the session. The query reads the
-///   sessions, the pieces and the garbage in one snapshot, and a piece whose object was named once is replaced in one
-///   transaction by garbage or by a piece of the same object. So an object that neither names in this snapshot is not
-///   needed later. The number of a session is never used again. Objects with other names are left alone.
+///   session that has stored the object, and fails if there is none (`put_pieces`). The removal of that row waits for
+///   these locks. So if the row does not exist, all transactions that named objects of the session have ended, and no
+///   transaction can name another one. The query reads sessions, pieces and garbage in one snapshot. In any snapshot an
+///   object that was named once belongs to a piece, is garbage, or was deleted. So a listed object that is in neither
+///   was never named, or was deleted meanwhile, and is not needed later. Session numbers are never used again. Objects
+///   with other names are not deleted.
 /// - *Pieces* of a blob are dropped if no unfinished upload, file or retained request has the blob. A blob whose pieces are
 ///   in the database has had one of them since the transaction that recorded its first piece. After the last of them is
-///   removed, no other begins to need the blob: a new upload has a new blob, and a file and a retained request get the
-///   blob of an unfinished upload, or get it in the transaction that records its pieces.
+///   removed, nothing can need the blob again. A new upload has a new blob. A file or a retained request gets its blob
+///   from an unfinished upload, or in the transaction that records the pieces.
 package final class PieceCollector: Sendable {
     package struct Settings: Sendable {
         /// The time from the removal of a file to the deletion of its objects, so that downloads on all nodes end first.
@@ -35,7 +36,7 @@ package final class PieceCollector: Sendable {
         package init() {}
     }
 
-    /// What a collector has removed.
+    /// The numbers of objects that a collector has removed.
     package struct Report: Sendable, Hashable {
         /// Objects of replaced or removed bytes.
         package var garbage = 0
@@ -166,7 +167,7 @@ package final class PieceCollector: Sendable {
         return try endPage("objects", next: listed.count < settings.batchSize ? nil : listed.last?.key)
     }
 
-    /// Calls ``requireOwnStorage(owns:)`` until it has succeeded once.
+    /// Calls ``requireOwnStorage(claims:)`` until it has succeeded once.
     func requireOwnStorageOnce() throws(StoreError) {
         if isOwn.load(ordering: .relaxed) { return }
         try requireOwnStorage()
@@ -175,8 +176,8 @@ package final class PieceCollector: Sendable {
 
     /// Verifies that the object storage belongs to this database, and not to another one, whose objects would seem to be
     /// orphans.
-    /// - Parameter owns: whether an object storage without an owner gets this one.
-    package func requireOwnStorage(owns: Bool = true) throws(StoreError) {
+    /// - Parameter claims: whether this database becomes the owner of an object storage that has none.
+    package func requireOwnStorage(claims: Bool = true) throws(StoreError) {
         guard let identity = try run(ClusterSQL.identity, []).text(0, 0) else {
             throw .damaged("the database has no identity")
         }
@@ -184,7 +185,7 @@ package final class PieceCollector: Sendable {
         do throws(ObjectError) {
             var found = try readIdentity()
             if found == nil {
-                guard owns else { return }
+                guard claims else { return }
                 try objects.put(Self.identityKey, Array(identity.utf8))
                 found = try readIdentity()
             }

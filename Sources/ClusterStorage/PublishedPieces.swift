@@ -14,7 +14,7 @@ final class PublishedPieces: PublishedContent {
     private let database: Database
     private let storage: PieceStorage
     private let reader: ObjectReader
-    /// Consecutive pieces.
+    /// The consecutive pieces whose list is in memory.
     private let listed: Monitor<[Piece]>
 
     /// - Parameter first: the first pieces of the blob: all, or as many as one list contains.

@@ -11,7 +11,8 @@ final class PublishedRows: PublishedDirectory {
         var first = ""
         var entries: [PublishedEntry] = []
 
-        /// The entry with a name; nil if there is none, and a second nil if the page does not show that.
+        /// The entry with a name; `.some(nil)` if the page shows that there is none; `nil` if the page does not contain
+        /// that range of names.
         func entry(_ name: String) -> PublishedEntry?? {
             guard let last = entries.last, !name.precedes(first), !last.name.precedes(name) else { return nil }
             var (low, high) = (0, entries.count - 1)
@@ -32,7 +33,7 @@ final class PublishedRows: PublishedDirectory {
     private var next: String? = ""
     /// The name that is not returned although a page contains it.
     private var skipped: String?
-    /// Whether the first name of the next page was on the last one.
+    /// Whether the first name of the next page is also the last name of the current page.
     private var isRepeated = false
     /// The page of the entry that was requested last.
     private var requested = Page()
