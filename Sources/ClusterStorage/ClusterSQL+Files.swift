@@ -74,13 +74,14 @@ extension ClusterSQL {
         );
         CREATE INDEX retained_by_blob ON onward.retained (blob);
 
-        -- The progress of the work of collectors: the position of the next page, and the earliest time for it.
+        -- The searches of the collectors, with the position of the next page and the earliest time for it; and the
+        -- retained requests that commands are sending, each with the name of its claim and the end of the claim.
         CREATE TABLE onward.collection (
-            work text NOT NULL PRIMARY KEY,
+            task text NOT NULL PRIMARY KEY,
             position text COLLATE "C" NOT NULL DEFAULT '',
             due timestamptz NOT NULL DEFAULT '-infinity'
         );
-        INSERT INTO onward.collection (work) VALUES ('objects'), ('pieces');
+        INSERT INTO onward.collection (task) VALUES ('objects'), ('pieces');
 
         -- Identifies the database in its object storage.
         CREATE TABLE onward.identity (identity text NOT NULL PRIMARY KEY);
@@ -339,16 +340,17 @@ extension ClusterSQL {
         RETURNING object
         """
     static let removeGarbage = "DELETE FROM onward.garbage WHERE object = ANY ($1)"
-    /// Claims the next page of a work. Parameters: the work, and the milliseconds until another node can repeat the page.
+    /// Claims the next page of a search. Parameters: the search, and the milliseconds until another node can repeat the
+    /// page.
     static let claimPage = """
         UPDATE onward.collection SET due = clock_timestamp() + $2 * interval '1 millisecond'
-        WHERE work = (
-            SELECT work FROM onward.collection WHERE work = $1 AND due <= clock_timestamp() FOR UPDATE SKIP LOCKED)
+        WHERE task = (
+            SELECT task FROM onward.collection WHERE task = $1 AND due <= clock_timestamp() FOR UPDATE SKIP LOCKED)
         RETURNING position
         """
-    /// Parameters: the work, the position of the next page, and the milliseconds until it is due.
+    /// Parameters: the search, the position of the next page, and the milliseconds until it is due.
     static let endPage = """
-        UPDATE onward.collection SET position = $2, due = clock_timestamp() + $3 * interval '1 millisecond' WHERE work = $1
+        UPDATE onward.collection SET position = $2, due = clock_timestamp() + $3 * interval '1 millisecond' WHERE task = $1
         """
     /// Those of the objects $1 that nothing needs or can need: see ``PieceCollector``.
     static let orphans = """

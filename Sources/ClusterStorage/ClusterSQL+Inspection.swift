@@ -121,9 +121,9 @@ extension ClusterSQL {
     static let collectionState = """
         SELECT (SELECT count(*) FROM (SELECT FROM onward.garbage LIMIT 1000000) AS g),
             (SELECT extract(epoch FROM clock_timestamp() - since)::bigint FROM onward.garbage ORDER BY since LIMIT 1),
-            work, CASE WHEN due = '-infinity' THEN 0
+            task, CASE WHEN due = '-infinity' THEN 0
                 ELSE greatest(0, extract(epoch FROM clock_timestamp() - due))::bigint END
-        FROM onward.collection WHERE work IN ('objects', 'pieces') ORDER BY work
+        FROM onward.collection WHERE task IN ('objects', 'pieces') ORDER BY task
         """
 
     // MARK: Events
@@ -139,18 +139,18 @@ extension ClusterSQL {
     static let retainedKeys = "SELECT key FROM onward.retained ORDER BY key"
     static let selectRetained = "SELECT blob, description FROM onward.retained WHERE key = $1"
     static let removeRetained = "DELETE FROM onward.retained WHERE key = $1"
-    /// Claims a work for a process, unless another process has claimed it. Parameters: the work, a random name of the
+    /// Claims a task for a process, unless another process has claimed it. Parameters: the task, a random name of the
     /// claim, and the milliseconds after which another process can claim it.
-    static let claimWork = """
-        INSERT INTO onward.collection AS c (work, position, due)
+    static let claimTask = """
+        INSERT INTO onward.collection AS c (task, position, due)
             VALUES ($1, $2, clock_timestamp() + $3 * interval '1 millisecond')
-            ON CONFLICT (work) DO UPDATE SET position = excluded.position, due = excluded.due
+            ON CONFLICT (task) DO UPDATE SET position = excluded.position, due = excluded.due
                 WHERE c.due <= clock_timestamp()
             RETURNING 1::bigint
         """
     static let extendClaim = """
         UPDATE onward.collection SET due = clock_timestamp() + $3 * interval '1 millisecond'
-        WHERE work = $1 AND position = $2
+        WHERE task = $1 AND position = $2
         """
-    static let endClaim = "DELETE FROM onward.collection WHERE work = $1 AND position = $2"
+    static let endClaim = "DELETE FROM onward.collection WHERE task = $1 AND position = $2"
 }

@@ -210,14 +210,14 @@ package final class PieceCollector: Sendable {
         }
     }
 
-    private func claimPage(_ work: String) throws(StoreError) -> String? {
-        let rows = try run(ClusterSQL.claimPage, [.text(work), .integer(Self.claim)])
+    private func claimPage(_ search: String) throws(StoreError) -> String? {
+        let rows = try run(ClusterSQL.claimPage, [.text(search), .integer(Self.claim)])
         return rows.count > 0 ? rows.text(0, 0) : nil
     }
 
-    private func endPage(_ work: String, next: String?) throws(StoreError) -> Bool {
+    private func endPage(_ search: String, next: String?) throws(StoreError) -> Bool {
         let pause = next == nil ? settings.searchInterval.milliseconds : 0
-        _ = try run(ClusterSQL.endPage, [.text(work), .text(next ?? ""), .integer(pause)])
+        _ = try run(ClusterSQL.endPage, [.text(search), .text(next ?? ""), .integer(pause)])
         return next != nil
     }
 

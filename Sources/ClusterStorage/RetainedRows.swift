@@ -79,7 +79,7 @@ package struct RetainedRows: RetainedRequests {
         init(of key: String, in cluster: ClusterInspection) throws(StoreError) {
             self.cluster = cluster
             parameters = [.text("resend \(key)"), .text(UploadID().text)]
-            guard try cluster.rows(ClusterSQL.claimWork, parameters + [.integer(Self.validity)]).count > 0 else {
+            guard try cluster.rows(ClusterSQL.claimTask, parameters + [.integer(Self.validity)]).count > 0 else {
                 throw .inUse
             }
             do throws(Errno) {

@@ -128,7 +128,7 @@ struct ClusterCheckTests {
             // The collector of a server makes the database the owner of its bucket.
             let isOwned: Bool? = try pollUntil(within: .seconds(60)) {
                 try cluster.database.query(
-                    "SELECT 1 FROM onward.collection WHERE work = 'objects' AND due > now() + interval '1 hour'"
+                    "SELECT 1 FROM onward.collection WHERE task = 'objects' AND due > now() + interval '1 hour'"
                 ).isEmpty ? nil : true
             }
             #expect(isOwned == true)

@@ -114,7 +114,7 @@ struct ClusterCommandTests {
             // Nothing of the three requests is left behind.
             #expect(try cluster.database.query("SELECT count(*) FROM onward.piece") == ["0"])
             #expect(
-                try cluster.database.query("SELECT count(*) FROM onward.collection WHERE work LIKE 'resend %'") == ["0"]
+                try cluster.database.query("SELECT count(*) FROM onward.collection WHERE task LIKE 'resend %'") == ["0"]
             )
             try cluster.run(["check"]).expectOutput("checked uploads: 3, unfinished: 0; checked files: 0; no damage\n")
         }
