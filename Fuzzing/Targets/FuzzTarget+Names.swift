@@ -61,7 +61,7 @@ extension FuzzTarget {
         guard let path = try? PathSegments(decoding: text) else { return }
         for segment in path.segments {
             try require(!["", ".", ".."].contains(segment), "\(text) has a segment '\(segment)'")
-            try require(segment.utf8.count <= PathSegments.maximumSegmentLength, "\(text) is too long")
+            try require(segment.utf8.count <= PathSegments.maxSegmentLength, "\(text) is too long")
             try require(
                 segment.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x2F && $0 != 0x5C && $0 != 0x7F }, "\(text) is unsafe")
         }

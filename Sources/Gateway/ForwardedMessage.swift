@@ -86,7 +86,7 @@ enum ForwardedMessage {
     /// malformed.
     static func retryAfter(_ fields: Fields, now: Int64 = SystemClock.realtimeSeconds()) -> Duration? {
         var policy = RetryPolicy()
-        policy.maximumRetryAfter = .seconds(3600)
+        policy.maxRetryAfter = .seconds(3600)
         return policy.retryAfter(fields, now: now)
     }
 

@@ -34,12 +34,12 @@ public struct PathSegments: Sendable, Hashable {
     }
 
     /// The maximum number of bytes of UTF-8 in one decoded segment.
-    public static let maximumSegmentLength = 255
+    public static let maxSegmentLength = 255
     /// The maximum number of bytes of UTF-8 in the decoded path, slashes included.
-    public static let maximumPathLength = 4096
+    public static let maxPathLength = 4096
     /// The maximum number of segments. Each segment except the last needs a directory when the file is published, and
     /// quotas do not count directories.
-    public static let maximumDepth = 100
+    public static let maxDepth = 100
 
     /// The decoded segments, none of them empty; no segment at all for "/".
     public let segments: [String]
@@ -82,8 +82,8 @@ public struct PathSegments: Sendable, Hashable {
             try PathSegments.check(segment)
             total += 1 + segment.utf8.count
         }
-        guard total <= PathSegments.maximumPathLength else { throw .pathTooLong }
-        guard segments.count <= PathSegments.maximumDepth else { throw .pathTooDeep }
+        guard total <= PathSegments.maxPathLength else { throw .pathTooLong }
+        guard segments.count <= PathSegments.maxDepth else { throw .pathTooDeep }
         self.segments = segments
         self.hasTrailingSlash = hasTrailingSlash || segments.isEmpty
     }
@@ -108,7 +108,7 @@ public struct PathSegments: Sendable, Hashable {
         _ bytes: UnsafeBufferPointer<UInt8>
     ) throws(Refusal) -> (segments: [String], endsWithSlash: Bool) {
         guard bytes.first == UInt8(ascii: "/") else { throw .notAbsolute }
-        guard bytes.count <= 3 * PathSegments.maximumPathLength else { throw .pathTooLong }
+        guard bytes.count <= 3 * PathSegments.maxPathLength else { throw .pathTooLong }
         var segments: [String] = []
         segments.reserveCapacity(4)
         var start = 1
@@ -156,7 +156,7 @@ public struct PathSegments: Sendable, Hashable {
         guard !segment.utf8.isEmpty else { throw .emptySegment }
         if !segment.withBytes({ $0.allSatisfy(\.isUnreserved) }) { try checkCharacters(of: segment) }
         guard segment != ".", segment != ".." else { throw .dotSegment }
-        guard segment.utf8.count <= maximumSegmentLength else { throw .segmentTooLong }
+        guard segment.utf8.count <= maxSegmentLength else { throw .segmentTooLong }
     }
 
     private static func checkCharacters(of segment: String) throws(Refusal) {

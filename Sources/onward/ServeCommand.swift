@@ -172,11 +172,11 @@ enum ServeCommand {
 
     /// Warns if the connections can need more open files than the process may have.
     private static func warn(of descriptors: UInt64, _ settings: ServeSettings, _ server: Server) {
-        let needed = settings.maximumOpenFiles
+        let needed = settings.maxOpenFiles
         guard descriptors < needed else { return }
         server.note(
             .warning,
-            "the system allows \(descriptors) open files, but --max-connections \(settings.server.maximumConnections) can"
+            "the system allows \(descriptors) open files, but --max-connections \(settings.server.maxConnections) can"
                 + " need \(needed). When all are in use, new connections get no response. Raise the limit ('ulimit -n', or"
                 + " LimitNOFILE= of the service), or lower --max-connections")
     }

@@ -46,13 +46,13 @@ struct ServeSettings {
     }
 
     /// The number of files that the server opens at most.
-    var maximumOpenFiles: UInt64 {
+    var maxOpenFiles: UInt64 {
         // A connection needs a socket and usually a file. A request to another server also needs a socket, two descriptors
         // of libcurl, and possibly two directories. The connections of 64 earlier requests are kept for each destination.
         let isClient = if case .url? = publicationCheck?.destination { true } else { false }
         let destinations = routes.count + (authorizationURL == nil ? 0 : 1) + (isClient ? 1 : 0)
         let each = destinations == 0 ? 2 : 7
-        return UInt64(server.maximumConnections * each + destinations * 3 * 64 + 100)
+        return UInt64(server.maxConnections * each + destinations * 3 * 64 + 100)
     }
 
     /// Creates the handler for files. With `--cors-origin *` pages of all origins may read files and also embed them.
@@ -86,7 +86,7 @@ struct ServeSettings {
         ) { $0.redirectsDownloads = true },
         CommandOption("max-connections", "N", group: "General", "maximum number of open connections [default: 1000]") {
             settings, value throws(OptionError) in
-            settings.server.maximumConnections = try Quantity.count(value, 1...1_000_000)
+            settings.server.maxConnections = try Quantity.count(value, 1...1_000_000)
         },
 
         // Applications
@@ -268,7 +268,7 @@ struct ServeSettings {
             "min-rate", "SIZE", group: "Timeouts",
             "minimum rate of content and responses in bytes per second,\naveraged over 10 s [default: off]"
         ) { settings, value throws(OptionError) in
-            settings.server.minimumRate = try positive(Quantity.bytes(value))
+            settings.server.minRate = try positive(Quantity.bytes(value))
         },
         CommandOption(
             "drain-timeout", "DURATION", group: "Timeouts",

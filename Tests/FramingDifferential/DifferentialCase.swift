@@ -17,7 +17,7 @@
             let registry = ConnectionRegistry(
                 timeouts: ConnectionTimeouts(header: 60_000_000_000, idle: 60_000_000_000), capacity: 1000)
             let started = MicroHTTPDaemon(service: self, registry: registry, credentials: nil)
-            try started.start(on: nil, options: MicroHTTPDaemon.Options(maximumConnections: 1000))
+            try started.start(on: nil, options: MicroHTTPDaemon.Options(maxConnections: 1000))
             daemon.withLock { $0 = started }
         }
 

@@ -109,7 +109,7 @@ struct CloudEventTests {
         }
         #expect(url.description == "http://127.0.0.1:3000/events")
         #expect(settings.timeout == .seconds(5) && settings.retryTime == .seconds(60))
-        #expect(settings.keepTime == .seconds(600) && settings.maximumCount == 10 && settings.source == "urn:x")
+        #expect(settings.keepTime == .seconds(600) && settings.maxCount == 10 && settings.source == "urn:x")
         let program = try self.settings("/usr/local/bin/notify retry=1s")
         guard case .destination(.program("/usr/local/bin/notify")) = program.destination else {
             Issue.record("no program")

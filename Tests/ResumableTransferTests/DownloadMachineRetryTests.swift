@@ -75,7 +75,7 @@ struct DownloadMachineRetryTests {
 
     @Test("attempts without progress are counted, and progress resets the count")
     func exhaustion() {
-        var machine = DownloadMachine.sample { $0.maximumRetriesWithoutProgress = 2 }
+        var machine = DownloadMachine.sample { $0.maxRetriesWithoutProgress = 2 }
         let part: Fields = ["ETag": "\"a\"", "Content-Range": "bytes 40-99/100"]
         for _ in 0..<2 {
             _ = machine.nextRequest()
@@ -103,7 +103,7 @@ struct DownloadMachineRetryTests {
             // Without a validator every attempt starts at zero; each is cut at the same offset.
             machine.answer(200, ["Content-Length": "100"], position: 60, ending: .cut(.connection))
         }
-        #expect(tries == 1 + RetryPolicy().maximumRetriesWithoutProgress)
+        #expect(tries == 1 + RetryPolicy().maxRetriesWithoutProgress)
         #expect(machine.representation == nil && machine.position == 0)
     }
 

@@ -35,7 +35,7 @@ struct DownloadModel {
     init(seed: UInt64) {
         generator = SeededGenerator(seed: seed)
         var retry = RetryPolicy()
-        retry.maximumRetriesWithoutProgress = 60
+        retry.maxRetriesWithoutProgress = 60
         machine = DownloadMachine(retry: retry, random: { 0 })
         change()
     }

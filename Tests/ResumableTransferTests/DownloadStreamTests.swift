@@ -22,7 +22,7 @@ import Testing
     }
 
     @Test("data of exactly the maximum size is returned; one byte more is an error, with or without Content-Length")
-    func maximumSize() async throws {
+    func maxSize() async throws {
         let file = MockFile(bytes: bytes)
         for fields in [[:], ["Transfer-Encoding": "chunked"]] as [Fields] {
             let fixture = try MockFixture { request in
@@ -30,10 +30,10 @@ import Testing
                 for field in fields { response.fields.append(field.name, field.value) }
                 return response
             }
-            let (data, response) = try await fixture.client.data(for: request, maximumSize: 300_000)
+            let (data, response) = try await fixture.client.data(for: request, maxSize: 300_000)
             #expect(data == Data(bytes) && response.status == .ok && response.fields["ETag"] == "\"one\"")
             let error = await transferError {
-                _ = try await fixture.client.data(for: request, maximumSize: 299_999)
+                _ = try await fixture.client.data(for: request, maxSize: 299_999)
             }
             #expect(error?.code == .tooLarge && fixture.requests.count == 2)
             #expect(fixture.storedNames.isEmpty)
@@ -49,7 +49,7 @@ import Testing
         let fixture = try MockFixture { request in
             request.number == 1 ? old.response(to: request, cutAt: 100_000) : new.response(to: request)
         }
-        let (data, _) = try await fixture.client.data(for: request, maximumSize: 300_000)
+        let (data, _) = try await fixture.client.data(for: request, maxSize: 300_000)
         #expect(data == Data(bytes))
     }
 
@@ -109,7 +109,7 @@ import Testing
         let error = await transferError { _ = try await collect(fixture.client.stream(request)) }
         #expect(error?.code == (isRight ? nil : .digestMismatch))
         let dataError = await transferError {
-            _ = try await fixture.client.data(for: request, maximumSize: 300_000)
+            _ = try await fixture.client.data(for: request, maxSize: 300_000)
         }
         #expect(dataError?.code == (isRight ? nil : .digestMismatch))
     }

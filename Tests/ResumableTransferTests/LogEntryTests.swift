@@ -14,7 +14,7 @@ struct LogEntryTests {
         let entries = Monitor<[TransferLogEntry]>([])
         let (started, isStarted) = AsyncStream.makeStream(of: Void.self)
         let fixture = try MockFixture {
-            $0.maximumTransfers = 1
+            $0.maxTransfers = 1
             $0.onLogEntry = { entry in entries.withLock { $0.append(entry) } }
         } answer: { _ in
             isStarted.finish()
@@ -44,7 +44,7 @@ struct LogEntryTests {
         if isStream {
             for try await _ in fixture.client.stream(request) {}
         } else {
-            _ = try await fixture.client.data(for: request, maximumSize: 300_000)
+            _ = try await fixture.client.data(for: request, maxSize: 300_000)
         }
         let found = entries.withLock { $0 }.filter { $0.message.contains("resumes") }
         #expect(found.map { $0.metadata["position"] } == ["100000"])

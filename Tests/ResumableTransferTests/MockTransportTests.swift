@@ -22,7 +22,7 @@ import Testing
         configuration.retry.delays = [.zero]
         let client = TransferClient(configuration, transport: transport)
         let (data, response) = try await client.data(
-            for: TransferRequest("https://files.example/a"), maximumSize: 100)
+            for: TransferRequest("https://files.example/a"), maxSize: 100)
         #expect(data == Data("hello, world".utf8))
         #expect(response.status == .partialContent)
     }
@@ -90,12 +90,12 @@ import Testing
         arguments: MockFailure.allCases)
     func failures(failure: MockFailure) async throws {
         let fixture = try MockFixture {
-            $0.retry.maximumRetriesWithoutProgress = 1
+            $0.retry.maxRetriesWithoutProgress = 1
         } answer: { _ in
             throw failure
         }
         let error = await transferError {
-            _ = try await fixture.client.data(for: TransferRequest("https://files.example/a"), maximumSize: 1)
+            _ = try await fixture.client.data(for: TransferRequest("https://files.example/a"), maxSize: 1)
         }
         let codes: [MockFailure: TransferError.Code] = [
             .hostNotFound: .hostNotFound, .cannotConnect: .cannotConnect, .insecureConnection: .insecureConnection,
@@ -112,9 +112,9 @@ import Testing
                 MockResponse(.notFound, content: "none"), MockResponse(.ok, content: "one"),
             ]))
         let request = TransferRequest("https://files.example/a")
-        let error = await transferError { _ = try await client.data(for: request, maximumSize: 10) }
+        let error = await transferError { _ = try await client.data(for: request, maxSize: 10) }
         #expect(error?.code == .refused && error?.response?.content == Array("none".utf8))
-        #expect(try await client.data(for: request, maximumSize: 10).data == Data("one".utf8))
+        #expect(try await client.data(for: request, maxSize: 10).data == Data("one".utf8))
         let fixture = try MockFixture { request in
             try request.sendInterim(103, ["Link": "</x>"])
             return MockResponse(.ok)
@@ -157,7 +157,7 @@ import Testing
         for await _ in canceled {}
         await fixture.client.shutDown()
         let error = await transferError {
-            _ = try await fixture.client.data(for: TransferRequest("https://files.example/a"), maximumSize: 1)
+            _ = try await fixture.client.data(for: TransferRequest("https://files.example/a"), maxSize: 1)
         }
         #expect(error?.code == .shutDown && fixture.requests.count == 1)
     }

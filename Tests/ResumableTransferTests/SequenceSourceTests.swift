@@ -212,7 +212,7 @@ private struct ProducerError: Error, Equatable {}
     func newSource() async throws {
         let server = MockUpload()
         let fixture = try MockFixture {
-            $0.retry.maximumRetriesWithoutProgress = 0
+            $0.retry.maxRetriesWithoutProgress = 0
         } answer: { request in
             try await server.response(to: request, cutAt: request.number == 1 ? 123_456 : nil)
         }

@@ -18,8 +18,8 @@ struct SettingsTableTests {
             inWords: ["fields", "retry", "storageDirectory"])
         #expect(differences == [])
         #expect(configuration.fields.isEmpty)
-        #expect(table.defaults["retry"] == "\(configuration.retry.maximumRetriesWithoutProgress) retries")
+        #expect(table.defaults["retry"] == "\(configuration.retry.maxRetriesWithoutProgress) retries")
         #expect(configuration.retry.delays == [0, 1, 2, 4, 8, 15, 30].map { .seconds($0) })
-        #expect(configuration.retry.maximumRetryAfter == .seconds(600))
+        #expect(configuration.retry.maxRetryAfter == .seconds(600))
     }
 }

@@ -359,7 +359,7 @@ import Testing
     }
 
     @Test("no upload is created below the minimum of free space", arguments: StoreKind.allCases)
-    func minimumOfFreeSpace(_ kind: StoreKind) throws {
+    func minOfFreeSpace(_ kind: StoreKind) throws {
         let fixture = try StoreFixture(kind) { $0.minFree = .max / 2 }
         func expectRefusal(_ begin: () throws -> UploadLease) {
             let error = #expect(throws: StoreError.self) { try begin() }

@@ -64,7 +64,7 @@ public final class PublicationCheck: Sendable {
         while true {
             let now = SystemClock.monotonicNanoseconds()
             let hasBegun: Bool? = queue.wait(until: min(deadline, now + Self.checkInterval)) { queue in
-                guard queue.waiting.first == ticket, queue.running < settings.maximumCount else { return nil }
+                guard queue.waiting.first == ticket, queue.running < settings.maxCount else { return nil }
                 queue.waiting.removeFirst()
                 queue.running += 1
                 return true
@@ -77,7 +77,7 @@ public final class PublicationCheck: Sendable {
         if Task.isCancelled { throw CancellationError() }
         throw TargetUnavailable(
             "a file waited \(settings.timeout.wholeSeconds) s for its check, because at most"
-                + " \(settings.maximumCount) checks run at the same time (max=)",
+                + " \(settings.maxCount) checks run at the same time (max=)",
             retryAfter: TargetUnavailable.checkPause)
     }
 }

@@ -5,7 +5,7 @@ public struct PublicationCheckSettings: Sendable, Hashable {
     /// The maximum time of one check. A file also waits at most this time until its check begins.
     public var timeout: Duration = .seconds(60)
     /// The maximum number of checks at the same time. Other files wait.
-    public var maximumCount = 8
+    public var maxCount = 8
 
     /// Creates settings with the default values.
     public init(_ destination: Destination) { self.destination = destination }
@@ -37,7 +37,7 @@ public struct PublicationCheckSettings: Sendable, Hashable {
                     mistakes.append("'\(word)': give a number of checks from 1 to 10000, such as max=8")
                     continue
                 }
-                maximumCount = count
+                maxCount = count
             default:
                 mistakes.append("'\(word)' is not a setting of a check: use timeout or max")
             }

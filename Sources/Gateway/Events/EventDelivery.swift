@@ -208,7 +208,7 @@ public final class EventDelivery: Sendable {
         let isStart = SystemClock.monotonicNanoseconds() - createdAt < rules.retryTime
         let dropped = try store.dropEvents(
             olderThan: wallMilliseconds - settings.keepTime.nanoseconds / 1_000_000, onlySetAside: isStart,
-            keeping: settings.maximumCount)
+            keeping: settings.maxCount)
         if !dropped.isEmpty {
             state.withLock { $0.schedule.remove(dropped) }
             note(

@@ -40,7 +40,7 @@ public struct EventSettings: Sendable {
     /// the delivery, however long it did not run.
     public var keepTime: Duration = .seconds(7 * 86_400)
     /// The maximum number of events that wait or are set aside. The oldest are dropped.
-    public var maximumCount = 1_000_000
+    public var maxCount = 1_000_000
 
     /// Creates settings with the default values.
     public init(_ destination: EventDestination) { self.destination = destination }
@@ -77,7 +77,7 @@ public struct EventSettings: Sendable {
                     mistakes.append("'\(word)': give a number of events, such as max=100000")
                     continue
                 }
-                maximumCount = count
+                maxCount = count
             case "source":
                 guard Self.isURIReference(value) else {
                     mistakes.append("'\(word)': give a URI, such as source=https://files.example")

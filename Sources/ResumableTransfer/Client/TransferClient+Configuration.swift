@@ -32,7 +32,7 @@ extension TransferClient {
         public var dialect: Dialect = .newest
         /// The maximum length in bytes of the content of each request of an upload, including the one that creates it;
         /// `nil`: no limit.
-        public var maximumRequestContentLength: Int64?
+        public var maxRequestContentLength: Int64?
         /// The maximum number of retries without progress, and the delays before them.
         public var retry = RetryPolicy()
         /// Called before each wait for another attempt. It is not called if ``retry`` allows no further attempt.
@@ -45,7 +45,7 @@ extension TransferClient {
         /// The maximum number of transfers that run at the same time; `nil`: no limit. Values below 1 count as 1. Other
         /// transfers wait, in the order of ``Transfer/priority``, then of their start. A transfer that waits for its
         /// next attempt counts as running.
-        public var maximumTransfers: Int?
+        public var maxTransfers: Int?
         /// The time without a byte in either direction after which a request counts as interrupted; `nil`: no limit. It
         /// also limits the time to make a connection, including the TLS handshake. The limit for a connection is at
         /// most 30 seconds.
@@ -65,7 +65,7 @@ extension TransferClient {
         /// The URI of a proxy; `nil`: the proxy that the environment names (`http_proxy`, `https_proxy`, `no_proxy`).
         public var proxy: String?
         /// The maximum rate of each transfer in bytes per second; `nil`: no limit. To limit the rate of all transfers
-        /// together, set ``maximumTransfers`` too: the product of both is the maximum.
+        /// together, set ``maxTransfers`` too: the product of both is the maximum.
         public var rateLimit: Int64?
         /// Whether uploads use an upload resource whose origin differs from that of the request. It receives no
         /// credentials.

@@ -39,7 +39,7 @@ public final class TransferClient: Sendable {
         self.configuration = configuration
         self.engine = engine
         storage = TransferStorage(path: configuration.storagePath)
-        queue = TransferQueue(limit: configuration.maximumTransfers)
+        queue = TransferQueue(limit: configuration.maxTransfers)
         credentials = configuration.refreshCredentials.map { CredentialRefresh($0) }
     }
 

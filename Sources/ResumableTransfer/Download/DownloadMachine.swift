@@ -157,7 +157,7 @@ struct DownloadMachine: Sendable {
         case .earlier:
             returnToEarlier()
             attempts += 1
-            guard attempts <= retry.maximumRetriesWithoutProgress else {
+            guard attempts <= retry.maxRetriesWithoutProgress else {
                 return fail(.exhausted(lastReason: .inconsistent))
             }
             requestAgain()
@@ -258,7 +258,7 @@ struct DownloadMachine: Sendable {
         shouldRequestEverything = true
         isCompletenessUncertain = false
         attempts += 1
-        guard attempts <= retry.maximumRetriesWithoutProgress else {
+        guard attempts <= retry.maxRetriesWithoutProgress else {
             return fail(.exhausted(lastReason: .inconsistent))
         }
         requestAgain()
@@ -268,7 +268,7 @@ struct DownloadMachine: Sendable {
         dropUnresumableBytes()
         attempts += 1
         credentials.noteAttempt()
-        guard reason != .unusableConnection, attempts <= retry.maximumRetriesWithoutProgress else {
+        guard reason != .unusableConnection, attempts <= retry.maxRetriesWithoutProgress else {
             return fail(.exhausted(lastReason: reason))
         }
         let wait = retry.delay(before: attempts, random: random(), isRefused: reason.isRefusal)

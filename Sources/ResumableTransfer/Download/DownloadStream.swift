@@ -130,14 +130,14 @@ extension TransferClient {
     /// representation has changed.
     /// - Parameters:
     ///   - request: a GET request without `Range` and `If-Range`.
-    ///   - maximumSize: the maximum number of bytes. No memory is allocated in advance.
+    ///   - maxSize: the maximum number of bytes. No memory is allocated in advance.
     /// - Returns: all bytes of the representation, and the response with the last of them, without its content.
-    /// - Throws: ``TransferError``, with the code `tooLarge` if there are more than `maximumSize` bytes, and with
+    /// - Throws: ``TransferError``, with the code `tooLarge` if there are more than `maxSize` bytes, and with
     ///   `digestMismatch` if they do not match `Repr-Digest`; `CancellationError` if the task was canceled.
     public func data(
-        for request: TransferRequest, maximumSize: Int
+        for request: TransferRequest, maxSize: Int
     ) async throws -> (data: Data, response: TransferResponse) {
-        let buffer = ContentBuffer(.entire(maxSize: maximumSize))
+        let buffer = ContentBuffer(.entire(maxSize: maxSize))
         let transfer = StreamTransfer(client: self, plan: TransferPlan(request, buffer))
         let response = try await transfer.value()
         return (try await buffer.next() ?? Data(), response)

@@ -64,7 +64,7 @@ public protocol Transfer<Success>: AnyObject, Sendable {
     var progress: TransferProgress { get }
 
     /// The priority among the transfers of the client that wait for their turn
-    /// (``TransferClient/Configuration/maximumTransfers``); initially `medium`. It can be changed while the transfer
+    /// (``TransferClient/Configuration/maxTransfers``); initially `medium`. It can be changed while the transfer
     /// waits. Once it runs, the priority has no effect.
     var priority: TaskPriority { get set }
 

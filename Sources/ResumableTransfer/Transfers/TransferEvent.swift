@@ -8,7 +8,7 @@ import SystemCalls
     @nonexhaustive
 #endif
 public enum TransferEvent: Sendable {
-    /// The transfer waits for its turn, because ``TransferClient/Configuration/maximumTransfers`` other transfers run.
+    /// The transfer waits for its turn, because ``TransferClient/Configuration/maxTransfers`` other transfers run.
     case waiting
     /// The transfer has begun. The total is in bytes; `nil` while it is unknown.
     case started(total: Int64?)

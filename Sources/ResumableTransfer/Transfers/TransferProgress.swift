@@ -72,7 +72,7 @@ public final class TransferProgress: Progress, @unchecked Sendable {
     /// is unknown, and while nothing is transferred.
     public var estimatedTimeRemaining: Duration? { estimatedTimeRemaining(at: SystemClock.monotonicNanoseconds()) }
 
-    /// Whether the transfer waits for its turn (``TransferClient/Configuration/maximumTransfers``) or for its next
+    /// Whether the transfer waits for its turn (``TransferClient/Configuration/maxTransfers``) or for its next
     /// attempt after an interruption.
     public var isWaiting: Bool { state.withLock { $0.isWaiting } }
 

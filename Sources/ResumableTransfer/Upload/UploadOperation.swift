@@ -95,8 +95,8 @@ final class UploadOperation: TransferOperation {
         let method = plan.request.method == .get ? Method.post : plan.request.method
         let intent = UploadIntent(
             dialect: configuration.dialect, style: style(for: plan, client), method: method, length: total(of: plan),
-            maximumRequestContentLength: [
-                configuration.maximumRequestContentLength, target.flatMap { client.servers.maxAppend($0) },
+            maxRequestContentLength: [
+                configuration.maxRequestContentLength, target.flatMap { client.servers.maxAppend($0) },
             ]
             .compactMap { $0 }.min(), fields: fields, allowsOtherOrigin: configuration.allowsOtherOrigin)
         let random: @Sendable () -> Double = { Double.random(in: 0..<1) }

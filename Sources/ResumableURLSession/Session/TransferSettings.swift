@@ -72,8 +72,8 @@ struct TransferSettings: Sendable {
         // As in Apple's session, no other request precedes that of the application.
         configuration.creation = .optimistic
         configuration.retry.delays = [.zero, .milliseconds(500), .seconds(1), .seconds(2), .seconds(4), .seconds(8)]
-        configuration.retry.maximumRetriesWithoutProgress = 6
-        configuration.retry.maximumRetryAfter = .seconds(30)
+        configuration.retry.maxRetriesWithoutProgress = 6
+        configuration.retry.maxRetryAfter = .seconds(30)
         return configuration
     }
 }

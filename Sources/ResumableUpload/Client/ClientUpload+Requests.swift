@@ -2,7 +2,7 @@ import HTTPSemantics
 
 extension ClientUpload {
     var bound: ContentBound {
-        ContentBound(own: intent.maximumRequestContentLength, learned: learnedMax, limits: limits)
+        ContentBound(own: intent.maxRequestContentLength, learned: learnedMax, limits: limits)
     }
 
     // MARK: Requests

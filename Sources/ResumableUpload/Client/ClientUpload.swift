@@ -187,7 +187,7 @@ package struct ClientUpload: Sendable {
     mutating func tryAgain(_ phase: Phase, after duration: Duration? = nil, because reason: ClientInterruption) {
         attempts += 1
         credentials.noteAttempt()
-        guard attempts <= retry.maximumRetriesWithoutProgress else { return stop(.exhausted(lastReason: reason)) }
+        guard attempts <= retry.maxRetriesWithoutProgress else { return stop(.exhausted(lastReason: reason)) }
         self.phase = phase
         let wait = retry.delay(before: attempts, random: random(), isRefused: reason.isRefusal)
         pendingWait = (duration ?? wait, reason)
@@ -251,7 +251,7 @@ package struct ClientUpload: Sendable {
         }
         attempts += 1
         forgetUpload()
-        phase = attempts > retry.maximumRetriesWithoutProgress ? .failed(.exhausted(lastReason: .expiry)) : .create
+        phase = attempts > retry.maxRetriesWithoutProgress ? .failed(.exhausted(lastReason: .expiry)) : .create
     }
 
     mutating func forgetUpload() {

@@ -7,9 +7,9 @@ public struct RetryPolicy: Sendable, Hashable {
     /// reconnect at the same time.
     public var delays: [Duration] = [0, 1, 2, 4, 8, 15, 30].map { .seconds($0) }
     /// The maximum number of retries without progress; progress resets the count.
-    public var maximumRetriesWithoutProgress: Int = 8
+    public var maxRetriesWithoutProgress: Int = 8
     /// The maximum delay that is accepted from `Retry-After`.
-    public var maximumRetryAfter: Duration = .seconds(600)
+    public var maxRetryAfter: Duration = .seconds(600)
 
     /// Creates the default policy.
     public init() {}
@@ -39,7 +39,7 @@ public struct RetryPolicy: Sendable, Hashable {
             guard let date = HTTPDate(parsing: value, relativeTo: HTTPDate(secondsSinceEpoch: now)) else { return nil }
             seconds = date.secondsSinceEpoch - now
         }
-        return min(max(.zero, .seconds(seconds)), maximumRetryAfter)
+        return min(max(.zero, .seconds(seconds)), maxRetryAfter)
     }
 }
 

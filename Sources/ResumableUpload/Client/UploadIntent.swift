@@ -10,7 +10,7 @@ package struct UploadIntent: Sendable, Hashable {
     package var length: Int64?
     /// The maximum number of content bytes in one request; it also applies to the request that creates the upload.
     /// `nil`: the client sets no maximum.
-    package var maximumRequestContentLength: Int64?
+    package var maxRequestContentLength: Int64?
     /// The caller's fields of the request that creates the upload: they describe the representation.
     package var fields: Fields
     /// Whether an upload resource of another origin than that of the request is accepted. Credentials are never sent to
@@ -19,13 +19,13 @@ package struct UploadIntent: Sendable, Hashable {
 
     package init(
         dialect: Dialect = .newest, style: CreationStyle = .optimistic, method: Method = .post, length: Int64? = nil,
-        maximumRequestContentLength: Int64? = nil, fields: Fields = Fields(), allowsOtherOrigin: Bool = false
+        maxRequestContentLength: Int64? = nil, fields: Fields = Fields(), allowsOtherOrigin: Bool = false
     ) {
         self.dialect = dialect
         self.style = style
         self.method = method
         self.length = length
-        self.maximumRequestContentLength = maximumRequestContentLength
+        self.maxRequestContentLength = maxRequestContentLength
         self.fields = fields
         self.allowsOtherOrigin = allowsOtherOrigin
     }

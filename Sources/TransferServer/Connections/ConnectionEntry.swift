@@ -162,7 +162,7 @@ final class ConnectionEntry: Sendable {
     func close(ifOverdue timeouts: ConnectionTimeouts, now: Int64) {
         state.withLock {
             guard $0.isOpen, $0.closeReason == nil, let limit = timeouts.limit(for: $0.phase) else { return }
-            if let minimum = timeouts.minimumRate, let (bytes, nanoseconds) = moved($0, now: now),
+            if let minimum = timeouts.minRate, let (bytes, nanoseconds) = moved($0, now: now),
                 $0.rate.isTooSlow(
                     bytes: bytes, nanoseconds: nanoseconds, minimum: minimum, length: timeouts.rateWindow)
             {
@@ -205,14 +205,14 @@ struct ConnectionTimeouts: Sendable {
     var header: Int64
     var idle: Int64
     /// The minimum rate of content and responses in bytes per second, and the seconds over which it is averaged.
-    var minimumRate: Int64?
+    var minRate: Int64?
     var rateWindow = ServerConfiguration.rateWindow.wholeSeconds
     /// The time for a client to read an early response and stop sending.
     var discard: Int64 = 10_000_000_000
 
     /// The time between two checks of the timeouts: between a quarter of a second and a second.
     var checkInterval: Int64 {
-        let shortest = min(header, idle, discard, minimumRate == nil ? .max : rateWindow * 1_000_000_000)
+        let shortest = min(header, idle, discard, minRate == nil ? .max : rateWindow * 1_000_000_000)
         return max(250_000_000, min(shortest / 8, 1_000_000_000))
     }
 

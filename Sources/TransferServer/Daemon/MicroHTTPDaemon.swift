@@ -41,7 +41,7 @@ final class MicroHTTPDaemon: @unchecked Sendable {
     private let credentials: CurrentCredentials?
 
     struct Options: Sendable {
-        var maximumConnections: Int
+        var maxConnections: Int
         /// The size in bytes of libmicrohttpd's buffer for one connection, which becomes resident once a connection is
         /// reused. It must have room for the head of a response.
         var connectionMemory = 64 << 10
@@ -71,8 +71,8 @@ final class MicroHTTPDaemon: @unchecked Sendable {
             // libmicrohttpd has not joined yet.
             option(
                 .CONNECTION_LIMIT,
-                options.maximumConnections
-                    + ConnectionRegistry.maxClosing(capacity: options.maximumConnections) + 64),
+                options.maxConnections
+                    + ConnectionRegistry.maxClosing(capacity: options.maxConnections) + 64),
             option(.CONNECTION_TIMEOUT, 0),
             option(.THREAD_STACK_SIZE, options.threadStack),
             option(.URI_LOG_CALLBACK, address(of: beginTarget), context),

@@ -10,7 +10,7 @@ struct MetricsReport: Sendable {
     /// The numbers of a storage that several servers share.
     var shared: SharedStorageStatistics?
     var openConnections: Int
-    var maximumConnections: Int
+    var maxConnections: Int
     var isReady: Bool
     var droppedLogLines: Int
     /// The start of the process in seconds since 1970; `nil` if the system does not report it.
@@ -184,7 +184,7 @@ struct MetricsReport: Sendable {
     private func addServer(to exposition: inout Exposition) {
         exposition.add("onward_connections", .gauge, "Open connections.", openConnections)
         exposition.add(
-            "onward_connections_limit", .gauge, "Maximum number of open connections.", maximumConnections)
+            "onward_connections_limit", .gauge, "Maximum number of open connections.", maxConnections)
         exposition.add(
             "onward_connections_refused_total", .counter,
             "Connections closed at the limit: rejected new connections, and open connections closed to make room.",
@@ -303,7 +303,7 @@ struct MetricsEndpoint {
             counts: service.metrics.snapshot, store: try? service.store.statistics(),
             shared: service.store.sharedStatistics,
             openConnections: service.connections.count,
-            maximumConnections: service.configuration.maximumConnections,
+            maxConnections: service.configuration.maxConnections,
             isReady: service.unreadiness.isEmpty, droppedLogLines: service.log.droppedLines,
             processStart: Self.processStart,
             version: service.configuration.version)

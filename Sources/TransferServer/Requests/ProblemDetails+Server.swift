@@ -99,9 +99,9 @@ extension ProblemDetails {
             case .encodedSlash, .backslash: "a name must not contain a slash or backslash."
             case .dotSegment: "it has a \".\" or \"..\" segment."
             case .emptySegment: "it has two slashes in a row."
-            case .segmentTooLong: "a name has more than \(PathSegments.maximumSegmentLength) bytes."
-            case .pathTooLong: "it has more than \(PathSegments.maximumPathLength) bytes."
-            case .pathTooDeep: "it has more than \(PathSegments.maximumDepth) segments."
+            case .segmentTooLong: "a name has more than \(PathSegments.maxSegmentLength) bytes."
+            case .pathTooLong: "it has more than \(PathSegments.maxPathLength) bytes."
+            case .pathTooDeep: "it has more than \(PathSegments.maxDepth) segments."
             case .invalidUTF8: "it is not UTF-8."
             }
         self.init(

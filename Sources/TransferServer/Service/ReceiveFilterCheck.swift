@@ -35,7 +35,7 @@ enum ReceiveFilterCheck {
         let registry = ConnectionRegistry(
             timeouts: ConnectionTimeouts(header: nanoseconds, idle: nanoseconds), capacity: 1)
         let daemon = MicroHTTPDaemon(service: service, registry: registry, credentials: credentials)
-        try daemon.start(on: nil, options: MicroHTTPDaemon.Options(maximumConnections: 1))
+        try daemon.start(on: nil, options: MicroHTTPDaemon.Options(maxConnections: 1))
         defer { daemon.stop() }
         do {
             let deadline = SystemClock.monotonicNanoseconds() + nanoseconds

@@ -78,8 +78,8 @@ public final class Server: Sendable {
             timeouts: ConnectionTimeouts(
                 header: configuration.headerTimeout.nanoseconds,
                 idle: configuration.idleTimeout.nanoseconds,
-                minimumRate: configuration.minimumRate),
-            capacity: configuration.maximumConnections)
+                minRate: configuration.minRate),
+            capacity: configuration.maxConnections)
         service = TransferService(
             configuration: configuration, store: store, routes: Routes(handlers, ownPrefix: configuration.ownPrefix),
             log: log, connections: registry)
@@ -147,7 +147,7 @@ public final class Server: Sendable {
             let isUnix = if case .unix = socket.address { true } else { false }
             let daemon = MicroHTTPDaemon(
                 service: service, registry: registry, credentials: isUnix ? nil : credentials)
-            let options = MicroHTTPDaemon.Options(maximumConnections: configuration.maximumConnections)
+            let options = MicroHTTPDaemon.Options(maxConnections: configuration.maxConnections)
             do throws(Errno) { try daemon.start(on: socket, options: options) } catch {
                 for daemon in state.daemons { daemon.stop() }
                 state.daemons = []

@@ -24,7 +24,7 @@ public struct ServerConfiguration: Sendable {
     public var sendsInterimResponses: Bool
     /// The maximum number of open connections. If there is one more, the slowest connection of the client with the most
     /// connections is closed.
-    public var maximumConnections: Int
+    public var maxConnections: Int
     /// The limits that are announced and enforced for every upload, in bytes; `maxAge` is the lifetime of an upload in
     /// seconds.
     public var limits: UploadLimits
@@ -35,8 +35,8 @@ public struct ServerConfiguration: Sendable {
     public var requiresLength: Bool
     /// The minimum rate of content and responses in bytes per second, averaged over ``rateWindow``; `nil` for no
     /// minimum.
-    public var minimumRate: Int64?
-    /// The time over which ``minimumRate`` is averaged.
+    public var minRate: Int64?
+    /// The time over which ``minRate`` is averaged.
     public static let rateWindow: Duration = .seconds(10)
     /// The timeout for the head of the first request of a connection.
     public var headerTimeout: Duration
@@ -72,9 +72,9 @@ public struct ServerConfiguration: Sendable {
     public init(
         listeners: [SocketAddress] = [.tcp(host: "127.0.0.1", port: 8080)], credentials: ServerCredentials? = nil,
         publicBase: PublicBase? = nil, trustedProxies: [AddressBlock] = [], sendsInterimResponses: Bool = true,
-        maximumConnections: Int = 1000,
+        maxConnections: Int = 1000,
         limits: UploadLimits = UploadLimits(maxAge: 604_800), announcesWithoutVersion: Bool = false,
-        requiresLength: Bool = false, minimumRate: Int64? = nil, headerTimeout: Duration = .seconds(30),
+        requiresLength: Bool = false, minRate: Int64? = nil, headerTimeout: Duration = .seconds(30),
         idleTimeout: Duration = .seconds(60), drainTimeout: Duration = .seconds(30), allowsAnonymous: Bool = false,
         authorizer: (any Authorizer)? = nil, corsOrigins: [String] = [], logFormat: LogFormat = .text,
         logLevel: LogLevel = .info
@@ -84,11 +84,11 @@ public struct ServerConfiguration: Sendable {
         self.publicBase = publicBase
         self.trustedProxies = trustedProxies
         self.sendsInterimResponses = sendsInterimResponses
-        self.maximumConnections = maximumConnections
+        self.maxConnections = maxConnections
         self.limits = limits
         self.announcesWithoutVersion = announcesWithoutVersion
         self.requiresLength = requiresLength
-        self.minimumRate = minimumRate
+        self.minRate = minRate
         self.headerTimeout = headerTimeout
         self.idleTimeout = idleTimeout
         self.drainTimeout = drainTimeout

@@ -64,7 +64,7 @@ final class TransferService: RequestService {
         }
         guard let report else { return }
         log.warning(
-            "the maximum of \(configuration.maximumConnections) connections (--max-connections) is reached; since the last"
+            "the maximum of \(configuration.maxConnections) connections (--max-connections) is reached; since the last"
                 + " report the server closed \(report.closed) connections to make room and refused \(report.refused)"
                 + (largest.map { "; \($0.client) has the most connections, \($0.count)" } ?? ""))
     }

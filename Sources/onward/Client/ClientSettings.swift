@@ -124,8 +124,8 @@ extension ClientSettings {
         var configuration = TransferClient.Configuration()
         configuration.creation = isPlain ? .plain : isCareful ? .careful : .automatic
         configuration.dialect = dialect
-        configuration.maximumRequestContentLength = appendSize
-        if let retries { configuration.retry.maximumRetriesWithoutProgress = retries }
+        configuration.maxRequestContentLength = appendSize
+        if let retries { configuration.retry.maxRetriesWithoutProgress = retries }
         if let stallTimeout { configuration.stallTimeout = .seconds(stallTimeout) }
         configuration.rateLimit = rateLimit
         configuration.proxy = proxy

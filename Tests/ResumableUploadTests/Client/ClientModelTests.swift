@@ -21,11 +21,11 @@ import Testing
         }
         let isLengthKnown = Bool.random(using: &random)
         var retry = RetryPolicy()
-        retry.maximumRetriesWithoutProgress = 1000
+        retry.maxRetriesWithoutProgress = 1000
         let intent = UploadIntent(
             dialect: dialect, style: Bool.random(using: &random) ? .optimistic : .careful, method: .put,
             length: isLengthKnown ? Int64(source.count) : nil,
-            maximumRequestContentLength: Bool.random(using: &random) ? .random(in: 1...50, using: &random) : nil)
+            maxRequestContentLength: Bool.random(using: &random) ? .random(in: 1...50, using: &random) : nil)
         var upload = ClientUpload(intent, retry: retry, random: { 0 })
         var link = ModelLink(server: ModelServer(limits: limits), source: source, random: random)
 

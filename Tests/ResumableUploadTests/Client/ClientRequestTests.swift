@@ -117,7 +117,7 @@ import Testing
 
     @Test("CLI-04 CLI-27: if the source ends where an append ended, an append without content completes the upload")
     func streamEnds() throws {
-        var upload = try ClientUpload.appending(length: nil, maximumRequestContentLength: 50)
+        var upload = try ClientUpload.appending(length: nil, maxRequestContentLength: 50)
         let first = try upload.request()
         #expect(first.content == .remaining(from: 0, atMost: 50))
         #expect(first.fields["Upload-Complete"] == "?0")
@@ -147,7 +147,7 @@ import Testing
         "CLI-05: the parts add up to the length, and every request declares the same length",
         arguments: 1...30)
     func parts(bound: Int64) throws {
-        var upload = try ClientUpload.appending(maximumRequestContentLength: bound)
+        var upload = try ClientUpload.appending(maxRequestContentLength: bound)
         var end: Int64 = 0
         while end < 100 {
             let request = try upload.request()
@@ -166,7 +166,7 @@ import Testing
         "CLI-16: the sizes of parts are within the server's limits, and only the last part may be below the minimum")
     func bounds() throws {
         var upload = try ClientUpload.appending(
-            length: 33, maximumRequestContentLength: 2, limit: "min-append-size=5, max-append-size=10")
+            length: 33, maxRequestContentLength: 2, limit: "min-append-size=5, max-append-size=10")
         // The minimum of the server has precedence over the maximum of the caller.
         for start in stride(from: Int64(0), to: 30, by: 5) {
             #expect(try upload.request().content == .range(from: start, count: 5))
@@ -185,7 +185,7 @@ import Testing
 
     @Test("if the caller sets a maximum size of parts, the creation has no content")
     func ownBound() throws {
-        var upload = ClientUpload.fresh(maximumRequestContentLength: 99)
+        var upload = ClientUpload.fresh(maxRequestContentLength: 99)
         let request = try upload.request()
         #expect(request.content == .empty)
         #expect(request.fields["Upload-Complete"] == "?0")

@@ -79,7 +79,7 @@ import Testing
     @Test("a success without fields of the protocol ends an upload in parts, because the server does not support parts")
     func withoutResumption() throws {
         for (style, most) in [(CreationStyle.careful, nil), (.optimistic, 40 as Int64?)] {
-            var upload = ClientUpload.fresh(style: style, maximumRequestContentLength: most)
+            var upload = ClientUpload.fresh(style: style, maxRequestContentLength: most)
             _ = try upload.request()
             upload.answer(201, sent: most ?? 0)
             #expect(upload.failed() == .resumptionUnsupported(201) && upload.resumption == nil)
@@ -239,7 +239,7 @@ import Testing
     @Test("CLI-35: the number of retries without progress is limited, and progress resets the count")
     func attempts() throws {
         var retry = RetryPolicy()
-        retry.maximumRetriesWithoutProgress = 2
+        retry.maxRetriesWithoutProgress = 2
         var upload = ClientUpload.fresh(retry: retry)
         _ = try upload.request()
         _ = upload.announce()
@@ -448,7 +448,7 @@ import Testing
     @Test("an expired upload can still be resumed if the server cannot be reached")
     func expiredAndUnreachable() throws {
         var upload = ClientUpload.resumed(expires: 99)
-        for _ in 0...RetryPolicy().maximumRetriesWithoutProgress {
+        for _ in 0...RetryPolicy().maxRetriesWithoutProgress {
             _ = try upload.request(now: 100)
             upload.cut(.unreachable)
         }

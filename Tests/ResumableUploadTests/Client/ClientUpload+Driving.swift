@@ -6,13 +6,13 @@ extension ClientUpload {
     /// An upload whose waits are as long as the policy allows.
     static func fresh(
         _ dialect: Dialect = .interop8, style: CreationStyle = .optimistic, method: Method = .post,
-        length: Int64? = 100, maximumRequestContentLength: Int64? = nil, fields: Fields = Fields(),
+        length: Int64? = 100, maxRequestContentLength: Int64? = nil, fields: Fields = Fields(),
         allowsOtherOrigin: Bool = false, retry: RetryPolicy = RetryPolicy()
     ) -> ClientUpload {
         ClientUpload(
             UploadIntent(
                 dialect: dialect, style: style, method: method, length: length,
-                maximumRequestContentLength: maximumRequestContentLength,
+                maxRequestContentLength: maxRequestContentLength,
                 fields: fields, allowsOtherOrigin: allowsOtherOrigin), retry: retry, random: { 1 })
     }
 
@@ -29,11 +29,11 @@ extension ClientUpload {
 
     /// An upload after its careful creation; the next request appends from the beginning.
     static func appending(
-        _ dialect: Dialect = .interop8, length: Int64? = 100, maximumRequestContentLength: Int64? = nil,
+        _ dialect: Dialect = .interop8, length: Int64? = 100, maxRequestContentLength: Int64? = nil,
         limit: String? = nil
     ) throws -> ClientUpload {
         var upload = fresh(
-            dialect, style: .careful, length: length, maximumRequestContentLength: maximumRequestContentLength)
+            dialect, style: .careful, length: length, maxRequestContentLength: maxRequestContentLength)
         _ = try upload.request()
         upload.answer(201, dialect.head(complete: false, limit: limit), location: "/u/1")
         return upload

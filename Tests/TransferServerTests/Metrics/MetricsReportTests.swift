@@ -9,7 +9,7 @@ struct MetricsReportTests {
         var counts = ServerCounts()
         counts.record(.testing("PUT", status: 201, received: 5))
         return MetricsReport(
-            counts: counts, store: store, openConnections: 3, maximumConnections: 10, isReady: true, droppedLogLines: 7,
+            counts: counts, store: store, openConnections: 3, maxConnections: 10, isReady: true, droppedLogLines: 7,
             processStart: 12.5,
             version: "1.2.3")
     }

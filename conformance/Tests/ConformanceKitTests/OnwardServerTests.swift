@@ -20,7 +20,7 @@ struct OnwardServerTests {
         "4.1.4/min-append-size": .limits,
         "4.1.4/last-append": .limits,
         "4.1.4/expiry": .limits,
-        "4.1.4/min-size": .minimumSize,
+        "4.1.4/min-size": .minSize,
         "4.5/no-content": .version6,
         "13/other-principal": .tokens,
         "13/other-cannot-finish": .tokens,

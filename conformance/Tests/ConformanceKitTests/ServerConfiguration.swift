@@ -5,7 +5,7 @@ import TestSupport
 
 /// Options of the server, and the cases that run against a server with these options.
 enum ServerConfiguration: String, Sendable, CaseIterable {
-    case standard, limits, minimumSize, version3, version4, version5, version6, version7, rfc, put, tokens, origins,
+    case standard, limits, minSize, version3, version4, version5, version6, version7, rfc, put, tokens, origins,
         smallDisk
 
     /// Whether this process can mount a disk for a server with a data directory.
@@ -20,7 +20,7 @@ enum ServerConfiguration: String, Sendable, CaseIterable {
         switch self {
         case .limits:
             ["--max-size", "100000", "--max-append-size", "50000", "--min-append-size", "20", "--max-age", "3"]
-        case .minimumSize: ["--min-size", "100"]
+        case .minSize: ["--min-size", "100"]
         case .rfc: ["--announce-without-version"]
         case .origins: ["--cors-origin", "'*'"]
         case .standard, .version3, .version4, .version5, .version6, .version7, .put, .tokens, .smallDisk: []
@@ -32,7 +32,7 @@ enum ServerConfiguration: String, Sendable, CaseIterable {
         switch self {
         case .standard: []
         case .limits: ["4.1.4/*", "4.2/*", "4.4/*", "4.3/*"]
-        case .minimumSize: ["4.1.4/*"]
+        case .minSize: ["4.1.4/*"]
         case .version3, .version4, .version5, .version6, .version7: ["4.*", "5/*", "7/*", "9651/*", "B/*"]
         case .rfc: ["4.*", "5/*", "7/*", "B/*", "9651/*", "10/*"]
         case .put: ["4.*", "14/*", "restart/*"]

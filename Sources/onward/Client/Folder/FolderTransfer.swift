@@ -145,7 +145,7 @@ extension FolderTransfer {
                 guard failure.status == .tryAgain, error.code != .paused else { throw failure }
             }
             attempts += 1
-            guard attempts <= policy.maximumRetriesWithoutProgress else { throw failure }
+            guard attempts <= policy.maxRetriesWithoutProgress else { throw failure }
             let delay = policy.delay(
                 before: attempts, random: Double.random(in: 0..<1), isRefused: failure.response != nil)
             report.note("Interrupted: \(failure.message) Trying again.")

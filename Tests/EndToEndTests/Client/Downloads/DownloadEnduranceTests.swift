@@ -30,7 +30,7 @@ struct DownloadEnduranceTests {
         }
         let fixture = try UploadFixture {
             $0.stallTimeout = .seconds(1)
-            $0.retry.maximumRetriesWithoutProgress = 30
+            $0.retry.maxRetriesWithoutProgress = 30
         }
         let target = fixture.directory.path + "/copy"
         let download = fixture.client.download(

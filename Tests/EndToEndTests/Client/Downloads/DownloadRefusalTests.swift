@@ -79,7 +79,7 @@ struct DownloadRefusalTests {
             if counter.next() > 1, isBroken.withLock({ $0 }) { return try reply.respond(502) }
             try file.serve(request, reply, cut: 500_000)
         }
-        let fixture = try UploadFixture { $0.retry.maximumRetriesWithoutProgress = 2 }
+        let fixture = try UploadFixture { $0.retry.maxRetriesWithoutProgress = 2 }
         let error = await (try fixture.download(server.url)).failure()
         #expect(error?.code == .serverUnavailable && error?.canRetry == true)
         #expect(server.requests.count == 3)
@@ -90,7 +90,7 @@ struct DownloadRefusalTests {
 
     @Test("a refused connection is an interruption, too")
     func unreachable() async throws {
-        let fixture = try UploadFixture { $0.retry.maximumRetriesWithoutProgress = 1 }
+        let fixture = try UploadFixture { $0.retry.maxRetriesWithoutProgress = 1 }
         let download = try fixture.download("http://127.0.0.1:1/")
         let history = await download.history()
         #expect(await download.failure()?.code == .cannotConnect)

@@ -71,7 +71,7 @@ struct DownloadReplacementTests {
             guard isStrange.withLock({ $0 }) else { return try file.serve(request, reply) }
             try reply.respond(answer.status, answer.fields, answer.content)
         }
-        let fixture = try UploadFixture { $0.retry.maximumRetriesWithoutProgress = 2 }
+        let fixture = try UploadFixture { $0.retry.maxRetriesWithoutProgress = 2 }
         let download = try fixture.download(server.url)
         let history = await download.history()
         let error = await download.failure()
@@ -109,7 +109,7 @@ struct DownloadReplacementTests {
         let server = try ScriptedServer { _, reply in
             try reply.respond(status, ["ETag": "\"a\""], status == 202 ? "later" : "")
         }
-        let fixture = try UploadFixture { $0.retry.maximumRetriesWithoutProgress = 1 }
+        let fixture = try UploadFixture { $0.retry.maxRetriesWithoutProgress = 1 }
         let error = await (try fixture.download(server.url)).failure()
         #expect(error?.code == (status == 206 ? .protocolViolation : .unexpectedResponse))
         #expect(error?.resumeData == nil && fixture.downloads.isEmpty)

@@ -54,7 +54,7 @@ struct DownloadServerTests {
             let proxy = try FaultProxy(
                 to: server.port, seed: seed, bytes: 200...3_000_000, directions: [.toClient])
             let fixture = try UploadFixture {
-                $0.retry.maximumRetriesWithoutProgress = 50
+                $0.retry.maxRetriesWithoutProgress = 50
                 $0.stallTimeout = .seconds(5)
             }
             let download = try fixture.download(proxy.url + "/files/a.bin", ["Want-Repr-Digest": "sha-512=1"])
@@ -76,7 +76,7 @@ struct DownloadServerTests {
             let proxy = try FaultProxy(
                 to: server.port, seed: seed, bytes: 100_000...6_000_000, directions: [.toClient])
             let fixture = try UploadFixture {
-                $0.retry.maximumRetriesWithoutProgress = 50
+                $0.retry.maxRetriesWithoutProgress = 50
                 $0.rateLimit = 20_000_000
             }
             var random = SeededGenerator(seed: seed)

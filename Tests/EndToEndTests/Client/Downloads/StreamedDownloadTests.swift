@@ -42,7 +42,7 @@ struct StreamedDownloadTests {
         var data = Data()
         for try await chunk in fixture.client.stream(TransferRequest(server.url)) { data += chunk }
         expectSame([UInt8](data), bytes)
-        let (again, _) = try await fixture.client.data(for: TransferRequest(server.url), maximumSize: 3_000_000)
+        let (again, _) = try await fixture.client.data(for: TransferRequest(server.url), maxSize: 3_000_000)
         expectSame([UInt8](again), bytes)
         #expect(server.requests.count == 10 && fixture.tickets.isEmpty)
     }

@@ -32,10 +32,10 @@ struct ClientCertificateTests {
             $0.clientCertificate = certificate
             // If the client detects the close of the connection before the alert of the server, the failure is an
             // interruption.
-            $0.retry.maximumRetriesWithoutProgress = 20
+            $0.retry.maxRetriesWithoutProgress = 20
         }
         do {
-            let (data, _) = try await fixture.client.data(for: TransferRequest(server.url + "/"), maximumSize: 1 << 20)
+            let (data, _) = try await fixture.client.data(for: TransferRequest(server.url + "/"), maxSize: 1 << 20)
             #expect(!data.isEmpty)
             return nil
         } catch {
@@ -87,7 +87,7 @@ struct ClientCertificateTests {
         let fixture = try UploadFixture {
             $0.caFile = server.certificate
             $0.clientCertificate = ClientCertificate(certificateFile: identity.certificate, keyFile: identity.key)
-            $0.retry.maximumRetriesWithoutProgress = 20
+            $0.retry.maxRetriesWithoutProgress = 20
         }
         let error = await (try fixture.download(first.url + "/a")).failure()
         #expect(error?.code == .insecureConnection, "\(String(describing: error))")

@@ -41,7 +41,7 @@ struct HandshakeTests {
         let connections = Counter()
         let server = try tricklingServer(connections)
         let fixture = try UploadFixture {
-            $0.retry.maximumRetriesWithoutProgress = 0
+            $0.retry.maxRetriesWithoutProgress = 0
             $0.stallTimeout = .seconds(1)
         }
         let uri = "https://127.0.0.1:\(server.port)/a"
@@ -60,7 +60,7 @@ struct HandshakeTests {
     func cut(isUpload: Bool) async throws {
         let connections = Counter()
         let server = try server(isCut: true, connections)
-        let fixture = try UploadFixture { $0.retry.maximumRetriesWithoutProgress = 2 }
+        let fixture = try UploadFixture { $0.retry.maxRetriesWithoutProgress = 2 }
         let uri = "https://127.0.0.1:\(server.port)/a"
         let error =
             isUpload
@@ -75,7 +75,7 @@ struct HandshakeTests {
         let connections = Counter()
         let server = try server(isCut: false, connections)
         let fixture = try UploadFixture {
-            $0.retry.maximumRetriesWithoutProgress = 1
+            $0.retry.maxRetriesWithoutProgress = 1
             $0.stallTimeout = .milliseconds(300)
         }
         let uri = "https://127.0.0.1:\(server.port)/a"

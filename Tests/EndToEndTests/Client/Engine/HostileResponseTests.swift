@@ -36,8 +36,8 @@ struct HostileResponseTests {
 
     private static func configure(_ configuration: inout TransferClient.Configuration) {
         configuration.retry.delays = [.zero]
-        configuration.retry.maximumRetriesWithoutProgress = 2
-        configuration.retry.maximumRetryAfter = .zero
+        configuration.retry.maxRetriesWithoutProgress = 2
+        configuration.retry.maxRetryAfter = .zero
         configuration.interimResponseTimeout = .milliseconds(1)
         configuration.stallTimeout = .seconds(5)
     }
@@ -147,7 +147,7 @@ struct HostileResponseTests {
 
     private func endsDownload(_ responses: inout HostileResponses) -> Bool {
         var retry = RetryPolicy()
-        retry.maximumRetriesWithoutProgress = 3
+        retry.maxRetriesWithoutProgress = 3
         let known = DownloadRepresentation(
             entityTag: EntityTag(parsing: "\"one\""), total: responses.chance(2) ? 3000 : nil, mediaType: "text/html")
         var machine = DownloadMachine(
@@ -183,11 +183,11 @@ struct HostileResponseTests {
 
     private func endsUpload(_ responses: inout HostileResponses) -> Bool {
         var retry = RetryPolicy()
-        retry.maximumRetriesWithoutProgress = 3
+        retry.maxRetriesWithoutProgress = 3
         let length: Int64? = responses.chance(4) ? nil : 3000
         let intent = UploadIntent(
             dialect: .interop8, style: CreationStyle.allCases[responses.number(0...3)],
-            method: responses.chance(2) ? .put : .post, length: length, maximumRequestContentLength: nil,
+            method: responses.chance(2) ? .put : .post, length: length, maxRequestContentLength: nil,
             fields: Fields(),
             allowsOtherOrigin: responses.chance(2))
         var machine = ClientUpload(intent, retry: retry, random: { 0 })

@@ -53,7 +53,7 @@ struct RequestMetricsTests {
             try reply.discardBody(atMost: 1000)
             reply.reset()
         }
-        let fixture = try UploadFixture { $0.retry.maximumRetriesWithoutProgress = 0 }
+        let fixture = try UploadFixture { $0.retry.maxRetriesWithoutProgress = 0 }
         let upload = fixture.client.upload(
             TransferRequest(server.url + "/a", method: .put), from: Data(Payload.bytes(20_000_000)))
         #expect(await upload.failure() != nil)
@@ -69,7 +69,7 @@ struct RequestMetricsTests {
     func many() async throws {
         let count = Monitor(0)
         let fixture = try UploadFixture {
-            $0.maximumRequestContentLength = 1000
+            $0.maxRequestContentLength = 1000
             $0.onMetrics = { _ in count.withLock { $0 += 1 } }
         }
         let model = ScriptedUpload()

@@ -75,7 +75,7 @@ struct SessionChallengeTests {
         let delegate = SessionExchangeDelegate(authenticate: { _ in (.useCredential, credential("right")) })
         let session = fixture.session(delegate, configuration: .ephemeral) {
             $0.creation = .careful
-            $0.maximumRequestContentLength = 300_000
+            $0.maxRequestContentLength = 300_000
         }
         session.uploadTask(
             with: try SessionFixture.request(server.url + "/a", "POST"), fromFile: try fixture.file(bytes)

@@ -23,7 +23,7 @@ final class SessionFixture: Sendable {
         configuration.creation = .optimistic
         configuration.storageDirectory = storage
         configuration.retry.delays = [.zero, .milliseconds(20), .milliseconds(50)]
-        configuration.retry.maximumRetriesWithoutProgress = 4
+        configuration.retry.maxRetriesWithoutProgress = 4
         change(&configuration)
         return configuration
     }

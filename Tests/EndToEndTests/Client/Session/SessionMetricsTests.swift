@@ -62,7 +62,7 @@ struct SessionMetricsTests {
         let server = try ScriptedServer { _, reply in reply.reset() }
         let fixture = try SessionFixture()
         let delegate = SessionExchangeDelegate()
-        let session = fixture.session(delegate) { $0.retry.maximumRetriesWithoutProgress = 0 }
+        let session = fixture.session(delegate) { $0.retry.maxRetriesWithoutProgress = 0 }
         session.uploadTask(with: try SessionFixture.request(server.url + "/reset", "POST"), from: Data(bytes)).resume()
         #expect(try delegate.ending()?.code == .networkConnectionLost)
         #expect(delegate.calls == ["metrics", "end"])

@@ -18,7 +18,7 @@ struct SessionStressTests {
             var random = SeededGenerator(seed: seed)
             let fixture = try SessionFixture()
             let recorder = SessionRecorder()
-            let session = fixture.session(recorder) { $0.retry.maximumRetriesWithoutProgress = 20 }
+            let session = fixture.session(recorder) { $0.retry.maxRetriesWithoutProgress = 20 }
             let proxy = try FaultProxy(
                 to: server.port, seed: seed, bytes: 200_000...3_000_000, directions: [.toServer, .toClient])
             var uploads: [(task: URLSessionUploadTask, name: String, bytes: [UInt8])] = []

@@ -14,7 +14,7 @@ struct CredentialRefreshTests {
     ) throws -> UploadFixture {
         try UploadFixture { configuration in
             configuration.creation = .careful
-            configuration.maximumRequestContentLength = 500_000
+            configuration.maxRequestContentLength = 500_000
             token.configure(&configuration)
             change(&configuration)
         }

@@ -32,7 +32,7 @@ struct ManyTransfersTests {
     func order() async throws {
         let gate = Monitor(false)
         let server = try gatedServer(gate)
-        let fixture = try UploadFixture { $0.maximumTransfers = 1 }
+        let fixture = try UploadFixture { $0.maxTransfers = 1 }
         let priorities: [(String, TaskPriority)] = [
             ("first", .low), ("b", .medium), ("d", .low), ("a", .high), ("c", .medium), ("e", .low),
         ]
@@ -56,7 +56,7 @@ struct ManyTransfersTests {
     func limit() async throws {
         let file = file
         let server = try ScriptedServer { try file.serve($0, $1) }
-        let fixture = try UploadFixture { $0.maximumTransfers = 3 }
+        let fixture = try UploadFixture { $0.maxTransfers = 3 }
         let downloads = (0..<40).map { download(fixture, server, "\($0)") }
         for download in downloads { download.start() }
         for download in downloads { _ = try await download.value() }
@@ -68,7 +68,7 @@ struct ManyTransfersTests {
     func stopping() async throws {
         let gate = Monitor(false)
         let server = try gatedServer(gate)
-        let fixture = try UploadFixture { $0.maximumTransfers = 1 }
+        let fixture = try UploadFixture { $0.maxTransfers = 1 }
         let running = download(fixture, server, "running")
         running.start()
         #expect(server.awaitRequests(1))
@@ -99,7 +99,7 @@ struct ManyTransfersTests {
     func shutDown() async throws {
         let gate = Monitor(false)
         let server = try gatedServer(gate)
-        let fixture = try UploadFixture { $0.maximumTransfers = 1 }
+        let fixture = try UploadFixture { $0.maxTransfers = 1 }
         let downloads = (0..<20).map { download(fixture, server, "\($0)") }
         for download in downloads { download.start() }
         #expect(server.awaitRequests(1))

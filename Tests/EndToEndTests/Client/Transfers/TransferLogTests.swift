@@ -17,7 +17,7 @@ struct TransferLogTests {
             configuration.onLogEntry = { entry in entries.withLock { $0.append(entry) } }
             configuration.logLevel = level
             configuration.creation = .careful
-            configuration.maximumRequestContentLength = 300_000
+            configuration.maxRequestContentLength = 300_000
             change(&configuration)
         }
     }

@@ -25,7 +25,7 @@ struct SequenceUploadTests {
     @Test(
         "a sequence is sent in chunks; after each cut only the remaining bytes are sent",
         arguments: [nil, 100_000] as [Int64?])
-    func cuts(maximumRequestContentLength: Int64?) async throws {
+    func cuts(maxRequestContentLength: Int64?) async throws {
         let model = ScriptedUpload()
         let counter = Counter()
         let server = try ScriptedServer { request, reply in
@@ -36,7 +36,7 @@ struct SequenceUploadTests {
             try model.receiveContent(reply, atMost: 77_777)
             reply.reset()
         }
-        let fixture = try UploadFixture { $0.maximumRequestContentLength = maximumRequestContentLength }
+        let fixture = try UploadFixture { $0.maxRequestContentLength = maxRequestContentLength }
         let upload = fixture.client.upload(
             TransferRequest(server.url + "/x", method: .put), from: chunks(of: bytes, size: 10_000))
         #expect(try await upload.value().status == 200)
@@ -79,7 +79,7 @@ struct SequenceUploadTests {
         let start = ContinuousClock.now
         while start.duration(to: .now) < limit * 1.5 {
             #expect(
-                try await fixture.client.data(for: TransferRequest(files.url), maximumSize: 1 << 20).data.count
+                try await fixture.client.data(for: TransferRequest(files.url), maxSize: 1 << 20).data.count
                     == 1_000_000)
         }
         continuation.yield(Array(bytes[100_000...]))

@@ -23,7 +23,7 @@ struct UploadEnduranceTests {
             // Without the upload resource a PUT is sent again from its beginning.
             $0.interimResponseTimeout = .seconds(60)
             $0.stallTimeout = .seconds(1)
-            $0.retry.maximumRetriesWithoutProgress = 30
+            $0.retry.maxRetriesWithoutProgress = 30
         }
         let request = TransferRequest(proxy.url + "/files/large.bin", method: .put)
         let upload = fixture.client.upload(request, from: try FileSource(path: file.path))

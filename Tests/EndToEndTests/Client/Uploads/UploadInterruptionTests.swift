@@ -90,7 +90,7 @@ struct UploadInterruptionTests {
             }
             try reply.respond(503)
         }
-        let fixture = try UploadFixture { $0.retry.maximumRetriesWithoutProgress = 2 }
+        let fixture = try UploadFixture { $0.retry.maxRetriesWithoutProgress = 2 }
         let error = await upload(to: server, fixture).failure()
         #expect(error?.code == .serverUnavailable && error?.status == 503)
         #expect(error?.canRetry == true)
@@ -169,7 +169,7 @@ struct UploadInterruptionTests {
             }
             try model.serve(request, reply)
         }
-        let fixture = try UploadFixture { $0.retry.maximumRetriesWithoutProgress = 3 }
+        let fixture = try UploadFixture { $0.retry.maxRetriesWithoutProgress = 3 }
         let error = await upload(to: server, fixture).failure()
         #expect(error?.code == .offsetConflict)
         #expect(server.requests.count < 30)

@@ -124,7 +124,7 @@ struct UploadPrivacyTests {
         let first = try ScriptedServer { _, reply in try reply.respond(307, ["Location": other.url + "/there"]) }
         let fixture = try UploadFixture {
             $0.fields = ["X-Badge": "SECRET", "Accept": "text/plain"]
-            $0.retry.maximumRetriesWithoutProgress = 0
+            $0.retry.maxRetriesWithoutProgress = 0
         }
         let download = try fixture.download(first.url + "/x", ["X-Member": "SECRET", "User-Agent": "Test/1"])
         let data = try #require(await download.failure()?.resumeData)

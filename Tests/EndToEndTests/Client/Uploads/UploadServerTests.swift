@@ -58,7 +58,7 @@ struct UploadServerTests {
     @Test("CLI-05 CLI-16: appends of a limited size form the complete file")
     func bounded() async throws {
         try await withServer { server in
-            let fixture = try UploadFixture { $0.maximumRequestContentLength = 100_000 }
+            let fixture = try UploadFixture { $0.maxRequestContentLength = 100_000 }
             let bytes = Payload.bytes(1_050_000)
             let request = TransferRequest(server.url("/files/a.bin"), method: .put)
             let result = try await fixture.client.upload(request, from: try fixture.file(bytes)).value()
@@ -264,7 +264,7 @@ struct UploadServerTests {
             let proxy = try FaultProxy(upstream: server.port) {
                 random.withLock { Int.random(in: 1...(24 << 20), using: &$0) }
             }
-            let fixture = try UploadFixture { $0.retry.maximumRetriesWithoutProgress = 40 }
+            let fixture = try UploadFixture { $0.retry.maxRetriesWithoutProgress = 40 }
             let bytes = Payload.bytes(64 << 20, seed: seed)
             let source = try fixture.file(bytes)
             var results: [UploadResult] = []

@@ -80,7 +80,7 @@ struct UploadSourceTests {
     func edge() async throws {
         let model = ScriptedUpload()
         let server = try ScriptedServer { try model.serve($0, $1) }
-        let fixture = try UploadFixture { $0.maximumRequestContentLength = 250_000 }
+        let fixture = try UploadFixture { $0.maxRequestContentLength = 250_000 }
         let result = try await fixture.client.upload(
             TransferRequest(server.url + "/x", method: .put), from: StreamSource(bytes)
         ).value()

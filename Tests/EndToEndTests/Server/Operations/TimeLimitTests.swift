@@ -164,7 +164,7 @@ struct TimeLimitTests {
     @Test(
         "SEC-07: an upload slower than --min-rate is cut, and its content is kept; a faster upload is not cut"
     )
-    func minimumRate() throws {
+    func minRate() throws {
         try withServer("--min-rate", "1000", "--idle-timeout", "60") { server in
             let slow = try server.connect()
             try slow.send(Request.creation(.v8, "PUT", "/files/slow", complete: true, .declared(1_000_000)))
@@ -196,7 +196,7 @@ struct TimeLimitTests {
     }
 
     @Test("A download slower than --min-rate is cut")
-    func minimumRateOfDownloads() throws {
+    func minRateOfDownloads() throws {
         let content = Payload.bytes(9 << 20)
         try withServer("--min-rate", "100K", "--idle-timeout", "60") { server in
             try server.place(content, as: "f.bin")
