@@ -186,7 +186,7 @@ extension TransportFailure {
         case .resolve, .connect, .connectStalled, .tls, .proxy, .unsupportedURI: .unreachable
         case .stalled: .timeout
         case .protocolViolation, .invalidRequest, .tooManyRedirects: .invalid
-        case .cancelled: .canceled
+        case .canceled: .canceled
         case .connectionLost, .sourceFailed, .sinkFailed: .lost
         }
     }

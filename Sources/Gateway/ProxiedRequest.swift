@@ -180,7 +180,7 @@ final class OriginContent: ContentStream, @unchecked Sendable {
             }
             let deadline = SystemClock.monotonicNanoseconds() + ProxiedRequest.checkInterval
             guard exchange.step(until: deadline) || isAwaited() else {
-                throw IncompleteResponse(failure: .cancelled)
+                throw IncompleteResponse(failure: .canceled)
             }
         }
     }

@@ -100,8 +100,8 @@ package final class BlockingExchange {
         keepTime(SystemClock.monotonicNanoseconds())
     }
 
-    /// Ends the exchange as ``TransportFailure/cancelled`` unless it has ended.
-    package func cancel() { if result == nil { end(.cancelled) } }
+    /// Ends the exchange as ``TransportFailure/canceled`` unless it has ended.
+    package func cancel() { if result == nil { end(.canceled) } }
 
     /// Continues the exchange: does everything that is possible now, or waits until something is.
     /// - Parameter deadline: the end of the wait, in monotonic nanoseconds.

@@ -74,7 +74,7 @@ package struct ResponseReceiver {
             if case .collect(_, let time) = disposition {
                 deadline = SystemClock.monotonicNanoseconds() + time.nanoseconds
             }
-            if case .abort = disposition { failure = .cancelled }
+            if case .abort = disposition { failure = .canceled }
             return .head(head)
         case .refused(let failure):
             self.failure = failure

@@ -77,7 +77,7 @@ final class EngineCommands: ExchangeCommands {
             if state.waiting.count == 1 { multi.wake() }
             return true
         }
-        if !isAccepted, case .start(_, let exchange) = command { exchange.end(.cancelled) }
+        if !isAccepted, case .start(_, let exchange) = command { exchange.end(.canceled) }
     }
 
     func post(_ command: ExchangeCommand, to exchange: TransportExchange) { post(.forExchange(command, exchange)) }
@@ -138,7 +138,7 @@ struct TransportLoop: ~Copyable {
         case .openGate: follow(transfer.openGate(), of: transfer.easy.pointer)
         case .noteProgress: transfer.noteProgress()
         case .proceed: follow(transfer.proceed(), of: transfer.easy.pointer)
-        case .cancel: end(transfer.easy.pointer) { $0.result(.cancelled) }
+        case .cancel: end(transfer.easy.pointer) { $0.result(.canceled) }
         }
     }
 
@@ -194,8 +194,8 @@ struct TransportLoop: ~Copyable {
     }
 
     private mutating func stop() {
-        for easy in Array(transfers.keys) { end(easy) { $0.result(.cancelled) } }
-        for case .start(_, let exchange) in commands.close() { exchange.end(.cancelled) }
+        for easy in Array(transfers.keys) { end(easy) { $0.result(.canceled) } }
+        for case .start(_, let exchange) in commands.close() { exchange.end(.canceled) }
         // After this no command wakes the thread, and the connections are closed before it ends.
         multi.close()
     }

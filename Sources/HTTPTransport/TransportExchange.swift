@@ -42,7 +42,7 @@ package final class TransportExchange: Sendable {
     /// Continues an exchange that waits for its source or its sink.
     package func proceed() { commands.post(.proceed, to: self) }
 
-    /// Ends the exchange as ``TransportFailure/cancelled`` unless it has ended. It can be called on any thread at any
+    /// Ends the exchange as ``TransportFailure/canceled`` unless it has ended. It can be called on any thread at any
     /// time.
     package func cancel() { commands.post(.cancel, to: self) }
 
@@ -215,7 +215,7 @@ package enum BodyDisposition: Sendable {
     /// follow or when this time has passed since the head.
     case collect(limit: Int, within: Duration)
     case write(any BodySink)
-    /// The content is not received: the exchange ends as ``TransportFailure/cancelled``, with the head in its result.
+    /// The content is not received: the exchange ends as ``TransportFailure/canceled``, with the head in its result.
     case abort
 }
 

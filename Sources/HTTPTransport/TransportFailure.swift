@@ -17,7 +17,7 @@ package enum TransportFailure: Error, Sendable, Hashable {
     case connectionLost(code: Int32, message: String)
     /// No data was transferred during ``TransportRequest/stallTimeout``.
     case stalled
-    case cancelled
+    case canceled
     /// The source returned no byte at this offset.
     case sourceFailed(at: Int64, SourceError)
     case sinkFailed(Errno)
@@ -41,7 +41,7 @@ extension TransportFailure: CustomStringConvertible {
         case .tls(let text): "no secure connection: \(text)"
         case .connectionLost(_, let message): "the connection was lost: \(message)"
         case .stalled: "no data was transferred in time"
-        case .cancelled: "the request was canceled"
+        case .canceled: "the request was canceled"
         case .sourceFailed(let offset, _): "the content could not be read at offset \(offset)"
         case .sinkFailed(let error): "the response could not be written: \(error)"
         case .unsupportedURI: "the scheme of the URI is neither http nor https"

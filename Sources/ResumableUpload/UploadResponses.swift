@@ -114,7 +114,7 @@ package struct UploadResponses: Sendable {
     }
 
     /// The response to a cancellation.
-    package func cancelled() -> Response { Response(status: 204, fields: versionFields) }
+    package func canceled() -> Response { Response(status: 204, fields: versionFields) }
 
     /// The response to `OPTIONS`: the features of a target resource or an upload resource (draft section 4.1.4).
     package func discovered(limits: UploadLimits, allow: [Method]) -> Response {

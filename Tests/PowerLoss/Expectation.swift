@@ -12,7 +12,7 @@ struct Expectation {
         var targetHasRun = false
         var answer: Response?
         var mustBeGone = false
-        var mayBeCancelled = false
+        var mayBeCanceled = false
         var mayBeSwept = false
     }
 
@@ -48,7 +48,7 @@ struct Expectation {
             uploads[upload].isConfirmed = true
         case .cancellationBegan(let upload):
             uploads[upload].mayEnd = true
-            uploads[upload].mayBeCancelled = true
+            uploads[upload].mayBeCanceled = true
         case .gone(let upload): uploads[upload].mustBeGone = true
         case .time(let seconds): now = seconds
         case .expired(let upload): uploads[upload].mayBeSwept = true

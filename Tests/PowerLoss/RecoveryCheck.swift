@@ -96,7 +96,7 @@ struct RecoveryCheck {
             }
         } catch {
             let isOver = expected.mustBeGone || expected.mayEnd || expected.mayBeSwept
-            let mayBeMissing = expected.mustBeGone || expected.mayBeCancelled || expected.mayBeSwept
+            let mayBeMissing = expected.mustBeGone || expected.mayBeCanceled || expected.mayBeSwept
             switch error {
             case .notFound where isOver && mayBeMissing || !expected.isConfirmed: break
             case .gone(let reason) where isOver && reason != "acknowledged bytes were lost": break

@@ -86,9 +86,9 @@ import Testing
         #expect(await reader.value.last == "completed")
         let idle = EventBroadcast()
         let never = idle.stream()
-        let cancelled = Task { await names(of: never) }
+        let canceled = Task { await names(of: never) }
         await Task.yield()
-        cancelled.cancel()
-        #expect(await cancelled.value.isEmpty)
+        canceled.cancel()
+        #expect(await canceled.value.isEmpty)
     }
 }

@@ -94,10 +94,10 @@ struct TaskMachineTests {
         _ = machine.resume()
         #expect(machine.abort() == .pause)
         #expect(machine.state == .running)
-        var cancelled = machine
+        var canceled = machine
         #expect(machine.runEnded(isPaused: true) == .end)
-        #expect(cancelled.cancelKeepingData() == .nothing)
-        #expect(cancelled.runEnded(isPaused: true) == .end)
+        #expect(canceled.cancelKeepingData() == .nothing)
+        #expect(canceled.runEnded(isPaused: true) == .end)
         var idle = TaskMachine()
         #expect(idle.abort() == .end)
     }

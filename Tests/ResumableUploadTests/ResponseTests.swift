@@ -131,9 +131,9 @@ import Testing
     }
 
     @Test("CAN-01 CAN-04 VER-16: the response to a cancellation has the status 204", arguments: Dialect.allCases)
-    func cancelled(dialect: Dialect) {
-        #expect(dialect.responses.cancelled().status == 204)
-        #expect(dialect.responses.cancelled().content.bytes == [])
+    func canceled(dialect: Dialect) {
+        #expect(dialect.responses.canceled().status == 204)
+        #expect(dialect.responses.canceled().content.bytes == [])
     }
 
     @Test("OFF-12: the response for an unknown upload has no offset", arguments: Dialect.allCases)
@@ -201,7 +201,7 @@ import Testing
         return [
             responses.created(location: "/u/1", state: state), responses.appended(state: state),
             responses.finished(Response(status: 200), state: state, uploadLocation: "/u/1"),
-            responses.retrieved(state: state), responses.cancelled(),
+            responses.retrieved(state: state), responses.canceled(),
             responses.discovered(limits: state.limits, allow: [.post]),
             responses.failed(ProblemDetails(status: 500), offset: 25),
         ] + UploadError.samples.map { responses.refused($0, offset: 25, limits: state.limits) }

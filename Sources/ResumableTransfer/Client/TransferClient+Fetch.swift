@@ -67,7 +67,7 @@ package struct SingleRequest: Sendable {
     package func response() async -> Result<(response: TransferResponse, isComplete: Bool), TransferError> {
         let result = await exchange.result()
         if let head = result.head { observer?.note(.response(head.status, version: head.version), head.fields) }
-        if case .cancelled? = result.failure, !result.isContentComplete {
+        if case .canceled? = result.failure, !result.isContentComplete {
             return .failure(TransferError(.paused, "The request was stopped."))
         }
         guard let head = result.head else {

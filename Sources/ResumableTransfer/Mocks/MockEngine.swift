@@ -26,7 +26,7 @@ final class MockEngine: Transport {
             return state.count
         }
         guard let number else {
-            exchange.end(.cancelled)
+            exchange.end(.canceled)
             return exchange
         }
         mock.run(exchange, number, transport) { [weak self] in

@@ -135,7 +135,7 @@ final class MockExchange: ExchangeCommands {
         case .openGate: openGate()
         case .proceed: proceed()
         case .noteProgress: break
-        case .cancel: end(.cancelled)
+        case .cancel: end(.canceled)
         }
     }
 
@@ -223,7 +223,7 @@ final class MockExchange: ExchangeCommands {
 
     private func read(into buffer: UnsafeMutableRawBufferPointer) throws -> Step {
         let step = try state.withLock { state in
-            guard state.exchange != nil else { throw TransportFailure.cancelled }
+            guard state.exchange != nil else { throw TransportFailure.canceled }
             let count = state.sender?.read(into: buffer, now: SystemClock.monotonicNanoseconds()) ?? 0
             if let failure = state.sender?.failure { throw failure }
             if state.sender?.isHeld == true {
@@ -243,7 +243,7 @@ final class MockExchange: ExchangeCommands {
         let lines =
             ["HTTP/1.1 \(status.rawValue) \(status.reasonPhrase)"] + fields.map { "\($0.name): \($0.value)" } + [""]
         let (events, exchange) = try state.withLock { state in
-            guard let exchange = state.exchange else { throw TransportFailure.cancelled }
+            guard let exchange = state.exchange else { throw TransportFailure.canceled }
             if state.times.responseStart == nil { state.times.responseStart = SystemClock.monotonicNanoseconds() }
             let events = lines.compactMap { line in
                 Array("\(line)\r\n".utf8).withUnsafeBytes { state.receiver.header($0) }
@@ -277,7 +277,7 @@ final class MockExchange: ExchangeCommands {
     /// - Returns: 0 bytes if no more are accepted.
     private func receive(_ bytes: UnsafeRawBufferPointer) throws -> Step {
         let step = try state.withLock { state -> Step in
-            guard state.exchange != nil else { throw TransportFailure.cancelled }
+            guard state.exchange != nil else { throw TransportFailure.canceled }
             return switch state.receiver.write(bytes, now: SystemClock.monotonicNanoseconds()) {
             case .accepted: .bytes(bytes.count)
             case .held: .wait(changes: state.changes, until: state.receiver.resumesAt)

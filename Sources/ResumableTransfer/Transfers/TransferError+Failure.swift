@@ -18,7 +18,7 @@ extension TransferError {
         case .connectStalled:
             self.init(.timedOut, "No connection to \(uri.authority) was made within the stall timeout.")
         case .stalled: self.init(.timedOut, "No data was transferred during the stall timeout.")
-        case .cancelled: self.init(.cancelled, "The request was canceled.")
+        case .canceled: self.init(.cancelled, "The request was canceled.")
         case .sourceFailed(let offset, let error): self.init(error, at: offset)
         case .sinkFailed(let error):
             self.init(.destinationUnusable, "The destination could not be written.", underlying: error)
@@ -134,7 +134,7 @@ extension TransferDriver {
             TransferError(
                 .protocolViolation, "The server sent an invalid response.", underlying: CurlError(text))
         case .exhausted(let reason), .notResumable(let reason): error(of: reason)
-        case .cancelled: TransferError(.cancelled, "The \(Operation.noun) was canceled.")
+        case .canceled: TransferError(.cancelled, "The \(Operation.noun) was canceled.")
         case .gone(let status):
             TransferError(.gone, "The upload no longer exists on the server.", status: status, response: response)
         case .expired: TransferError(.gone, "The lifetime of the upload has passed.")
@@ -185,7 +185,7 @@ extension TransportFailure {
         case .proxy(let proxy) where proxy.isPermanent: .unusableConnection
         case .stalled, .proxy(.stalled): .stall
         case .resolve, .connect, .connectStalled, .proxy: .unreachable
-        case .connectionLost, .cancelled, .sourceFailed, .sinkFailed: .connection
+        case .connectionLost, .canceled, .sourceFailed, .sinkFailed: .connection
         case .tls, .invalidRequest, .unsupportedURI, .tooManyRedirects, .protocolViolation: .unusableConnection
         }
     }

@@ -202,7 +202,7 @@ final class UploadOperation: TransferOperation {
 
     func error(of failure: ClientFailure) -> TransferError? {
         switch failure {
-        case .cancelled: deletionError
+        case .canceled: deletionError
         case .sourceUnavailable(let offset) where (source as? any GrowingSource)?.failure != nil:
             TransferError(
                 .sourceUnavailable, "The sequence of the upload's bytes ended with an error after offset \(offset).",

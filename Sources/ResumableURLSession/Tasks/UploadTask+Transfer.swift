@@ -118,9 +118,9 @@ extension UploadTask {
             delegate.urlSession(session, dataTask: self, didReceive: response) { disposition in
                 guard decision.isFirst() else { return }
                 guard disposition != .cancel else {
-                    let cancelled = TransferError(.cancelled, "The delegate rejected the response.")
+                    let canceled = TransferError(.cancelled, "The delegate rejected the response.")
                     let url = self.originalRequest?.url
-                    let error = URLError(cancelled, url: url, resumeDataKey: NSURLSessionUploadTaskResumeData)
+                    let error = URLError(canceled, url: url, resumeDataKey: NSURLSessionUploadTaskResumeData)
                     self.core.withLock { $0.error = error }
                     return self.notifyEnd(nil, response, error)
                 }

@@ -50,7 +50,7 @@ package enum ClientFailure: Error, Sendable, Hashable {
     /// The retries without progress reached the limit of the policy, or `lastReason` is `unusableConnection`, after which
     /// the request is not sent again.
     case exhausted(lastReason: ClientInterruption)
-    case cancelled
+    case canceled
 
     // Uploads
     /// The upload resource does not exist any more.

@@ -196,9 +196,9 @@ extension ClientUpload {
     }
 
     mutating func endCancellation(isConfirmed: Bool) {
-        let failure = failure ?? .cancelled
+        let failure = failure ?? .canceled
         // A failed cancellation can be repeated later. After other failures there is nothing to continue.
-        if isConfirmed || failure != .cancelled { resumption = nil }
+        if isConfirmed || failure != .canceled { resumption = nil }
         phase = .failed(failure)
     }
 }

@@ -151,7 +151,7 @@ package struct ClientUpload: Sendable {
 
     /// Cancels the upload and deletes its resource.
     package mutating func cancel() {
-        abort(.cancelled)
+        abort(.canceled)
     }
 
     // MARK: Transitions

@@ -52,7 +52,7 @@ extension ClientUpload {
         let following: Phase =
             switch request.kind {
             case .discover: .discover
-            case .cancel: .cancel(failure ?? .cancelled)
+            case .cancel: .cancel(failure ?? .canceled)
             case .create where resumption == nil: .create
             case .create, .append, .retrieve, .download: completed.map { .replay($0) } ?? .retrieve
             }

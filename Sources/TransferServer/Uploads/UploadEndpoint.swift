@@ -60,7 +60,7 @@ struct UploadEndpoint {
                 return .respond(refused(error, responses))
             }
             try store.cancel(record.id, principal: principal)
-            return .respond(responses.cancelled())
+            return .respond(responses.canceled())
         case .append:
             return try append(record, responses)
         case .creation, .plain, .notAllowed:

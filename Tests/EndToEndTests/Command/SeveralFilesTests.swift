@@ -75,7 +75,7 @@ struct SeveralFilesTests {
     }
 
     @Test("After the upload of one of its files is canceled, a command starts again with all files")
-    func cancelled() throws {
+    func canceled() throws {
         try withServer { server in
             let home = try CommandHome()
             let command = try interrupt(home, server.url("/files/"))

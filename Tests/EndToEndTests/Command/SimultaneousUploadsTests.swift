@@ -76,7 +76,7 @@ struct SimultaneousUploadsTests {
     }
 
     @Test("Canceling one upload does not remove the list of a running command")
-    func cancelled() throws {
+    func canceled() throws {
         let server = try ScriptedServer { request, reply in
             if request.method != "POST" { return try reply.respond(204) }
             let isSecond = request.fields["Content-Disposition"]?.contains("b.bin") == true

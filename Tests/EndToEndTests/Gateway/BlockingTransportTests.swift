@@ -161,7 +161,7 @@ struct BlockingTransportTests {
         }
         #expect(hasArrived == true)
         exchange.cancel()
-        #expect(exchange.result?.failure == .cancelled && exchange.mayBeSent)
+        #expect(exchange.result?.failure == .canceled && exchange.mayBeSent)
         hold.release()
         #expect(origin.awaitNoConnection())
         try expectOK(transport.start(request(.get, origin.url + "/")))

@@ -50,9 +50,9 @@ struct ClientCredentialTests {
     func otherRequests() throws {
         let plain = renewable(.fresh(style: .plain))
         let automatic = renewable(.fresh(style: .automatic, length: 100 << 20))
-        var cancelled = renewable(.resumed())
-        cancelled.cancel()
-        for (kind, upload) in [(ClientRequest.Kind.create, plain), (.discover, automatic), (.cancel, cancelled)] {
+        var canceled = renewable(.resumed())
+        canceled.cancel()
+        for (kind, upload) in [(ClientRequest.Kind.create, plain), (.discover, automatic), (.cancel, canceled)] {
             var upload = upload
             #expect(try upload.request().kind == kind)
             upload.answer(401)

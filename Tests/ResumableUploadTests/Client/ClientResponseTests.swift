@@ -396,18 +396,18 @@ import Testing
     }
 
     @Test("resume data remains after an unconfirmed deletion, so that the upload can be deleted later")
-    func cancelled() throws {
+    func canceled() throws {
         for isConfirmed in [true, false] {
             var upload = ClientUpload.resumed()
             upload.cancel()
             #expect(try upload.request().method == .delete)
             if isConfirmed { upload.answer(204) } else { upload.cut() }
-            #expect(upload.failed() == .cancelled)
+            #expect(upload.failed() == .canceled)
             #expect((upload.resumption == nil) == isConfirmed)
         }
         var nothing = ClientUpload.fresh()
         nothing.cancel()
-        #expect(nothing.failed() == .cancelled)
+        #expect(nothing.failed() == .canceled)
     }
 
     @Test("CLI-18: an upload of this run that has expired is not retrieved, but created again")

@@ -125,17 +125,17 @@ struct EngineEndingTests {
         }
         let before = fixture.engine.start(fixture.request("PUT", server.url, [:], source.completeContent))
         before.cancel()
-        #expect(await before.result().failure == .cancelled)
+        #expect(await before.result().failure == .canceled)
         let exchange = fixture.engine.start(fixture.request("PUT", server.url, [:], source.completeContent))
         var events = exchange.events.makeAsyncIterator()
         _ = await events.next()
         let start = ContinuousClock.now
         exchange.cancel()
         exchange.cancel()
-        #expect(await exchange.result().failure == .cancelled)
+        #expect(await exchange.result().failure == .canceled)
         #expect(.now - start < EngineFixture.promptLimit)
         exchange.cancel()
-        #expect(await exchange.result().failure == .cancelled)
+        #expect(await exchange.result().failure == .canceled)
     }
 
     @Test("an exchange that is canceled by another thread while it ends has one result")
@@ -157,7 +157,7 @@ struct EngineEndingTests {
                 }
             }
             for await result in group {
-                #expect(result.failure == .cancelled || (result.failure == nil && result.head?.status == 200))
+                #expect(result.failure == .canceled || (result.failure == nil && result.head?.status == 200))
             }
         }
     }
@@ -170,8 +170,8 @@ struct EngineEndingTests {
         #expect(server.awaitRequests(5))
         engine.shutDown()
         engine.shutDown()
-        for exchange in exchanges { #expect(await exchange.result().failure == .cancelled) }
-        #expect(await engine.start(fixture.request("GET", server.url)).result().failure == .cancelled)
+        for exchange in exchanges { #expect(await exchange.result().failure == .canceled) }
+        #expect(await engine.start(fixture.request("GET", server.url)).result().failure == .canceled)
     }
 
     @Test("a connection that the server has closed is replaced if nothing was sent on it yet")

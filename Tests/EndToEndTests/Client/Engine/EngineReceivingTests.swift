@@ -39,7 +39,7 @@ struct EngineReceivingTests {
         #expect(result.failure == .sinkFailed(.noSpace) && result.head?.status == 200 && !result.isContentComplete)
         #expect(result.received == Int64(full.bytes.count))
         let aborted = await fixture.run(fixture.request("GET", server.url) { _ in .abort })
-        #expect(aborted.failure == .cancelled && aborted.head?.status == 200 && aborted.received == 0)
+        #expect(aborted.failure == .canceled && aborted.head?.status == 200 && aborted.received == 0)
     }
 
     enum Ending: CaseIterable, Sendable { case closed, reset }

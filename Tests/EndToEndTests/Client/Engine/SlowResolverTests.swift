@@ -76,12 +76,12 @@ struct SlowResolverTests {
     }
 
     @Test("a canceled transfer ends without waiting, and other transfers continue")
-    func cancelled() async throws {
+    func canceled() async throws {
         let server = try ScriptedServer { _, reply in try reply.respond(200, [:], "yes") }
         let exchange = fixture.engine.start(slow())
         #expect(SlowResolver.awaitLookups(1))
         exchange.cancel()
-        #expect(await exchange.result().failure == .cancelled)
+        #expect(await exchange.result().failure == .canceled)
         #expect(await fixture.run(fixture.request("GET", server.url + "/")).content == Array("yes".utf8))
         // The lookup is still running: nothing has waited for it.
         #expect(SlowResolver.waiting == 1)

@@ -78,7 +78,7 @@ struct SessionLifecycleTests {
     }
 
     @Test("canceling a task that awaits a transfer cancels the transfer")
-    func cancelledWaiting() async throws {
+    func canceledWaiting() async throws {
         let gate = Monitor(false)
         let server = try gated(gate)
         let fixture = try SessionFixture()

@@ -73,8 +73,8 @@ struct ManyTransfersTests {
         running.start()
         #expect(server.awaitRequests(1))
         let paused = download(fixture, server, "paused")
-        let cancelled = download(fixture, server, "cancelled")
-        for waiting in [paused, cancelled] {
+        let canceled = download(fixture, server, "cancelled")
+        for waiting in [paused, canceled] {
             for await event in waiting.events() {
                 guard case .waiting = event else {
                     Issue.record("the first event is \(event)")
@@ -86,9 +86,9 @@ struct ManyTransfersTests {
         }
         #expect(fixture.client.transfers.count == 3)
         _ = await paused.pause()
-        await cancelled.cancel()
+        await canceled.cancel()
         #expect(await paused.failure()?.code == .paused)
-        #expect(await cancelled.failure()?.code == .cancelled)
+        #expect(await canceled.failure()?.code == .cancelled)
         #expect(fixture.client.transfers.count == 1 && server.requests.count == 1)
         open(gate)
         _ = try await running.value()

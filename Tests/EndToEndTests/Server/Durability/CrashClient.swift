@@ -82,7 +82,7 @@ struct CrashClient {
                 if error is TestFailure { throw error }
             }
         }
-        if upload.isCancelled { return world.countCancelled() }
+        if upload.isCancelled { return world.countCanceled() }
         try world.require(upload.name, upload.content)
         world.countCompleted()
         if removes && !upload.isReplacement { try remove(upload.name) }

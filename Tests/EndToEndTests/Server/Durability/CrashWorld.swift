@@ -16,7 +16,7 @@ final class CrashWorld: Sendable {
         var completed = 0
         var offsets = 0
         var resumptions = 0
-        var cancelled = 0
+        var canceled = 0
         var abandoned = 0
     }
 
@@ -61,14 +61,14 @@ final class CrashWorld: Sendable {
     func countCompleted() { state.withLock { $0.completed += 1 } }
     func countOffset() { state.withLock { $0.offsets += 1 } }
     func countResumption() { state.withLock { $0.resumptions += 1 } }
-    func countCancelled() { state.withLock { $0.cancelled += 1 } }
+    func countCanceled() { state.withLock { $0.canceled += 1 } }
     func countAbandoned() { state.withLock { $0.abandoned += 1 } }
     var completed: Int { state.withLock { $0.completed } }
     /// The number of created uploads whose location no client got.
     var abandoned: Int { state.withLock { $0.abandoned } }
     var summary: String {
         state.withLock {
-            "\($0.completed) uploads completed, \($0.cancelled) canceled, \($0.resumptions) resumptions, "
+            "\($0.completed) uploads completed, \($0.canceled) canceled, \($0.resumptions) resumptions, "
                 + "\($0.offsets) offsets reported"
         }
     }

@@ -66,9 +66,9 @@ struct SecrecyTests {
             unfinished.append((version, try #require(begun.location)))
             let entire = try send(.creation(version, "POST", "/files/", complete: true, .bytes([4])), "entire creation")
             #expect(entire.status == 201, "\(entire)")
-            let cancelled = try send(
+            let canceled = try send(
                 .creation(version, "PUT", "/files/c", complete: false, .bytes([1])), "canceled creation")
-            let location = try #require(cancelled.location)
+            let location = try #require(canceled.location)
             #expect(try send(.cancellation(version, location), "cancellation").status == 204)
             let refused = try send(
                 .creation(version, "PUT", name, complete: true, .bytes([1])).with("If-Match", "\"none\""),

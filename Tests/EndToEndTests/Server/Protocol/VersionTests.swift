@@ -165,11 +165,11 @@ struct VersionTests {
     @Test("VER-15: up to version 6, an inactive upload gets 404", arguments: old)
     func inactive(version: Interop) throws {
         try withServer { server in
-            let cancelled = try server.begin(version, "/files/f", [1])
-            #expect(try server.exchange(.cancellation(version, cancelled)).status == 204)
+            let canceled = try server.begin(version, "/files/f", [1])
+            #expect(try server.exchange(.cancellation(version, canceled)).status == 204)
             let invalid = try server.begin(.v8, "/files/g", [1], length: 2)
             _ = try server.exchange(.append(.v8, invalid, at: 1, complete: false, .chunks([Payload.bytes(5)])))
-            for location in [cancelled, invalid, "/uploads/none"] {
+            for location in [canceled, invalid, "/uploads/none"] {
                 for request in [
                     Request.retrieval(version, location), .append(version, location, at: 1, complete: true, .bytes([])),
                     .cancellation(version, location),

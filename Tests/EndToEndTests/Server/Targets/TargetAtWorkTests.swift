@@ -155,8 +155,8 @@ struct TargetAtWorkTests {
             target.release()
             let response = try completing.readResponse()
             #expect(response.status == 203)
-            let cancelled = try cancelling.readResponse(to: "DELETE")
-            #expect(cancelled.status == 204 || cancelled.status == 503 || cancelled.status == 404)
+            let canceled = try cancelling.readResponse(to: "DELETE")
+            #expect(canceled.status == 204 || canceled.status == 503 || canceled.status == 404)
             #expect(target.calls.count == 1)
         }
     }
