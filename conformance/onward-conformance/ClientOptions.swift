@@ -35,7 +35,7 @@ struct ClientOptions: Sendable {
                 "kind of the client; the only value is browser, for a page in a\nbrowser. Cases that no browser can pass are skipped if they fail"
             ) { options, value throws(OptionError) in
                 guard let profile = ClientProfile(rawValue: value) else {
-                    throw OptionError("“\(value)” is not a profile: use browser")
+                    throw OptionError("'\(value)' is not a profile: use browser")
                 }
                 options.settings.profile = profile
             },
@@ -55,7 +55,7 @@ struct ClientOptions: Sendable {
     static func parse(_ arguments: [String]) throws(OptionError) -> ClientOptions {
         var options = ClientOptions()
         let operands = try OptionParser(options: table).operands(of: arguments, into: &options)
-        if let operand = operands.first { throw OptionError("unexpected “\(operand)”") }
+        if let operand = operands.first { throw OptionError("unexpected '\(operand)'") }
         if options.settings.uploadCommand == nil && options.settings.downloadCommand == nil {
             throw OptionError("--command or --get-command is missing")
         }
@@ -64,14 +64,14 @@ struct ClientOptions: Sendable {
 
     private static func command(_ text: String) throws(OptionError) -> String {
         for word in ["{file}", "{url}"] where !text.contains(word) {
-            throw OptionError("“\(text)” does not contain \(word)")
+            throw OptionError("'\(text)' does not contain \(word)")
         }
         return text
     }
 
     private static func number(_ text: String, _ range: ClosedRange<Int>) throws(OptionError) -> Int {
         guard let number = Int(text), range.contains(number) else {
-            throw OptionError("“\(text)” is not a number from \(range.lowerBound) to \(range.upperBound)")
+            throw OptionError("'\(text)' is not a number from \(range.lowerBound) to \(range.upperBound)")
         }
         return number
     }

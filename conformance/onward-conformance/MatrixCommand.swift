@@ -47,7 +47,7 @@ enum MatrixCommand {
         }
         let (name, path) = (argument[..<sign], argument[argument.index(after: sign)...])
         guard !name.isEmpty, !path.isEmpty else {
-            throw OptionError("“\(argument)” is not of the form NAME=FILE")
+            throw OptionError("'\(argument)' is not of the form NAME=FILE")
         }
         return Source(name: String(name), path: String(path))
     }

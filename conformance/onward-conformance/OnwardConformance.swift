@@ -48,7 +48,7 @@ enum OnwardConformance {
                 Output.write(HelpText(list, of: manual.name).text + "\n")
                 return 0
             }
-            guard arguments.count == 1 else { return usageError("unexpected “\(arguments[1])”", of: list.name) }
+            guard arguments.count == 1 else { return usageError("unexpected '\(arguments[1])'", of: list.name) }
             Output.write(CaseListing().text)
             return 0
         case "help"?, "--help"?, "-h"?:
@@ -58,7 +58,7 @@ enum OnwardConformance {
             Output.write("usage: \(manual.name) version\n\nPrints the name of the program and its version.\n")
             return 0
         case "version"?, "--version"?:
-            guard arguments.count == 1 else { return usageError("version: unexpected “\(arguments[1])”") }
+            guard arguments.count == 1 else { return usageError("version: unexpected '\(arguments[1])'") }
             Output.write("\(manual.name) \(manual.version)\n")
             return 0
         case "manual"?:
@@ -68,7 +68,7 @@ enum OnwardConformance {
             Output.write(text)
             return 0
         case let word?:
-            return usageError("“\(word)” is not a command")
+            return usageError("there is no command '\(word)'")
         case nil:
             return usageError("a command is missing")
         }

@@ -13,7 +13,7 @@ struct ProxyOptions: Sendable {
             "upstream-port", "N", group: "Proxy",
             "port to which the proxy forwards: this command listens on it.\nWithout this option the proxy is tested together with the server\nbehind it"
         ) { options, value throws(OptionError) in
-            guard let port = UInt16(value), port > 0 else { throw OptionError("“\(value)” is not a port") }
+            guard let port = UInt16(value), port > 0 else { throw OptionError("'\(value)' is not a port") }
             options.settings.upstreamPort = port
         },
         CommandOption(
@@ -40,7 +40,7 @@ struct ProxyOptions: Sendable {
             "time to wait for a message before the report states that the\nproxy delays it [default: 2]"
         ) { options, value throws(OptionError) in
             guard let seconds = Double(value), (0.1...60).contains(seconds) else {
-                throw OptionError("“\(value)” is not a number of seconds from 0.1 to 60")
+                throw OptionError("'\(value)' is not a number of seconds from 0.1 to 60")
             }
             options.settings.timeout = .milliseconds(Int64(seconds * 1000))
         },

@@ -74,7 +74,7 @@ struct ServerOptions: Sendable {
         guard let number = Int64(factor == nil ? text[...] : text.dropLast()),
             case (let size, let overflows) = number.multipliedReportingOverflow(by: factor ?? 1), !overflows,
             (1_000_000...1_000_000_000).contains(size)
-        else { throw OptionError("“\(text)” is not a size from 1M to 1G") }
+        else { throw OptionError("'\(text)' is not a size from 1M to 1G") }
         return size
     }
 
@@ -82,7 +82,7 @@ struct ServerOptions: Sendable {
         var profiles: [Profile] = []
         for word in text.split(separator: ",") {
             guard let profile = Profile(word) else {
-                throw OptionError("“\(word)” is not a version: use 3 to 8 or rfc")
+                throw OptionError("'\(word)' is not a version: use 3 to 8 or rfc")
             }
             profiles.append(profile)
         }
@@ -91,7 +91,7 @@ struct ServerOptions: Sendable {
 
     private static func seconds(_ text: String) throws(OptionError) -> Duration {
         guard let seconds = Double(text), seconds >= 0.1, seconds <= 600 else {
-            throw OptionError("“\(text)” is not a number of seconds from 0.1 to 600")
+            throw OptionError("'\(text)' is not a number of seconds from 0.1 to 600")
         }
         return .milliseconds(Int64(seconds * 1000))
     }

@@ -75,7 +75,7 @@ package final class ClientRun {
             results.append(result)
             shouldContinue = progress(result)
         }
-        if results.isEmpty { failure = "no case has an ID that matches “\(settings.only.joined(separator: "”, “"))”" }
+        if results.isEmpty { failure = "no case has an ID that matches '\(settings.only.joined(separator: "', '"))'" }
         return ClientReport(
             uploadCommand: settings.uploadCommand, downloadCommand: settings.downloadCommand, seed: settings.seed,
             beganAt: began, milliseconds: (SystemClock.monotonicNanoseconds() - start) / 1_000_000, results: results,

@@ -49,16 +49,16 @@ final class ScriptedConnection {
         let words = String(decoding: lines.first ?? [], as: UTF8.self)
             .split(separator: " ", omittingEmptySubsequences: false).map(String.init)
         guard words.count == 3, let version = ProtocolVersion(parsing: words[2]) else {
-            throw .malformed("an invalid request line: “\(words.joined(separator: " ").prefix(80))”")
+            throw .malformed("an invalid request line: '\(words.joined(separator: " ").prefix(80))'")
         }
         var fields = Fields()
         for line in lines.dropFirst() where !line.isEmpty {
             guard let colon = line.firstIndex(of: UInt8(ascii: ":")) else {
-                throw .malformed("a field line without a colon: “\(String(decoding: line.prefix(60), as: UTF8.self))”")
+                throw .malformed("a field line without a colon: '\(String(decoding: line.prefix(60), as: UTF8.self))'")
             }
             guard line.startIndex < colon, line[..<colon].allSatisfy(isTokenCharacter) else {
                 throw .malformed(
-                    "an invalid field name: “\(String(decoding: line[..<colon].prefix(60), as: UTF8.self))”")
+                    "an invalid field name: '\(String(decoding: line[..<colon].prefix(60), as: UTF8.self))'")
             }
             let value = String(decoding: line[(colon + 1)...], as: UTF8.self)
             fields.append(
@@ -92,7 +92,7 @@ final class ScriptedConnection {
             while true {
                 let line = try readLine()
                 guard let size = Int64(line.prefix { $0 != ";" }, radix: 16), size >= 0 else {
-                    throw .malformed("an invalid chunk size: “\(line.prefix(40))”")
+                    throw .malformed("an invalid chunk size: '\(line.prefix(40))'")
                 }
                 if size == 0 { break }
                 guard try readPieces(size, &budget, receive) else { return false }

@@ -20,7 +20,7 @@ package final class DeploymentRun {
         server.trust = settings.trust
         server.timeout = max(.seconds(1), settings.timeout * 2)
         guard let endpoint = Endpoint(settings.url, trusting: settings.trust) else {
-            throw RunFailure("“\(settings.url)” is not a URL of the form http://host[:port]/path or https://…")
+            throw RunFailure("'\(settings.url)' is not a URL of the form http://host[:port]/path or https://…")
         }
         subject = Subject(settings: server, endpoint: endpoint)
         timeout = settings.timeout

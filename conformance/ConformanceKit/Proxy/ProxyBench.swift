@@ -37,7 +37,7 @@ final class ProxyBench {
         self.listener = listener
         upstreamPort = port
         guard let endpoint = Endpoint(settings.url, trusting: settings.trust) else {
-            throw RunFailure("“\(settings.url)” is not a URL of the form http://host[:port]/path or https://…")
+            throw RunFailure("'\(settings.url)' is not a URL of the form http://host[:port]/path or https://…")
         }
         self.endpoint = endpoint
     }

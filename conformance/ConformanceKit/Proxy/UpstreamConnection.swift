@@ -57,7 +57,7 @@ final class UpstreamConnection {
         let lines = String(decoding: bytes, as: UTF8.self).split(separator: "\r\n").map(String.init)
         let words = (lines.first ?? "").split(separator: " ").map(String.init)
         guard words.count == 3, let version = ProtocolVersion(parsing: words[2]) else {
-            throw .malformed("an invalid request line of the proxy: “\((lines.first ?? "").prefix(80))”")
+            throw .malformed("an invalid request line of the proxy: '\((lines.first ?? "").prefix(80))'")
         }
         var fields = Fields()
         for line in lines.dropFirst() {

@@ -81,7 +81,7 @@ package struct JSONReport: JSONDocument {
         let connection: Int
         /// `sent`, `received` or `note`.
         let kind: String
-        /// The bytes; those outside of printable ASCII are escaped as in C.
+        /// The bytes; those outside printable ASCII are escaped as in C.
         let text: String
         let omittedBytes: Int?
 

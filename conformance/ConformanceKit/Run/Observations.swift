@@ -150,7 +150,7 @@ final class Observations: WireObserver {
             "/home/", "/var/", "/usr/", "/tmp/", "/etc/", "/root/", ".go:", ".swift:", ".java:", ".py\"",
         ]
         guard let sign = signs.first(where: { text.contains($0) }) else { return nil }
-        return "“\(sign)” in “\(text.prefix(200))”"
+        return "'\(sign)' in '\(text.prefix(200))'"
     }
 
     private func record(_ rule: Rule, _ text: String) {

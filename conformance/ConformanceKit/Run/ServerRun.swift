@@ -22,7 +22,7 @@ package final class ServerRun {
 
     init(_ settings: ServerSettings, control: (any SubjectControl)?) throws {
         guard let endpoint = Endpoint(settings.url, trusting: settings.trust) else {
-            throw RunFailure("“\(settings.url)” is not a URL of the form http://host[:port]/path or https://…")
+            throw RunFailure("'\(settings.url)' is not a URL of the form http://host[:port]/path or https://…")
         }
         subject = Subject(settings: settings, endpoint: endpoint, control: control)
     }
@@ -38,7 +38,7 @@ package final class ServerRun {
             runCases(progress)
             if let lastAnswered { failure = "the server stopped answering during the case \(lastAnswered)" }
             if results.isEmpty {
-                failure = "no case has an ID that matches “\(subject.settings.only.joined(separator: "”, “"))”"
+                failure = "no case has an ID that matches '\(subject.settings.only.joined(separator: "', '"))'"
             }
         } catch let setup as SetupFailure {
             failure = "expected \(setup.finding.expected), seen: \(setup.finding.seen)"

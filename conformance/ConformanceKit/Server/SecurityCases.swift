@@ -24,7 +24,7 @@ enum SecurityCases {
             let upload = try t.upload(from: response, to: request)
             let name = request.target.split(separator: "/").last.map(String.init) ?? ""
             for secret in ["conformance-secret", name] where secret.count > 8 {
-                try t.expect(!upload.endpoint.target.contains(secret), "a URI without “\(secret)”", upload.location)
+                try t.expect(!upload.endpoint.target.contains(secret), "a URI without '\(secret)'", upload.location)
             }
         },
         Case(

@@ -40,12 +40,12 @@ final class SubjectProcess: SubjectControl {
         while !deadline.isOver {
             // A command that has succeeded may have started the server in the background.
             if let ending = group.currentEnding, ending != .exited(0) || !group.isRunning {
-                throw RunFailure("“\(command)” \(ending) before it listened on port \(port)\(output)")
+                throw RunFailure("'\(command)' \(ending) before it listened on port \(port)\(output)")
             }
             if isListening { return }
             Deadline.pause(.milliseconds(20))
         }
-        throw RunFailure("“\(command)” does not listen on port \(port) after 30 s\(output)")
+        throw RunFailure("'\(command)' does not listen on port \(port) after 30 s\(output)")
     }
 
     /// Kills the process group and waits until the server has ended: the command may be a shell that waits for the
@@ -56,13 +56,13 @@ final class SubjectProcess: SubjectControl {
         self.group = nil
         let deadline = Deadline(in: .seconds(10))
         while group.isRunning {
-            if deadline.isOver { throw RunFailure("“\(command)” still runs 10 s after SIGKILL") }
+            if deadline.isOver { throw RunFailure("'\(command)' still runs 10 s after SIGKILL") }
             Deadline.pause(.milliseconds(5))
         }
         while isListening {
             if deadline.isOver {
                 throw RunFailure(
-                    "port \(port) still accepts connections after “\(command)” was killed: the server has left the process"
+                    "port \(port) still accepts connections after '\(command)' was killed: the server has left the process"
                         + " group of its command; start it in the foreground")
             }
             Deadline.pause(.milliseconds(5))
@@ -87,13 +87,13 @@ final class SubjectProcess: SubjectControl {
         while process.currentEnding == nil, !deadline.isOver { Deadline.pause(.milliseconds(5)) }
         guard process.currentEnding == .exited(0) else {
             let text = (try? String(contentsOfFile: output, encoding: .utf8)) ?? ""
-            throw RunFailure("“\(command)” failed: \(text.suffix(500))")
+            throw RunFailure("'\(command)' failed: \(text.suffix(500))")
         }
     }
 
     private static let usedPorts = Monitor<Set<UInt16>>([])
 
-    /// Returns a free port outside of the range from which the system assigns ports: it has to stay free until the
+    /// Returns a free port outside the range from which the system assigns ports: it has to stay free until the
     /// server listens, and while the server is restarted. No other subject of this process gets the same port.
     private static func freePort() throws -> UInt16 {
         for _ in 0..<100 {

@@ -47,7 +47,7 @@ struct ParsedHead: Sendable {
         let parts = line.split(separator: " ", maxSplits: 2, omittingEmptySubsequences: false)
         guard parts.count >= 2, parts[0].hasPrefix("HTTP/1."), let minor = Int(parts[0].dropFirst(7)),
             parts[1].utf8.count == 3, let status = Int(parts[1]), (100..<600).contains(status)
-        else { throw .malformed("an invalid status line: “\(line.prefix(80))”") }
+        else { throw .malformed("an invalid status line: '\(line.prefix(80))'") }
         if parts.count == 2 { note("no space after the status code") }
         minorVersion = minor
         self.status = status
@@ -60,7 +60,7 @@ struct ParsedHead: Sendable {
             return
         }
         guard let colon = line.firstIndex(of: UInt8(ascii: ":")) else {
-            note("a field line without a colon: “\(text.prefix(60))”")
+            note("a field line without a colon: '\(text.prefix(60))'")
             return
         }
         var name = String(decoding: line[..<colon], as: UTF8.self)
@@ -68,7 +68,7 @@ struct ParsedHead: Sendable {
             note("white space before a colon")
             while name.hasSuffix(" ") || name.hasSuffix("\t") { name.removeLast() }
         }
-        if !Fields.isValidName(name) { note("a field name that is not a token: “\(name.prefix(60))”") }
+        if !Fields.isValidName(name) { note("a field name that is not a token: '\(name.prefix(60))'") }
         let value = String(
             decoding: line[(colon + 1)...].drop { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") }, as: UTF8.self)
         if !Fields.isValidValue(value) { note("a control character in the value of \(name)") }

@@ -143,7 +143,7 @@ extension RawConnection {
             guard lengths.allSatisfy({ $0 == text }),
                 text.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }),
                 let length = Int64(text)
-            else { throw .malformed("an invalid Content-Length: “\(lengths.joined(separator: ", ").prefix(60))”") }
+            else { throw .malformed("an invalid Content-Length: '\(lengths.joined(separator: ", ").prefix(60))'") }
             while content.size < length {
                 if position == input.count {
                     try receiveMore("reading content: \(content.size) of \(length) bytes arrived", until: deadline)
@@ -169,7 +169,7 @@ extension RawConnection {
             let line = try readLine(until: deadline)
             let digits = line.prefix { $0 != ";" }.filter { $0 != " " && $0 != "\t" }
             guard let size = Int(digits, radix: 16), size >= 0, !digits.hasPrefix("+") else {
-                throw .malformed("an invalid chunk size: “\(line.prefix(40))”")
+                throw .malformed("an invalid chunk size: '\(line.prefix(40))'")
             }
             var remaining = size
             while remaining > 0 {

@@ -152,7 +152,7 @@ struct ReferenceClientTests {
     }
 }
 
-/// A client that runs outside of its command, as a page in a browser does: it ends half a second after the command.
+/// A client that runs outside its command, as a page in a browser does: it ends half a second after the command.
 private struct LateClient: Candidate {
     func perform(_ task: CandidateTask) throws -> CandidateEnding {
         let killed = Monitor<Deadline?>(nil)
