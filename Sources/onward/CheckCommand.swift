@@ -8,19 +8,21 @@ import UploadStorage
 /// `onward check`: verifies a data directory that no server uses, or a database and an object storage.
 struct CheckCommand {
     static let page = ManualPage(
-        "check", "verify the data directory of a stopped server, or a shared storage", usage: ["check [OPTIONS]"],
+        "check", "verify the data directory of a stopped server, or a shared database and object storage",
+        usage: ["check [OPTIONS]"],
         """
         Verifies the data directory of a stopped server and changes nothing. It prints a
         line for each finding. Damage means that acknowledged data is lost. A note reports the
         effect of a crash or of a change by hand; the next start repairs or ignores it.
 
         With --catalog and --blobs it verifies the database and the object storage of servers,
-        which can be running. Notes are then about stored bytes that no upload or file needs;
-        the servers delete them. It reads all rows and lists all objects, but reads the content of
-        objects only with --digests.
+        which can be running. Notes are then about stored bytes that no upload or file needs,
+        which the servers usually delete, and about wrong totals of usage. The command reads all
+        rows and lists all objects, but reads the content of objects only with --digests.
 
-        Exit status: 0 no damage, 74 damage, or an unusable directory, database or storage, 75 a
-        server uses the directory, or the database or the storage cannot be reached.
+        Exit status: 0 no damage; 64 wrong usage; 74 damage, or an unusable directory, database
+        or storage; 75 a server uses the directory, or the database or the storage cannot be
+        reached.
         """,
         options: CheckSettings.options.map(\.manual))
 

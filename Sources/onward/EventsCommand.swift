@@ -4,22 +4,24 @@ import Foundation
 import SystemCalls
 import UploadStorage
 
-/// `onward events`: the events that are not delivered.
+/// `onward events`: the undelivered events.
 struct EventsCommand {
     static let page = ManualPage(
-        "events", "list, retry or drop events that are not delivered",
+        "events", "list, retry or drop undelivered events",
         usage: ["events list [OPTIONS]", "events retry EVENT... [OPTIONS]", "events drop EVENT... [OPTIONS]"],
         """
-        'onward serve --events' keeps each event until it is delivered or dropped. An event that
-        could not be delivered within the time of the setting retry= is set aside: the server
-        does not try again until 'retry' is used. EVENT is the ID of an event, or its first
+        'onward serve --events' keeps each event until it is delivered or dropped. If an event
+        could not be delivered within the time of the setting retry=, it is set aside: the server
+        tries it again only after 'onward events retry'. EVENT is the ID of an event, or its first
         digits; --all means all events that are set aside. The server can be running.
 
         list prints the ID, the time, the state (waiting, set-aside or retried), the kind of the
         event, the upload, and the method and target of the upload. retry makes the server
-        deliver events that are set aside. drop removes events that are set aside or
-        waiting; they are not delivered. With --catalog the events are those of all servers with
-        this database. Exit status: 0 done, 66 no such event, 74 unusable directory or database,
+        deliver events that are set aside. drop removes events that are set aside or waiting: the
+        receiver never gets them. With --catalog the events are those of all servers with this
+        database.
+
+        Exit status: 0 done; 64 wrong usage; 66 no such event; 74 unusable directory or database;
         75 the database cannot be reached.
         """,
         options: EventsSettings.options.map(\.manual))

@@ -15,9 +15,10 @@ struct MigrateCommand {
         responses and events. With --back it copies in the other direction; no server may be
         running then. Each file and upload is read again after it was written, and its SHA-256 is
         compared. The source is not changed. After an interruption run the same command again: what
-        was copied is not copied again. Exit status: 0 everything was copied, 64 wrong usage, 74
-        something could not be copied, 75 a server uses the data directory, or with --back the
-        database.
+        was copied is not copied again.
+
+        Exit status: 0 everything was copied; 64 wrong usage; 74 something could not be copied; 75
+        a server uses the data directory, or with --back the database.
         """,
         options: MigrateSettings.options.map(\.manual))
 

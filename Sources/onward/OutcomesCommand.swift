@@ -15,20 +15,22 @@ struct OutcomesCommand {
         ],
         """
         'onward serve' sends a complete upload to the application of its route. If the server
-        gets no complete response, and the route does not have repeat=safe, the server does not
-        send the request again, but keeps the request in retained/ of the data directory, or with
-        --catalog in the database and the object storage. UPLOAD is the value that the
-        application got in Onward-Upload, or its first digits. Before you use resend
-        or drop, find out whether the application has processed the upload. The server can be
-        running.
+        gets no complete response, the outcome is unknown: the application may have processed the
+        upload. Without repeat=safe the server then does not send the request again, but keeps
+        it: in retained/ of the data directory, or with --catalog in the database and the object
+        storage. UPLOAD is the value that the application got in Onward-Upload, or its first
+        digits. Before you use resend or drop, find out whether the application has processed the
+        upload. The server can be running.
 
         list prints the upload, the time, the method and target, the length, the principal and
         the application of each request. resend sends requests again, with the principal but
         without the credentials of the client, and drops a request as soon as the application
         has responded to it with a status other than 503. drop removes requests and their
-        content. Exit status: 0 done, 66 no such request, 69 no complete response or 503, 74
-        unusable directory, database or storage, 75 the request is being sent, or the database
-        or the storage cannot be reached.
+        content.
+
+        Exit status: 0 done; 64 wrong usage; 66 no such request; 69 no complete response, or 503;
+        74 unusable directory, database or storage; 75 the request is being sent by another
+        command, or the database or the storage cannot be reached.
         """,
         options: OutcomesSettings.options.map(\.manual))
 

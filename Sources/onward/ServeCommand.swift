@@ -329,8 +329,8 @@ extension ServeCommand {
         "serve", "serve resumable uploads and Range downloads", usage: ["serve [OPTIONS]"],
         """
         Serves resumable uploads and Range downloads. Every option has an environment
-        variable: --max-size is ONWARD_MAX_SIZE. Sizes have units K M G T (powers of
-        1000) and KiB MiB GiB TiB (of 1024), durations s m h d.
+        variable, for example ONWARD_MAX_SIZE for --max-size. Sizes have units K M G T
+        (powers of 1000) and KiB MiB GiB TiB (of 1024), durations s m h d.
         """,
         options: ServeSettings.options.map(\.manual),
         sections: [
@@ -381,7 +381,7 @@ extension ServeCommand {
                         (
                             "retry=DURATION",
                             """
-                            maximum time for which a request waits if the application cannot be reached or answers 503
+                            maximum time for which a request waits if the application cannot be reached or responds with 503
                             [default: 10s]
                             """
                         ),

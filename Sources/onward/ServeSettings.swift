@@ -82,7 +82,7 @@ struct ServeSettings {
         },
         CommandOption(
             flag: "redirect-downloads", group: "General",
-            "with --blobs: answer downloads of files that are one object with 307\nand a URL of the storage that is valid for a minute; see the manual"
+            "with --blobs: redirect the download of a file whose bytes are one\nobject to a URL of the object storage (307), which is valid for a\nminute; see docs/scale.md"
         ) { $0.redirectsDownloads = true },
         CommandOption("max-connections", "N", group: "General", "maximum number of open connections [default: 1000]") {
             settings, value throws(OptionError) in
@@ -199,12 +199,12 @@ struct ServeSettings {
 
         CommandOption(
             flag: "require-length", group: "Protocol",
-            "answer 411 if chunked content would complete an upload whose\nlength is unknown. Use it behind a proxy that sends the last chunk\neven if the connection of the client breaks: incomplete content\nthen looks complete"
+            "respond with 411 if chunked content would complete an upload whose\nlength is unknown. Use this option behind a proxy that sends the\nlast chunk even if the connection of the client breaks: incomplete\ncontent then looks complete"
         ) { $0.server.requiresLength = true },
 
         CommandOption(
             flag: "reject-form-data", group: "Protocol",
-            "refuse multipart/form-data (415), which curl -F and HTML forms\nsend. Without this option PUT stores the entire form as the file"
+            "reject multipart/form-data (415), which curl -F and HTML forms\nsend. Without this option PUT stores the entire form as the file"
         ) { $0.rejectsFormData = true },
 
         // Limits
@@ -305,7 +305,7 @@ struct ServeSettings {
 
         CommandOption(
             flag: "no-page", group: "Browsers",
-            "do not serve the page for people: browsers get plain listings of\n/files/"
+            "do not serve the web interface: browsers get plain listings of\n/files/"
         ) { $0.server.servesPage = false },
         CommandOption(
             flag: "inline", group: "Browsers",
@@ -353,7 +353,7 @@ struct ServeSettings {
         },
         CommandOption(
             flag: "explain", group: "Logging",
-            "log for each request with content why it got no 104, or which 104\nit got. A client that sends Onward-Explain: ?1 gets this in the\nresponse, also without this option"
+            "log for each request with content which 104 responses it got, or\nwhy it got none. A client that sends Onward-Explain: ?1 gets this in\nthe response even without this option"
         ) { $0.server.explains = true },
     ]
 

@@ -107,7 +107,7 @@ extension ClientSettings {
         },
         Option(
             path: "key", "F", group: "Connection",
-            "PEM private key of --cert, not encrypted [default: in the same file]"
+            "unencrypted PEM private key of the certificate\n[default: the file of --cert]"
         ) {
             settings, value throws(OptionError) in
             settings.key = try absolute(value)

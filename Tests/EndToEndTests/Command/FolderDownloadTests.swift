@@ -213,7 +213,7 @@ final class Site: Sendable {
     }
 }
 
-/// Servers that try to write outside of the directory, or to get credentials for another server.
+/// Servers that try to write outside the directory, or to get credentials for another server.
 @Suite("Command: get -r from a hostile server", .blocking)
 struct HostileFolderTests {
     private func content(_ path: String) -> String? {

@@ -34,8 +34,9 @@ struct HealthCommandTests {
     func ownServer() throws {
         try withServer { server in
             let variables = ["ONWARD_LISTEN": server.authority + " 127.0.0.1:1"]
-            #expect(try health(variables, nil, expect: 0).contains("http://\(server.authority)/readyz answers 200"))
-            #expect(try health(variables, "/healthz", expect: 0).contains("/healthz answers 200"))
+            #expect(
+                try health(variables, nil, expect: 0).contains("http://\(server.authority)/readyz responded with 200"))
+            #expect(try health(variables, "/healthz", expect: 0).contains("/healthz responded with 200"))
             let refused = try health(variables, "/files/nothing", expect: 69)
             #expect(refused.contains("404: "), "the reason is missing: \(refused)")
             // The server listens on all addresses (0.0.0.0); the command connects to the loopback address.
@@ -54,12 +55,13 @@ struct HealthCommandTests {
             "ONWARD_TLS_KEY": fixture.path("key.pem"),
         ]
         #expect(
-            try health(variables, nil, expect: 0).contains("https://\(fixture.server.authority)/readyz answers 200"))
+            try health(variables, nil, expect: 0).contains(
+                "https://\(fixture.server.authority)/readyz responded with 200"))
         let directory = try TemporaryDirectory()
         let path = "unix:" + directory.path + "/socket"
         try withServer("--listen", path) { _ in
             let answer = try health(["ONWARD_LISTEN": path], "/healthz", expect: 0)
-            #expect(answer.contains("answers 200"))
+            #expect(answer.contains("responded with 200"))
         }
     }
 

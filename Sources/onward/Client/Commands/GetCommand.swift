@@ -20,7 +20,7 @@ enum GetCommand {
 
         With -r URL/ DIR all files below URL are written to the same paths below DIR, which is
         created if it does not exist. The server has to list folders in JSON as Onward does. Files
-        that exist in DIR with the same content are skipped. Nothing is written outside of DIR.
+        that exist in DIR with the same content are skipped. Nothing is written outside DIR.
 
         Sizes have units K M G T (powers of 1000) and KiB MiB GiB TiB (of 1024), durations
         s m h d.

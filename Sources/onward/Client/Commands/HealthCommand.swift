@@ -13,11 +13,13 @@ enum HealthCommand {
     static let command = ClientCommand(
         "health", "check whether a server is ready", usage: "[OPTIONS] [URL|PATH]",
         """
-        Requests URL, or PATH of the server on this machine [default: /readyz]. Exit status: 0
-        for a 2xx response, 64 for wrong usage, 69 for any other response or if no TLS
-        connection can be made, 74 if the certificates of --cacert cannot be read, 75 if there
-        is no response within ten seconds. /healthz checks that the process responds: if it does
-        not, a restart may help. /readyz also checks the disk.
+        Requests URL, or PATH of the server on this machine [default: /readyz]. /healthz checks
+        that the process responds: if it does not, a restart may help. /readyz also checks the
+        disk.
+
+        Exit status: 0 a 2xx response; 64 wrong usage; 69 any other response, or no TLS
+        connection; 74 the certificates of --cacert cannot be read; 75 no response within ten
+        seconds.
 
         The address of the server on this machine is the first one in ONWARD_LISTEN [default:
         127.0.0.1:8080]. TLS is used if ONWARD_TLS_CERT is set. The host name in that
@@ -76,9 +78,9 @@ enum HealthCommand {
                 let reason = ResponseReason.of(response) ?? ResponseReason.firstLine(of: response)
                 throw CommandFailure(
                     .unavailable, "refused",
-                    "\(shown) answers \(response.status)" + (reason.map { ": " + $0 } ?? ""))
+                    "\(shown) responded with \(response.status)" + (reason.map { ": " + $0 } ?? ""))
             }
-            report.note("\(shown) answers \(response.status)")
+            report.note("\(shown) responded with \(response.status)")
             return .done
         } catch {
             return report.ended(error)

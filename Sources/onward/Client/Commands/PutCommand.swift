@@ -15,12 +15,12 @@ enum PutCommand {
         "put", "upload files; a URL that ends in / is a collection",
         usage: "[OPTIONS] FILE... URL",
         """
-        Uploads files. If URL ends in /, the files are posted to that collection, and the server
-        chooses their URLs; otherwise a single file is sent to URL with PUT. After an interruption
-        run the same command again to resume. If the size, modification time or inode of a file
-        has changed in the meantime, for example by 'touch', --restart is needed. Several small
-        files are sent at the same time if the server supports resumable uploads, except with
-        --limit-rate or --verbose.
+        Uploads files. If URL ends in /, it is a collection (a folder of the server): the files are
+        sent to it with POST, and the server chooses their URLs. Otherwise a single file is sent to
+        URL with PUT. After an interruption run the same command again to resume. If the size,
+        modification time or inode of a file has changed in the meantime, for example by 'touch',
+        --restart is needed. Several small files are sent at the same time if the server supports
+        resumable uploads, except with --limit-rate or --verbose.
 
         With -r DIR URL/ each file below DIR is sent with PUT to the URL with the same path below
         URL. Files that exist there with the same content are skipped, and symbolic links are not

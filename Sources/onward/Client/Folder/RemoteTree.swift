@@ -2,8 +2,8 @@ import Foundation
 import ResumableTransfer
 import SystemCalls
 
-/// The files below a folder of a server. For each folder there is a directory on this machine, which is created when the
-/// folder is found. Memory is needed only for one page of each folder between the first one and the current one.
+/// The files below a folder of a server. When a folder is found, a directory for it is created on this machine. For the
+/// current folder and each folder above it, one page of the listing is in memory.
 struct RemoteTree {
     struct File: Sendable {
         /// The path relative to the first folder.
@@ -40,7 +40,8 @@ struct RemoteTree {
         levels = [Level(path: "", directory: directory, next: folder.url.entry("").request)]
     }
 
-    /// Returns the next item; `nil` at the end. After a folder whose list cannot be read, the next one follows.
+    /// Returns the next item; `nil` at the end. If the list of a folder cannot be read, the method returns a problem,
+    /// and continues after this folder in the next call.
     mutating func next() async -> Item? {
         while let level = levels.last {
             if let entry = levels[levels.count - 1].entries.popFirst() {
@@ -93,7 +94,7 @@ extension CommandFailure {
         let reason =
             switch error {
             case .notDirectory, .tooManySymbolicLinks:
-                "a file or a symbolic link, which is not followed, has its name"
+                "a file or a symbolic link has this name, and symbolic links are not followed"
             default: "\(error)"
             }
         return CommandFailure(.inputOutput, "destination-unusable", "The \(kind) cannot be written: \(reason).")

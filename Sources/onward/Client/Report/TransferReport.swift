@@ -232,7 +232,7 @@ final class TransferReport: Sendable {
 
     func head(_ record: TransferRecord) { write(HeadLines.of(record).joined(separator: "\n")) }
 
-    /// Whether the progress is shown to a person, also while no bytes move.
+    /// Whether the progress is shown to a person, even while no bytes move.
     var showsProgress: Bool { style == .terminal || style == .lines }
 
     /// Updates the progress, after some time or after a change of the window size.
