@@ -7,7 +7,7 @@ package enum BrowserAssets {
     package static var module: [UInt8] { PackageResources.onward_js }
     package static var moduleTypes: [UInt8] { PackageResources.onward_d_ts }
 
-    /// The parts of the page for people.
+    /// The parts of the web interface.
     package static var page: [UInt8] { PackageResources.page_html }
     package static var pageStyle: [UInt8] { PackageResources.page_css }
     /// The files of the script share their declarations, so they are joined to one.

@@ -9,11 +9,11 @@
 const uploads = [];
 /** Those in the state `queued`, in the order in which they start. */
 const queue = new Set();
-/** Those that the module has, also if they are paused. */
+/** The uploads that the module has, even if they are paused. */
 const active = new Set();
 const isRunning = ({ state }) => ["waiting", "hashing", "uploading", "offline"].includes(state);
 const isEnded = ({ state }) => state === "completed";
-// Whether a person has paused all uploads, also those that are still queued.
+// Whether a person has paused all uploads, including those that are still queued.
 let areAllPaused = false;
 
 /**

@@ -147,7 +147,7 @@ extension ClusterCatalog {
     private func refusal(_ number: Int64?) -> StoreError? {
         switch number {
         case 0: nil
-        case ClusterSQL.Refusal.exists: .invalidState("an upload of this name exists")
+        case ClusterSQL.Refusal.exists: .invalidState("an upload with this identifier or blob exists")
         case ClusterSQL.Refusal.tooManyUploads: .tooManyUploads(limit: Int(limits.maxUploads ?? 0))
         case ClusterSQL.Refusal.quotaExceeded: .quotaExceeded(limit: limits.quota ?? 0)
         case ClusterSQL.Refusal.heldElsewhere: .heldElsewhere

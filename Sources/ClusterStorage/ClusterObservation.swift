@@ -139,7 +139,7 @@ struct FailureReport {
         return .init(
             isProblem: false,
             text:
-                "\(name) works again: \(count) \(count == 1 ? "request has" : "requests have") failed within \(seconds) s"
+                "\(name) works again; \(count) \(count == 1 ? "request" : "requests") failed within \(seconds) s"
         )
     }
 }

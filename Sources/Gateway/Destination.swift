@@ -11,7 +11,12 @@ public enum Destination: Sendable, Hashable, CustomStringConvertible {
         if text.hasPrefix("/") {
             self = .program(text)
         } else {
-            self = .url(try DestinationURL(parsing: text))
+            guard let url = try? DestinationURL(parsing: text) else {
+                throw SettingError(
+                    "'\(text)' is not a destination: give http://HOST:PORT/PATH, https://HOST:PORT/PATH,"
+                        + " unix:/SOCKET:/PATH or the absolute path of a program")
+            }
+            self = .url(url)
         }
     }
 
@@ -44,8 +49,7 @@ public struct DestinationURL: Sendable, Hashable, CustomStringConvertible {
     public init(parsing text: String) throws(SettingError) {
         do throws(SettingError) { (origin, target) = try Origin.parse(text) } catch {
             throw SettingError(
-                "'\(text)' is not a destination: give http://HOST:PORT/PATH, https://HOST:PORT/PATH,"
-                    + " unix:/SOCKET:/PATH or the absolute path of a program")
+                "'\(text)' is not a URL: give http://HOST:PORT/PATH, https://HOST:PORT/PATH or unix:/SOCKET:/PATH")
         }
     }
 

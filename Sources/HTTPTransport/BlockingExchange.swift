@@ -1,8 +1,8 @@
 import HTTPSemantics
 import SystemCalls
 
-/// Sends requests to one server, each on the thread that waits for its response. The connections are used again, also for
-/// requests of other threads.
+/// Sends requests to one server, each on the thread that waits for its response. The connections are used again, even
+/// for requests of other threads.
 package final class BlockingTransport: Sendable {
     private let maxIdle: Int
     /// The time, in nanoseconds, for which an unused connection is kept.

@@ -47,7 +47,7 @@ public struct RequestMetrics: Sendable, Hashable {
     public var localPort: Int?
     /// The number of bytes of the request's head that were sent, including those of a CONNECT request to a proxy.
     public var headSent: Int64 = 0
-    /// The number of bytes in the heads of the responses, also of interim ones.
+    /// The number of bytes in the heads of the responses, including interim ones.
     public var headReceived: Int64 = 0
     /// The number of bytes of the request's content that were passed to the kernel.
     public var sent: Int64 = 0

@@ -93,7 +93,7 @@ package enum TransportEvent: Sendable {
 
 /// The result of an exchange.
 package struct TransportResult: Sendable {
-    /// The final response's head, also if the connection was lost later.
+    /// The final response's head, even if the connection was lost later.
     package var head: ClientResponseHead?
     /// The part of the response's content that was kept (``BodyDisposition/collect(limit:within:)``).
     package var content: [UInt8]
@@ -150,9 +150,9 @@ package struct TransportRequest: Sendable {
     /// `nil`: the content does not wait.
     package var gate: Duration?
     /// The maximum time in which no byte moves in either direction on a connection. After it the exchange ends as
-    /// ``TransportFailure/stalled``. The time for which the client waits for the response is included, also if
-    /// interim responses arrive. The time for which the content waits for the gate or for the rate limit is not
-    /// included. If no connection is made within this time, including its TLS handshake, the exchange ends as
+    /// ``TransportFailure/stalled``. The time for which the client waits for the response is included, even if interim
+    /// responses arrive. The time for which the content waits for the gate or for the rate limit is not included. If no
+    /// connection is made within this time, including its TLS handshake, the exchange ends as
     /// ``TransportFailure/connectStalled``.
     package var stallTimeout: Duration?
     /// The maximum rate of content in bytes per second, in each direction.

@@ -52,7 +52,7 @@ package final class MemoryObjectStore: ObjectStore {
         }
     }
 
-    /// All operations so far, also failed ones, in the order of their calls.
+    /// All operations so far, including failed ones, in the order of their calls.
     package var operations: [Operation] { state.withLock { $0.operations } }
 
     /// The contents of all objects by their keys.

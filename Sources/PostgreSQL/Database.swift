@@ -93,8 +93,8 @@ package final class Database: Sendable {
     /// not be through PgBouncer in transaction mode.
     ///
     /// - Parameters:
-    ///   - onReconnect: is called each time when the channel is connected, also the first time: earlier notifications may
-    ///     have been missed.
+    ///   - onReconnect: is called each time the channel is connected, including the first time: earlier notifications
+    ///     may have been missed.
     ///   - body: receives the payload of each notification.
     package func listen(
         _ channel: String, onReconnect: @escaping @Sendable () -> Void,

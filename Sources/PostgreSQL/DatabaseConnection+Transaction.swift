@@ -84,7 +84,7 @@ extension DatabaseConnection {
         }
     }
 
-    /// Reads the results of statements that were sent outside of a pipeline.
+    /// Reads the results of statements that were sent outside a pipeline.
     private func results(until deadline: Int64) throws(DatabaseError) -> [DatabaseResult] {
         var results: [DatabaseResult] = []
         var failure: DatabaseError?

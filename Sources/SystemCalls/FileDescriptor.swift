@@ -160,8 +160,8 @@ extension FileDescriptor {
     }
 
     /// Waits until all changes of the file system that contains this file are on stable storage, including those
-    /// of other programs (syncfs(2)). Fails also if a write of another program has failed since the last call for this open
-    /// file description.
+    /// of other programs (syncfs(2)). If a write of another program has failed since the last call for this open file
+    /// description, this call fails, too.
     package func synchronizeFileSystem() throws(Errno) {
         _ = try retryingOnInterrupt { syncfs(rawValue) }
     }

@@ -1,6 +1,7 @@
 import Glibc
 
-/// Unpredictable numbers from the kernel, also for secrets. Many numbers are read with one call (getentropy(3)).
+/// Unpredictable numbers from the kernel, which are suitable for secrets. Many numbers are read with one call
+/// (getentropy(3)).
 ///
 /// A child process that is forked without executing a program would get the same numbers; no process of this package
 /// does that.

@@ -90,7 +90,7 @@ extension ProcessControl {
         return number
     }
 
-    /// Makes ended children wait until their status is read, also if the process was started with SIGCHLD ignored
+    /// Makes ended children wait until their status is read, even if the process was started with SIGCHLD ignored
     /// (sigaction(2)).
     package static func keepEndedChildren() { signal(SIGCHLD, SIG_DFL) }
 

@@ -190,7 +190,7 @@ package struct SocketState: Sendable {
             && (errno == EAGAIN || errno == EWOULDBLOCK)
     }
 
-    /// Waits at most `milliseconds` until a read, or a write, would return immediately, also with an error.
+    /// Waits at most `milliseconds` until a read, or a write, would return immediately, even with an error.
     /// - Parameters:
     ///   - input: whether to wait for input or its end.
     ///   - output: whether to wait until output is possible.

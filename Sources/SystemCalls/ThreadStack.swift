@@ -17,7 +17,7 @@ package enum ThreadStack {
         guard pthread_attr_getstack(&attributes, &start, &size) == 0, let start else { return }
         let current = withUnsafeMutablePointer(to: &size) { UInt(bitPattern: $0) }
         let lowest = UInt(bitPattern: start)
-        // Under a sanitizer, variables may be outside of the stack.
+        // Under a sanitizer, variables may be outside the stack.
         guard current > lowest + margin, current < lowest + UInt(size) else { return }
         let page = UInt(sysconf(Int32(_SC_PAGESIZE)))
         let end = (current - margin) & ~(page - 1)

@@ -27,7 +27,8 @@ package final class WorkerThread: Sendable {
         self.handle = handle
     }
 
-    /// Runs other threads that are ready before the current thread (sched_yield(2)). Returns at once if there are none.
+    /// Lets other threads that are ready run before the current thread continues (sched_yield(2)). Returns at once if
+    /// there are none.
     package static func yieldProcessor() { _ = sched_yield() }
 
     /// Waits until the function has returned and its context is released. If the thread itself calls `join()`, it

@@ -7,7 +7,7 @@ package final class TLSClientConnection {
     private let socket: ConnectedSocket
     private let session: gnutls_session_t
     private let credentials: gnutls_certificate_credentials_t
-    /// The bytes of content in an encrypted record that GnuTLS could not send yet; 0 if there is none.
+    /// The number of bytes of content in an encrypted record that GnuTLS could not send yet; 0 if there is none.
     private var pendingRecordSize = 0
 
     /// The reason why a connection could not be established.

@@ -46,7 +46,7 @@ import Testing
             let row = CatalogRow.testing(length: 9)
             try catalog.commit(.insert(row))
             #expect(try catalog.row(row.id) == row)
-            #expect(throws: StoreError.invalidState("an upload of this name exists")) {
+            #expect(throws: StoreError.invalidState("an upload with this identifier or blob exists")) {
                 try catalog.commit(.insert(row))
             }
             try catalog.commit(advance(row, epoch: 3, offset: 7))
@@ -139,7 +139,10 @@ import Testing
             let errors = outcomes.map { outcome -> StoreError? in
                 if case .failure(let error) = outcome { error } else { nil }
             }
-            #expect(errors == [nil, nil, .invalidState("an upload of this name exists"), nil, .superseded, nil])
+            #expect(
+                errors == [
+                    nil, nil, .invalidState("an upload with this identifier or blob exists"), nil, .superseded, nil,
+                ])
             #expect(try catalog.row(first.id)?.offset == 3 && catalog.row(second.id)?.offset == 5)
             #expect(try catalog.countEvents().waiting == 1)
         }

@@ -32,7 +32,7 @@ import Testing
         #expect(ContentRange(parsing: value) == nil)
     }
 
-    @Test("a range that is empty or outside of the representation has no Content-Range")
+    @Test("a range that is empty or outside the representation has no Content-Range")
     func impossibleRanges() {
         #expect(ContentRange(range: 5..<5, size: 10) == nil)
         #expect(ContentRange(range: -1..<5, size: 10) == nil)

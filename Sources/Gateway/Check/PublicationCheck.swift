@@ -91,7 +91,7 @@ protocol Checker: Sendable {
 struct CheckFailure: Error {
     /// The log shows this text after the destination, so it begins with a verb.
     var reason: String
-    /// The time after which a client should ask again.
+    /// The time after which a client should repeat its request.
     var retryAfter: Duration
 
     init(_ reason: String, retryAfter: Duration? = nil) {

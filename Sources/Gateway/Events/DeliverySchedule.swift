@@ -1,13 +1,13 @@
 import UploadStorage
 
-/// Decides which event is delivered next: in order for each upload, with increasing pauses after failures. A value
-/// without clock, input and output.
+/// Decides which event is delivered next: in order for each upload, with increasing pauses after failures. It is a
+/// value type: it reads no clock, and does no I/O.
 ///
 /// It contains a limited number of events. If it is full, it forgets events that have failed, together with the later
 /// events of their uploads, so that they do not hold up others: see ``OutboxPosition``. All times are nanoseconds of one
 /// monotonic clock.
 struct DeliverySchedule: Sendable, Hashable {
-    /// The times after which events are tried again and set aside.
+    /// The limits of a schedule: pauses, times, and maximum numbers of attempts and events.
     struct Rules: Sendable, Hashable {
         /// The pauses after failed attempts: the first one, and the longest.
         var pauses: ClosedRange<Int64> = 1_000_000_000...300_000_000_000
@@ -32,8 +32,8 @@ struct DeliverySchedule: Sendable, Hashable {
         var maxRetried: Int { capacity / 2 }
     }
 
-    private struct Entry: Sendable, Hashable {
-        var entry: OutboxEntry
+    private struct ScheduledEvent: Sendable, Hashable {
+        var stored: OutboxEntry
         /// The start of the retry time of the event.
         var start: Int64
         var attempts = 0
@@ -41,13 +41,13 @@ struct DeliverySchedule: Sendable, Hashable {
         var isRunning = false
 
         func isForgettable(with uploads: Set<String>) -> Bool {
-            entry.state == .waiting && uploads.contains(entry.event.upload)
+            stored.state == .waiting && uploads.contains(stored.event.upload)
         }
     }
 
     let rules: Rules
     /// The events of each upload are in the order of their numbers, except that retried events follow at the end.
-    private var entries: [Entry] = []
+    private var entries: [ScheduledEvent] = []
     private var failures = 0
     private var rejections = 0
     /// The time of the next attempt, which applies only while the destination is unavailable.
@@ -76,17 +76,17 @@ struct DeliverySchedule: Sendable, Hashable {
     ///   - age: the nanoseconds for which the event has waited.
     ///   - isReadInPass: whether a pass has read the event. A pass reads the events of an upload in order.
     mutating func add(_ entry: OutboxEntry, age: Int64, now: Int64, isReadInPass: Bool = false) {
-        guard room > 0, !entries.contains(where: { $0.entry.number == entry.number }) else { return }
+        guard room > 0, !entries.contains(where: { $0.stored.number == entry.number }) else { return }
         if entry.state == .retried {
-            guard entries.count(where: { $0.entry.state == .retried }) < rules.maxRetried else { return }
+            guard entries.count(where: { $0.stored.state == .retried }) < rules.maxRetried else { return }
             // An operator has requested another attempt, so the time of the event begins again.
-            return entries.append(Entry(entry: entry, start: now, due: now))
+            return entries.append(ScheduledEvent(stored: entry, start: now, due: now))
         }
         let upload = entry.event.upload
         if forgotten.contains(upload) || !isReadInPass && forgottenBefore.contains(upload) {
             return forgotten.insert(upload)
         }
-        entries.append(Entry(entry: entry, start: now - max(0, age), due: now))
+        entries.append(ScheduledEvent(stored: entry, start: now - max(0, age), due: now))
     }
 
     // MARK: Forgotten events
@@ -97,7 +97,7 @@ struct DeliverySchedule: Sendable, Hashable {
     /// Begins to read all events of the outbox again.
     mutating func beginPass() { (forgottenBefore, forgotten) = (forgotten, ForgottenUploads()) }
 
-    /// Each event that was forgotten before the pass is in the schedule again, or was forgotten again.
+    /// Ends the pass: each event that was forgotten before it is now in the schedule, or was forgotten again.
     mutating func endPass() { forgottenBefore = ForgottenUploads() }
 
     /// Whether the schedule can make room for `count` more events.
@@ -113,7 +113,7 @@ struct DeliverySchedule: Sendable, Hashable {
         if room >= count { return true }
         guard canMakeRoom(for: count, now: now) else { return false }
         let uploads = forgettable(now: now)
-        for entry in entries where entry.isForgettable(with: uploads) { forgotten.insert(entry.entry.event.upload) }
+        for entry in entries where entry.isForgettable(with: uploads) { forgotten.insert(entry.stored.event.upload) }
         entries.removeAll { $0.isForgettable(with: uploads) }
         return true
     }
@@ -121,9 +121,9 @@ struct DeliverySchedule: Sendable, Hashable {
     /// The uploads whose first event has failed and waits for its next attempt. There are none while the destination is
     /// unavailable, because then these events delay no other event.
     private func forgettable(now: Int64) -> Set<String> {
-        let hasFailed = { (entry: Entry) in entry.attempts > 0 && !entry.isRunning && entry.due > now }
+        let hasFailed = { (entry: ScheduledEvent) in entry.attempts > 0 && !entry.isRunning && entry.due > now }
         guard !isUnavailable, entries.contains(where: hasFailed) else { return [] }
-        return Set(firstOfUploads(where: hasFailed).map { entries[$0].entry.event.upload })
+        return Set(firstOfUploads(where: hasFailed).map { entries[$0].stored.event.upload })
     }
 
     // MARK: Attempts
@@ -133,13 +133,14 @@ struct DeliverySchedule: Sendable, Hashable {
         guard let index = nextIndex(now: now) else { return nil }
         entries[index].isRunning = true
         running += 1
-        return entries[index].entry
+        return entries[index].stored
     }
 
     private func nextIndex(now: Int64) -> Int? {
         guard running < (isUnavailable ? 1 : rules.concurrency), !isUnavailable || now >= nextProbe else { return nil }
-        // While the destination is unavailable, an event that was not tried before shows whether only some events fail.
-        // Otherwise the event that has waited longest is next, so that many failing events do not hold up others.
+        // While the destination is unavailable, the event with the fewest attempts is next: an event that was not tried
+        // before shows whether only some events fail. Otherwise the event that has waited longest is next, so that many
+        // failing events do not hold up others.
         return firstOfUploads { !$0.isRunning && (isUnavailable || $0.due <= now) }
             .min { first, second in
                 isUnavailable
@@ -148,10 +149,10 @@ struct DeliverySchedule: Sendable, Hashable {
     }
 
     /// The indexes of the entries that are the first of their uploads and meet a condition.
-    private func firstOfUploads(where condition: (Entry) -> Bool) -> [Int] {
+    private func firstOfUploads(where condition: (ScheduledEvent) -> Bool) -> [Int] {
         var uploads: Set<String> = []
         return entries.indices.filter {
-            uploads.insert(entries[$0].entry.event.upload).inserted && condition(entries[$0])
+            uploads.insert(entries[$0].stored.event.upload).inserted && condition(entries[$0])
         }
     }
 
@@ -166,8 +167,8 @@ struct DeliverySchedule: Sendable, Hashable {
     /// How an attempt ended.
     enum Outcome: Sendable, Hashable {
         case delivered
-        /// The destination does not accept the event now. `retryAfter` are nanoseconds that the destination requests. A
-        /// rejection concerns this event alone: the destination is available.
+        /// The destination does not accept the event now. `retryAfter` is the pause in nanoseconds that the destination
+        /// requests. A rejection concerns this event alone: the destination is available.
         case failed(retryAfter: Int64?, isRejection: Bool = false)
         /// The event is no longer in the outbox.
         case gone
@@ -178,7 +179,7 @@ struct DeliverySchedule: Sendable, Hashable {
     /// Ends an attempt.
     /// - Parameter jitter: a random number from 0 to 1, so that the attempts of many events do not coincide.
     mutating func finished(_ number: Int64, _ outcome: Outcome, now: Int64, jitter: Double = 0.5) {
-        guard let index = entries.firstIndex(where: { $0.entry.number == number }), entries[index].isRunning else {
+        guard let index = entries.firstIndex(where: { $0.stored.number == number }), entries[index].isRunning else {
             return
         }
         entries[index].isRunning = false
@@ -188,7 +189,7 @@ struct DeliverySchedule: Sendable, Hashable {
         case .interrupted: break
         case .delivered:
             entries.remove(at: index)
-            // The destination is available again, so that all events are due.
+            // The destination is available again, so all events are due.
             if isUnavailable { for index in entries.indices { entries[index].due = min(entries[index].due, now) } }
             (failures, rejections, probePause) = (0, 0, 0)
         case .failed(let retryAfter, let isRejection):
@@ -213,17 +214,17 @@ struct DeliverySchedule: Sendable, Hashable {
         Int64(Double(pause) * (0.8 + 0.4 * jitter))
     }
 
-    /// Removes the events that could not be delivered within the retry time, and returns their numbers.
+    /// Removes the events that could not be delivered within the retry time, and returns them.
     mutating func setAside(now: Int64) -> [OutboxEntry] {
         let late = entries.filter { !$0.isRunning && $0.attempts > 0 && now - $0.start >= rules.retryTime }
-        if !late.isEmpty { remove(late.map(\.entry.number)) }
-        return late.map(\.entry)
+        if !late.isEmpty { remove(late.map(\.stored.number)) }
+        return late.map(\.stored)
     }
 
     /// Removes events that no longer exist. Running attempts continue.
     mutating func remove(_ numbers: [Int64]) {
         let numbers = Set(numbers)
-        running -= entries.count { $0.isRunning && numbers.contains($0.entry.number) }
-        entries.removeAll { numbers.contains($0.entry.number) }
+        running -= entries.count { $0.isRunning && numbers.contains($0.stored.number) }
+        entries.removeAll { numbers.contains($0.stored.number) }
     }
 }

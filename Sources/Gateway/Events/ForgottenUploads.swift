@@ -6,7 +6,7 @@ struct ForgottenUploads: Sendable, Hashable {
 
     /// The words that contain the bits; empty before the first insertion.
     private var words: [UInt64] = []
-    /// A part of each hash, so that two sets do not contain the same upload by mistake.
+    /// Makes the hashes of each set different, so that two sets do not have the same false positives.
     private let salt = UInt64.random(in: 0 ... .max)
 
     var isEmpty: Bool { words.isEmpty }

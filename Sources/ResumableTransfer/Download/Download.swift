@@ -29,7 +29,7 @@ public final class Download: DrivenTransfer {
     ///   If the download can be resumed, ``Transfer/resumeData`` is the data for that.
     public func value() async throws -> DownloadResult { try await cancellableOutcome() }
 
-    /// The same as ``value()``, but throws a transfer error also if the waiting task is canceled.
+    /// The same as ``value()``, but throws a transfer error even if the waiting task is canceled.
     package func outcome() async throws(TransferError) -> DownloadResult { try await startedOutcome() }
 
     /// Stops the download permanently, and waits until all of its work has ended. It cannot be resumed afterwards.

@@ -162,7 +162,7 @@ final class PartialFile: BodySink {
     }
 
     /// Writes the next bytes.
-    /// - Throws: an error also for bytes beyond the end, which are not written.
+    /// - Throws: an error even for bytes beyond the end, which are not written.
     func write(_ bytes: UnsafeRawBufferPointer) throws(Errno) {
         let (position, end, failure) = state.withLock { ($0.position, $0.end, $0.failure) }
         if let failure { throw failure }

@@ -3,7 +3,7 @@ import Foundation
 import HTTPSemantics
 import SystemCalls
 
-/// The data to resume an interrupted transfer, also in another process and after a restart of the machine.
+/// The data to resume an interrupted transfer, even in another process and after a restart of the machine.
 ///
 /// The bytes are `RSMD`, a version in two bytes and a JSON text, 64 KiB at most. They contain no credentials, but they
 /// contain the URI of an upload resource, with which the upload can be changed: keep them secret. Data of
@@ -189,7 +189,8 @@ extension ResumeData {
     /// When this returns, the file is on stable storage. It has mode 0600: only its owner can access it. If the name is a
     /// symbolic link, the link itself is replaced. The call blocks until the disk has finished.
     /// - Parameter file: a file URL; its directory must exist.
-    /// - Throws: `storageUnusable`, with the `Errno` as ``TransferError/underlying``, also for a URL with another scheme.
+    /// - Throws: `storageUnusable`, with the `Errno` as ``TransferError/underlying``, including for a URL with another
+    ///   scheme.
     public func write(to file: URL) throws(TransferError) { try write(to: FilePath(requiringFile: file)) }
 
     /// Writes the data to a file whose path need not be UTF-8.
@@ -209,8 +210,8 @@ extension ResumeData {
     /// to upload, or one to replace.
     /// - Parameter file: a file URL.
     /// - Throws: `storageUnusable` if the file cannot be read, with the `Errno` as ``TransferError/underlying``
-    ///   (`noSuchFile` if the file does not exist); `storageUnusable` also for a URL with another scheme;
-    ///   `resumeDataInvalid` if the content is not resume data of a supported version.
+    ///   (`noSuchFile` if the file does not exist), or if the URL has another scheme; `resumeDataInvalid` if the
+    ///   content is not resume data of a supported version.
     public init(contentsOf file: URL) throws(TransferError) {
         try self.init(contentsOf: FilePath(requiringFile: file))
     }

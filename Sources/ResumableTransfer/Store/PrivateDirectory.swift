@@ -64,7 +64,7 @@ package struct PrivateDirectory: Sendable {
     // MARK: Files
 
     /// The content of a file; `nil` if there is none.
-    /// - Throws: `fileUnusable`, also if other users could have written the file, or can read it.
+    /// - Throws: `fileUnusable`, for example if other users could have written the file, or can read it.
     package func read(_ name: FilePath, atMost limit: Int = maxFileSize) throws(StateError) -> Data? {
         let file: FileDescriptor
         do throws(Errno) {

@@ -16,7 +16,7 @@ import SystemCalls
 /// ``TransferClient/Configuration/onCheckpoint`` is not called for transfers of a store. Do not use the resume data of
 /// such a transfer elsewhere while it is in the store.
 ///
-/// A store is a value with an open directory. Several of them, also in different processes, can use one directory.
+/// A store is a value with an open directory. Several stores, even in different processes, can use one directory.
 public struct TransferStore: Sendable {
     /// The client that runs the transfers. Its storage directory has the partial files of downloads without a
     /// destination.
@@ -54,7 +54,7 @@ public struct TransferStore: Sendable {
     ///   - url: a file URL. The directory must belong to the user and not be writable by others. Use it for nothing
     ///     else.
     ///   - client: the client that runs the transfers.
-    /// - Throws: ``TransferError`` with the code `storageUnusable`, also for a URL with another scheme.
+    /// - Throws: ``TransferError`` with the code `storageUnusable`, including for a URL with another scheme.
     public init(directory url: URL, client: TransferClient) throws(TransferError) {
         try self.init(directory: FilePath(requiringFile: url), client: client)
     }

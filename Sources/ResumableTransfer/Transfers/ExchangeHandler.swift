@@ -48,7 +48,7 @@ package struct ConnectionSettings: Sendable, Hashable {
 package enum RedirectionDecision: Sendable, Hashable {
     /// The transfer follows its own rules.
     case follow
-    /// The request is sent to this URI, also if it is an http URI and the last one was https.
+    /// The request is sent to this URI, even if it is an http URI and the last one was https.
     case redirect(to: String)
     /// The redirection is the response of the transfer.
     case decline

@@ -8,8 +8,8 @@ public protocol Transfer<Success>: AnyObject, Sendable {
     /// The result of the transfer.
     associatedtype Success: Sendable
 
-    /// Identifies the transfer. A transfer that is resumed keeps it, also in another process. Log entries (`transfer`
-    /// in ``TransferLogEntry/metadata``), ``RequestMetrics`` and ``TransferRecord`` have the same value.
+    /// Identifies the transfer. A transfer that is resumed keeps its identifier, even in another process. Log entries
+    /// (`transfer` in ``TransferLogEntry/metadata``), ``RequestMetrics`` and ``TransferRecord`` have the same value.
     var id: UUID { get }
 
     /// The request that began the transfer.
@@ -17,7 +17,7 @@ public protocol Transfer<Success>: AnyObject, Sendable {
 
     /// Starts the transfer, and does not wait for it. This has no effect if it has started already.
     ///
-    /// A transfer runs once: after it has ended, also by ``pause()``, it cannot be started again. Resume it with a new
+    /// A transfer runs once: after it has ended, even by ``pause()``, it cannot be started again. Resume it with a new
     /// object: ``TransferClient/resumeUpload(_:from:request:)``, ``TransferClient/resumeDownload(_:request:)`` or the
     /// methods of a ``TransferStore``.
     func start()

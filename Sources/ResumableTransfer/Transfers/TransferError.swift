@@ -107,7 +107,7 @@ public struct TransferError: Error, Sendable {
     public var status: Status?
     /// The response that caused the error, with at most 1 MiB of its content.
     public var response: TransferResponse?
-    /// The data to resume the transfer with, also in another process; `nil` if it cannot be resumed.
+    /// The data to resume the transfer with, even in another process; `nil` if it cannot be resumed.
     public var resumeData: ResumeData?
     /// The error that caused this one: a ``CurlError`` of libcurl, an `Errno` of the system, or the error that a
     /// closure (``TransferClient/Configuration/authorize``, ``TransferClient/Configuration/refreshCredentials``), the

@@ -32,7 +32,7 @@ public enum TransferEvent: Sendable {
     case checkpoint(ResumeData)
     /// The transfer has succeeded.
     case completed
-    /// The transfer has failed, also because the target rejected the complete upload (4xx or 5xx).
+    /// The transfer has failed, for example because the target rejected the complete upload (4xx or 5xx).
     case failed(TransferError)
 }
 

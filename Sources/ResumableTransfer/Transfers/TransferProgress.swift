@@ -76,7 +76,7 @@ public final class TransferProgress: Progress, @unchecked Sendable {
     /// attempt after an interruption.
     public var isWaiting: Bool { state.withLock { $0.isWaiting } }
 
-    /// The number of bytes of content that this run of the transfer has moved, also if some of them had to be sent
+    /// The number of bytes of content that this run of the transfer has moved, even if some of them had to be sent
     /// again.
     package var transferred: Int64 { state.withLock { $0.transferred } }
 

@@ -30,7 +30,7 @@ public struct FileSource: UploadSource {
 
     /// Opens a file for reading. A symbolic link is followed only at this time.
     /// - Parameter url: a file URL.
-    /// - Throws: `noSuchSource`, also for a URL with another scheme, or `sourceUnavailable`, as ``init(path:)``.
+    /// - Throws: `noSuchSource`, including for a URL with another scheme, or `sourceUnavailable`, as ``init(path:)``.
     public init(url: URL) throws(TransferError) {
         guard url.isFileURL else {
             throw TransferError(.noSuchSource, "The source must be a file URL.")
@@ -58,7 +58,7 @@ public struct FileSource: UploadSource {
     }
 
     /// Opens the file that resume data names.
-    /// - Throws: `noSuchSource`, also if the last component is a symbolic link; `sourceUnavailable`;
+    /// - Throws: `noSuchSource`, for example if the last component is a symbolic link; `sourceUnavailable`;
     ///   `sourceChanged` if the file belongs neither to this user nor to root, or has another owner than before.
     init(recorded file: SourceRecord.File) throws(TransferError) {
         try self.init(opening: file.path)

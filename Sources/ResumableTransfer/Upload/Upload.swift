@@ -33,7 +33,7 @@ public final class Upload: DrivenTransfer {
     /// - Throws: the errors of ``value()``, except those for a final response that rejects the complete upload.
     public func response() async throws -> UploadResult { try await cancellableOutcome() }
 
-    /// The same as ``response()``, but throws a transfer error also if the waiting task is canceled.
+    /// The same as ``response()``, but throws a transfer error even if the waiting task is canceled.
     package func outcome() async throws(TransferError) -> UploadResult { try await startedOutcome() }
 
     /// Stops the upload permanently, and waits until all of its work has ended. It cannot be resumed

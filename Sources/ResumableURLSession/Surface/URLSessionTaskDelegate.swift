@@ -35,5 +35,5 @@ public protocol URLSessionDataDelegate: FoundationNetworking.URLSessionDataDeleg
 /// The delegate of downloads, as on Apple's platforms.
 public protocol URLSessionDownloadDelegate: FoundationNetworking.URLSessionDownloadDelegate, URLSessionTaskDelegate {}
 
-/// The protocol of every delegate of a task, also of one in a file that imports only FoundationNetworking.
+/// The protocol of every delegate of a task, including one in a file that imports only FoundationNetworking.
 typealias AnyTaskDelegate = FoundationNetworking.URLSessionTaskDelegate

@@ -82,7 +82,7 @@ public final class URLSessionTaskTransactionMetrics: NSObject, Sendable {
     public var countOfRequestBodyBytesSent: Int64 { metrics.sent }
     /// The same as ``countOfRequestBodyBytesSent``: content is not encoded.
     public var countOfRequestBodyBytesBeforeEncoding: Int64 { metrics.sent }
-    /// The number of bytes in the heads of all responses, also of interim ones.
+    /// The number of bytes in the heads of all responses, including interim ones.
     public var countOfResponseHeaderBytesReceived: Int64 { metrics.headReceived }
     /// The number of bytes of the response's content that were received.
     public var countOfResponseBodyBytesReceived: Int64 { metrics.received }

@@ -33,7 +33,7 @@ extension TransferTask {
         core.deliverEvent { delegate.urlSession(session, task: self, didReceiveInformationalResponse: response) }
     }
 
-    /// The delegate that receives the metrics, also of a task with a completion handler.
+    /// The delegate that receives the metrics, including those of a task with a completion handler.
     private var metricsDelegate: (any URLSessionTaskDelegate)? {
         core.withLock { $0.delegate } as? any URLSessionTaskDelegate
             ?? core.session.delegate as? any URLSessionTaskDelegate

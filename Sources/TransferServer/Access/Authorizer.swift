@@ -67,7 +67,7 @@ public struct Identity: Sendable, Hashable {
     public let principal: String
     /// The identifier by which the authorizer recognizes the credential of the client; never the credential itself.
     public let credential: String
-    /// Limits for uploads that this request creates, in addition to those of the server; `nil`: none.
+    /// Limits for uploads that this request creates, in addition to those of the server; `nil` if there are none.
     public let limits: UploadLimits?
     /// Whether the request has an `Authorization` that only this server understands. It is not forwarded.
     package var hasOwnCredential = false
@@ -94,7 +94,8 @@ public struct AuthorizationRefusal: Error, Sendable {
     /// The value of `WWW-Authenticate` (RFC 9110 section 11.6.1), which a 401 requires; `nil` for a response without
     /// this field.
     public let challenge: String?
-    /// The complete response of another server that has decided about the request; `nil`: ``problem``.
+    /// The complete response of another server that has decided about the request. If it is `nil`, the response has
+    /// ``problem``.
     package let response: Response?
 
     private init(problem: ProblemDetails, challenge: String?, response: Response? = nil) {
@@ -151,8 +152,8 @@ extension Response {
 /// Authorizes requests to a server without tokens.
 ///
 /// A web page or a proxy on the same machine can connect to the loopback address, too. So unless anonymous access is
-/// allowed, the authority of a request must be localhost or a loopback address (against DNS rebinding), the request
-/// must not have forwarding fields, and an unsafe request must not come from a page of another origin.
+/// allowed, the authority of a request must be localhost or a loopback address (against DNS rebinding). The request
+/// must not have forwarding fields. An unsafe request must not come from a page of another origin.
 struct AnonymousAuthorizer: Authorizer {
     let allowsAnonymous: Bool
     /// Serialized origins whose pages may send unsafe requests; `*` means all.

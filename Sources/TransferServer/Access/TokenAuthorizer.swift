@@ -142,7 +142,7 @@ extension TokenList.Prefix {
     fileprivate func covers(_ path: PathSegments) -> Bool {
         path.segments.count >= segments.count
             && zip(segments, path.segments).allSatisfy { $0.utf8.elementsEqual($1.utf8) }
-            // A path that is equal to a prefix without its slash is a file outside of the prefix.
+            // A path that is equal to a prefix without its slash is a file outside the prefix.
             && (path.segments.count > segments.count || path.hasTrailingSlash || includesItself)
     }
 }

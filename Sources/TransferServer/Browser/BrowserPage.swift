@@ -1,40 +1,40 @@
 import BrowserAssets
 import HTTPSemantics
 
-/// The page for people: one document, with its style and its script. Responses differ only in the attributes that name
+/// The web interface: one document, with its style and its script. Responses differ only in the attributes that name
 /// the paths and the status, and in the rows of the folder.
 struct BrowserPage: Sendable {
-    /// The page of this version; `nil` if its template lacks a place.
+    /// The page of this version; `nil` if its template lacks a placeholder.
     static let current = BrowserPage(
         template: text(BrowserAssets.page), style: text(BrowserAssets.pageStyle),
         script: constant("onward", ofModule: text(BrowserAssets.module))
             + withoutExports(text(BrowserAssets.pageTexts) + "\n" + text(BrowserAssets.pageScript)),
         version: BrowserAssets.version)
 
-    /// The places in the template, in their order.
-    private static let places = [
+    /// The placeholders in the template, in their order.
+    private static let placeholders = [
         " data-onward", "<style></style>", " data-status", "<tbody></tbody>", "<script type=\"module\"></script>",
     ]
 
     private let version: String
-    /// The document before the attributes of `html`, between them and those of `body`, then until the rows, and after the
-    /// rows.
+    /// The parts of the document up to the attributes of `html`, up to the attributes of `body`, and up to the rows.
     private let start, head, body: [UInt8]
+    /// The part after the rows.
     let end: [UInt8]
     /// The fields of every response with the page.
     let fields: Fields
 
     /// - Parameters:
-    ///   - template: a document with the places above.
+    ///   - template: a document with these placeholders.
     ///   - script: a JavaScript module without imports and exports.
     init?(template: String, style: String, script: String, version: String) {
-        guard let parts = Self.parts(of: template, at: Self.places) else { return nil }
+        guard let parts = Self.parts(of: template, at: Self.placeholders) else { return nil }
         self.version = version
         start = Array(parts[0].utf8)
         head = Array("\(parts[1])<style>\(style)</style>\(parts[2])".utf8)
         body = Array("\(parts[3])<tbody>".utf8)
         end = Array("</tbody>\(parts[4])<script type=\"module\">\(script)</script>\(parts[5])".utf8)
-        // User files are in the same origin, so that 'self' would let them run as scripts of the page.
+        // User files have the same origin, so 'self' would let them run as scripts of the page.
         let policy = """
             default-src 'none'; script-src '\(Self.source(script))'; style-src '\(Self.source(style))'; \
             img-src 'self' blob:; media-src 'self' blob:; connect-src 'self'; worker-src blob:; form-action 'none'; \
@@ -79,19 +79,20 @@ struct BrowserPage: Sendable {
     /// The hash of an inline script or style in a Content-Security-Policy.
     private static func source(_ text: String) -> String { "sha256-" + TokenList.digest(text).base64 }
 
-    private static func parts(of text: String, at places: [String]) -> [String]? {
+    private static func parts(of text: String, at placeholders: [String]) -> [String]? {
         var parts: [String] = []
         var remaining = text[...]
-        for place in places {
-            guard let range = remaining.firstRange(of: place) else { return nil }
+        for placeholder in placeholders {
+            guard let range = remaining.firstRange(of: placeholder) else { return nil }
             parts.append(String(remaining[..<range.lowerBound]))
             remaining = remaining[range.upperBound...]
         }
         return parts + [String(remaining)]
     }
 
-    /// A constant whose properties are what a module exports. The page contains the module in this form, because a
-    /// policy that lets the page import its URL cannot be written without the host that the browser sees.
+    /// Returns JavaScript that defines a constant with the exports of a module as its properties. The page contains the
+    /// module in this form instead of importing its URL: a Content-Security-Policy that allows the import has to name
+    /// the host that the browser uses, which the server may not know.
     static func constant(_ name: String, ofModule source: String) -> String {
         let names = source.split(separator: "\n").compactMap(exportedName).joined(separator: ", ")
         return "const \(name) = (() => {\n\(withoutExports(source))\nreturn { \(names) };\n})();\n"

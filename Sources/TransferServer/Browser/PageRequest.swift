@@ -33,8 +33,8 @@ struct PageRequest: Sendable {
 }
 
 extension TransferService {
-    /// The page for people, if the request gets it in place of a directory of files or an error; otherwise `nil`. In place
-    /// of an error about a file, the page is that of the directory of the file.
+    /// The web interface, if the request gets it in place of a directory of files or an error; otherwise `nil`. In
+    /// place of an error about a file, the page is that of the directory of the file.
     func pageRequest(_ request: RequestContext, at route: Route) -> PageRequest? {
         guard let page, request.method == .get || request.method == .head, BrowserPage.isRequested(by: request.fields),
             let files = routes.filesTarget?.target

@@ -9,17 +9,17 @@ struct SessionEndpoint {
     let target: RequestTarget
 
     func response() -> Response {
-        let isBegun = request.method == .post
-        guard isBegun || request.method == .delete else {
+        let shouldBegin = request.method == .post
+        guard shouldBegin || request.method == .delete else {
             return Response(ProblemDetails.methodNotAllowed, fields: ["Allow": "POST, DELETE"])
         }
         guard RequestSource(request, target).isOwnPage else { return Response(ProblemDetails.foreignSession) }
-        return isBegun ? begin() : end()
+        return shouldBegin ? begin() : end()
     }
 
     private func begin() -> Response {
-        // The request changes nothing on the server, so that it is allowed to everyone who may read. A session does not
-        // extend itself: that needs the token again.
+        // The request changes nothing on the server, so everyone who may read may send it. A session cannot extend
+        // itself: a new cookie needs the token again.
         request.removeSessionCookie()
         var head = request.head
         head.method = .get
@@ -150,12 +150,12 @@ struct SessionAccess {
 }
 
 extension TokenList.Token {
-    /// Whether the token allows to read the usage of all principals, which has this path.
+    /// Whether the token allows reading the usage of all principals, whose path is `path`.
     func allowsAdministration(at path: PathSegments?) -> Bool { scopes.contains(.admin) && covers(path) }
 }
 
 extension ProblemDetails {
     fileprivate static let foreignSession = ProblemDetails(
-        status: 403, detail: "Only the page of this server can begin or end a session in a browser.",
+        status: 403, detail: "Only a page of this server's own origin can begin or end a session.",
         code: "foreign-origin")
 }

@@ -3,8 +3,8 @@ import ResumableUpload
 import SystemCalls
 import UploadStorage
 
-/// The listing of a directory: as the page for people, as plain HTML, or as pages of JSON. None of them needs memory for the
-/// entire directory.
+/// The listing of a directory: as the web interface, as plain HTML, or as pages of JSON. None of them needs memory for
+/// the entire directory.
 struct FileListing {
     let store: UploadStore
     let resourcePolicy: ResourcePolicy

@@ -20,7 +20,7 @@ public struct FilesHandler: TargetHandler, SynchronousHandler {
     ///   - showsActiveTypes: whether types that browsers run or render as pages, such as HTML, SVG and PDF, are shown
     ///     in a sandbox. Otherwise they are attachments, which browsers save.
     ///   - resourcePolicy: which pages may embed files without CORS.
-    ///   - rejectsFormData: whether `multipart/form-data` is rejected with status 415, also by `PUT`. HTML forms and
+    ///   - rejectsFormData: whether `multipart/form-data` is rejected with status 415, even by `PUT`. HTML forms and
     ///     `curl -F` send this type. Otherwise the entire form is stored as the file. `POST` to a collection always
     ///     rejects this type.
     ///   - check: decides about each complete file before it is published, for example with a virus scanner. It reads the

@@ -36,7 +36,7 @@ extension SharedStorageStatistics {
     private func addTransactions(to exposition: inout Exposition) {
         exposition.add(
             "onward_database_transactions_total", .counter,
-            "Transactions of this server, also those that change nothing, by result.",
+            "Transactions of this server, including those that change nothing, by result.",
             transactions.counts.sorted { $0.key < $1.key }.map { .init([("result", $0.key)], $0.value) })
         exposition.add(
             "onward_database_transaction_repetitions_total", .counter,
@@ -92,7 +92,7 @@ extension SharedStorageStatistics.Collection {
                 oldestGarbage ?? 0)
             exposition.add(
                 "onward_search_overdue_seconds", .gauge,
-                "Time since the next page of the daily search for stored bytes that no upload or file needs was due.",
+                "Time for which the next page of the daily search for unneeded objects and pieces is overdue.",
                 overdue.sorted { $0.key < $1.key }.map { .init([("search", $0.key)], $0.value) })
         }
         exposition.add(

@@ -12,7 +12,7 @@ public final class ReceivedUpload: Sendable {
     /// The principal that created the upload.
     public let principal: String
     /// The fields of the creating request that ``TargetHandler/storedFields`` names, as
-    /// ``TargetHandler/storedPart(of:)`` returned them. They are the same for plain and resumable uploads, also after a
+    /// ``TargetHandler/storedPart(of:)`` returned them. They are the same for plain and resumable uploads, even after a
     /// restart of the server. A field that was sent on several lines has as many values.
     public let fields: Fields
     /// The length of the representation in bytes.
@@ -20,7 +20,7 @@ public final class ReceivedUpload: Sendable {
     /// Whether an existing resource may be replaced, as in ``UploadProposal/mayReplace``.
     public let mayReplace: Bool
 
-    /// Identifies the upload in all calls of ``TargetHandler/complete(_:)`` for it, also after a restart of the server:
+    /// Identifies the upload in all calls of ``TargetHandler/complete(_:)`` for it, even after a restart of the server:
     /// 32 hexadecimal digits, which give no access to the upload. Store it with everything that the handler does
     /// elsewhere, so that a repeated call finds what the first one has done.
     public var idempotencyKey: String { lease.fingerprint }

@@ -10,7 +10,7 @@ struct Routes: Sendable {
     }
 
     private let entries: [Entry]
-    /// The segments before the paths of the server itself, such as `uploads`.
+    /// The segments of the own prefix, which precede the server's own paths, such as `uploads`.
     private let own: [String]
     private let uploads: [String]
     /// The path of these segments in percent-encoding, without a slash at its end.
@@ -140,7 +140,7 @@ enum Route: Sendable {
     case usage
     /// The path above the own paths, if no handler has it: browsers get the page with the files.
     case home
-    /// The JavaScript client or its types; `nil` for another version than that of the server.
+    /// The JavaScript client or its types; `nil` if the URL has another version than the server.
     case module(ModuleFile?)
     /// `*`: the server itself.
     case server

@@ -189,7 +189,7 @@ public struct TargetRequest: Sendable {
     /// The text before the server's paths in URLs for the client, such as `https://files.example/inbox`. The server
     /// adds it to the paths in `Location` and `Content-Location`.
     public let base: PublicBase
-    /// The page for people, if the request gets it instead of a listing.
+    /// The web interface, if the request gets it instead of a listing.
     var page: PageRequest?
 }
 

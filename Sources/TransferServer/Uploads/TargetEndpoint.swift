@@ -10,7 +10,7 @@ struct TargetEndpoint {
     let identity: Identity
     let handler: any TargetHandler
     let target: Target
-    /// The page for people, if the request gets it instead of a listing or an error.
+    /// The web interface, if the request gets it instead of a listing or an error.
     let page: PageRequest?
 
     private var principal: String { identity.principal }

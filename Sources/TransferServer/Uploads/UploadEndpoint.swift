@@ -75,7 +75,7 @@ struct UploadEndpoint {
     }
 
     /// Makes the received bytes durable, and returns the offset.
-    /// - Throws: `superseded` if the lease has ended, also because earlier bytes could not be synchronized.
+    /// - Throws: `superseded` if the lease has ended, for example because earlier bytes could not be synchronized.
     private func acknowledge(_ lease: UploadLease) throws(StoreError) -> Int64 {
         do throws(StoreError) { return try lease.acknowledge() } catch { throw lease.isCurrent ? error : .superseded }
     }

@@ -3,7 +3,7 @@ import SystemCalls
 /// A blob area that gives bytes their published names itself, before the catalog records the end of the upload. Only one
 /// store at a time uses it.
 package protocol PublishingBlobArea: BlobArea {
-    /// Keeps the bytes with this name under a second name, outside of the names of uploads, together with a description
+    /// Keeps the bytes with this name under a second name, outside the names of uploads, together with a description
     /// of them. Both are durable on return. A repeated call has the same result.
     /// - Parameter key: letters and digits.
     func retain(_ name: String, as key: String, description: [UInt8]) throws(Errno)

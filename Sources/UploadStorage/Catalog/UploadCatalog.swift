@@ -343,7 +343,7 @@ package struct FileRecord: Sendable, Hashable {
     /// The size in bytes.
     package var size: Int64
     /// The exact time of the publication. No two publications have the same time. Together with the size the time
-    /// identifies the published file, also in a copy of the data directory.
+    /// identifies the published file, even in a copy of the data directory.
     package var identity: String
     /// The modification time, in seconds since 1970.
     package var modifiedSeconds: Int64

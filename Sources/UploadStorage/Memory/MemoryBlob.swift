@@ -42,7 +42,7 @@ final class MemoryBlob: Blob {
     func synchronize(including detail: BlobDetail?) throws(Errno) {
         do throws(Errno) {
             try area.plan.step(.synchronize)
-            // As on Linux, each open file reports an error once, also one of another synchronization.
+            // As on Linux, each open file reports an error once, including one of another synchronization.
             let error = area.state.withLock { $0.inodes[inode]?.takeUnreportedError() ?? false }
             if error { throw .inputOutput }
         } catch {

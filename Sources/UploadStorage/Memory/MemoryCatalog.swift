@@ -100,7 +100,9 @@ package final class MemoryCatalog: UploadCatalog {
         var removed = RemovedRows()
         switch change {
         case .insert(let row, let file):
-            guard state.rows[row.id] == nil else { throw .invalidState("an upload of this name exists") }
+            guard state.rows[row.id] == nil else {
+                throw .invalidState("an upload with this identifier or blob exists")
+            }
             state.rows[row.id] = row
             if let file { removed.file = state.files.updateValue(file, forKey: file.name) }
         case .advance(let advance): try update(advance.id, advance.epoch, change, in: &state) { $0.intent == nil }

@@ -265,7 +265,9 @@ final class SQLiteCatalogWriter: @unchecked Sendable {
             try connection.run(CatalogSQL.insertUpload, row.columns + [.text(row.upload.principal)])
             return nil
         } catch {
-            if error.primaryCode == SQLITE_CONSTRAINT { return .invalidState("an upload of this name exists") }
+            if error.primaryCode == SQLITE_CONSTRAINT {
+                return .invalidState("an upload with this identifier or blob exists")
+            }
             throw error
         }
     }

@@ -4,7 +4,7 @@ extension UploadStore {
     /// Reports every step to `observer` from now on, instead of to the previous observer.
     package func observe(by observer: any StoreObserver) { context.observer.withLock { $0 = observer } }
 
-    /// The numbers of a storage that several servers share, also while it cannot be reached; nil for a data directory.
+    /// The numbers of a storage that several servers share, even while it cannot be reached; nil for a data directory.
     package var sharedStatistics: SharedStorageStatistics? { configuration.sharedStatistics() }
 
     /// Returns the current numbers of the store; numbers that are not counted yet are nil. Only uploads in processing

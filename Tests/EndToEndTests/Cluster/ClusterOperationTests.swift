@@ -61,12 +61,12 @@ struct ClusterOperationTests {
             try cluster.database.start()
             try node.awaitReadiness()
             let found: Bool? = pollUntil(within: .seconds(60)) {
-                messages(node).contains { $0.hasPrefix("the database works again: ") } ? true : nil
+                messages(node).contains { $0.hasPrefix("the database works again; ") } ? true : nil
             }
             #expect(found == true)
             let all = messages(node)
             #expect(all.count { $0.hasPrefix("the database is unavailable: ") } == 1, "\(all)")
-            #expect(all.count { $0.hasPrefix("the database works again: ") } == 1, "\(all)")
+            #expect(all.count { $0.hasPrefix("the database works again; ") } == 1, "\(all)")
             let metrics = try node.metrics()
             #expect(metrics["onward_session_alive"] == 1 && metrics["onward_sessions_lost_total"] == 1)
         }

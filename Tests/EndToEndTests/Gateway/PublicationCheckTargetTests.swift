@@ -110,7 +110,7 @@ struct GatewayCheckTargetTests {
                 request.fields += fields + [("Authorization", "Bearer token-of-the-\(name)-0123456789")]
                 return try server.exchange(request)
             }
-            // The path is outside of the prefix: the check decides about new files.
+            // The path is outside the prefix: the check decides about new files.
             let created = try put("inner", "one")
             #expect(created.status == 201 && created.value("Location") == "/files/clean/x", "\(created)")
             for name in ["creator", "inner"] {

@@ -6,7 +6,7 @@ import Testing
 /// Untrusted paths and file names.
 @Suite("Names and paths", .serialized, .blocking)
 struct NameTests {
-    /// Paths that lead outside of files/, are ambiguous, or are invalid.
+    /// Paths that lead outside files/, are ambiguous, or are invalid.
     private static let badPaths: [String] = [
         "/files/../secret", "/files/..", "/files/../", "/files/%2e%2e/secret", "/files/%2E%2E/secret",
         "/files/.%2e/secret",
