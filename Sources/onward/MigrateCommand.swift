@@ -66,8 +66,14 @@ struct MigrateCommand {
             return report.problems.isEmpty ? .done : .inputOutput
         } catch {
             let places = DisplayText.printable(settings.isBack ? "\(root), or \(cluster)" : root)
-            Console.error(
-                "onward migrate: " + (error == .inUse ? "a server uses \(places); stop it first" : "\(error)"))
+            let message =
+                switch error {
+                case .inUse: "a server uses \(places); stop it first"
+                // The text can be about the data directory or about the database.
+                case .unusableRoot(let reason): reason
+                default: "\(error)"
+                }
+            Console.error("onward migrate: \(message)")
             return error == .inUse ? .tryAgain : .inputOutput
         }
     }

@@ -94,19 +94,33 @@ public enum StoreError: Error, Sendable, Hashable {
 }
 
 extension StoreError: CustomStringConvertible {
-    /// The description for the operator's log.
+    /// A sentence for the operator, for example in the log.
     public var description: String {
         switch self {
-        case .unavailable(let reason): "the storage cannot be reached: \(reason)"
-        case .cannotStartThread(let error): "cannot start a thread for the store: \(error)"
-        case .io(let error, let operation): "cannot \(operation): \(error)"
+        case .notFound: "the upload or file does not exist"
+        case .superseded: "another request uses the upload, or the store is closed"
+        case .gone(let reason): "the upload is no longer valid: \(reason)"
+        case .completed: "the upload has its final response"
+        case .lengthExceeded(let length): "the bytes would exceed the length of \(length) bytes"
+        case .invalidState(let reason), .foreignData(let reason), .unusableHandover(let reason): reason
+        case .processing: "the upload is still being processed"
+        case .tooManyUploads(let limit): "the principal already has \(limit) unfinished uploads, the maximum"
+        case .quotaExceeded(let limit): "the bytes would exceed the quota of \(limit) bytes"
         case .insufficientSpace(let shortage): shortage.map { "too little space: \($0)" } ?? "the disk is full"
-        case .gone(let reason), .invalidState(let reason), .foreignData(let reason), .damaged(let reason),
-            .unusableRoot(let reason), .unusableHandover(let reason):
-            "\(code): \(reason)"
+        case .io(let error, let operation): "cannot \(operation): \(error)"
+        case .unavailable(let reason): "the storage cannot be reached: \(reason)"
+        case .heldElsewhere: "another server still uses the upload"
         case .stateLost: "bytes that had been acknowledged are missing"
+        case .preconditionFailed: "a precondition of the request is not met"
+        case .targetIsDirectory: "the name of the file belongs to a directory"
+        case .targetIsSpecial: "the name belongs to something that is neither a file nor a directory"
+        case .parentIsFile: "a part of the path before the last name is a file"
+        case .noFreeName: "the name of the file is in use, and so are all names that are derived from it"
         case .inUse: "another server uses the data directory"
-        default: code
+        case .cannotStartThread(let error): "cannot start a thread for the store: \(error)"
+        case .newerSchema(let version): "a newer version of onward wrote the catalog (schema \(version))"
+        case .damaged(let reason): "the catalog is damaged: \(reason)"
+        case .unusableRoot(let reason): "the data directory cannot be used: \(reason)"
         }
     }
 
