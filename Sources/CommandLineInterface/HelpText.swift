@@ -19,16 +19,22 @@ package struct HelpText {
 
     /// The text for the program.
     package init(overview program: ProgramManual) {
-        let forms = program.commands.map { page in
-            // The summary of a command with several forms describes all of them.
-            "\(program.name) \((page.usage.count == 1 ? page.usage[0] : page.name).replacing(" [OPTIONS]", with: ""))"
-        }
-        let width = (forms.map(\.count).max() ?? 0) + 2
+        let lines =
+            program.commands.map { page in
+                // The summary of a command with several forms describes all of them.
+                ((page.usage.count == 1 ? page.usage[0] : page.name).replacing(" [OPTIONS]", with: ""), page.summary)
+            } + [
+                ("help COMMAND", "print the options of a command"),
+                ("manual [FILE]", "list the manual pages and completions, or print one"),
+                ("version", "print the version"),
+            ]
+        let width = program.name.count + 1 + (lines.map(\.0.count).max() ?? 0) + 2
         var text = ""
-        for (index, (form, page)) in zip(forms, program.commands).enumerated() {
-            text += (index == 0 ? "usage: " : "       ") + HelpText.padded(form, to: width) + page.summary + "\n"
+        for (index, (form, summary)) in lines.enumerated() {
+            let start = index == 0 ? "usage: " : "       "
+            text += start + HelpText.padded("\(program.name) \(form)", to: width) + summary + "\n"
         }
-        text += "       \(program.name) version\n\n\(program.description)\n"
+        text += "\n\(program.description)\n"
         for block in program.conclusion.blocks {
             switch block {
             case .paragraph(let paragraph): text += "\n\(paragraph)\n"

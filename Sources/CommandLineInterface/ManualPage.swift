@@ -117,14 +117,18 @@ package struct ProgramManual: Sendable {
         ]
     }
 
-    /// The output of the hidden command `manual`: without operands the paths of ``files``, otherwise the content of the
-    /// named file.
-    /// - Returns: `nil` if the operands are wrong.
-    package func manual(_ operands: [String]) -> String? {
-        switch operands.count {
-        case 0: files.map { $0.path + "\n" }.joined()
-        case 1: files.first { $0.path == operands[0] }?.text
-        default: nil
+    /// The output of the command `manual`: without operands the paths of ``files``, otherwise the content of the named
+    /// file, with a line feed at its end.
+    /// - Throws: ``OptionError`` if the operands are wrong.
+    package func manual(_ operands: [String]) throws(OptionError) -> String {
+        if operands.contains("--help") || operands.contains("-h") {
+            return "usage: \(name) manual [FILE]\n\nLists the manual pages and completions, or prints one of them.\n"
         }
+        guard operands.count <= 1 else { throw OptionError("unexpected '\(operands[1])'; manual accepts one name") }
+        guard let path = operands.first else { return files.map { $0.path + "\n" }.joined() }
+        guard let file = files.first(where: { $0.path == path }) else {
+            throw OptionError("there is no file '\(path)'; '\(name) manual' lists the files")
+        }
+        return file.text
     }
 }

@@ -14,7 +14,7 @@ enum Onward {
         case nil:
             Console.error(HelpText(overview: manual).text)
             status = .usage
-        case "help" where arguments.count > 1:
+        case "help" where arguments.count > 1 && !["--help", "-h"].contains(arguments[1].description):
             status = help(Array(arguments.dropFirst()))
         case "help", "--help", "-h":
             Console.output(HelpText(overview: manual).text)
@@ -32,13 +32,14 @@ enum Onward {
             Console.output("onward \(version)")
             status = .done
         case "manual":
-            guard let text = manual.manual(arguments.dropFirst().map(\.description)) else {
-                Console.error("onward manual: the name of a manual page or completion file is missing")
-                exit(ExitStatus.usage.rawValue)
+            do throws(OptionError) {
+                // The text already ends with a line feed.
+                Console.output(String(try manual.manual(arguments.dropFirst().map(\.description)).dropLast()))
+                status = .done
+            } catch {
+                Console.error("onward manual: \(DisplayText.printable(error.message))\nSee 'onward manual --help'.")
+                status = .usage
             }
-            // The text already ends with a line feed.
-            Console.output(String(text.dropLast()))
-            status = .done
         case .some(let other):
             if let command = commands.first(where: { $0.page.name == other }) {
                 status = command.run(Array(arguments.dropFirst()))

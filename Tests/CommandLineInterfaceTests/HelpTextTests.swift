@@ -27,10 +27,12 @@ struct HelpTextTests {
     func overview() {
         #expect(
             HelpText(overview: Sample.program).text == """
-                usage: sam-ple take FILE...  take files
-                       sam-ple go [NAME]     go on
-                       sam-ple stop          end
-                       sam-ple version
+                usage: sam-ple take FILE...   take files
+                       sam-ple go [NAME]      go on
+                       sam-ple stop           end
+                       sam-ple help COMMAND   print the options of a command
+                       sam-ple manual [FILE]  list the manual pages and completions, or print one
+                       sam-ple version        print the version
 
                 First line.
                 Second line.

@@ -16,16 +16,16 @@ struct RoffPageTests {
                 "bash-completion/completions/sam-ple", "zsh/site-functions/_sam-ple",
                 "fish/vendor_completions.d/sam-ple.fish",
             ])
-        let page = try #require(Sample.program.manual(["man/man1/sam-ple-take.1"]))
+        let page = try Sample.program.manual(["man/man1/sam-ple-take.1"])
         #expect(page.hasPrefix(".TH SAM\\-PLE\\-TAKE 1 2026-01-02 \"sam-ple 1.2\" \"User Commands\"\n"))
         #expect(page.contains("\\fBsam\\-ple take\\fR [\\fIOPTIONS\\fR] \\fIFILE\\fR...\n"))
         #expect(page.contains(".TP\n\\fB\\-f\\fR, \\fB\\-\\-file\\fR \\fIFILE\\fR\nhelp\n"))
         #expect(page.contains(".SS \"Other\"\n"))
         #expect(page.contains(".BR sam\\-ple (1) ,\n.BR sam\\-ple\\-go (1) ,\n.BR sam\\-ple\\-stop (1)\n"))
-        let overview = try #require(Sample.program.manual(["man/man1/sam-ple.1"]))
+        let overview = try Sample.program.manual(["man/man1/sam-ple.1"])
         #expect(overview.contains(".EX\nsam\\-ple take x\n\\&.dot\n.EE\n"))
-        #expect(Sample.program.manual(["man/man1/other.1"]) == nil)
-        #expect(Sample.program.manual([])?.split(separator: "\n").count == 7)
+        #expect(throws: OptionError.self) { try Sample.program.manual(["man/man1/other.1"]) }
+        #expect(try Sample.program.manual([]).split(separator: "\n").count == 7)
     }
 
     @Test(
@@ -37,7 +37,7 @@ struct RoffPageTests {
         var text = String((0..<40).map { _ in generator.pick(alphabet) })
         // Paragraphs begin and end with text, and have one empty line between them.
         text = text.split(separator: "\n").joined(separator: "\n")
-        let page = try #require(Sample.program(description: text).manual(["man/man1/sam-ple-take.1"]))
+        let page = try Sample.program(description: text).manual(["man/man1/sam-ple-take.1"])
         for line in page.split(separator: "\n") where line.hasPrefix(".") || line.hasPrefix("'") {
             #expect(Self.macros.contains(line.dropFirst().prefix { $0 != " " }), "seed \(seed): \(line)")
         }
@@ -52,17 +52,17 @@ struct RoffPageTests {
             ("\\(aq", "'"), ("\\(ga", "`"), ("\\(ha", "^"), ("\\(ti", "~"), ("\\(dq", "\""), ("\\-", "-"), ("\\&", ""),
         ]
         var result = ""
-        var rest = text
-        while let character = rest.first {
-            if let (escape, meaning) = escapes.first(where: { rest.hasPrefix($0.0) }) {
+        var remaining = text
+        while let character = remaining.first {
+            if let (escape, meaning) = escapes.first(where: { remaining.hasPrefix($0.0) }) {
                 result += meaning
-                rest = rest.dropFirst(escape.count)
-            } else if rest.hasPrefix("\\e") {
+                remaining = remaining.dropFirst(escape.count)
+            } else if remaining.hasPrefix("\\e") {
                 result += "\\"
-                rest = rest.dropFirst(2)
+                remaining = remaining.dropFirst(2)
             } else {
                 result.append(character)
-                rest = rest.dropFirst()
+                remaining = remaining.dropFirst()
             }
         }
         return result

@@ -7,7 +7,7 @@ import Testing
 struct ManualTests {
     @Test("Each command and each of its options has a description and a completion")
     func everyCommand() throws {
-        let bash = try #require(Onward.manual.manual(["bash-completion/completions/onward"]))
+        let bash = try Onward.manual.manual(["bash-completion/completions/onward"])
         let tables = [
             "put": ClientSettings.putOptions.map(\.name), "get": ClientSettings.getOptions.map(\.name),
             "resume": ClientSettings.resumeOptions.map(\.name), "status": ClientSettings.statusOptions.map(\.name),
@@ -18,7 +18,7 @@ struct ManualTests {
         ]
         #expect(Set(tables.keys) == Set(Onward.commands.map(\.page.name)))
         for (command, options) in tables {
-            let page = try #require(Onward.manual.manual(["man/man1/onward-\(command).1"]))
+            let page = try Onward.manual.manual(["man/man1/onward-\(command).1"])
             for option in options {
                 #expect(page.contains("\\fB\\-\\-\(RoffPage.escaped(option))\\fR"), "\(command) --\(option)")
                 #expect(bash.contains("--" + option), "\(command) --\(option)")

@@ -51,6 +51,12 @@ enum OnwardConformance {
             guard arguments.count == 1 else { return usageError("unexpected '\(arguments[1])'", of: list.name) }
             Output.write(CaseListing().text)
             return 0
+        case "help"? where arguments.count > 1 && !["--help", "-h"].contains(arguments[1]):
+            guard let page = manual.commands.first(where: { $0.name == arguments[1] }) else {
+                return usageError("there is no command '\(arguments[1])'")
+            }
+            Output.write(HelpText(page, of: manual.name).text + "\n")
+            return 0
         case "help"?, "--help"?, "-h"?:
             Output.write(HelpText(overview: manual).text + "\n")
             return 0
@@ -62,11 +68,10 @@ enum OnwardConformance {
             Output.write("\(manual.name) \(manual.version)\n")
             return 0
         case "manual"?:
-            guard let text = manual.manual(Array(arguments.dropFirst())) else {
-                return usageError("manual: the name of a manual page or completion file is missing")
-            }
-            Output.write(text)
-            return 0
+            do throws(OptionError) {
+                Output.write(try manual.manual(Array(arguments.dropFirst())))
+                return 0
+            } catch { return usageError(error.message, of: "manual") }
         case let word?:
             return usageError("there is no command '\(word)'")
         case nil:

@@ -58,6 +58,21 @@ struct UsageTests {
         }
         try OnwardRun(["help", "nope"]).expect(64, "'nope'", "--help")
         try OnwardRun(["help", "put", "get"]).expect(64, "'get'")
+        for option in ["--help", "-h"] {
+            let run = try OnwardRun(["help", option])
+            #expect(run.ending == .exited(0) && run.output.contains("onward help COMMAND"), "\(run.output)")
+        }
+    }
+
+    @Test("onward manual lists and prints files, and reports a name that it does not have")
+    func manual() throws {
+        let list = try OnwardRun(["manual"])
+        #expect(list.ending == .exited(0) && list.output.contains("man/man1/onward-put.1\n"))
+        #expect(try OnwardRun(["manual", "man/man1/onward-put.1"]).output.hasPrefix(".TH ONWARD"))
+        let help = try OnwardRun(["manual", "--help"])
+        #expect(help.ending == .exited(0) && help.output.hasPrefix("usage: onward manual [FILE]\n"), "\(help.output)")
+        try OnwardRun(["manual", "nope"]).expect(64, "there is no file 'nope'", "'onward manual' lists the files")
+        try OnwardRun(["manual", "a", "b"]).expect(64, "unexpected 'b'")
     }
 
     @Test("An unknown environment variable ONWARD_… gets a warning and has no effect")
