@@ -65,13 +65,13 @@ def download(url, directory, commands, events):
     send(commands, 1, "Browser.setDownloadBehavior",
          {"behavior": "allowAndName", "downloadPath": directory, "eventsEnabled": True})
     send(commands, 2, "Target.createTarget", {"url": url})
-    rest = b""
+    remaining = b""
     limit = time.monotonic() + 120
     while select.select([events], [], [], max(0, limit - time.monotonic()))[0]:
         piece = os.read(events, 65536)
         if not piece:
             sys.exit("the browser ended")
-        *messages, rest = (rest + piece).split(b"\0")
+        *messages, remaining = (remaining + piece).split(b"\0")
         for message in map(json.loads, messages):
             if message.get("method") != "Browser.downloadProgress":
                 continue

@@ -65,7 +65,7 @@ import UploadStorage
         #expect(session.lastHold(id) == nil)
     }
 
-    @Test("an unknown outcome belongs to the session of its batch, also if the session has changed since")
+    @Test("an unknown outcome belongs to the session of its batch, even if the session has changed since")
     func settlementOfEarlierSession() {
         var session = session()
         _ = session.ended()

@@ -121,7 +121,7 @@ struct PublicationTransactionTests {
         #expect(try store.publishedFile(#require(PublishedName(path: "d/f"))).readAll() == content(100_000))
     }
 
-    @Test("a publication is one transaction, also if it replaces a file", arguments: Kind.allCases)
+    @Test("a publication is one transaction, even if it replaces a file", arguments: Kind.allCases)
     func transactions(kind: Kind) throws {
         for status in [201, 200] as [Status] {
             let lease = try kind.create(in: store)

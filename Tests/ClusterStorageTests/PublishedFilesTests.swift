@@ -79,13 +79,14 @@ struct PublishedFilesTests {
             let count = try file.read(into: bytes, at: Int64(offset))
             #expect(bytes[..<count].elementsEqual(content(50_000)[offset...].prefix(20_000)), "from \(offset)")
         }
-        // The rest of a file that is removed meanwhile cannot be read, and is no end of the file.
+        // If a file is removed while it is read, reading its remaining bytes fails, and does not report the end of the
+        // file.
         let removed = try fixture.node(limits).area.openPublished(name("f")).file
         try node.area.removePublished(name("f"), tagged: removed.attributes.entityTag.opaque)
         #expect(throws: StoreError.io(.inputOutput, during: "read a published file")) { try removed.readAll() }
     }
 
-    @Test("names of files, of directories and below files make different errors")
+    @Test("names of files, names of directories and names below files cause different errors")
     func kinds() throws {
         try publish([1], as: "a/b", blob: "1")
         func error(_ path: String) throws -> StoreError? {
@@ -115,7 +116,7 @@ struct PublishedFilesTests {
         }
     }
 
-    @Test("a file is replaced only if it is the file for which that was decided")
+    @Test("a file is replaced only if it has the expected entity tag")
     func replacement() throws {
         let first = try publish(content(10_000), as: "f", blob: "1")
         #expect(throws: StoreError.preconditionFailed) {
@@ -169,7 +170,7 @@ struct PublishedFilesTests {
         try fixture.run(ClusterSQL.endLateTransactions)
         late.join()
         #expect(result.withLock { $0 }?.isUnavailable == true)
-        // The process of the connection ends a moment after its client has noticed that.
+        // The server process of the connection ends shortly after the client has lost the connection.
         #expect(try pollUntil(within: .seconds(30)) { try fixture.count(activity) == 0 ? true : nil } == true)
     }
 
@@ -263,7 +264,7 @@ struct PublishedFilesTests {
         #expect(try node.area.open("b").readAll() == content(5000))
     }
 
-    @Test("a storage or a database that does not respond makes a temporary error")
+    @Test("an object storage or a database that does not respond causes a temporary error")
     func unavailability() throws {
         fixture.objects.setFault { _ in .fail(.unavailable("test")) }
         #expect(throws: Errno.timedOut) { try node.area.probe() }

@@ -25,7 +25,8 @@ struct UnknownOutcomeTests {
         store = try fixture.store(over: catalog) { $0.recordsEvents = true }
     }
 
-    /// - Parameter network: the state of the network to the database from the transaction of the publication on.
+    /// - Parameter network: the state of the network between the store and the database, from the transaction of the
+    ///   publication on.
     private func publication(_ network: FaultProxy.Network = .open) throws -> Publication {
         var publication = Publication(name: try #require(name), fields: ["Content-Type": "text/plain"]) { created, _ in
             Response(status: created ? 201 : 200)

@@ -8,7 +8,7 @@ import Testing
     }
 
     @Test(
-        "RNG-03 RNG-04: a single range is resolved, also if it has no end or ends beyond the representation",
+        "RNG-03 RNG-04: a single range is resolved, even if it has no end or ends beyond the representation",
         arguments: [
             ("bytes=2-4", 2..<5), ("bytes=0-0", 0..<1), ("bytes=5-", 5..<10), ("bytes=5-999", 5..<10),
             ("bytes=0-", 0..<10),

@@ -4,7 +4,7 @@ import TestSupport
 
 @testable import ObjectStorage
 
-/// A server that reacts to each request as a test decides, also against the rules of HTTP.
+/// A server that reacts to each request as a test decides, even against the rules of HTTP.
 final class ScriptedStorage: Sendable {
     struct Request: Sendable {
         var method: String

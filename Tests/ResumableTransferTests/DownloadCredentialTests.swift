@@ -27,7 +27,7 @@ struct DownloadCredentialTests {
         #expect(machine.nextRequest()?.start == 40)
     }
 
-    @Test("a second 401 ends the download, also if a redirection came before it")
+    @Test("a second 401 ends the download, even if a redirection came before it")
     func second() {
         for isRedirected in [false, true] {
             var machine = sample()

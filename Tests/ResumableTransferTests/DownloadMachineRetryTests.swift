@@ -148,7 +148,7 @@ struct DownloadMachineRetryTests {
         #expect(request?.carriesCredentials == true)
     }
 
-    @Test("RED-03: a redirection to another origin drops the credentials, also if another redirection leads back")
+    @Test("RED-03: a redirection to another origin drops the credentials, even if another redirection leads back")
     func credentials() {
         var machine = DownloadMachine.sample()
         machine.answer(302, [:], location: location("http://other/b", .otherOrigin))

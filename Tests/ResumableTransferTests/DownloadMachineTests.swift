@@ -245,7 +245,7 @@ struct DownloadMachineTests {
         #expect(machine.isFinished)
     }
 
-    @Test("a Content-Length that exceeds the largest integer is a violation, also on two lines", arguments: [1, 2])
+    @Test("a Content-Length that exceeds the largest integer is a violation, even on two lines", arguments: [1, 2])
     func overflowingLength(lineCount: Int) {
         var fields = part
         fields.remove("Content-Length")

@@ -101,7 +101,7 @@ import Testing
         #expect(received == Data(bytes.prefix(100_000)) && fixture.requests.count == 2)
     }
 
-    @Test("Repr-Digest is compared with all bytes, also after a cut", arguments: [true, false])
+    @Test("Repr-Digest is compared with all bytes, even after a cut", arguments: [true, false])
     func digest(isRight: Bool) async throws {
         let value = digestField(isRight ? bytes : sampleBytes(10))
         let file = MockFile(bytes: bytes, fields: ["ETag": "\"one\"", "Repr-Digest": value])

@@ -39,7 +39,7 @@ import Testing
         #expect(handler.proposals.first?.fields["Accept-Language"] == "en")
     }
 
-    @Test("a declined redirection ends a download, also one that has received bytes")
+    @Test("a declined redirection ends a download, including one that has received bytes")
     func declined() async throws {
         let bytes = file.bytes
         let fixture = try MockFixture { request in

@@ -47,7 +47,7 @@ struct CookieRulesTests {
         #expect(rules.field(for: try url(target)) == (isSent ? "a=1" : nil))
     }
 
-    @Test("each field sets one cookie, also with a comma, and a later cookie replaces one with the same name and path")
+    @Test("each field sets one cookie, even with a comma, and a later cookie replaces one with the same name and path")
     func fields() throws {
         let rules = rules(configuration())
         let target = try url("http://127.0.0.1:8080/a/b")

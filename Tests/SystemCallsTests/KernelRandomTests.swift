@@ -3,7 +3,7 @@ import Testing
 
 @Suite("KernelRandom")
 struct KernelRandomTests {
-    @Test("Numbers are different, also those of several threads")
+    @Test("Numbers are different, including those of several threads")
     func distinctNumbers() throws {
         let numbers = Monitor(Set<UInt64>())
         let threads = try (0..<4).map { index in

@@ -111,9 +111,9 @@ import Testing
             #expect(events.map(\.kind) == Array(repeating: .completed, count: round + 1))
             #expect(events.last?.status == (round == 0 ? 201 : 200) && events.last?.file == "a.txt")
         }
-        let abandoned = try fixture.store.createTransient(.testing(length: 3))
-        try abandoned.append("a")
-        abandoned.release()
+        let unfinished = try fixture.store.createTransient(.testing(length: 3))
+        try unfinished.append("a")
+        unfinished.release()
         #expect(try kinds(fixture).count == (replaces ? 2 : 1))
     }
 
@@ -210,7 +210,7 @@ import Testing
         #expect(counts.waiting == 0 && counts.setAside == 0 && counts.dropped == 5 && counts.oldest == nil)
     }
 
-    @Test("a number is never used again, also if the outbox was empty")
+    @Test("a number is never used again, even if the outbox was empty")
     func numbers() throws {
         let fixture = try fixture(.files)
         _ = try fixture.store.create(.testing(length: 1))

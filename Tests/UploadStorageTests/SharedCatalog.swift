@@ -59,7 +59,7 @@ final class SharedHolds: Sendable {
 
     func stop(_ node: Int) { state.withLock { $0.nodes[node]?.isStopped = true } }
 
-    /// Tells an expired node that it has lost its holds.
+    /// Reports to an expired node that it has lost its holds.
     func report(_ node: Int) {
         let (lost, ids) = state.withLock { state in
             (state.nodes[node]?.lost, state.holds.filter { $0.value.node == node }.map(\.key))

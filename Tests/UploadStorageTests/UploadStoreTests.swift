@@ -313,7 +313,7 @@ import Testing
         try lease.complete(with: Response(status: 200))
     }
 
-    @Test("an upload beyond the limit is refused before its client can get a URL, also if its row follows later")
+    @Test("an upload beyond the limit is refused before its client can get a URL, even if its row follows later")
     func limitOfLateRows() throws {
         for kind in StoreKind.allCases {
             let fixture = try StoreFixture(kind) { $0.maxUploadsPerPrincipal = 1 }

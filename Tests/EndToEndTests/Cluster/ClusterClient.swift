@@ -116,11 +116,11 @@ struct ClusterClient {
             upload.isComplete = true
             return
         }
-        let rest = upload.bytes.dropFirst(offset)
-        let part = random.oneIn(2) ? rest.count : Int.random(in: 0...rest.count, using: &random)
+        let remaining = upload.bytes.dropFirst(offset)
+        let part = random.oneIn(2) ? remaining.count : Int.random(in: 0...remaining.count, using: &random)
         let request = Request.append(
-            .v8, location, at: offset, complete: part == rest.count, .declared(Int64(part)))
-        try send(request, rest.prefix(part), &upload)
+            .v8, location, at: offset, complete: part == remaining.count, .declared(Int64(part)))
+        try send(request, remaining.prefix(part), &upload)
     }
 
     private func isAvailable(_ response: Response, _ upload: Upload) throws -> Bool {
@@ -136,12 +136,12 @@ struct ClusterClient {
     private mutating func send(_ request: Request, _ content: ArraySlice<UInt8>, _ upload: inout Upload) throws {
         let connection = try connect()
         try connection.send(request)
-        var rest = content
-        while !rest.isEmpty {
-            let piece = rest.prefix(Int.random(in: 1...400_000, using: &random))
+        var remaining = content
+        while !remaining.isEmpty {
+            let piece = remaining.prefix(Int.random(in: 1...400_000, using: &random))
             try connection.send(piece)
-            rest = rest.dropFirst(piece.count)
-            while !rest.isEmpty, !connection.staysSilent(for: .zero) {
+            remaining = remaining.dropFirst(piece.count)
+            while !remaining.isEmpty, !connection.staysSilent(for: .zero) {
                 do { try note(try connection.requireInterim(), &upload) } catch let error as UnexpectedFinalResponse {
                     return try finish(error.response, &upload)
                 }

@@ -160,7 +160,7 @@ struct ClusterPartitionTests {
     }
 
     @Test(
-        "a storage that refuses requests is an internal error, and one that is overloaded is not, also before the first object"
+        "a storage that refuses requests is an internal error, and one that is overloaded is not, even before the first object"
     )
     func refusal() throws {
         try withCluster(1, [], Self.features) { cluster in

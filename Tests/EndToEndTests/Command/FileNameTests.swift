@@ -83,7 +83,7 @@ struct FileNameTests {
         return names
     }
 
-    @Test("Two normal forms of one text are two files, also in one command")
+    @Test("Two normal forms of one text are two files, even in one command")
     func normalForms() throws {
         try withServer { server in
             let home = try CommandHome()

@@ -216,7 +216,7 @@ struct SeveralFilesTests {
         #expect(try lists(home) == [])
     }
 
-    @Test("--jobs sets how many files are sent at the same time, also if the server cannot resume")
+    @Test("--jobs sets how many files are sent at the same time, even if the server cannot resume")
     func jobs() throws {
         let arrived = Monitor(0)
         let server = try ScriptedServer { _, reply in

@@ -8,7 +8,7 @@ import Testing
 
 @Suite("Command: files that are sent at the same time", .blocking)
 struct SimultaneousUploadsTests {
-    /// The names of the lists of the completed files of a command.
+    /// The names of a command's lists of sent files.
     private func lists(_ home: CommandHome) throws -> [String] {
         try FileManager.default.contentsOfDirectory(atPath: home.states).filter { $0.hasSuffix(".done") }
     }
@@ -100,7 +100,7 @@ struct SimultaneousUploadsTests {
         #expect(try status.objects().compactMap { $0.text("file") } == [first])
     }
 
-    @Test("After a signal, the message about each file names it, and the advice is given once")
+    @Test("After a signal, there is a message with the name of each file, and the advice is printed once")
     func paused() throws {
         let server = try resumable { number, reply in
             if number > 1 { reply.stall() } else { try created(number, reply) }

@@ -59,9 +59,9 @@ struct StateCommandTests {
             #expect(try first.objects().contains { $0.name == "resumed" })
             #expect(server.publishedNames() == ["b"])
             #expect(home.stateNames.count == 2)
-            let rest = try home.run("resume", "--json")
-            try rest.expect(0)
-            #expect(try rest.objects().filter { $0.name == "completed" }.count == 2)
+            let remaining = try home.run("resume", "--json")
+            try remaining.expect(0)
+            #expect(try remaining.objects().filter { $0.name == "completed" }.count == 2)
             for name in ["a", "b", "c"] { expectSame(server.published(name) ?? [], Self.bytes) }
             #expect(home.stateNames == [])
             try home.run("resume").expect(0)

@@ -65,7 +65,7 @@ struct GatewayAuthorizationUploadTests {
         }
     }
 
-    @Test("an upload of an open route belongs to all clients, also to those that the application accepts")
+    @Test("an upload of an open route belongs to all clients, including those that the application accepts")
     func openRoute() throws {
         let application = try Application()
         let open = "/open=\(application.origin.url),access=open"

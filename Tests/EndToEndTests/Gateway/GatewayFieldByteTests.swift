@@ -94,7 +94,7 @@ struct GatewayFieldByteTests {
         }
     }
 
-    @Test("values that are stored with a resumable upload arrive byte for byte, also after a restart")
+    @Test("values that are stored with a resumable upload arrive byte for byte, even after a restart")
     func stored() throws {
         let values = Self.values(seed: 5, 30)
         let origin = try ScriptedOrigin { _, connection in

@@ -82,7 +82,7 @@ struct GatewayProxyFramingTests {
         }
     }
 
-    @Test("each accepted request is one request at the origin, with its content, also if they arrive together")
+    @Test("each accepted request is one request at the origin, with its content, even if they arrive together")
     func pipelinedRequests() throws {
         let origin = try ScriptedOrigin { request, connection in
             let content = try connection.readContent()

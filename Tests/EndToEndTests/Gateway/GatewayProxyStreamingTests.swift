@@ -318,7 +318,7 @@ struct GatewayProxyStreamingTests {
 
     // MARK: Repeated requests
 
-    @Test("a request that is not idempotent is sent once, also if its connection turns out to be closed")
+    @Test("a request that is not idempotent is sent once, even if its connection turns out to be closed")
     func neverTwice() throws {
         let origin = try ScriptedOrigin { request, connection in
             if request.path == "/app/warm" { return try connection.respond() }

@@ -45,7 +45,7 @@ struct GatewayAuthorizationPrefixTests {
             for path in refused { #expect(try server.exchange(.get(path)).status == 401, "\(path)") }
             let metrics = try server.exchange(Request.get("/.onward/metrics").with(token: Self.token))
             #expect(metrics.status == 200 && metrics.text.contains("onward_"))
-            // Whatever has one of the names is not the application's, also with credentials.
+            // Whatever has one of the names is not the application's, even with credentials.
             for path in ["/.onward/healthz/x", "/.onward/metrics/x", "/%2Eonward/healthz", "/.onward/uploads/a/b"] {
                 #expect(try server.exchange(Request.get(path).with(token: Self.token)).status == 404, "\(path)")
             }

@@ -69,7 +69,7 @@ struct ThreadExecutorTests {
         #expect(results.allSatisfy { $0 == true })
     }
 
-    @Test("Nonisolated code runs on the calling thread, also after an actor was awaited, and in child tasks")
+    @Test("Nonisolated code runs on the calling thread, even after an actor was awaited, and in child tasks")
     func threads() async throws {
         let barrier = Barrier(1)
         let threads: [UInt]? = try await onThread {
@@ -104,7 +104,7 @@ struct ThreadExecutorTests {
     }
 
     @Test("The wait for a function that ignores its cancellation ends, and the function continues on another thread")
-    func abandoned() async throws {
+    func unfinished() async throws {
         let executor = ThreadExecutor()
         let gate = Barrier(2)
         let hasEnded = Monitor(false)

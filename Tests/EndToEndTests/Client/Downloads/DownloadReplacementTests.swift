@@ -66,9 +66,9 @@ struct DownloadReplacementTests {
         arguments: otherAnswers)
     func otherAnswer(answer: Answer) async throws {
         let file = file
-        let isStrange = Monitor(true)
+        let shouldSendOtherContent = Monitor(true)
         let server = try cuttingServer { _, request, reply in
-            guard isStrange.withLock({ $0 }) else { return try file.serve(request, reply) }
+            guard shouldSendOtherContent.withLock({ $0 }) else { return try file.serve(request, reply) }
             try reply.respond(answer.status, answer.fields, answer.content)
         }
         let fixture = try UploadFixture { $0.retry.maxRetriesWithoutProgress = 2 }
@@ -82,7 +82,7 @@ struct DownloadReplacementTests {
         #expect(fixture.partials.count == 1)
         let data = try #require(error?.resumeData)
         #expect(data.position == 400_000)
-        isStrange.withLock { $0 = false }
+        shouldSendOtherContent.withLock { $0 = false }
         let result = try await fixture.client.resumeDownload(data).value()
         #expect(result.status == 206 && result.received == 600_000)
         expectSame(fixture.result, bytes)
@@ -237,9 +237,9 @@ struct DownloadReplacementTests {
     @Test("get ends with 75, reports the progress and how to start again, and the same command resumes")
     func command() throws {
         let file = file
-        let isStrange = Monitor(true)
+        let shouldSendOtherContent = Monitor(true)
         let server = try cuttingServer { _, request, reply in
-            guard isStrange.withLock({ $0 }) else { return try file.serve(request, reply) }
+            guard shouldSendOtherContent.withLock({ $0 }) else { return try file.serve(request, reply) }
             try reply.respond(200, ["Content-Type": "text/html"], "<p>Please log in</p>")
         }
         let home = try CommandHome()
@@ -249,7 +249,7 @@ struct DownloadReplacementTests {
         try run.expect(75)
         #expect(run.errors.contains("200, text/html, 20 bytes, without a validator"), "\(run.errors)")
         #expect(run.errors.contains("--restart"), "\(run.errors)")
-        isStrange.withLock { $0 = false }
+        shouldSendOtherContent.withLock { $0 = false }
         try home.run(command).expect(0)
         expectSame([UInt8](try Data(contentsOf: URL(filePath: home.path + "/f"))), bytes)
         #expect(server.requests.last?.fields["Range"] == "bytes=400000-")

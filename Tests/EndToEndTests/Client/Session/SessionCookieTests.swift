@@ -15,7 +15,7 @@ struct SessionCookieTests {
         request.fields["Cookie"]?.trimmingCharacters(in: .whitespaces)
     }
 
-    @Test("an upload sends the cookies that its first response has set with all later requests, also after a pause")
+    @Test("an upload sends the cookies that its first response has set with all later requests, even after a pause")
     func upload() async throws {
         let model = ScriptedUpload()
         let counter = Counter()

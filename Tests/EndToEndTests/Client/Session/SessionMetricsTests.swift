@@ -57,7 +57,7 @@ struct SessionMetricsTests {
         #expect(own.calls == ["metrics"] && delegate.metrics.count == 2)
     }
 
-    @Test("each repetition of a request of an upload is a transaction, also if there is no response")
+    @Test("each repetition of a request of an upload is a transaction, even if there is no response")
     func upload() async throws {
         let server = try ScriptedServer { _, reply in reply.reset() }
         let fixture = try SessionFixture()

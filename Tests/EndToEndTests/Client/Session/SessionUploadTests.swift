@@ -53,7 +53,7 @@ struct SessionUploadTests {
         }
     }
 
-    @Test("a file is opened by the exact bytes of its name, also after a pause", arguments: FileNameTests.names)
+    @Test("a file is opened by the exact bytes of its name, even after a pause", arguments: FileNameTests.names)
     func name(name: FilePath) async throws {
         try await withServer { server in
             let fixture = try SessionFixture()

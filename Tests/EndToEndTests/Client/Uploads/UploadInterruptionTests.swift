@@ -57,7 +57,7 @@ struct UploadInterruptionTests {
         #expect(interruptions == 6)
     }
 
-    @Test("CLI-12: a 5xx without ?1 is an interruption, also in the response to HEAD", arguments: [500, 502, 503, 504])
+    @Test("CLI-12: a 5xx without ?1 is an interruption, even in the response to HEAD", arguments: [500, 502, 503, 504])
     func serverError(status: Int) async throws {
         let model = ScriptedUpload()
         let counter = Counter()

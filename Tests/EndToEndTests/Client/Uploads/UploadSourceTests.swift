@@ -18,9 +18,9 @@ private final class StreamSource: UploadSource {
 
     func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(SourceError) -> Int {
         guard offset >= releasedUpTo else { throw .unavailable(at: offset) }
-        let rest = bytes[min(bytes.count, Int(offset))...].prefix(buffer.count)
-        buffer.copyBytes(from: rest)
-        return rest.count
+        let remaining = bytes[min(bytes.count, Int(offset))...].prefix(buffer.count)
+        buffer.copyBytes(from: remaining)
+        return remaining.count
     }
 
     func acknowledged(upTo offset: Int64) { released.withLock { $0 = max($0, offset) } }

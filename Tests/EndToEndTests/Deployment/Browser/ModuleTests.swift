@@ -18,7 +18,7 @@ struct ModuleTests {
         try NodeTests.run("conformance.test.mjs", variables: [("ONWARD_BROWSERS", "node")], timeout: .seconds(600))
     }
 
-    @Test("the server serves the module of its version, also below --own-prefix")
+    @Test("the server serves the module of its version, even below --own-prefix")
     func served() throws {
         let printed = ProgramRun(try ExecutableLocation.onward(), arguments: ["version"], timeout: .seconds(60)).run()
         let version = String(decoding: printed.output, as: UTF8.self).dropFirst("onward ".count).prefix { $0 != "\n" }

@@ -1,7 +1,7 @@
 import Glibc
 import Testing
 
-/// The page for people in real browsers: `make test-browser`.
+/// The web interface in real browsers: `make test-browser`.
 @Suite(
     "The page in browsers", .serialized, .blocking(limit: .seconds(1200)),
     .enabled(if: getenv("ONWARD_BROWSER") != nil, "make test-browser runs it"))

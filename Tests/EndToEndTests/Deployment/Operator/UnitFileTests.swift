@@ -22,7 +22,7 @@ struct UnitFileTests {
     }
 
     @Test(
-        "systemd-analyze verify reports no problem, also with each drop-in", isInstalled,
+        "systemd-analyze verify reports no problem, even with each drop-in", isInstalled,
         arguments: [nil, "handover.conf", "scale.conf"])
     func verify(dropIn: String?) throws {
         let copies = try TemporaryDirectory()

@@ -36,7 +36,7 @@ struct StrictTransportSecurityTests {
     }
 
     @Test(
-        "--hsts adds the field to every response over TLS, also to malformed requests",
+        "--hsts adds the field to every response over TLS, including malformed requests",
         arguments: [
             "GET /healthz HTTP/1.1\\r\\n\\r\\n", "GET /healthz\\r\\n\\r\\n", "\\0",
             "GET * HTTP/1.1\\r\\nHost: a\\r\\nConnection: close\\r\\n\\r\\n",

@@ -4,8 +4,8 @@ import FoundationEssentials
 import TestSupport
 import Testing
 
-/// The page for people, as the built program serves it. Browsers test its script elsewhere.
-@Suite("The page for people", .blocking)
+/// The web interface, as the built program serves it. Browsers test its script elsewhere.
+@Suite("The web interface", .blocking)
 struct PageTests {
     private static let token = "token-of-anna-0123456789"
 

@@ -84,7 +84,7 @@ struct LargeListingTests {
         return Int(String(decoding: row.dropFirst(start.count).prefix(7), as: UTF8.self))
     }
 
-    @Test("The page for people has the first 10,000 files as rows, and notes that there are more")
+    @Test("The web interface has the first 10,000 files as rows, and notes that there are more")
     func page() throws {
         try withServer { server in
             let many = try ManyFiles(lentTo: server)

@@ -184,7 +184,7 @@ struct ListingStreamTests {
     }
 
     @Test("After a client disconnects, the server keeps neither a descriptor nor a thread for it")
-    func abandoned() throws {
+    func unfinished() throws {
         try withServer { server in
             let names = (0..<20_000).map { "file-\($0)-" + String(repeating: "x", count: 200) }
             try makeFiles(names, in: "d", of: server)

@@ -64,7 +64,7 @@ struct ListingTests {
             #expect(response.value("X-Content-Type-Options") == "nosniff")
             #expect(response.value("Content-Security-Policy")?.hasPrefix("default-src 'none'") == true)
             #expect(response.list("Vary").contains("accept"))
-            // Names are in the rows of the page for people, and in all of the plain listing.
+            // Names are in the rows of the web interface, and in all of the plain listing.
             func rows(_ response: Response) -> String {
                 let parts = response.text.split(separator: "<tbody>")
                 return String(parts.last?.split(separator: "</tbody>").first ?? "")

@@ -75,7 +75,7 @@ struct CrashClient {
                 try advance(&upload)
             } catch {
                 if let begunAt = upload.begunAt, ContinuousClock.now - begunAt >= world.lifetime {
-                    return world.countAbandoned()
+                    return world.countUnfinished()
                 }
                 // Only a crash may close a connection.
                 guard world.hasCrashed(since: life) else { throw failure("\(error)", upload) }
@@ -155,7 +155,7 @@ struct CrashClient {
     private mutating func create(_ upload: inout Upload) throws {
         if upload.sent > 0 || upload.reported > 0 {
             // The client never got the location of that upload, so it starts another one.
-            world.countAbandoned()
+            world.countUnfinished()
             rename(&upload)
             upload.sent = 0
             upload.reported = 0
@@ -220,7 +220,7 @@ struct CrashClient {
         return Int(offset)
     }
 
-    /// A canceled upload stays canceled, also after a crash.
+    /// A canceled upload stays canceled, even after a crash.
     private func cancel(_ upload: inout Upload, _ location: String) throws {
         upload.isCancelled = true
         let response = try connect().exchange(.cancellation(upload.dialect, location))

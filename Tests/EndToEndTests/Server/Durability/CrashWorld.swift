@@ -17,7 +17,7 @@ final class CrashWorld: Sendable {
         var offsets = 0
         var resumptions = 0
         var canceled = 0
-        var abandoned = 0
+        var unfinished = 0
     }
 
     let port: UInt16
@@ -62,10 +62,10 @@ final class CrashWorld: Sendable {
     func countOffset() { state.withLock { $0.offsets += 1 } }
     func countResumption() { state.withLock { $0.resumptions += 1 } }
     func countCanceled() { state.withLock { $0.canceled += 1 } }
-    func countAbandoned() { state.withLock { $0.abandoned += 1 } }
+    func countUnfinished() { state.withLock { $0.unfinished += 1 } }
     var completed: Int { state.withLock { $0.completed } }
     /// The number of created uploads whose location no client got.
-    var abandoned: Int { state.withLock { $0.abandoned } }
+    var unfinished: Int { state.withLock { $0.unfinished } }
     var summary: String {
         state.withLock {
             "\($0.completed) uploads completed, \($0.canceled) canceled, \($0.resumptions) resumptions, "

@@ -101,7 +101,7 @@ struct ForwardingTests {
         }
     }
 
-    @Test("A request that a trusted proxy forwards without a token gets 403, also over a Unix socket")
+    @Test("A request that a trusted proxy forwards without a token gets 403, even over a Unix socket")
     func anonymous() throws {
         try withServer("--trust-proxy", "127.0.0.0/8") { server in
             for claim in Self.claims + [("Forwarded", "for=127.0.0.1"), ("Via", "1.1 x"), ("X-Forwarded-Port", "1")] {

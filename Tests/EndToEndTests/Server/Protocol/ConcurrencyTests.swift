@@ -108,7 +108,7 @@ struct ConcurrencyTests {
         }
     }
 
-    @Test("CON-09: a client that has sent all content gets a response, also if the state is retrieved meanwhile")
+    @Test("CON-09: a client that has sent all content gets a response, even if the state is retrieved meanwhile")
     func completingIsNotKilled() throws {
         try withServer { server in
             for round in 0..<20 {
@@ -135,7 +135,7 @@ struct ConcurrencyTests {
         }
     }
 
-    @Test("CON-09: a client that has sent all content gets a response, also while its Content-Digest is compared")
+    @Test("CON-09: a client that has sent all content gets a response, even while its Content-Digest is compared")
     func comparingIsNotKilled() throws {
         try withServer { server in
             let content = Payload.bytes(4 << 20)

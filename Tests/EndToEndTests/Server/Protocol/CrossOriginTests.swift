@@ -40,7 +40,7 @@ struct CrossOriginTests {
         }
     }
 
-    @Test("XCO-02: every response exposes the fields of the protocol, also a refusal")
+    @Test("XCO-02: every response exposes the fields of the protocol, including a refusal")
     func exposed() throws {
         try withServer("--cors-origin", Self.origin) { server in
             let created = try server.exchange(

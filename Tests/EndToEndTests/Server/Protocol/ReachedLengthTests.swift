@@ -167,7 +167,7 @@ struct ReachedLengthTests {
         }
     }
 
-    @Test("VER-24 APP-28: the target runs once, also with several requests at the same time", arguments: completing)
+    @Test("VER-24 APP-28: the target runs once, even with several requests at the same time", arguments: completing)
     func once(version: Interop) throws {
         let target = RecordingTarget()
         try withTarget(target) { host in

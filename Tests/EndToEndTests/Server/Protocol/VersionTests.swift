@@ -111,7 +111,7 @@ struct VersionTests {
         }
     }
 
-    @Test("VER-10 VER-12 VER-13: in versions 3 to 6 every response has the offset, also 409", arguments: old)
+    @Test("VER-10 VER-12 VER-13: in versions 3 to 6 every response has the offset, including 409", arguments: old)
     func offsets(version: Interop) throws {
         try withServer { server in
             let location = try server.begin(version, "/files/f", Payload.bytes(10))

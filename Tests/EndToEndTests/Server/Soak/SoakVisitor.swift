@@ -61,9 +61,9 @@ struct SoakVisitor {
 
     private mutating func abandonUpload(bytes: Int) throws {
         let connection = try connect()
-        let target = "/files/abandoned-\(random.next())"
+        let target = "/files/unfinished-\(random.next())"
         // The upload is counted before the response, because the server may be killed right after the creation.
-        world.countAbandoned()
+        world.countUnfinished()
         try connection.send(Request.creation(.v8, "PUT", target, complete: true, .declared(5_000_000)))
         guard try connection.requireInterim(within: .seconds(60)).location != nil else {
             throw TestFailure("no location")
@@ -103,7 +103,7 @@ struct SoakVisitor {
         let connection = try connect()
         let target = "/files/cancelled-\(random.next())"
         var isGone = false
-        defer { if !isGone { world.countAbandoned() } }
+        defer { if !isGone { world.countUnfinished() } }
         let creation = try connection.exchange(
             .creation(.v8, "PUT", target, complete: false, .bytes(Array(BytePool.bytes.prefix(1000)))),
             within: .seconds(60))
