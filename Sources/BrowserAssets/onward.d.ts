@@ -92,7 +92,7 @@ export interface UploadResult {
   readonly digest: { readonly sha256: string; readonly isVerified: boolean } | null;
 }
 
-/** One upload. It starts by itself, as soon as one of the four connections is free. */
+/** One upload. It starts automatically as soon as one of the four connections is free. */
 export interface Upload extends AsyncIterable<Progress>, Progress {
   /** The file name that is shown to people. */
   readonly name: string;

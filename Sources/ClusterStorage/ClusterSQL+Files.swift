@@ -11,7 +11,7 @@ extension ClusterSQL {
         static let sessionEnded = "ON001"
         /// The pieces would not follow each other, or do not have the size of the file.
         static let gap = "ON002"
-        /// An object was replaced or removed before, so that it may be deleted at any time.
+        /// An object was replaced or removed before, so it may be deleted at any time.
         static let garbage = "ON003"
         /// The name belongs to another file than expected, or to no file.
         static let occupied = "ON004"
@@ -74,7 +74,7 @@ extension ClusterSQL {
         );
         CREATE INDEX retained_by_blob ON onward.retained (blob);
 
-        -- The searches of the collectors, with the position of the next page and the earliest time for it; and the
+        -- The searches of the collectors, with the position of the next page and the earliest time for it. Also the
         -- retained requests that commands are sending, each with the name of its claim and the end of the claim.
         CREATE TABLE onward.collection (
             task text NOT NULL PRIMARY KEY,

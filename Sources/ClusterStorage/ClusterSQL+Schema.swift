@@ -97,7 +97,7 @@ extension ClusterSQL {
 
     private static let uploads = """
         -- Phases: 0 receiving, 1 processing, 2 complete, 3 invalid. Changes are made by the holder. Each hold of an upload
-        -- has a higher fence, and epochs from (fence - 1) << 32 on, so that a change contains the fence of its hold.
+        -- has a higher fence, and epochs from (fence - 1) << 32 on, so a change contains the fence of its hold.
         CREATE TABLE onward.upload (
             id bytea NOT NULL PRIMARY KEY,
             blob text COLLATE "C" NOT NULL UNIQUE,

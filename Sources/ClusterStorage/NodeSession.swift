@@ -104,7 +104,7 @@ package struct NodeSession: Sendable, Hashable {
     package mutating func outcomeBecameUnknown(in session: Int64) { unsettled.insert(session) }
 
     /// The batches of a session were settled.
-    /// - Parameter nextBatch: the number of its next batches; nil if the session has ended, so that there are none.
+    /// - Parameter nextBatch: the number of its next batches; nil if the session has ended, so there are none.
     package mutating func settled(_ session: Int64, nextBatch: Int64?) {
         unsettled.remove(session)
         if let nextBatch, session == number { batch = nextBatch }

@@ -27,7 +27,7 @@ extension ObjectBlob {
         var count: Int { merged.reduce(segment?.bytes.count ?? 0) { $0 + $1.size } }
     }
 
-    /// - Returns: false if bytes were truncated meanwhile, so that this has to be repeated.
+    /// - Returns: false if bytes were truncated meanwhile, so this has to be repeated.
     private func storeTail() throws(Errno) -> Bool {
         let (segment, end) = state.withLock { state in (beginTail(&state), state.size) }
         let waited = state.waitForever { state -> Result<Tail?, Errno>? in

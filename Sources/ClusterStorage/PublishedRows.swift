@@ -26,8 +26,9 @@ final class PublishedRows: PublishedDirectory {
 
     private let parent: String
     private let database: Database
-    /// The page whose names are returned, and the number of those that were returned.
+    /// The page whose names are returned.
     private var page = Page()
+    /// The number of names of the page that were returned.
     private var position = 0
     /// The first name of the next page; nil after the last page.
     private var next: String? = ""

@@ -65,9 +65,9 @@ package struct RetainedRows: RetainedRequests {
 
     /// The claim of this process on a request.
     private final class Claim: Sendable {
-        /// The time for which a claim is valid if it is not extended, and the time until it is extended, in milliseconds.
-        /// The database can be unavailable for minutes.
+        /// The milliseconds for which a claim is valid if it is not extended. The database can be unavailable for minutes.
         private static let validity: Int64 = 600_000
+        /// The time after which a claim is extended.
         private static let extensionPause = Duration.seconds(30)
 
         private let cluster: ClusterInspection

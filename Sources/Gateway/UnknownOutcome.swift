@@ -57,9 +57,10 @@ package struct UnknownOutcome: Codable, Sendable {
 }
 
 extension StoreConfiguration {
-    /// Sets what happens to an upload of these routes, except those with ``Route/isRepeatable``, if its request was sent
-    /// to the application and no complete response was received: the client gets 502 with the code `origin-outcome-unknown`, and the bytes are retained in
-    /// the data directory. Also makes the store verify each ``Route/handoverDirectory`` when it is opened.
+    /// Sets what happens to an upload of these routes, except those with ``Route/isRepeatable``, if its request was
+    /// sent to the application and no complete response was received. The client then gets 502 with the code
+    /// `origin-outcome-unknown`, and the bytes are retained in the data directory. Also makes the store verify each
+    /// ``Route/handoverDirectory`` when it is opened.
     /// - Parameter ownPrefix: `ServerConfiguration.ownPrefix`.
     public mutating func retainUnknownOutcomes(of routes: [Route], ownPrefix: String = "") {
         let routes = routes.sorted { $0.segments.count > $1.segments.count }

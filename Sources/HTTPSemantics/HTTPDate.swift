@@ -119,8 +119,8 @@ struct CivilDate: Equatable {
     /// Creates the day with this number.
     ///
     /// The algorithm is `civil_from_days` of Howard Hinnant ("chrono-Compatible Low-Level Date Algorithms"). Its years
-    /// begin in March, so that the leap day is the last day of a year. Month m, where March is 0, begins at day
-    /// (153 m + 2) / 5 of the year. An era has 400 years, which are 146,097 days.
+    /// begin in March, so the leap day is the last day of a year. Month m, where March is 0, begins at day (153 m + 2)
+    /// / 5 of the year. An era has 400 years, which are 146,097 days.
     init(dayNumber: Int) {
         let shifted = dayNumber + CivilDate.daysToEpoch
         let era = (shifted >= 0 ? shifted : shifted - 146_096) / 146_097

@@ -9,9 +9,9 @@ package enum MessageFraming: Sendable, Hashable {
 
     /// Evaluates the head of one HTTP/1 request strictly by RFC 9112 §3.2, §5 and §6.
     ///
-    /// It is stricter than the RFC, because ambiguous framing is an attack or a defect: Content-Length together with
-    /// Transfer-Encoding is refused, an empty list element makes either field malformed, all values of a
-    /// repeated Content-Length must be the same text, and Host must not be empty. A Content-Length above `Int64.max` is
+    /// It is stricter than the RFC, because ambiguous framing is an attack or a defect. Content-Length together with
+    /// Transfer-Encoding is refused. An empty list element makes either field malformed. All values of a repeated
+    /// Content-Length must be the same text, and Host must not be empty. A Content-Length above `Int64.max` is
     /// well-formed, and therefore results in 413.
     ///
     /// Refusals: `invalid-field-name`, `invalid-field-value`, `invalid-transfer-encoding`, `chunked-not-final`,

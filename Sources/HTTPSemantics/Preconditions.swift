@@ -1,6 +1,6 @@
 /// The conditional fields of a request (RFC 9110 §13), evaluated in the order of §13.2.2.
 ///
-/// Malformed values have the safe result: A malformed If-Match fails, so that nothing is changed without a match. A
+/// Malformed values have the safe result: A malformed If-Match fails, so nothing is changed without a match. A
 /// malformed If-None-Match matches nothing for GET and HEAD, which yields the full response, and fails for every other
 /// method, so that nothing is overwritten. A malformed If-Range does not apply, which also yields the full response.
 /// Dates that are malformed or given in several lines are ignored, as §13.1.3 and §13.1.4 require.

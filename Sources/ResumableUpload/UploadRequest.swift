@@ -9,7 +9,7 @@ package struct Creation: Sendable {
     /// The value of a valid `Upload-Length`. In a request with a completeness field, a dialect without
     /// ``Dialect/readsUploadLength`` ignores the field.
     package var declaredLength: Int64?
-    /// Whether the completeness field is present but invalid, so that it is ignored.
+    /// Whether the completeness field is present but invalid, so it is ignored.
     package var hasInvalidCompleteness: Bool
     /// Whether the request is for a part of a parallel upload, or for the concatenation of such parts.
     package var isConcatenation: Bool

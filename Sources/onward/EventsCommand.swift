@@ -124,7 +124,7 @@ struct EventsCommand {
             try body(events, numbers)
             Console.output("events \(participle): \(numbers.count)")
             if waiting > 0 {
-                Console.output("events that the server still tries to deliver, so that no retry is needed: \(waiting)")
+                Console.output("events that the server still tries to deliver without a retry: \(waiting)")
             }
             return .done
         } catch { return reportFailure(error) }

@@ -65,7 +65,7 @@ struct DeliverySchedule: Sendable, Hashable {
     /// The number of events that can be added.
     var room: Int { rules.capacity - entries.count }
 
-    /// Whether the last attempts have failed, so that the destination counts as unavailable.
+    /// Whether the last attempts have failed, so the destination counts as unavailable.
     var isUnavailable: Bool { failures >= rules.failuresUntilUnavailable }
 
     /// Whether many events were rejected, and none was delivered since.

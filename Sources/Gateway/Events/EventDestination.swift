@@ -5,8 +5,8 @@ import UploadStorage
 
 /// The receiver of events.
 public enum EventDestination: Sendable {
-    /// A URL, whose response with 2xx means that the event is delivered, or a program that is run once for each event, with
-    /// the event on standard input and exit status 0 if the event is delivered.
+    /// A URL, or a program that is run once for each event, with the event on standard input. An event is delivered if
+    /// the response of the URL is 2xx, or the exit status of the program is 0.
     case destination(Destination)
     /// A function of this process. The event is delivered if it returns. It is called again with the same event if it
     /// throws an error or does not return in time.

@@ -10,10 +10,10 @@ extension TransferClient {
         /// credentials (`Accept…`, `User-Agent`, `Content-…`, conditions, and a few more).
         public var fields = Fields()
         /// Called before every request, so that it can add new credentials. The fields that it adds are never stored.
-        /// Set preconditions (If-Match and others) in the fields of the `TransferRequest` instead: they belong only to the
-        /// request that creates the upload, while the fields that are added here are also sent to the upload resource.
-        /// It is not called for requests to another origin than that of the caller's URI. If it throws, the transfer
-        /// ends with `authorizationFailed`.
+        /// Set preconditions (If-Match and others) in the fields of the `TransferRequest` instead. They belong only to
+        /// the request that creates the upload, but the fields that are added here are also sent to the upload
+        /// resource. It is not called for requests to another origin than that of the caller's URI. If it throws, the
+        /// transfer ends with `authorizationFailed`.
         public var authorize: (@Sendable (inout TransferRequest) async throws -> Void)?
         /// Called with the 401 response to a request with credentials. The closure gets new credentials, which
         /// ``authorize`` then adds to requests. One call serves all transfers of the client that wait for it, and a 401

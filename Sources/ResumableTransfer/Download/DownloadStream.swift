@@ -9,10 +9,10 @@ import Synchronization
 /// download does. If the caller is slow, no more than 2 MiB are received ahead. The sequence can be iterated only once.
 /// When its first iterator is released, or the task of the iteration is canceled, the download ends.
 ///
-/// The iteration throws ``TransferError``: with the code `sourceChanged` if bytes were delivered and the download
-/// cannot continue after them, because the representation has changed or has no validator; and with `digestMismatch`
-/// after the last byte if the bytes do not match `Repr-Digest`. It throws `CancellationError` if its task was canceled.
-/// Such a download cannot be resumed later.
+/// The iteration throws ``TransferError``. Its code is `sourceChanged` if bytes were delivered and the download cannot
+/// continue after them, because the representation has changed or has no validator. It is `digestMismatch` after the
+/// last byte if the bytes do not match `Repr-Digest`. It throws `CancellationError` if its task was canceled. Such a
+/// download cannot be resumed later.
 public struct DownloadStream: AsyncSequence, Sendable {
     private let transfer: StreamTransfer
 

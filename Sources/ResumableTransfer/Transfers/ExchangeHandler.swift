@@ -23,7 +23,7 @@ package protocol ExchangeHandler: Sendable {
     ) async -> RedirectionDecision
 
     /// Decides about a 401 or 407.
-    /// - Returns: whether ``prepare(_:for:)`` now adds other credentials, so that the request is made again.
+    /// - Returns: whether ``prepare(_:for:)`` now adds other credentials, so the request is made again.
     /// - Throws: an error that ends the transfer with `authorizationFailed`.
     func challenged(by response: TransferResponse, to request: TransferRequest) async throws -> Bool
 

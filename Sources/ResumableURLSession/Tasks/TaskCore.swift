@@ -125,7 +125,7 @@ extension TaskCore {
     }
 }
 
-/// Decides after which interruptions a task continues by itself.
+/// Decides after which interruptions a task continues automatically.
 ///
 /// Apple documents that a task does so after "a momentary network interruption" of a transfer that can be resumed. The
 /// task fails immediately if the transfer cannot be resumed yet, or if no byte moves during the request's timeout.

@@ -117,8 +117,8 @@ final class ConnectionEntry: Sendable {
     }
 
     /// Reports that content of the response cannot be read or produced. libmicrohttpd then closes the connection.
-    /// - Parameter resets: whether the end of the connection marks the end of the content, so that only a reset shows
-    ///   that the content is incomplete.
+    /// - Parameter resets: whether the end of the connection marks the end of the content, so only a reset shows that
+    ///   the content is incomplete.
     func failContent(resets: Bool) {
         state.withLock {
             guard $0.isOpen else { return }

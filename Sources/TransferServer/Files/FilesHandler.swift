@@ -25,9 +25,9 @@ public struct FilesHandler: TargetHandler, SynchronousHandler {
     ///     rejects this type.
     ///   - check: decides about each complete file before it is published, for example with a virus scanner. It reads the
     ///     upload, and does not publish it. It runs on the thread of the connection, so it may block. If it throws an
-    ///     error, the file is not published: the client gets 503, the bytes of a resumable upload are kept, and the check is
-    ///     called again when the client repeats the request that completes the upload. A ``TargetUnavailable`` sets the
-    ///     time after which the client should do that.
+    ///     error, the file is not published, and the client gets 503. The bytes of a resumable upload are kept, and the
+    ///     check is called again when the client repeats the request that completes the upload. A ``TargetUnavailable``
+    ///     sets the time after which the client should do that.
     public init(
         store: UploadStore, showsActiveTypes: Bool = false, resourcePolicy: ResourcePolicy = .sameOrigin,
         rejectsFormData: Bool = false, check: (@Sendable (ReceivedUpload) async throws -> PublicationVerdict)? = nil

@@ -107,7 +107,7 @@ final class ServerLog: Sendable {
         }
     }
 
-    /// Whether the deadline has passed, so that lines that are not written yet are lost.
+    /// Whether the deadline has passed, so lines that are not written yet are lost.
     private var isExpired: Bool {
         state.withLock { $0.deadline.map { $0 <= SystemClock.monotonicNanoseconds() } ?? false }
     }

@@ -189,7 +189,7 @@ struct MetricsReport: Sendable {
             "onward_connections_refused_total", .counter,
             "Connections closed at the limit: rejected new connections, and open connections closed to make room.",
             counts.refusedConnections)
-        exposition.add("onward_ready", .gauge, "Whether /readyz answers 200.", isReady ? 1 : 0)
+        exposition.add("onward_ready", .gauge, "Whether /readyz responds with 200.", isReady ? 1 : 0)
         exposition.add(
             "onward_log_lines_dropped_total", .counter,
             "Log lines dropped because standard error accepted nothing, or failed.", droppedLogLines)

@@ -180,7 +180,7 @@ final class UploadExchange: Exchange {
         isRemoved = true
     }
 
-    /// Whether no response contains the URL of the upload, so that it cannot be continued.
+    /// Whether no response contains the URL of the upload, so it cannot be continued.
     private var isUnreachable: Bool { if case .creation(location: nil, _) = origin { true } else { false } }
 
     /// The offset for an error response; `nil` if it cannot be reported.

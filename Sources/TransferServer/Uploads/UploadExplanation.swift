@@ -25,8 +25,9 @@ struct UploadExplanation: Sendable, Hashable {
     /// Whether 104 may be sent; `nil` if that was not evaluated.
     var permission: InterimPermission?
     var progressObstacle: ProgressObstacle?
-    /// The numbers of interim responses with the URL of the upload, and of those with an offset.
+    /// The number of interim responses with the URL of the upload.
     var announcements = 0
+    /// The number of interim responses with an offset.
     var offsets = 0
     /// The number of interim responses that the connection could not accept.
     var unwritable = 0

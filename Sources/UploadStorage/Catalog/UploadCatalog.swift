@@ -33,8 +33,9 @@ package protocol UploadCatalog: Sendable {
     /// Whether this store is certainly the holder of an upload with this fence. False as soon as another store can
     /// become the holder because this store could not renew its holds.
     func holds(_ id: UploadID, fence: Int64) -> Bool
-    /// Sets the closures that are called on a thread of the catalog and must not block: `requested` when another store
-    /// wants to become the holder of an upload; `lost` with uploads whose holds have ended without a release.
+    /// Sets closures that are called on a thread of the catalog and must not block. `requested` is called when another
+    /// store is to become the holder of an upload; `lost` is called with uploads whose holds have ended without a
+    /// release.
     func onHolds(
         requested: @escaping @Sendable (UploadID) -> Void, lost: @escaping @Sendable ([UploadID]) -> Void)
     /// The usage of a principal, or of all principals if it is nil, in a catalog that ``isShared``.
@@ -66,7 +67,7 @@ package protocol UploadCatalog: Sendable {
     /// Interrupts a running count or verification, which then fails with ``StoreError/superseded``; the next start
     /// repeats it. Called before ``close(saving:)``.
     func stopCounting()
-    /// Whether the catalog was not closed properly, so that ``verify()`` is needed.
+    /// Whether the catalog was not closed properly, so ``verify()`` is needed.
     var needsVerification: Bool { get }
     /// Checks the database for damage, in the state that it had when the catalog was opened. Does nothing if
     /// ``needsVerification`` is false. This method also releases the resources of ``countTotals()``. Throws
@@ -292,7 +293,7 @@ package struct CatalogRow: Sendable, Hashable {
             expiresAt: expiresAt)
     }
 
-    /// Whether the upload is unfinished, so that its bytes are needed.
+    /// Whether the upload is unfinished, so its bytes are needed.
     package var isUnfinished: Bool {
         switch phase {
         case .receiving, .processing: true

@@ -22,7 +22,7 @@ final class SQLiteCatalogWriter: @unchecked Sendable {
 
     private let connection: SQLiteConnection
     let statistics = Monitor(CatalogStatistics())
-    /// Whether a transaction has failed, so that the totals in memory may differ from those of the rows.
+    /// Whether a transaction has failed, so the totals in memory may differ from those of the rows.
     private var hasFailed = false
     /// The highest number of an event so far.
     private var lastEvent: Int64 = 0

@@ -2,9 +2,9 @@ import HTTPSemantics
 import SystemCalls
 
 extension UploadStore {
-    /// Opens a published file. Throws `notFound` if there is none, `targetIsDirectory` if the name belongs to a
-    /// directory, `targetIsSpecial` if the name belongs to a link or another object that is not a regular file, and
-    /// `parentIsFile` if a part of the path before the last segment is a file.
+    /// Opens a published file. Throws `notFound` if there is none, and `targetIsDirectory` if the name belongs to a
+    /// directory. Throws `targetIsSpecial` if the name belongs to a link or another object that is not a regular file,
+    /// and `parentIsFile` if a part of the path before the last segment is a file.
     public func publishedFile(_ name: PublishedName) throws(StoreError) -> PublishedFile {
         let found = try area.openPublished(name)
         let record = try context.fileRecords.record(of: found, named: name.path) { (path) throws(StoreError) in

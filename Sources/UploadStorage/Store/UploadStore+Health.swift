@@ -155,6 +155,7 @@ extension UploadStore {
 struct Losses {
     /// The uploads that were found before ``UploadStore/onLoss(_:)`` was called, for example by recovery.
     var unreported: [UploadID] = []
+    /// The closure of ``UploadStore/onLoss(_:)``.
     var report: (@Sendable (UploadID) -> Void)?
 }
 

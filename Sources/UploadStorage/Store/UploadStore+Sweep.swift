@@ -237,7 +237,7 @@ extension UploadStore {
 }
 
 extension StoreError {
-    /// Whether a request or another store uses or has removed the upload, so that the sweep has nothing to do.
+    /// Whether a request or another store uses or has removed the upload, so the sweep has nothing to do.
     fileprivate var meansChanged: Bool { self == .notFound || self == .heldElsewhere }
 }
 

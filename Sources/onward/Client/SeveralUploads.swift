@@ -3,7 +3,7 @@ import SystemCalls
 
 /// The uploads of a command with several files.
 ///
-/// Until it is known that the server can resume uploads, only one file is sent at a time: if the command is killed, a
+/// Until it is known that the server can resume uploads, only one file is sent at a time. If the command is killed, a
 /// server that cannot resume uploads has to receive the interrupted files again from their beginning.
 struct SeveralUploads: TransferSequence {
     private let jobs: [(upload: TransferJob, size: Int64)]
