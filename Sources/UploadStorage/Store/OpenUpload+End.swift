@@ -203,7 +203,7 @@ extension OpenUpload {
                 }
             }
         } catch {
-            update { $0.machine.leaveActivity() }
+            update { $0.machine.preparationFailed() }
             throw error
         }
     }
@@ -262,110 +262,6 @@ extension OpenUpload {
         }
         context.failedPublications.remove(id)
         forget()
-    }
-
-    // MARK: Removal
-
-    /// An upload that is being removed: its row still exists, and no other thread can complete or remove it.
-    struct Removal {
-        var row: CatalogRow
-        var epoch: Int64
-        var reserved: Int64
-        /// The event that reports the removal; `nil`: it is not reported.
-        var kind: UploadEvent.Kind?
-        /// The closure to call without a lock, before the row is removed.
-        var revocation: (@Sendable () -> Void)?
-    }
-
-    /// Ends every lease, and removes row and bytes. Returns nil if the target resource still processes the upload at
-    /// the deadline, and false if `isWanted` returns false.
-    func remove(
-        principal: String?, until deadline: Int64, as kind: UploadEvent.Kind?,
-        if isWanted: (UploadRecord) -> Bool = { _ in true }
-    ) throws(StoreError) -> Bool? {
-        let claimed: Removal?? = try claim(principal: principal, until: deadline) {
-            (state) throws(StoreError) -> Removal? in
-            guard let row = state.row, let record = record(state), isWanted(record) else { return nil }
-            return beginRemoval(of: row, as: kind, &state)
-        }
-        guard let claimed else { return nil }
-        guard let removal = claimed else { return false }
-        removal.revocation?()
-        monitor.waitForever { state -> Void? in state.machine.endAcknowledging() ? () : nil }
-        let removed: RemovedRows?
-        do throws(StoreError) {
-            removed = try context.catalog.commit(.delete([rowRemoval(for: removal)]), of: id) { $0 == nil }
-        } catch {
-            cancelRemoval()
-            throw error
-        }
-        endRemoval(removal, removed)
-        return true
-    }
-
-    /// Begins to remove an upload that has expired. This method never waits, because the caller may be removing other
-    /// uploads at the same time. Returns nil if it would have to wait.
-    func beginRemoval(ifExpiredBy now: Int64) throws(StoreError) -> Removal? {
-        let (expiry, removal) = update { state -> (UploadMachine.Expiry, Removal?) in
-            if let row = state.row, state.machine.isLoaded, row.expiresAt.map({ $0 > now }) ?? true {
-                return (.busy, nil)
-            }
-            let expiry = state.machine.beginExpiry()
-            guard expiry == .removable, let row = state.row else { return (expiry, nil) }
-            return (expiry, beginRemoval(of: row, as: .expired, &state))
-        }
-        guard expiry == .load else { return removal }
-        do throws(StoreError) {
-            // The bytes need not be opened for the removal.
-            guard let (row, fence) = try acquire(until: 0) else { throw .notFound }
-            return update { state in
-                guard row.phase == .receiving, row.intent == nil, row.expiresAt.map({ $0 <= now }) ?? false else {
-                    state.machine.leaveActivity()
-                    return nil
-                }
-                load(row, fence: fence, blob: nil, &state)
-                return beginRemoval(of: row, as: .expired, &state)
-            }
-        } catch {
-            cancelRemoval()
-            throw error
-        }
-    }
-
-    private func beginRemoval(of row: CatalogRow, as kind: UploadEvent.Kind?, _ state: inout State) -> Removal {
-        let (mustTruncate, revocation) = state.revoking { $0.beginRemoval() }
-        if mustTruncate { state.truncateStaged() }
-        return Removal(
-            row: row, epoch: state.machine.epoch, reserved: state.machine.reserved, kind: kind,
-            revocation: revocation)
-    }
-
-    /// The removal of the row.
-    func rowRemoval(for removal: Removal) -> CatalogChange.Removal {
-        context.removal(of: removal.row, epoch: removal.epoch, as: removal.kind)
-    }
-
-    func cancelRemoval() { update { $0.machine.leaveActivity() } }
-
-    /// Ends a removal after the row was removed.
-    ///
-    /// - Parameter removed: the result of the catalog; nil if it is unknown.
-    func endRemoval(_ removal: Removal, _ removed: RemovedRows? = nil) {
-        let fence = update { state in
-            (state.row, state.blob) = (nil, nil)
-            state.machine.forget()
-            return state.fence
-        }
-        context.catalog.release(id, fence: fence)
-        if removal.row.isUnfinished {
-            context.ledger.end(removal.row.upload.principal, releasing: removal.reserved, counts: true)
-            context.discard(removal.row.blob)
-        } else {
-            // If the sweep has removed the row already, `removed` is empty.
-            var phase = RemovedRows()
-            phase.add(removal.row.phase)
-            context.finished.remove(removed ?? phase)
-        }
     }
 }
 

@@ -57,17 +57,13 @@ extension OpenUpload {
     /// The time for which a thread waits for this. Then the other store asks again.
     private static let handOverWait: Int64 = 300_000_000
 
-    private enum HandOverStep { case acknowledge, release }
-
     /// Releases the upload because another store wants to hold it. Like the take-over by a request of this store, this
     /// ends the current lease, and the received bytes are made durable if that takes only some seconds. While another
     /// thread completes, removes or loads the upload, nothing changes: the other store asks again.
     ///
     /// Threads for this must not wait for long, because other uploads need them.
     func handOver(_ use: UploadUse) {
-        let mustClaim = monitor.withLock { state in
-            state.machine.isIdle && (!state.machine.isLoaded || state.machine.needsSettling)
-        }
+        let mustClaim = monitor.withLock { $0.machine.needsClaimForHandOver }
         if mustClaim, (try? claim(principal: nil, until: 0) { _ in () }) == nil { return }
         let (handOver, revocation) = update { beginHandOver(&$0) }
         revocation?()
@@ -81,18 +77,19 @@ extension OpenUpload {
 
     /// - Returns: nil if the upload cannot be released now.
     private func beginHandOver(_ state: inout State) -> (HandOver?, (@Sendable () -> Void)?) {
-        let hasLease = state.machine.mustNotInterrupt
-        guard state.machine.canHandOver else {
-            if state.handOver?.hasLease ?? false { state.handOver = nil }
-            return (nil, nil)
-        }
-        if let handOver = state.handOver, handOver.epoch == state.machine.epoch, hasLease || !handOver.hasLease {
-            return (handOver, nil)
-        }
+        let last = state.handOver
         var revocation: (@Sendable () -> Void)?
-        if !hasLease {
-            let mustTruncate: Bool
-            (mustTruncate, revocation) = state.revoking { $0.takeOver(exclusive: true) }
+        var hasLease = false
+        switch state.machine.beginHandOver(after: last?.hasLease == false ? last?.epoch : nil) {
+        case .busy:
+            if last?.hasLease ?? false { state.handOver = nil }
+            return (nil, nil)
+        case .continued: return (last, nil)
+        case .postponed:
+            if last?.epoch == state.machine.epoch { return (last, nil) }
+            hasLease = true
+        case .begun(let mustTruncate):
+            (revocation, state.revocation) = (state.revocation, nil)
             if mustTruncate { state.truncateStaged() }
         }
         let deadline = SystemClock.monotonicNanoseconds() + Self.handOverTime
@@ -108,14 +105,9 @@ extension OpenUpload {
         let end = min(handOver.deadline, SystemClock.monotonicNanoseconds() + wait)
         var hasQueued = false
         while true {
-            let step = monitor.wait(until: end) { state -> HandOverStep? in
-                // After a failure, the other store begins at the offset in the row.
-                let machine = state.machine
-                let hasFailed =
-                    machine.epoch != handOver.epoch || !machine.hasBytes
-                    || hasQueued && machine.acknowledgment == .idle
-                if machine.isAcknowledged || hasFailed { return .release }
-                return state.machine.queueAcknowledgment(as: handOver.epoch) ? .acknowledge : nil
+            let step = monitor.wait(until: end) { state -> UploadMachine.HandOverStep? in
+                let step = state.machine.continueHandOver(of: handOver.epoch, hasQueued: hasQueued)
+                return step == .wait ? nil : step
             }
             if case .acknowledge? = step {
                 hasQueued = true
@@ -124,7 +116,8 @@ extension OpenUpload {
             }
             if step == nil, SystemClock.monotonicNanoseconds() < handOver.deadline {
                 // The other store may not ask again.
-                return update { $0.machine.allowTakeOver(of: handOver.epoch) }
+                update { _ = $0.machine.allowTakeOver(of: handOver.epoch) }
+                return
             }
             break
         }
@@ -133,7 +126,7 @@ extension OpenUpload {
 
     private func release(_ handOver: HandOver) {
         let fence = update { state -> Int64? in
-            guard state.machine.epoch == handOver.epoch, !handOver.hasLease || state.machine.canHandOver else {
+            guard state.machine.isCurrent(handOver.epoch), !handOver.hasLease || state.machine.canHandOver else {
                 return nil
             }
             drop(&state)

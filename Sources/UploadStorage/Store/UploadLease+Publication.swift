@@ -1,0 +1,220 @@
+import HTTPSemantics
+import ResumableUpload
+import SystemCalls
+
+// A publication tries names, decides, and gives the bytes their name.
+extension UploadLease {
+    private static let maxAttempts = 1000
+
+    func publishUnderSomeName(_ publication: Publication) throws(StoreError) -> Response {
+        var name = publication.name
+        for attempt in 1...Self.maxAttempts {
+            let response = try registry.withName(name, for: upload.id) { () throws(StoreError) in
+                do throws(StoreError) { return try publish(publication, under: name) } catch {
+                    // The name is still locked: otherwise another upload could use it.
+                    if upload.isTransient { keepRowForSweep() }
+                    throw error
+                }
+            }
+            if let response { return response }
+            guard let next = publication.alternatives(attempt) else { break }
+            name = next
+        }
+        return try refuse(publication, because: .noFreeName)
+    }
+
+    /// Synchronizes the content if no acknowledgment has done so. This is necessary for an upload without a row, and
+    /// for an empty upload, because recovery needs its file.
+    private func synchronizeUnacknowledged(_ blob: any Blob) throws(StoreError) {
+        let (received, durable) = upload.monitor.withLock { ($0.machine.received, $0.machine.durable) }
+        if received > durable || received == 0 && !upload.isTransient {
+            try upload.synchronize(blob, including: .name, duringCallOf: epoch)
+        }
+    }
+
+    /// Publishes under one name. Returns nil if another name has to be tried. The caller must hold the path lock of the
+    /// name.
+    private func publish(
+        _ publication: Publication, under name: PublishedName
+    ) throws(StoreError) -> Response? {
+        let (blob, row) = upload.monitor.withLock { ($0.blob, $0.row) }
+        guard let blob, let row else { throw .superseded }
+        let identity = try translating("read the identity of the file") { () throws(Errno) in try blob.identity() }
+        for _ in 1...Self.maxAttempts {
+            let current: PublishedBlob?
+            do throws(StoreError) {
+                current = try context.lookUp(name)
+            } catch {
+                if [.targetIsDirectory, .targetIsSpecial].contains(error) && !publication.replaces { return nil }
+                return try refuse(publication, because: error)
+            }
+            if current != nil && !publication.replaces { return nil }
+            if let refusal = try publication.condition(current?.file.attributes)?.saved() {
+                try upload.finish(with: refusal, publishedAs: nil)
+                return refusal
+            }
+            let intent = PublicationIntent(
+                name: name, replaced: current?.file.attributes.entityTag.opaque, identity: identity,
+                fields: publication.fields,
+                response: try publication.response(current == nil, name).saved(),
+                refused: publication.refused)
+            let response: Response?
+            if let area = context.publishingArea {
+                if current != nil || upload.hasRow {
+                    // A failure during a replacement could lose the old file, so a replacement needs a row.
+                    try area.requirePublishable(name)
+                    try synchronizeUnacknowledged(blob)
+                    try decide(intent, publication.validated)
+                    response = try place(intent, publication, blob, row, in: area)
+                } else {
+                    // A failure after a new file was placed loses only that file.
+                    response = try placeUnrecorded(intent, publication, blob, row, in: area)
+                }
+            } else {
+                response = try placeAndRecord(intent, publication, blob, row)
+            }
+            if let response { return response }
+        }
+        return try refuse(publication, because: .noFreeName)
+    }
+
+    /// Publishes the bytes of an upload without a row under a name that no file has, and stores the final response.
+    /// Returns nil if another program has just created a file with this name, so that it has to be evaluated again.
+    private func placeUnrecorded(
+        _ intent: PublicationIntent, _ publication: Publication, _ blob: any Blob, _ row: CatalogRow,
+        in area: any PublishingBlobArea
+    ) throws(StoreError) -> Response? {
+        do throws(StoreError) {
+            try area.makeDirectories(for: intent.name, durably: context.shouldSynchronize)
+        } catch {
+            if error.meansOccupied { return nil }
+            try area.requirePublishable(intent.name)
+            throw error
+        }
+        try translating("set the time of a publication") { () throws(Errno) in
+            try blob.setModified(context.nextModification())
+        }
+        let size = upload.monitor.withLock { $0.machine.received }
+        let file = NewFile(area: area, blob: blob, blobName: row.blob, name: intent.name, size: size) {
+            [upload] (attributes) throws(StoreError) in
+            try upload.unrecordedEnding(
+                publication.validated(intent.response, attributes).saved(),
+                FileRecord(intent, principal: row.upload.principal, attributes: attributes))
+        }
+        switch context.publish(file) {
+        case .occupied: return nil
+        case .unsynchronized(let error): throw upload.synchronizationFailed(error, duringCallOf: epoch)
+        case .unnamed(let error):
+            // If this check fails, its error describes the cause better than `error`.
+            try area.requirePublishable(intent.name)
+            throw error
+        case .failed(let error):
+            upload.withdrawUnrecorded(intent, row, in: area)
+            throw error
+        case .published(let ending, let commit):
+            do throws(StoreError) { try upload.finish(ending, commit) } catch {
+                // The file has its name. Without a row nothing else would withdraw it.
+                upload.withdrawUnrecorded(intent, row, in: area)
+                throw error
+            }
+            return ending.response
+        }
+    }
+
+    /// Moves the bytes to their name and stores the final response. Returns nil if another program has just created or
+    /// changed a file with this name, so that it has to be evaluated again.
+    private func place(
+        _ intent: PublicationIntent, _ publication: Publication, _ blob: any Blob, _ row: CatalogRow,
+        in area: any PublishingBlobArea
+    ) throws(StoreError) -> Response? {
+        switch try context.place(intent, from: row.blob, blob, in: area) {
+        case .published(let attributes, let oldNameRemains):
+            let response = try publication.validated(intent.response, attributes).saved()
+            try upload.finish(
+                with: response,
+                publishedAs: FileRecord(intent, principal: row.upload.principal, attributes: attributes),
+                oldNameRemains: oldNameRemains)
+            return response
+        case .occupied:
+            return nil
+        case .lost:
+            if upload.isTransient { try upload.removeRecord() } else { try upload.invalidateLost() }
+            throw .stateLost
+        case .failed(let error):
+            try upload.withdraw(intent, row, in: area)
+            throw error
+        }
+    }
+
+    /// Gives the bytes their name and stores the final response, both in one transaction of the catalog. Returns nil if
+    /// another file has got the name meanwhile, so that it has to be evaluated again.
+    private func placeAndRecord(
+        _ intent: PublicationIntent, _ publication: Publication, _ blob: any Blob, _ row: CatalogRow
+    ) throws(StoreError) -> Response? {
+        do throws(StoreError) {
+            try context.area.makeDirectories(for: intent.name, durably: true)
+        } catch {
+            if error.meansOccupied { return nil }
+            throw error
+        }
+        try translating("set the time of a publication") { () throws(Errno) in
+            try blob.setModified(context.nextModification())
+        }
+        try upload.synchronize(blob, including: .attributes, duringCallOf: epoch)
+        let attributes = try translating("read attributes") { () throws(Errno) in try blob.attributes() }
+        let response = try publication.validated(intent.response, attributes).saved()
+        // The catalog needs the open blob.
+        defer { withExtendedLifetime(blob) {} }
+        do throws(StoreError) {
+            try upload.finish(
+                with: response,
+                publishedAs: FileRecord(intent, principal: row.upload.principal, attributes: attributes),
+                .file(intent.name, attributes, blob: row.blob, replaced: intent.replaced), oldNameRemains: false)
+            return response
+        } catch {
+            if error.meansOccupied { return nil }
+            upload.endAfterUnknownOutcome()
+            throw error
+        }
+    }
+
+    private func decide(
+        _ intent: PublicationIntent,
+        _ validated: @escaping @Sendable (Response, PublishedFile.Attributes) -> Response
+    ) throws(StoreError) {
+        let id = upload.id
+        try upload.commit(.recordIntent(id, epoch: epoch, intent)) { $0?.intent == intent }
+        let last = upload.update { state in
+            defer { state.publication = OpenUpload.DecidedPublication(intent: intent, validated: validated) }
+            state.machine.decide()
+            return state.publication?.intent.name
+        }
+        if let last { context.pathLocks.clearUnsettled(last, id) }
+        context.pathLocks.setUnsettled(intent.name, id)
+    }
+
+    /// Keeps the row and the bytes. The next sweep, publication under the name, or start removes them.
+    private func keepRowForSweep() {
+        let left = upload.update { state -> (row: CatalogRow, surplus: Int64)? in
+            guard let row = state.row, let surplus = state.machine.leaveRow() else { return nil }
+            (state.row, state.blob, state.publication, state.revocation) = (nil, nil, nil, nil)
+            return (row, surplus)
+        }
+        guard let (row, surplus) = left else { return }
+        // From now on the plain upload is counted as an upload, and its row protects the bytes.
+        context.ledger.keep(row.upload.principal, releasing: surplus)
+        registry.remove(upload)
+        context.newBlobs.remove(row.blob)
+    }
+
+    /// Ends a publication that is not possible. Throws `error` for a plain upload, or if the publication was not
+    /// decided yet; otherwise stores and returns `publication.refused` as the final response.
+    private func refuse(_ publication: Publication, because error: StoreError) throws(StoreError) -> Response {
+        guard !upload.isTransient, upload.monitor.withLock({ $0.machine.isDecided }) else {
+            try upload.removeRecord()
+            throw error
+        }
+        try upload.finish(with: publication.refused, publishedAs: nil)
+        return publication.refused
+    }
+}

@@ -1,0 +1,293 @@
+import HTTPSemantics
+import ResumableUpload
+
+@testable import UploadStorage
+
+extension UploadMachineExploration {
+    /// The state after an event; nil if the event is impossible in this state or is refused.
+    static func next(_ world: World, _ event: LeaseEvent, as lease: Int64) throws -> World? {
+        var next = world
+        let isProcessing = world.machine.activity == .processing
+        // The store acknowledges all bytes before the target resource processes the upload.
+        let isDurable =
+            world.machine.durable == world.machine.received && world.machine.isRowCurrent && world.advance == nil
+        // The thread of a lease that publishes does nothing else with the lease.
+        if world.machine.isPublishing, lease == world.machine.processor,
+            ![.decide, .leaveDecided, .complete, .invalidate].contains(event)
+        {
+            return nil
+        }
+        // The thread that releases the lease only waits for an acknowledgment.
+        if lease == world.releasing, event != .acknowledge { return nil }
+        switch event {
+        case .append, .appendLast:
+            guard try world.machine.end(ofAppending: 1, as: lease) <= 2 else { return nil }
+            next.machine.append(1)
+            if event == .appendLast {
+                next.machine.endContent()
+                next.mustAcknowledge = true
+            }
+        case .stage: try next.machine.beginStaging(as: lease)
+        case .commitStaged: try next.machine.commitStaged(as: lease)
+        case .discardStaged: _ = next.machine.discardStaged(as: lease)
+        case .setLength:
+            guard let missing = try world.machine.reservation(forLength: 2, as: lease) else { return nil }
+            next.machine.reserve(missing)
+            next.machine.setLength(2)
+        case .acknowledge:
+            var goal: Int64?
+            switch try next.machine.acknowledge(&goal, as: lease) {
+            case .wait: return nil
+            case .done(let offset):
+                next.reported = max(next.reported, offset)
+                next.isReported = true
+            case .run(let advance): next.advance = advance
+            }
+        case .queue: if !next.machine.queueAcknowledgment(as: lease) { return nil }
+        case .process:
+            let reservation = try next.machine.beginProcessing(as: lease, marksDurably: true)
+            guard case .granted(let mustAcknowledge) = reservation else { return nil }
+            next.mustAcknowledge = mustAcknowledge
+        case .mark:
+            try world.machine.require(lease)
+            guard isProcessing, isDurable || !world.mustAcknowledge else { return nil }
+            next.machine.mark()
+        case .markFailed:
+            try world.machine.require(lease)
+            guard isProcessing, isDurable else { return nil }
+            next.machine.markFailed()
+        case .unmark: if !next.machine.unmark(as: lease) { return nil }
+        case .processingFailed: next.machine.processingFailed(as: lease)
+        case .endProcessing: _ = next.machine.endProcessing(as: lease)
+        case .publish:
+            guard !world.machine.isStaging, !world.machine.isPublishing, isProcessing,
+                case .granted(let mustAcknowledge) = try next.machine.beginPublishing(as: lease)
+            else { return nil }
+            next.mustAcknowledge = mustAcknowledge
+        case .decide:
+            try world.machine.require(lease)
+            // The decision creates the row if there is none, after the bytes were synchronized.
+            guard isProcessing, world.machine.isPublishing, isDurable || !world.mustAcknowledge else { return nil }
+            next.hasRow = true
+            next.recorded = max(world.recorded, world.machine.received)
+            if !world.hasRow { next.machine.record(offset: world.machine.received) }
+            next.machine.decide()
+        case .leaveDecided:
+            guard lease == world.machine.epoch, isProcessing else { return nil }
+            next.machine.leaveDecided()
+        case .complete, .invalidate:
+            next.hasRow = true
+            next.machine.record(offset: 0)
+            if try next.machine.beginEnding(as: lease) == .wait { return nil }
+            _ = next.machine.finish(
+                as: event == .complete ? .complete(Response(status: 201)) : .invalid(reason: "no"))
+        case .beginEnding:
+            if try world.ending != nil || next.machine.beginEnding(as: lease) == .wait { return nil }
+            (next.ending, next.endsProcessing) = (lease, isProcessing)
+        case .allowTakeOver: next.machine.allowTakeOver(of: lease)
+        case .release, .releaseFailed, .beginRelease:
+            // A thread that completes or publishes the upload reports the result before it releases the lease.
+            if lease == world.ending || lease == world.machine.epoch && isProcessing && world.machine.isDecided {
+                return nil
+            }
+            _ = next.machine.discardStaged(as: lease)
+            let step = next.machine.beginRelease(of: lease)
+            if event == .releaseFailed, step != .completeAsInterrupted { return nil }
+            if step == .completeAsInterrupted {
+                if try next.machine.beginEnding(as: lease) == .wait { return nil }
+                if event == .releaseFailed {
+                    next.machine.endingFailed(as: lease)
+                } else {
+                    _ = next.machine.finish(as: .complete(Response(status: 500)))
+                }
+            }
+            if event == .beginRelease, step != .superseded {
+                next.releasing = lease
+            } else {
+                if step != .superseded { next.machine.endRelease(of: lease) }
+                next.leases.removeAll { $0 == lease }
+            }
+        }
+        return next == world ? nil : next
+    }
+
+    static func next(_ world: World, _ event: OtherEvent) -> World? {
+        var next = world
+        switch event {
+        case .arrive:
+            guard world.machine.waiting.isEmpty else { return nil }
+            next.machine.enqueue(ticket)
+        case .leave: next.machine.leave(ticket)
+        case .claim, .claimLate, .claimExclusively, .remove:
+            guard !world.machine.waiting.isEmpty, world.work == nil else { return nil }
+            switch next.machine.claim(ticket, isLate: event == .claimLate) {
+            case .wait: break
+            case .stillProcessing:
+                next.reported = max(world.reported, world.machine.durable)
+                next.isReported = true
+            case .record(let advance): next.advance = advance
+            case .load: next.work = .load
+            case .settle: next.work = .settle
+            case .granted where event == .remove:
+                _ = next.machine.beginRemoval()
+                next.removal = .begun
+            case .granted:
+                guard next.machine.isUnfinished else { break }
+                _ = next.machine.takeOver(exclusive: event == .claimExclusively)
+                next.leases = (next.leases + [next.machine.epoch]).suffix(2)
+            }
+        case .worked:
+            switch world.work {
+            case .load where !world.hasRow:
+                // The request gets the response that the upload does not exist.
+                next.machine.preparationFailed()
+                next.machine.leave(ticket)
+            case .load:
+                next.isHeld = true
+                switch world.removal {
+                case .loading, .loadingEarly:
+                    let row = row(offset: world.recorded, expiresAt: world.removal == .loading ? 0 : 1)
+                    if next.machine.loadExpired(row, at: 0) {
+                        _ = next.machine.beginRemoval()
+                        next.removal = world.removal == .loading ? .begun : .begunEarly
+                    }
+                default: _ = next.machine.load(row(offset: world.recorded), hasBytes: true)
+                }
+            case .settle:
+                guard world.isHeld else { return nil }
+                _ = next.machine.finish(as: .invalid(reason: "interrupted"))
+            default: return nil
+            }
+            next.work = nil
+            if [.loading, .loadingEarly].contains(next.removal) { next.removal = .none }
+        case .workedLost:
+            guard world.work == .load, world.removal == .none, world.hasRow, world.recorded > 0 else { return nil }
+            next.isHeld = true
+            // The thread that has loaded the upload now makes it invalid.
+            let result = next.machine.load(row(offset: world.recorded), hasBytes: false)
+            next.work = result == .lost ? .settle : nil
+        case .workFailed:
+            if world.work == nil { return nil }
+            next.work = nil
+            if [.loading, .loadingEarly].contains(next.removal) { next.removal = .none }
+            next.machine.preparationFailed()
+        case .runQueued: next.advance = next.machine.runQueuedAcknowledgment() ?? world.advance
+        case .acknowledged:
+            guard let advance = world.advance, world.hasCommitted || world.isHeld else { return nil }
+            (next.advance, next.hasCommitted) = (nil, false)
+            next.recorded = max(world.recorded, advance.offset)
+            if !world.machine.isRecorded {
+                next.machine.record(offset: advance.offset)
+                next.hasRow = true
+            }
+            next.machine.acknowledged(advance)
+            next.reported = max(world.reported, next.machine.durable)
+        case .rowFailed, .synchronizationFailed:
+            // The outcome of a commit can be unknown.
+            guard world.advance != nil, event == .rowFailed || !world.hasCommitted else { return nil }
+            (next.advance, next.hasCommitted) = (nil, false)
+            next.handOver?.hasFailed = true
+            if event == .rowFailed {
+                next.machine.acknowledgmentFailed()
+            } else {
+                _ = next.machine.synchronizationFailed(duringCallOf: nil)
+            }
+        case .recordAtStop:
+            guard let advance = next.machine.beginRecording() else { return nil }
+            next.advance = advance
+        case .endPublishing:
+            next.machine.endPublishing()
+            next.mustAcknowledge = true
+        case .forget:
+            // A publication without a row has failed.
+            guard world.machine.isPublishing, !world.hasRow else { return nil }
+            _ = next.machine.endWithoutRow(isTransient: false)
+        case .withdrawQueued:
+            next.machine.withdrawQueuedAcknowledgment()
+            if next.machine != world.machine { next.handOver?.hasFailed = true }
+        case .ended:
+            guard world.ending != nil, world.isHeld else { return nil }
+            next.ending = nil
+            next.hasRow = true
+            next.machine.record(offset: 0)
+            _ = next.machine.finish(as: .complete(Response(status: 201)))
+        case .endingFailed:
+            guard let lease = world.ending else { return nil }
+            next.ending = nil
+            next.machine.endingFailed(as: lease)
+        case .endRelease:
+            guard let lease = world.releasing else { return nil }
+            next.releasing = nil
+            next.leases.removeAll { $0 == lease }
+            next.machine.endRelease(of: lease)
+        case .committed:
+            guard let advance = world.advance, world.isHeld, world.hasRow, !world.hasCommitted else { return nil }
+            next.hasCommitted = true
+            next.recorded = max(world.recorded, advance.offset)
+        case .lost:
+            // The store notices it only if the upload is loaded.
+            guard world.hasRow, world.isHeld, world.machine.isLoaded, world.machine.isUnfinished else { return nil }
+            next.isHeld = false
+            next.machine.drop()
+        case .otherAdvances:
+            guard !world.isHeld, world.hasRow, world.recorded < 2 else { return nil }
+            next.recorded += 1
+        case .otherRemoves:
+            guard !world.isHeld, world.hasRow else { return nil }
+            (next.hasRow, next.isReported, next.reported) = (false, false, 0)
+        case .expire, .expireEarly:
+            guard world.work == nil, world.removal == .none else { return nil }
+            let hasExpired = event == .expire
+            switch next.machine.beginExpiry(of: hasExpired ? 0 : 1, at: 0) {
+            case .busy: return nil
+            case .load: (next.work, next.removal) = (.load, hasExpired ? .loading : .loadingEarly)
+            case .removable:
+                _ = next.machine.beginRemoval()
+                next.removal = hasExpired ? .begun : .begunEarly
+            }
+        case .removed:
+            guard world.removal == .begun, world.isHeld || !world.hasRow, next.machine.endAcknowledging() else {
+                return nil
+            }
+            next.removal = .none
+            (next.hasRow, next.recorded, next.isReported, next.reported) = (false, 0, false, 0)
+            next.machine.forget()
+        case .removalFailed:
+            guard world.removal == .begun, next.machine.endAcknowledging() else { return nil }
+            next.removal = .none
+            next.machine.removalFailed()
+        case .handOver:
+            switch next.machine.beginHandOver(after: world.handOver?.epoch) {
+            case .busy: return nil
+            case .continued:
+                next.handOver = world.handOver.map {
+                    HandOver(epoch: $0.epoch, hasFailed: $0.hasFailed, hasPaused: $0.hasPaused)
+                }
+            case .postponed:
+                // The deadline has passed.
+                next.handOver = nil
+                next.isHeld = false
+                next.machine.drop()
+            case .begun: next.handOver = HandOver(epoch: next.machine.epoch)
+            }
+        case .continueHandOver:
+            guard let handOver = world.handOver, !handOver.isPaused else { return nil }
+            switch next.machine.continueHandOver(of: handOver.epoch, hasQueued: handOver.hasQueued) {
+            case .wait: return nil
+            case .acknowledge: next.handOver?.hasQueued = true
+            case .release:
+                next.handOver = nil
+                if next.machine.isCurrent(handOver.epoch) {
+                    next.isHeld = false
+                    next.machine.drop()
+                }
+            }
+        case .pauseHandOver:
+            guard let handOver = world.handOver else { return nil }
+            next.handOver?.isPaused = true
+            next.handOver?.hasPaused = true
+            _ = next.machine.allowTakeOver(of: handOver.epoch)
+        }
+        return next == world ? nil : next
+    }
+}

@@ -1,0 +1,122 @@
+@testable import UploadStorage
+
+extension UploadMachineExploration {
+    /// A description of the rule that a step breaks; nil if it breaks no rule.
+    static func violation(_ world: World, _ next: World, _ isStale: Bool) -> String? {
+        let (last, machine) = (world.machine, next.machine)
+        if isStale { return "a lease that has ended changes the state" }
+        if let violation = violationOfEnd(world, next) ?? violationOfHandOver(world, next) { return violation }
+        if machine.epoch < last.epoch { return "the epoch decreases" }
+        guard machine.durable <= machine.received, machine.received <= machine.written else {
+            return "durable, received and written bytes are not in order"
+        }
+        if machine.isUnfinished && machine.durable < next.reported { return "a reported offset decreases" }
+        if machine.isUnfinished && machine.durable > next.recorded {
+            return "an offset is reported that the row does not have"
+        }
+        if next.isReported && !next.hasRow { return "an offset is reported for an upload without a row" }
+        if machine.isLoaded && machine.isRecorded != next.hasRow {
+            return "the machine does not know whether there is a row"
+        }
+        if machine.isPublishing && !machine.isRecorded && next.advance != nil { return "two threads create the row" }
+        if next.recorded > world.recorded && world.isHeld && last.isUnfinished && last.written < next.recorded {
+            return "the row counts bytes that were truncated"
+        }
+        if machine.received < last.received && machine.isUnfinished && last.isUnfinished && machine.hasBytes
+            && machine.epoch == last.epoch
+        {
+            return "received bytes disappear under the same lease"
+        }
+        if last.isExclusive && next.leases.count > world.leases.count { return "an exclusive lease is taken over" }
+        if (machine.acknowledgment == .running) != (next.advance != nil) { return "two acknowledgments run, or none" }
+        if last.activity != .idle && next.leases.count > world.leases.count { return "two threads work on one upload" }
+        return nil
+    }
+
+    static func violationOfEnd(_ world: World, _ next: World) -> String? {
+        let (last, machine) = (world.machine, next.machine)
+        let isDurable = machine.durable >= machine.received
+        if !last.isProcessingRecorded && machine.isProcessingRecorded && !isDurable {
+            return "the processing of bytes that are not durable is recorded"
+        }
+        if !last.isDecided && machine.isDecided && last.isRecorded && !isDurable {
+            return "the publication of bytes that are not durable is decided"
+        }
+        if let lease = world.ending, next.ending == nil, machine.isUnfinished, machine.isLoaded {
+            let isProcessing = world.endsProcessing && lease == machine.epoch
+            if machine.activity != (isProcessing ? .processing : .idle) {
+                return "a failed end does not restore the activity before it"
+            }
+        }
+        if last.activity == .loading, machine.activity == .idle, machine.epoch > last.epoch, machine.isLoaded,
+            machine.isUnfinished, !machine.hasBytes, machine.durable > 0
+        {
+            return "missing bytes are not recorded"
+        }
+        if next.removal == .begunEarly { return "an upload that has not expired is removed" }
+        if let lease = world.releasing, next.releasing == nil {
+            if lease != last.epoch && machine.epoch != last.epoch { return "the release of a lease ends a later lease" }
+            if machine.epoch == lease { return "a lease remains after its release" }
+        }
+        return nil
+    }
+
+    static func violationOfHandOver(_ world: World, _ next: World) -> String? {
+        guard let handOver = world.handOver else { return nil }
+        let isCurrent = handOver.epoch == world.machine.epoch
+        if isCurrent, !handOver.hasPaused, next.leases.count > world.leases.count {
+            return "a request takes the upload over during its hand-over"
+        }
+        if isCurrent, next.handOver == nil, world.isHeld, !next.isHeld, !handOver.hasFailed,
+            world.machine.durable < world.machine.received
+        {
+            return "the upload is handed over before its bytes are durable"
+        }
+        return nil
+    }
+
+    /// Whether the upload cannot be handed over now, although nothing happens with it that would end.
+    static func preventsHandOver(_ machine: UploadMachine) -> Bool {
+        guard machine.isIdle, machine.isUnfinished, !machine.isExclusive, !machine.needsClaimForHandOver else {
+            return false
+        }
+        var machine = machine
+        return machine.beginHandOver(after: nil) == .busy
+    }
+
+    /// Whether a waiting request does not get the upload after all pending work is done and all leases are released.
+    static func isStuck(_ world: World) throws -> Bool {
+        var world = world
+        if world.advance != nil { world = next(world, .acknowledged) ?? next(world, .rowFailed) ?? world }
+        if world.work != nil { world = next(world, .worked) ?? next(world, .workFailed) ?? world }
+        if world.ending != nil { world = next(world, .ended) ?? next(world, .endingFailed) ?? world }
+        if world.removal == .begun { world = next(world, .removed) ?? next(world, .removalFailed) ?? world }
+        if world.machine.isPublishing { world.machine.endPublishing() }
+        if world.releasing != nil { world = next(world, .endRelease) ?? world }
+        for _ in 0..<3 where world.handOver != nil {
+            world = next(world, .continueHandOver) ?? next(world, .pauseHandOver) ?? world
+            world = next(world, .runQueued) ?? world
+            world = next(world, .acknowledged) ?? next(world, .rowFailed) ?? world
+        }
+        let lease = world.machine.epoch
+        if world.leases.contains(lease) {
+            if world.machine.activity == .processing, world.machine.isDecided {
+                _ = world.machine.finish(as: .invalid(reason: "interrupted"))
+            }
+            world = try next(world, .release, as: lease) ?? world
+        }
+        if preventsHandOver(world.machine) { return true }
+        world.machine.leave(ticket)
+        world.machine.enqueue(ticket)
+        for _ in 0..<3 {
+            switch world.machine.claim(ticket, isLate: false) {
+            case .granted: return preventsHandOver(world.machine)
+            case .wait, .stillProcessing, .record: return true
+            case .load where !world.hasRow: return false
+            case .load, .settle: world.work = world.machine.activity == .loading ? .load : .settle
+            }
+            world = next(world, .worked) ?? world
+        }
+        return true
+    }
+}

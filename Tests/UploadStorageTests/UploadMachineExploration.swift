@@ -1,0 +1,174 @@
+import Foundation
+import HTTPSemantics
+import ResumableUpload
+import Testing
+
+@testable import UploadStorage
+
+/// Explores every sequence of events up to a length, for an upload of at most two bytes, two leases and one waiting
+/// request. Each operation that the machine requests succeeds or fails at every time at which a thread may report it.
+/// Hand-over to another store, completion in steps, removal and expiry are explored apart from processing and staging.
+enum UploadMachineExploration {
+    /// The state of the machine, of the threads and of the disk.
+    struct World: Hashable {
+        var machine = UploadMachine()
+        /// The epochs of the leases that are not released.
+        var leases: [Int64] = []
+        /// The acknowledgment that a thread is making.
+        var advance: UploadMachine.Advance?
+        /// The work that a thread is doing: loading the upload or settling it.
+        var work: UploadMachine.Claim?
+        /// The offset in the row.
+        var recorded: Int64 = 0
+        /// The highest offset that may have been reported to a client.
+        var reported: Int64 = 0
+        /// Whether an offset, which may be 0, may have been reported to a client.
+        var isReported = false
+        var hasRow = true
+        /// Whether the row has the offset of `advance`, although no thread has reported that yet.
+        var hasCommitted = false
+        /// Whether this store holds the upload. Otherwise another store changes the row and the bytes.
+        var isHeld = true
+        /// The lease whose holder completes the upload, and whether that began during the processing.
+        var ending: Int64?
+        var endsProcessing = false
+        var removal = Removal.none
+        /// Whether the thread that processes or publishes the upload has to acknowledge its bytes first. True until the
+        /// machine has allowed the processing.
+        var mustAcknowledge = true
+        /// The lease that is being released.
+        var releasing: Int64?
+        var handOver: HandOver?
+    }
+
+    struct HandOver: Hashable {
+        var epoch: Int64
+        var hasQueued = false
+        var hasFailed = false
+        /// Whether the thread has ended before the upload was released, so that requests can use it again.
+        var hasPaused = false
+        var isPaused = false
+    }
+
+    enum Removal: Hashable {
+        case none
+        /// The row is read because the upload may have expired.
+        case loading
+        /// The same, but the upload has not expired.
+        case loadingEarly
+        /// All leases have ended, and the row is removed as soon as no acknowledgment runs.
+        case begun
+        /// The upload is being removed although it has not expired.
+        case begunEarly
+    }
+
+    enum LeaseEvent: Hashable, CaseIterable {
+        case append, appendLast, stage, commitStaged, discardStaged, setLength, acknowledge, queue, process, mark
+        case markFailed, unmark
+        case processingFailed, endProcessing, publish, decide, leaveDecided, complete, invalidate, allowTakeOver
+        case release
+        /// A release whose final response cannot be stored.
+        case releaseFailed
+        /// The first parts of `complete` and `release`; other events happen before the last part.
+        case beginEnding, beginRelease
+    }
+
+    enum OtherEvent: Hashable, CaseIterable {
+        case arrive, claim, claimLate, claimExclusively, leave, worked, workedLost, workFailed, runQueued, acknowledged
+        case rowFailed
+        case synchronizationFailed, recordAtStop, endPublishing, forget, withdrawQueued
+        /// The last parts of `complete` and `release`.
+        case ended, endingFailed, endRelease
+        /// The row is committed, which no thread has reported yet.
+        case committed
+        /// Another store holds the upload from now on; it receives a byte; it removes the upload.
+        case lost, otherAdvances, otherRemoves
+        case remove, expire, expireEarly, removed, removalFailed
+        /// The upload is handed over to another store.
+        case handOver, continueHandOver, pauseHandOver
+    }
+
+    /// The events that are explored together.
+    struct Alphabet {
+        var lease: [LeaseEvent]
+        var other: [OtherEvent]
+        var depth: Int
+
+        /// One store, which processes and stages content.
+        static let processing = Alphabet(
+            lease: LeaseEvent.allCases.filter { ![.beginEnding, .beginRelease].contains($0) },
+            other: [
+                .arrive, .claim, .claimLate, .claimExclusively, .leave, .worked, .workedLost, .workFailed, .runQueued,
+                .acknowledged, .rowFailed, .synchronizationFailed, .recordAtStop, .endPublishing, .forget,
+                .withdrawQueued,
+            ], depth: 11)
+        /// Several stores, and the removal of the upload.
+        static let removal = Alphabet(
+            lease: [.append, .appendLast, .acknowledge, .queue, .process, .endProcessing, .beginRelease, .beginEnding],
+            other: OtherEvent.allCases.filter {
+                ![.claimLate, .leave, .endPublishing, .forget, .handOver, .continueHandOver, .pauseHandOver].contains(
+                    $0)
+            }, depth: 10)
+        /// The hand-over of the upload to another store.
+        static let handOver = Alphabet(
+            lease: [.append, .appendLast, .stage, .commitStaged, .acknowledge, .queue, .endProcessing, .release],
+            other: [
+                .arrive, .claim, .claimExclusively, .worked, .workFailed, .runQueued, .acknowledged, .rowFailed,
+                .synchronizationFailed, .withdrawQueued, .lost, .handOver, .continueHandOver, .pauseHandOver,
+            ], depth: 9)
+    }
+
+    static let ticket = 1
+
+    static func row(offset: Int64, expiresAt: Int64? = nil) -> CatalogRow {
+        CatalogRow(
+            id: UploadID(parsing: String(repeating: "0", count: 32)) ?? UploadID(), blob: "b", upload: .testing(),
+            createdAt: 0, expiresAt: expiresAt, epoch: 1, offset: offset, length: nil, phase: .receiving, intent: nil,
+            digestStates: [])
+    }
+
+    static func start(isRecorded: Bool) -> World {
+        var world = World()
+        world.hasRow = isRecorded
+        world.machine.begin(row(offset: 0), reserved: 0, isRecorded: isRecorded)
+        world.leases = [world.machine.epoch]
+        return world
+    }
+
+    static func explore(_ alphabet: Alphabet, isRecorded: Bool) throws {
+        let start = Self.start(isRecorded: isRecorded)
+        let depth = ProcessInfo.processInfo.environment["ONWARD_DEPTH"].flatMap { Int($0) } ?? alphabet.depth
+        var seen: Set<World> = [start]
+        var border = [start]
+        var hasFailed = false
+        for _ in 0..<depth {
+            var reached: [World] = []
+            func visit(_ world: World, _ next: World, _ event: Any, isStale: Bool) throws {
+                let violation =
+                    try Self.violation(world, next, isStale) ?? (Self.isStuck(next) ? "a request waits forever" : nil)
+                if let violation {
+                    hasFailed = true
+                    Issue.record("\(violation): \(event) in \(world) gives \(next)")
+                }
+                if seen.insert(next).inserted { reached.append(next) }
+            }
+            for world in border where !hasFailed {
+                for event in alphabet.other {
+                    if let next = Self.next(world, event) { try visit(world, next, event, isStale: false) }
+                }
+                for lease in world.leases {
+                    for event in alphabet.lease {
+                        guard let next = try? Self.next(world, event, as: lease) else { continue }
+                        let isRelease = event == .release || event == .beginRelease
+                        let isStale =
+                            lease != world.machine.epoch && !(isRelease && next.machine == world.machine)
+                        try visit(world, next, event, isStale: isStale)
+                    }
+                }
+            }
+            border = reached
+        }
+        print("explored \(seen.count) states")
+        #expect(seen.count > 1000)
+    }
+}
