@@ -1289,7 +1289,7 @@ class FileUpload {
           sent = count;
           this.#sent = Math.min(request.start + count, this.total);
           this.#announce();
-          this.#saveSent();
+          this.#save(true);
         },
         onOffset: (offset) => {
           machine.reported(offset);
@@ -1315,20 +1315,16 @@ class FileUpload {
     }
   }
 
-  /** Remembers from time to time how much was sent, because one request can last for hours. */
-  #saveSent() {
-    if (Date.now() - this.#savedAt < SAVE_INTERVAL) return;
-    this.#savedAt = Date.now();
-    this.#saved = null;
-    this.#save();
-  }
-
-  /** Remembers the upload, or removes it from the remembered ones if there is nothing to resume. */
-  async #save() {
-    if (!this.#id) return;
+  /**
+   * Remembers the upload, or removes it from the remembered ones if there is nothing to resume. During a request, which
+   * can last for hours, it remembers from time to time how much was sent.
+   */
+  async #save(isSending = false) {
+    if (!this.#id || (isSending && Date.now() - this.#savedAt < SAVE_INTERVAL)) return;
     const { resumption } = this.#machine;
     const current = resumption && JSON.stringify(resumption);
-    if (current === this.#saved) return;
+    if (isSending) this.#savedAt = Date.now();
+    else if (current === this.#saved) return;
     this.#saved = current;
     if (!resumption) return void (this.#machine.phase !== "finished" && (await memory.remove(this.#id)));
     const { size, lastModified = 0, type = "" } = this.#source;
