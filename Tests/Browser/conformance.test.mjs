@@ -1,22 +1,20 @@
 // The client mode of the conformance harness tests onward.js in Node and in browsers.
 import assert from "node:assert/strict";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { createServer } from "node:http";
+import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { tmpdir } from "node:os";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { browsers, includesNode, launch } from "./kit/browser.mjs";
 import { source } from "./kit/module.mjs";
-import { servePages } from "./kit/pages.mjs";
-import { program, start } from "./kit/server.mjs";
+import { serve, servePages } from "./kit/pages.mjs";
+import { endAll, program, start, temporaryDirectory } from "./kit/server.mjs";
 import { options } from "./kit/uploader.mjs";
 
 const uploader = fileURLToPath(new URL("kit/uploader.mjs", import.meta.url));
 
 /** Runs the harness; returns the cases that did not pass. */
 async function run(command, jobs) {
-  const directory = mkdtempSync(join(tmpdir(), "onward-conformance-"));
+  const directory = temporaryDirectory("onward-conformance-");
   const report = join(directory, "report.json");
   const harness = start(join(dirname(program), "onward-conformance"), [
     "client", "--profile", "browser", "--strict", "--jobs", String(jobs), "--timeout", "120", "--json", report,
@@ -24,7 +22,6 @@ async function run(command, jobs) {
   ]);
   await harness.ended;
   const { cases } = JSON.parse(readFileSync(report, "utf8"));
-  rmSync(directory, { recursive: true, force: true });
   assert.ok(cases.filter(({ outcome }) => outcome === "pass").length > (process.env.ONWARD_ONLY ? 0 : 40), harness.log);
   return cases
     .filter(({ outcome }) => !["pass", "skipped"].includes(outcome))
@@ -59,21 +56,17 @@ for (const name of browsers) {
           () => null, ({ code = "other", message }) => ({ code, message }));
       }, url, options);
     };
-    const host = createServer(async (request, response) => {
+    const host = await serve(async (request, response) => {
       let text = "";
       for await (const piece of request) text += piece;
       const error = await perform(JSON.parse(text), response).catch(({ message }) => ({ code: "other", message }));
       response.end(JSON.stringify(error));
     });
-    await new Promise((resolve) => host.listen(0, "127.0.0.1", resolve));
     try {
-      const command = `exec '${process.execPath}' '${uploader}' ${host.address().port} {file} {url} {state}`;
+      const command = `exec '${process.execPath}' '${uploader}' ${host.port} {file} {url} {state}`;
       assert.deepEqual(await run(command, 4), []);
     } finally {
-      await browser.close();
-      host.closeAllConnections();
-      host.close();
-      pages.stop();
+      await endAll();
     }
   });
 }

@@ -1,26 +1,23 @@
 // The accessibility of every state of the page for people, examined by axe in both color schemes and two widths.
 // ONWARD_SCREENSHOTS=DIR also writes a picture of each.
 import assert from "node:assert/strict";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, mkdirSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { after, before, describe, test } from "node:test";
+import { before, beforeEach, describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { browsers, launch } from "./kit/browser.mjs";
-import { awaitDialog, awaitEntry, awaitPage, awaitUpload, pressUpload } from "./kit/people.mjs";
-import { Server, until } from "./kit/server.mjs";
+import { awaitDialog, awaitEntry, awaitPage, awaitUpload, pressUpload, uploadPart } from "./kit/people.mjs";
+import { FaultProxy, Server, endWithTests, temporaryDirectory, until } from "./kit/server.mjs";
 
 const axe = fileURLToPath(new URL("../../.build/axe/axe_core_python/axe.min.js", import.meta.url));
 const pictures = process.env.ONWARD_SCREENSHOTS;
 const tokens = { alice: "alice-token-0123456789", dora: "dora-token-0123456789" };
-let directory;
+const directory = temporaryDirectory("onward-access-");
 
 before(() => {
   assert.ok(existsSync(axe), "scripts/install-axe installs axe");
-  directory = mkdtempSync(join(tmpdir(), "onward-access-"));
   if (pictures) mkdirSync(pictures, { recursive: true });
 });
-after(() => rmSync(directory, { recursive: true, force: true }));
 
 /** A picture of hills, without a file in the repository. */
 const hills = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 64 40" width="640" height="400"><defs><linearGradient id="s" x2="0" y2="1">
@@ -32,11 +29,13 @@ const settings = browsers.flatMap((name) => (name === "chromium" ? [[name, ["lig
 
 for (const [name, schemes] of settings) {
   describe(`${name}, ${schemes.join(" and ")}`, { timeout: 900_000 }, () => {
-    let browser, server, page;
+    let browser, server, proxy, page;
+    endWithTests();
     before(async () => {
       const path = join(directory, `tokens-${name}-${schemes[0]}`);
       writeFileSync(path, `alice ${tokens.alice} read,write,admin\ndora ${tokens.dora} create\n`, { mode: 0o600 });
       server = await Server.start(["--token-file", path, "--quota", "10G", "--max-append-size", "256K"]);
+      proxy = await FaultProxy.start(server.port);
       const files = join(server.directory, "data/files");
       for (const folder of ["Photos/Summer 2026", "Reports", "Empty"]) mkdirSync(join(files, folder), { recursive: true });
       for (const [path, size] of [
@@ -50,21 +49,18 @@ for (const [name, schemes] of settings) {
       for (const one of ["hills.svg", "lake.svg"]) writeFileSync(join(files, "Photos", one), hills);
       browser = await launch(name, name === "firefox" ? { colors: schemes[0] } : { args: ["--accept-lang=en-US", "--force-renderer-accessibility"] });
     });
-    after(async () => {
-      await browser?.close();
-      await server?.stop();
-    });
+    beforeEach(() => proxy.release());
 
     async function open(path, token = tokens.alice) {
       await page?.close();
-      page = await browser.open(server.url + "/files/Empty/");
+      page = await browser.open(proxy.url + "/files/Empty/");
       await awaitPage(page);
       await page.evaluate((token) => {
         sessionStorage.clear();
         if (token) sessionStorage.setItem("onward-token:/", token);
         return fetch("/onward/session", { method: "DELETE" });
       }, token);
-      await page.navigate(server.url + path);
+      await page.navigate(proxy.url + path);
       await awaitPage(page);
     }
 
@@ -166,7 +162,8 @@ for (const [name, schemes] of settings) {
       await expectAll(["dialog", "hills.svg"], ["image", "hills.svg"], ["button", "Previous"], ["button", "Next"], ["button", "Close"]);
       await page.press("Escape");
       await page.waitFor(() => !document.querySelector("dialog"));
-      await add(["hills.svg", 10], ["other.bin", 90_000_000]);
+      proxy.hold(900_000);
+      await add(["hills.svg", 10], ["other.bin", 9_000_000]);
       await awaitDialog(page);
       // Firefox omits the characters that isolate the direction from names that are the text of an element.
       await expectAll(["dialog", name === "firefox" ? "hills.svg exists already" : "\u2068hills.svg\u2069 exists already"], ["button", "Keep both"], ["button", "Replace"], ["button", "Skip"],
@@ -231,16 +228,23 @@ for (const [name, schemes] of settings) {
 
     test("uploads in all states", async () => {
       await open("/files/Reports/");
-      await add(["small.txt", 300], ["holiday film.mp4", 90_000_000], ["scan 0001.tiff", 90_000_000], ["archive.zip", 90_000_000]);
+      await add(["small.txt", 300], ["holiday film.mp4", 9_000_000], ["scan 0001.tiff", 9_000_000], ["archive.zip", 9_000_000]);
       await awaitUpload(page, "small.txt", "completed");
-      for (const [one, part] of [["scan 0001.tiff", 0.05], ["archive.zip", 0.1], ["holiday film.mp4", 0.1]]) {
-        await awaitUpload(page, one, "uploading", { beyond: part });
+      for (const [one, part] of [["scan 0001.tiff", 0.1], ["archive.zip", 0.2], ["holiday film.mp4", 0.3]]) {
+        await until(async () => {
+          proxy.hold(100_000);
+          return (await uploadPart(page, one)) >= part;
+        });
         await pressUpload(page, one, "Pause");
         await awaitUpload(page, one, "paused");
       }
       await pressUpload(page, "holiday film.mp4", "Resume");
-      await awaitUpload(page, "holiday film.mp4", "uploading");
-      await page.waitFor(() => / left$/.test(document.querySelector("#upload-rows .uploading .status").textContent));
+      // The time that is left is known after half a second with progress.
+      await until(() => {
+        proxy.hold(50_000);
+        return page.evaluate(() => / left$/.test(document.querySelector("#upload-rows .uploading .status").textContent));
+      });
+      proxy.hold(0);
       await examine("uploads");
       await page.evaluate(() => document.querySelector("#pause-all").click());
       await server.crash();
@@ -269,7 +273,7 @@ for (const [name, schemes] of settings) {
       const german = await launch(name, name === "firefox"
         ? { colors: schemes[0], preferences: { "intl.accept_languages": "de-DE, de" } } : { args: ["--accept-lang=de-DE"] });
       try {
-        page = await german.open(server.url + "/");
+        page = await german.open(proxy.url + "/");
         await awaitPage(page);
         await page.click("#notice button");
         await awaitDialog(page);

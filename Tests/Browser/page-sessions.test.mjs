@@ -1,25 +1,22 @@
 // Sessions, downloads, media and usage of the page for people, with servers of different settings.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { createServer } from "node:http";
-import { tmpdir } from "node:os";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { after, before, describe, test } from "node:test";
+import { before, describe, test } from "node:test";
 import { browsers, launch } from "./kit/browser.mjs";
 import { awaitDialog, awaitEntry, awaitPage, awaitUpload, hash, pressUpload, shownNames, writeFile } from "./kit/people.mjs";
+import { serve } from "./kit/pages.mjs";
 import { SeededRandom, runSeed } from "./kit/random.mjs";
-import { Server, until } from "./kit/server.mjs";
+import { FaultProxy, Server, endWithTests, temporaryDirectory, until } from "./kit/server.mjs";
 
 const random = new SeededRandom(runSeed);
 console.log(`# seed ${runSeed}`);
 const tokens = { anna: "anna-token-0123456789", ben: "ben-token-0123456789", long: "long-token-" + "0123456789".repeat(110) };
 const PICTURE = `<svg xmlns="http://www.w3.org/2000/svg" width="7" height="5"/>`;
 
-let directory;
+const directory = temporaryDirectory("onward-sessions-");
 const file = (name, size) => writeFile(directory, name, size, random);
-before(() => (directory = mkdtempSync(join(tmpdir(), "onward-sessions-"))));
-after(() => rmSync(directory, { recursive: true, force: true }));
 
 /** Starts a server with a list of tokens. */
 function startSecured(options = []) {
@@ -37,8 +34,8 @@ function publish(server, name, content, files = "files") {
 for (const name of browsers) {
   describe(name, { timeout: 600_000 }, () => {
     let browser, page;
+    endWithTests();
     before(async () => (browser = await launch(name)));
-    after(() => browser?.close());
 
     /** Opens a page in a context of its own, so that it has no cookies and tokens of others. */
     async function open(url) {
@@ -132,12 +129,12 @@ for (const name of browsers) {
       assert.equal(await page.evaluate(() => location.pathname), `${base}files/`);
       assert.equal(server.requests(` ${base}onward/session`, " 404"), 0);
       await page.close();
-      await server.stop();
     });
 
     test("the usage is that of the files and unfinished uploads of each token", async () => {
       const server = await startSecured(["--quota", "10M", "--max-append-size", "500K"]);
-      await open(server.url + "/");
+      const proxy = await FaultProxy.start(server.port);
+      await open(proxy.url + "/");
       await enterToken(tokens.ben);
       await page.choose("#files-input", [file("ben.bin", 1_234_567).path]);
       await awaitUpload(page, "ben.bin", "completed");
@@ -146,13 +143,14 @@ for (const name of browsers) {
         [1_234_567, 10_000_000]);
       assert.equal(await page.evaluate(() => document.getElementById("show-usage").hidden), true);
       await page.close();
-      await open(server.url + "/");
+      await open(proxy.url + "/");
       await enterToken(tokens.anna);
       await page.choose("#files-input", [file("anna.bin", 2_000_000).path]);
       await awaitUpload(page, "anna.bin", "completed");
       // The size that an unfinished upload has announced counts, too.
+      proxy.hold(1_200_000);
       await page.choose("#files-input", [file("unfinished.bin", 6_000_000).path]);
-      await awaitUpload(page, "unfinished.bin", "uploading", { beyond: 0.05 });
+      await awaitUpload(page, "unfinished.bin", "uploading", { beyond: 0.1 });
       await pressUpload(page, "unfinished.bin", "Pause");
       await awaitUpload(page, "unfinished.bin", "paused");
       await page.click("#show-usage");
@@ -167,6 +165,7 @@ for (const name of browsers) {
       assert.deepEqual(rows, [["anna", `${(anna.bytes / 1e6).toFixed(1)} MB`, "1"], ["ben", "1.2 MB", "0"]]);
       assert.match(await page.evaluate(() => document.querySelector("dialog").textContent), /Each may store 10\.0 MB\..* are free/);
       await page.press("Escape");
+      proxy.release();
       await pressUpload(page, "unfinished.bin", "Resume");
       await awaitUpload(page, "unfinished.bin", "completed");
       await page.evaluate(() => Array.from(document.querySelectorAll("[data-delete]")).find((one) =>
@@ -175,7 +174,6 @@ for (const name of browsers) {
       await page.click("dialog button[value=delete]");
       await page.waitFor(() => document.getElementById("usage").textContent === "Token of anna · You use 6.0 MB of 10.0 MB");
       await page.close();
-      await server.stop();
     });
 
     test("a video is played from its middle with ranges, with the cookie", async () => {
@@ -218,7 +216,6 @@ for (const name of browsers) {
       assert.ok(buffered.some(([start, end]) => start > 5 && start <= 24 && end > 24), JSON.stringify(buffered));
       await page.press("Escape");
       await page.close();
-      await server.stop();
     });
 
     test("without a cookie the page loads files with the token", async () => {
@@ -241,16 +238,14 @@ for (const name of browsers) {
       await page.evaluate(() => document.querySelector("tr.image td:last-child a").click());
       assert.deepEqual(await savedContent(), { isLocal: true, name: "a.svg", content: PICTURE });
       await page.close();
-      await server.stop();
     });
 
     test("an application that knows the browser by its own cookie decides about downloads and media", async () => {
-      const application = createServer((request, response) => {
+      const application = await serve((request, response) => {
         const isKnown = /(^|; )app=anna(;|$)/.test(request.headers.cookie ?? "");
         response.writeHead(isKnown ? 200 : 401, isKnown ? { "Onward-Principal": "anna" } : { "Content-Type": "text/plain" }).end();
       });
-      await new Promise((resolve) => application.listen(0, "127.0.0.1", resolve));
-      const server = await Server.start(["--auth-url", `http://127.0.0.1:${application.address().port}/auth`]);
+      const server = await Server.start(["--auth-url", `${application.url}/auth`]);
       publish(server, "a.svg", PICTURE);
       publish(server, "a.txt", "the text");
       const { userContext } = await browser.send("browser.createUserContext");
@@ -276,8 +271,6 @@ for (const name of browsers) {
       assert.equal(hash(server.file(sent.name)), sent.sha256);
       assert.deepEqual((await browser.cookies(page)).map(({ name }) => name), ["app"]);
       await page.close();
-      await server.stop();
-      application.close();
     });
   });
 }

@@ -1,15 +1,14 @@
 // The page for people in real browsers.
 import assert from "node:assert/strict";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { after, before, describe, test } from "node:test";
+import { before, beforeEach, describe, test } from "node:test";
 import { browsers, launch } from "./kit/browser.mjs";
 import {
   awaitDialog, awaitEntry, awaitPage, awaitUpload, focused, hash, pressUpload, shownNames, uploadNames, writeFile,
 } from "./kit/people.mjs";
 import { SeededRandom, runSeed } from "./kit/random.mjs";
-import { Server, until } from "./kit/server.mjs";
+import { FaultProxy, Server, endWithTests, temporaryDirectory, until } from "./kit/server.mjs";
 
 const random = new SeededRandom(runSeed);
 console.log(`# seed ${runSeed}`);
@@ -22,10 +21,8 @@ const NAMES = [
   `${"x".repeat(200)}.txt`, "ﬁle ①.txt", "e\u0301 é.txt",
 ];
 
-let directory;
+const directory = temporaryDirectory("onward-page-");
 const file = (name, size) => writeFile(directory, name, size, random);
-before(() => (directory = mkdtempSync(join(tmpdir(), "onward-page-"))));
-after(() => rmSync(directory, { recursive: true, force: true }));
 
 /** Puts a file into the server's directory. */
 function publish(server, name, content = "x") {
@@ -36,18 +33,17 @@ function publish(server, name, content = "x") {
 
 for (const name of browsers) {
   describe(name, { timeout: 900_000 }, () => {
-    let browser, server, page;
+    let browser, server, proxy, page;
+    endWithTests();
     before(async () => {
       browser = await launch(name);
-      // Small requests, so that an upload can be observed.
+      // Small requests, so that an upload has progress while the proxy holds it.
       server = await Server.start(["--max-append-size", "2M"]);
+      proxy = await FaultProxy.start(server.port);
     });
-    after(async () => {
-      await browser?.close();
-      await server?.stop();
-    });
+    beforeEach(() => proxy.release());
 
-    const open = async (path = "/", base = server) => {
+    const open = async (path = "/", base = proxy) => {
       page = await browser.open(base.url + path);
       await awaitPage(page);
       return page;
@@ -141,7 +137,7 @@ for (const name of browsers) {
     });
 
     test("the browser warns before a tab with an unfinished upload is reloaded or closed, and only then", async () => {
-      const sent = file("warned.bin", 60_000_000);
+      const sent = file("warned.bin", 6_000_000);
       await open("/files/warned/");
       // Browsers show no prompt before a person has used the page.
       await page.click("h1");
@@ -149,8 +145,9 @@ for (const name of browsers) {
       await awaitPage(page);
       assert.deepEqual(page.prompts, []);
       await page.click("h1");
+      proxy.hold(3_000_000);
       await chosen([sent.path]);
-      await awaitUpload(page, sent.name, "uploading", { beyond: 0.05 });
+      await awaitUpload(page, sent.name, "uploading", { beyond: 0.3 });
       await pressUpload(page, sent.name, "Pause");
       await awaitUpload(page, sent.name, "paused");
       await page.reload();
@@ -164,34 +161,37 @@ for (const name of browsers) {
       assert.deepEqual(page.prompts, ["beforeunload"]);
       await page.click("h1");
       await chosen([sent.path]);
-      await awaitUpload(page, sent.name, "uploading", { beyond: 0.1 });
+      await awaitUpload(page, sent.name, "uploading", { beyond: 0.3 });
       await page.closeWithPrompt();
       await until(() => page.prompts.length === 2);
       await open("/files/warned/");
       await awaitUpload(page, sent.name, "interrupted");
+      proxy.release();
       await chosen([sent.path]);
       await awaitUpload(page, sent.name, "completed");
       assert.equal(hash(server.file(`warned/${sent.name}`)), sent.sha256);
     });
 
     test("an upload is paused, resumed after a reload with the same file, and arrives unchanged", async () => {
-      const sent = file("ein größeres.bin", 40_000_000);
-      const other = file("other.bin", 40_000_000);
+      const sent = file("ein größeres.bin", 6_000_000);
+      const other = file("other.bin", 6_000_000);
       await open("/files/inbox/");
+      proxy.hold(3_000_000);
       await chosen([sent.path]);
-      await awaitUpload(page, sent.name, "uploading", { beyond: 0.1 });
+      await awaitUpload(page, sent.name, "uploading", { beyond: 0.3 });
       await pressUpload(page, sent.name, "Pause");
-      assert.match(await awaitUpload(page, sent.name, "paused"), /^Paused at .* MB of 40\.0 MB$/);
+      assert.match(await awaitUpload(page, sent.name, "paused"), /^Paused at .* MB of 6\.0 MB$/);
       await page.reload();
       await awaitPage(page);
       assert.match(await awaitUpload(page, sent.name, "interrupted"), /choose the file again/);
+      proxy.release();
       const before = server.requests(" PUT /files/inbox/");
       await pressUpload(page, sent.name, "Resume");
       await page.choose("#again-input", [other.path]);
       await page.waitFor(() => document.querySelector("#upload-rows .status").textContent.startsWith("This is another file."));
       await pressUpload(page, sent.name, "Resume");
       await page.choose("#again-input", [sent.path]);
-      assert.equal(await awaitUpload(page, sent.name, "completed"), "Uploaded · 40.0 MB");
+      assert.equal(await awaitUpload(page, sent.name, "completed"), "Uploaded · 6.0 MB");
       await awaitEntry(page, sent.name);
       assert.equal(hash(server.file(`inbox/${sent.name}`)), sent.sha256);
       assert.equal(server.requests(" PUT /files/inbox/"), before, "no second upload was created");
@@ -206,12 +206,16 @@ for (const name of browsers) {
       const sent = file("large.bin", LARGE);
       const large = await Server.start();
       publish(large, "elsewhere/a.txt");
-      await open("/", large);
+      const slow = await FaultProxy.start(large.port);
+      await open("/", slow);
+      slow.hold(0.3 * LARGE);
       await chosen([sent.path]);
       for (const part of [0.2, 0.6]) {
         await awaitUpload(page, sent.name, "uploading", { beyond: part, seconds: 120 });
         await large.crash();
         await awaitUpload(page, sent.name, "waiting");
+        // The first time, at most so much is left that the upload cannot complete before the second crash.
+        slow.hold(part < 0.6 ? 0.65 * LARGE : Infinity);
         await large.restart();
         await page.evaluate(() => Array.from(document.querySelectorAll("tbody a, #path a")).find(({ textContent }) =>
           ["elsewhere", "Files"].includes(textContent)).click());
@@ -220,7 +224,6 @@ for (const name of browsers) {
       await awaitUpload(page, sent.name, "completed", { seconds: 300 });
       assert.equal(hash(large.file(sent.name)), sent.sha256);
       await page.close();
-      await large.stop();
     });
 
     test("a name that exists is replaced, kept beside, or skipped, as the person decides", async () => {
@@ -318,7 +321,8 @@ for (const name of browsers) {
       const secured = await Server.start(["--token-file", tokens, "--max-append-size", "1M"]);
       publish(secured, "picture.svg", `<svg xmlns="http://www.w3.org/2000/svg" width="7" height="5"/>`);
       publish(secured, "keep.txt", "kept");
-      await open("/", secured);
+      const slow = await FaultProxy.start(secured.port);
+      await open("/", slow);
       assert.deepEqual(await shownNames(page), []);
       assert.equal(await page.evaluate(() => document.querySelector("#notice h2").textContent), "This server needs a token");
       await page.click("#notice button");
@@ -349,11 +353,13 @@ for (const name of browsers) {
       await page.evaluate(() => document.querySelector("tr.image a").click());
       await page.waitFor(() => document.querySelector("dialog img")?.naturalWidth === 7);
       await page.press("Escape");
-      const sent = file("secret.bin", 60_000_000);
+      const sent = file("secret.bin", 6_000_000);
+      slow.hold(2_500_000);
       await chosen([sent.path]);
-      await awaitUpload(page, sent.name, "uploading", { beyond: 0.05 });
+      await awaitUpload(page, sent.name, "uploading", { beyond: 0.3 });
       write("anna second-token-0123456789 read,write");
       secured.process.kill("SIGHUP");
+      slow.release();
       await awaitDialog(page);
       assert.match(await page.evaluate(() => document.querySelector("#token-problem").textContent), /any more/);
       await page.type("second-token-0123456789");
@@ -361,7 +367,6 @@ for (const name of browsers) {
       await awaitUpload(page, sent.name, "completed");
       assert.equal(hash(secured.file(sent.name)), sent.sha256);
       await page.close();
-      await secured.stop();
     });
 
     test("a token for one folder shows that folder, and its cookie is renewed before it expires", async () => {
@@ -387,7 +392,6 @@ for (const name of browsers) {
       assert.equal(await page.evaluate(() => location.pathname), "/files/inbox/");
       await until(() => secured.requests(" POST /onward/session", " 200") >= 3);
       await page.close();
-      await secured.stop();
     });
 
     test("a folder with 10,000 files is sorted and searched, and a larger one by prefix", async () => {
@@ -476,9 +480,10 @@ for (const name of browsers) {
       await page.waitFor(() => document.activeElement.textContent === "b.svg");
       assert.deepEqual(server.names("keys"), ["b.svg", "c.svg"]);
       // An upload: pause, resume, discard.
-      const sent = file("keyed.bin", 60_000_000);
+      const sent = file("keyed.bin", 20_000_000);
+      proxy.hold(13_000_000);
       await chosen([sent.path]);
-      await awaitUpload(page, sent.name, "uploading", { beyond: 0.01 });
+      await awaitUpload(page, sent.name, "uploading", { beyond: 0.6 });
       await page.evaluate(() => document.querySelector("#upload-rows button").focus());
       await page.press("Enter");
       await awaitUpload(page, sent.name, "paused");
@@ -486,9 +491,9 @@ for (const name of browsers) {
       await page.press("Enter");
       await page.waitFor(() => document.activeElement.getAttribute("aria-label")?.startsWith("Pause: "));
       await page.press("Tab", "Enter");
-      // A question is asked if much was sent.
-      await page.waitFor(() => document.querySelector("dialog") || document.querySelectorAll("#upload-rows li").length === 0);
-      if (await page.evaluate(() => document.querySelector("dialog") !== null)) await page.press("Shift+Tab", "Enter");
+      // A question is asked, because much was sent.
+      await awaitDialog(page);
+      await page.press("Shift+Tab", "Enter");
       await page.waitFor(() => document.querySelectorAll("#upload-rows li").length === 0);
       assert.notEqual(await page.evaluate(() => document.activeElement), "BODY");
       assert.ok(await page.evaluate(() => document.activeElement !== document.body));
@@ -518,10 +523,11 @@ for (const name of browsers) {
     });
 
     test("screen readers get a message about each change of an upload", async () => {
-      const limited = await Server.start(["--max-append-size", "1M", "--max-size", "70M"]);
+      const limited = await Server.start(["--max-append-size", "1M", "--max-size", "7M"]);
       publish(limited, "heard/sub/a.txt");
       publish(limited, "heard/old.txt", "old");
-      await open("/", limited);
+      const slow = await FaultProxy.start(limited.port);
+      await open("/", slow);
       await browser.send("script.addPreloadScript", {
         functionDeclaration: `() => {
           window.heard = [];
@@ -534,17 +540,18 @@ for (const name of browsers) {
           }).observe(document, { childList: true, subtree: true });
         }`, contexts: [page.context],
       });
-      await page.navigate(`${limited.url}/files/heard/`);
+      await page.navigate(`${slow.url}/files/heard/`);
       await awaitPage(page);
       const hear = async (pattern, seconds = 30) => {
         await page.waitFor((source) => window.heard.some((text) => new RegExp(source).test(text)),
           { parameters: [pattern.source], seconds });
         await page.evaluate(() => { window.heard = []; });
       };
-      const sent = file("heard.bin", 60_000_000);
+      const sent = file("heard.bin", 6_000_000);
+      slow.hold(2_500_000);
       await chosen([sent.path]);
       await hear(/1 upload started\./);
-      await awaitUpload(page, sent.name, "uploading", { beyond: 0.05 });
+      await awaitUpload(page, sent.name, "uploading", { beyond: 0.3 });
       await pressUpload(page, sent.name, "Pause");
       await hear(/heard\.bin is paused\./);
       await awaitUpload(page, sent.name, "paused");
@@ -552,6 +559,7 @@ for (const name of browsers) {
       await hear(/heard\.bin is resumed\./);
       await limited.crash();
       await hear(/heard\.bin is interrupted, and continues by itself when that is possible: The server cannot be reached\./);
+      slow.hold(1_000_000);
       await limited.restart();
       await hear(/heard\.bin is resumed\./, 60);
       await page.evaluate(() => document.getElementById("pause-all").click());
@@ -563,13 +571,14 @@ for (const name of browsers) {
       await awaitPage(page);
       await hear(/1 interrupted upload can be resumed\./);
       await pressUpload(page, sent.name, "Resume");
-      await page.choose("#again-input", [file("heard other.bin", 60_000_000).path]);
+      await page.choose("#again-input", [file("heard other.bin", 6_000_000).path]);
       await hear(/This is another file\./);
+      slow.release();
       await pressUpload(page, sent.name, "Resume");
       await page.choose("#again-input", [sent.path]);
       await hear(/heard\.bin is uploaded\./, 60);
       assert.equal(hash(limited.file(`heard/${sent.name}`)), sent.sha256);
-      await chosen([file("too large.bin", 71_000_000).path]);
+      await chosen([file("too large.bin", 7_100_000).path]);
       await hear(/too large\.bin is not uploaded: The file is larger than the server accepts\./);
       await pressUpload(page, "too large.bin", "Discard");
       await hear(/The upload of too large\.bin is discarded\./);
@@ -587,18 +596,19 @@ for (const name of browsers) {
       await page.evaluate(() => document.querySelector("#path a").click());
       await hear(/Folder Files\. 1 folder/);
       await page.close();
-      await limited.stop();
     });
 
     test("the upload URLs are not in the document, and no request leaves the server", async () => {
-      const sent = file("hidden.bin", 60_000_000);
+      const sent = file("hidden.bin", 6_000_000);
       await open("/files/hidden/");
+      proxy.hold(3_000_000);
       await chosen([sent.path]);
-      await awaitUpload(page, sent.name, "uploading", { beyond: 0.02 });
+      await awaitUpload(page, sent.name, "uploading", { beyond: 0.3 });
       assert.ok(!(await page.evaluate(() => document.documentElement.outerHTML)).includes("/uploads/"));
+      proxy.release();
       await awaitUpload(page, sent.name, "completed");
       const hosts = await page.evaluate(() => [...new Set(performance.getEntriesByType("resource").map(({ name }) => new URL(name).host))]);
-      assert.deepEqual(hosts.filter((host) => host && host !== `127.0.0.1:${server.port}`), []);
+      assert.deepEqual(hosts.filter((host) => host && host !== new URL(proxy.url).host), []);
     });
   });
 }

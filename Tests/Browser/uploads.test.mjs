@@ -3,15 +3,15 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { spawnSync } from "node:child_process";
 import { copyFileSync, writeFileSync } from "node:fs";
-import { createServer } from "node:http";
 import { connect, createServer as createProxy } from "node:net";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { before, test } from "node:test";
 import { examples } from "./kit/document.mjs";
 import { onward } from "./kit/module.mjs";
+import { serve } from "./kit/pages.mjs";
 import { SeededRandom, runSeed } from "./kit/random.mjs";
-import { FaultProxy, Server, until } from "./kit/server.mjs";
+import { FaultProxy, Server, endAll, until } from "./kit/server.mjs";
 
 const { upload } = onward;
 const random = new SeededRandom(runSeed);
@@ -147,7 +147,9 @@ test("pause interrupts the request, and resume continues at the offset of the se
 });
 
 test("cancel deletes the upload on the server", async () => {
-  const transfer = upload(random.bytes(30_000_000), `${server.url}/files/canceled.bin`, { appendSize: 3_000_000 });
+  const proxy = await FaultProxy.start(server.port);
+  proxy.hold(4_000_000);
+  const transfer = upload(random.bytes(8_000_000), `${proxy.url}/files/canceled.bin`, { appendSize: 3_000_000 });
   await until(() => transfer.acknowledged > 0);
   await transfer.cancel();
   await assert.rejects(transfer.finished, { name: "UploadError", code: "canceled" });
@@ -227,36 +229,30 @@ test("limits are requested before the first byte, and parts have the size that t
 
 test("a redirection to another origin gets no credentials", async () => {
   const received = [];
-  const listen = (handler) => new Promise((resolve) => {
-    const listener = createServer((request, response) => {
-      received.push([request.method, request.headers.authorization, request.headers["x-key"]]);
-      request.resume();
-      request.on("end", () => handler(request, response));
-    });
-    listener.listen(0, "127.0.0.1", () => resolve(listener));
+  const listen = (handler) => serve((request, response) => {
+    received.push([request.method, request.headers.authorization, request.headers["x-key"]]);
+    request.resume();
+    request.on("end", () => handler(request, response));
   });
-  const base = (listener) => `http://127.0.0.1:${listener.address().port}`;
   const other = await listen((request, response) => {
     if (request.method === "PATCH") return response.writeHead(201, { "Upload-Complete": "?1" }).end();
     response.writeHead(201, { Location: "/upload", "Upload-Limit": "min-size=0" }).end();
   });
   const first = await listen((request, response) => {
     if (request.method === "OPTIONS") return response.writeHead(204, { "Upload-Limit": "min-size=0" }).end();
-    response.writeHead(307, { Location: `${base(other)}/x` }).end();
+    response.writeHead(307, { Location: `${other.url}/x` }).end();
   });
   const options = { token: "secret", headers: { "X-Key": "k" } };
-  await upload(random.bytes(300_000), `${base(first)}/x`, options).finished;
+  await upload(random.bytes(300_000), `${first.url}/x`, options).finished;
   assert.deepEqual(received, [
     ["OPTIONS", "Bearer secret", "k"], ["PUT", "Bearer secret", "k"], ["PUT", undefined, undefined],
     ["PATCH", undefined, undefined],
   ]);
-  first.close();
-  other.close();
 });
 
 test("a server without resumable uploads gets one request", async () => {
   const received = [];
-  const plain = createServer((request, response) => {
+  const plain = await serve((request, response) => {
     let count = 0;
     request.on("data", (piece) => (count += piece.length));
     request.on("end", () => {
@@ -264,11 +260,9 @@ test("a server without resumable uploads gets one request", async () => {
       response.writeHead(request.method === "OPTIONS" ? 405 : 201).end();
     });
   });
-  await new Promise((resolve) => plain.listen(0, "127.0.0.1", resolve));
-  const result = await upload(random.bytes(1_000_000), `http://127.0.0.1:${plain.address().port}/x`).finished;
+  const result = await upload(random.bytes(1_000_000), `${plain.url}/x`).finished;
   assert.equal(result.status, 201);
   assert.deepEqual(received, [["OPTIONS", 0], ["PUT", 1_000_000]]);
-  plain.close();
 });
 
 test("the example of the document uploads a file from Node", () => {
@@ -294,13 +288,10 @@ test("a file that becomes unreadable ends the upload, and a server that is silen
     },
   };
   await assert.rejects(upload(file, `${server.url}/files/unreadable`).finished, { code: "source-unreadable" });
-  const silent = createServer(() => {});
-  await new Promise((resolve) => silent.listen(0, "127.0.0.1", resolve));
-  const transfer = upload(random.bytes(10), `http://127.0.0.1:${silent.address().port}/x`, { stallTimeout: 50, retries: 0 });
+  const silent = await serve(() => {});
+  const transfer = upload(random.bytes(10), `${silent.url}/x`, { stallTimeout: 50, retries: 0 });
   await assert.rejects(transfer.finished, (error) => error.code === "exhausted" && error.cause.code === "stalled");
-  silent.closeAllConnections();
-  silent.close();
 });
 
 // Node 18 calls no `after` outside of suites.
-test("the server stops", () => server.stop());
+test("the servers stop", () => endAll());

@@ -2,7 +2,7 @@
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { start, until } from "./server.mjs";
+import { unregister, register, start, until } from "./server.mjs";
 import { connectWebSocket } from "./websocket.mjs";
 
 const subjects = (process.env.ONWARD_BROWSERS ?? "node chromium firefox").split(/[ ,]+/);
@@ -29,6 +29,7 @@ export async function launch(name, settings = {}) {
   browser.isTemporary = !settings.profile;
   browser.profile = settings.profile ?? mkdtempSync(join(tmpdir(), "onward-browser-"));
   mkdirSync(browser.profile, { recursive: true });
+  register(browser, () => browser.kill());
   try {
     const url = await (name === "chromium" ? startChromium(browser, settings) : startFirefox(browser, settings));
     browser.socket = await connectWebSocket(url, (text) => browser.receive(JSON.parse(text)), () => browser.disconnected());
@@ -170,6 +171,7 @@ class Browser {
 
   /** Kills the browser with all its processes, as a crash would. */
   async kill() {
+    unregister(this);
     try {
       if (this.process?.pid) process.kill(-this.process.pid, "SIGKILL");
     } catch { /* It has ended. */ }

@@ -57,6 +57,12 @@ export const awaitUpload = (page, name, states, { seconds = 60, beyond = 0 } = {
   return row && states.includes(row.classList[0]) && row.querySelector("progress").value >= beyond && row.querySelector(".status").textContent;
 }, { parameters: [name, [states].flat(), beyond], seconds });
 
+/** The part of an upload that its row shows as sent; 0 if there is no row. */
+export const uploadPart = (page, name) => page.evaluate((name) => {
+  const row = Array.from(document.querySelectorAll("#upload-rows li")).find((one) => one.querySelector("bdi").textContent === name);
+  return row ? row.querySelector("progress").value : 0;
+}, name);
+
 /** Presses the button of an upload whose label begins with the text, as soon as there is one. */
 export const pressUpload = (page, name, label) => page.waitFor((name, label) => {
   const row = Array.from(document.querySelectorAll("#upload-rows li")).find((one) => one.querySelector("bdi").textContent === name);

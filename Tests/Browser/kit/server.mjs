@@ -4,6 +4,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { connect, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { after, afterEach, before, beforeEach } from "node:test";
 import { fileURLToPath } from "node:url";
 
 /** The program to test; the environment can name another one. */
@@ -41,21 +42,54 @@ export async function until(condition, { seconds = 30, what = String(condition) 
   }
 }
 
-/** The servers whose directories exist. A failed test may leave them behind. */
-const servers = new Set();
-process.on("exit", () => {
-  for (const { process, directory } of servers) {
-    process?.kill("SIGKILL");
-    rmSync(directory, { recursive: true, force: true, maxRetries: 10 });
+/** What tests have started, with a function that ends it. */
+const running = new Map();
+
+/** Registers what a test has started, until it ends. */
+export const register = (resource, end) => running.set(resource, end);
+export const unregister = (resource) => running.delete(resource);
+
+/** Ends everything that is running, except some: what was started last ends first. */
+export async function endAll(exceptions = new Set()) {
+  for (const [resource, end] of [...running].reverse()) {
+    if (exceptions.has(resource)) continue;
+    running.delete(resource);
+    await end();
   }
+}
+
+/**
+ * Ends what each test of a suite has started, also if the test fails: Node would wait for it. What the suite has started in
+ * `before` ends with the suite. It is the first call in a suite.
+ */
+export function endWithTests() {
+  let outside, shared;
+  before(() => (outside = new Set(running.keys())));
+  beforeEach(() => (shared = new Set(running.keys())));
+  afterEach(() => endAll(shared));
+  after(() => endAll(outside));
+}
+
+const directories = [];
+
+/** Makes a directory that is removed when this process ends. */
+export function temporaryDirectory(prefix) {
+  const directory = mkdtempSync(join(tmpdir(), prefix));
+  directories.push(directory);
+  return directory;
+}
+
+process.on("exit", () => {
+  for (const { process } of running.keys()) process?.kill("SIGKILL");
+  for (const directory of directories) rmSync(directory, { recursive: true, force: true, maxRetries: 10 });
 });
 
 export class Server {
   /** Starts a server with a data directory of its own. A restart keeps directory and port. */
   static async start(options = []) {
     const server = new Server();
-    server.directory = mkdtempSync(join(tmpdir(), "onward-module-"));
-    servers.add(server);
+    server.directory = temporaryDirectory("onward-module-");
+    register(server, () => server.stop());
     server.port = 0;
     server.options = options;
     await server.restart();
@@ -90,70 +124,137 @@ export class Server {
   }
 
   async stop() {
+    unregister(this);
     await this.crash();
-    servers.delete(this);
     rmSync(this.directory, { recursive: true, force: true });
   }
 }
 
+/** The length of the content of a request. */
+const contentLength = (head) => Number(/^content-length: *(\d+)/im.exec(head)?.[1] ?? 0);
+
+/** The maximum number of bytes that a proxy reads of a connection that is held. */
+const MAX_HELD = 16_000_000;
+
 /**
- * A proxy that breaks connections: each after the number of bytes to the server that `nextCut` returns (null: never). With
- * `endsAtCut`, it breaks all connections then, and refuses new ones until `restore`.
+ * A proxy that breaks and holds connections. It breaks each after the number of bytes to the server that `nextCut` returns
+ * (null: never). With `endsAtCut`, it breaks all connections then, and refuses new ones until `restore`.
+ *
+ * `hold` makes an upload as slow as a test needs it, however fast the machine is.
  */
 export class FaultProxy {
   static async start(port, nextCut = () => null) {
     const proxy = new FaultProxy();
-    Object.assign(proxy, { cuts: 0, sockets: new Set(), isDown: false, toServer: 0 });
+    Object.assign(proxy, {
+      cuts: 0, connections: new Set(), isDown: false, toServer: 0, contentToServer: 0, allowance: Infinity,
+    });
     proxy.listener = createServer((client) => {
       if (proxy.isDown) return client.destroy();
-      const upstream = connect(port, "127.0.0.1");
-      const pair = { client, upstream };
-      proxy.sockets.add(pair);
-      let remaining = nextCut() ?? Infinity;
-      const end = () => {
-        proxy.sockets.delete(pair);
-        client.destroy();
-        upstream.destroy();
-      };
-      client.on("data", (piece) => {
-        const passed = piece.subarray(0, remaining);
-        remaining -= passed.length;
-        proxy.toServer += passed.length;
-        if (!upstream.write(passed)) {
-          client.pause();
-          upstream.once("drain", () => client.resume());
-        }
-        if (remaining === 0) {
-          proxy.cuts += 1;
-          client.destroy();
-          upstream.end();
-          if (proxy.endsAtCut) proxy.interrupt();
-        }
-      });
-      upstream.pipe(client);
-      for (const socket of [client, upstream]) socket.on("error", () => {});
-      client.on("close", () => (proxy.sockets.delete(pair), upstream.end()));
-      upstream.on("close", end);
+      proxy.connections.add(new ProxyConnection(proxy, client, connect(port, "127.0.0.1"), nextCut() ?? Infinity));
     });
     await new Promise((resolve) => proxy.listener.listen(0, "127.0.0.1", resolve));
+    register(proxy, () => proxy.stop());
     return proxy;
   }
 
   get url() { return `http://127.0.0.1:${this.listener.address().port}`; }
 
+  /** Passes only so many more bytes of the contents of requests until `release`. Requests without content pass. */
+  hold(bytes) {
+    this.allowance = bytes;
+    for (const connection of this.connections) connection.pass();
+  }
+
+  release() { this.hold(Infinity); }
+
   /** Breaks all connections, and refuses new ones until `restore`. */
   interrupt() {
     this.isDown = true;
-    for (const { client, upstream } of this.sockets) {
-      client.destroy();
-      upstream.destroy();
-    }
+    for (const connection of this.connections) connection.end();
   }
 
   restore() { this.isDown = false; }
 
   stop() {
+    unregister(this);
     this.interrupt();
     this.listener.close();
+  }
+}
+
+/** A connection of a client, and that to the server. */
+class ProxyConnection {
+  /** The bytes that are not passed to the server yet. */
+  #held = [];
+  #heldCount = 0;
+  /** The bytes of the content of the current request that follow. */
+  #content = 0;
+  /** The start of the fields of the next request. */
+  #head = "";
+
+  constructor(proxy, client, upstream, remaining) {
+    Object.assign(this, { proxy, client, upstream, remaining });
+    client.on("data", (piece) => {
+      this.#held.push(piece);
+      this.#heldCount += piece.length;
+      this.pass();
+    });
+    upstream.pipe(client);
+    for (const socket of [client, upstream]) socket.on("error", () => {});
+    client.on("close", () => {
+      proxy.connections.delete(this);
+      this.#held = [];
+      upstream.end();
+    });
+    upstream.on("drain", () => this.pass());
+    upstream.on("close", () => this.end());
+  }
+
+  end() {
+    this.proxy.connections.delete(this);
+    this.client.destroy();
+    this.upstream.destroy();
+  }
+
+  /** Passes what may be passed now. */
+  pass() {
+    while (this.#held.length > 0 && !this.upstream.writableNeedDrain) {
+      const piece = this.#held.shift();
+      const count = this.#admitted(piece.subarray(0, this.remaining));
+      if (count < piece.length) this.#held.unshift(piece.subarray(count));
+      if (count === 0) break;
+      this.#heldCount -= count;
+      this.remaining -= count;
+      this.proxy.toServer += count;
+      this.upstream.write(piece.subarray(0, count));
+      if (this.remaining === 0) return this.#cut();
+    }
+    // A connection that is not read does not report that the client has closed it, so it is read as long as possible.
+    if (this.upstream.writableNeedDrain || this.#heldCount > MAX_HELD) this.client.pause();
+    else this.client.resume();
+  }
+
+  /** How many bytes at the start of the piece are passed; all of them are either fields or content. */
+  #admitted(piece) {
+    if (this.#content > 0) {
+      const count = Math.min(piece.length, this.#content, this.proxy.allowance);
+      this.#content -= count;
+      this.proxy.allowance -= count;
+      this.proxy.contentToServer += count;
+      return count;
+    }
+    const text = this.#head + piece.toString("latin1");
+    const end = text.indexOf("\r\n\r\n");
+    const count = end < 0 ? piece.length : end + 4 - this.#head.length;
+    this.#head = end < 0 ? text : "";
+    this.#content = end < 0 ? 0 : contentLength(text.slice(0, end));
+    return count;
+  }
+
+  #cut() {
+    this.proxy.cuts += 1;
+    this.client.destroy();
+    this.upstream.end();
+    if (this.proxy.endsAtCut) this.proxy.interrupt();
   }
 }
