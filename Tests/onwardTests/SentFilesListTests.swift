@@ -168,6 +168,34 @@ struct SentFilesListTests {
         #expect(Set(list.refreshedCopy(in: place).begun.keys) == [members[0].path, members[2].path])
     }
 
+    /// A record in the form of earlier versions.
+    private struct EarlierRecord: Encodable {
+        struct State: Encodable {
+            var identity: TransferIdentity
+            var options: SavedTransfer.Options
+            var savedAt: Int64
+            var transfer: EmbeddedResumeData
+        }
+
+        var begun: State
+    }
+
+    @Test("The state of an upload has the form of a state file in a list, too; records of earlier versions are read")
+    func formOfStates() throws {
+        let place = try TemporaryDirectory()
+        let member = members(1)[0]
+        let saved = try saved(member)
+        let bytes = try JSONEncoder().encode(saved)
+        #expect(try SavedTransfer.decode(bytes, from: "x") == saved)
+        #expect(String(decoding: bytes, as: UTF8.self).contains(#""version":2"#))
+        let list = try SentFilesList(of: [member], in: try place.directory())
+        let record = EarlierRecord(
+            begun: .init(
+                identity: member, options: saved.options, savedAt: saved.savedAt, transfer: .init(saved.resumeData)))
+        _ = try place.directory().append(try RecordLines.line(record), to: list.fileName)
+        #expect(list.refreshedCopy(in: place).begun[member.path] == saved)
+    }
+
     @Test("Records that another process has appended are read, too")
     func twoWriters() throws {
         let place = try TemporaryDirectory()

@@ -37,7 +37,8 @@ package struct StoredTransfer: Sendable, Hashable {
 }
 
 extension StoredTransfer: Codable {
-    /// Version 1 has the resume data as bytes in base64. Version 2 has its JSON, and its kind.
+    /// Version 1 has the resume data as bytes in base64. Version 2 has its JSON, and its kind. Records
+    /// of earlier versions in the lists of sent files have version 2 without the members `version` and `kind`.
     private static let currentVersion = 2
 
     private enum CodingKeys: String, CodingKey {
@@ -58,7 +59,8 @@ extension StoredTransfer: Codable {
         sent = try container.decodeIfPresent(Int64.self, forKey: .sent)
         savedAt = try container.decode(Int64.self, forKey: .savedAt)
         userInfo = try container.decodeIfPresent([String: String].self, forKey: .userInfo) ?? [:]
-        let version = try container.decode(Int.self, forKey: .version)
+        let stated = try container.decodeIfPresent(Int.self, forKey: .version)
+        let version = stated ?? 2
         guard (1...Self.currentVersion).contains(version) else {
             throw DecodingError.dataCorruptedError(
                 forKey: .version, in: container, debugDescription: "the version is not supported")
@@ -67,7 +69,8 @@ extension StoredTransfer: Codable {
             resumeData = try container.decode(ResumeData.self, forKey: .resumeData)
         } else {
             resumeData = try container.decode(EmbeddedResumeData.self, forKey: .transfer).data
-            guard try container.decode(String.self, forKey: .kind) == resumeData.kind.rawValue else {
+            let kind = resumeData.kind.rawValue
+            guard try stated == nil || container.decode(String.self, forKey: .kind) == kind else {
                 throw DecodingError.dataCorruptedError(
                     forKey: .kind, in: container, debugDescription: "kind and transfer contradict each other")
             }

@@ -36,27 +36,24 @@ struct SavedTransfer: Sendable, Hashable {
     var resumeData: ResumeData
 }
 
+/// The form of a ``StoredTransfer``, with two more members. State files and the lists of sent files have this form.
 extension SavedTransfer: Codable {
-    private enum CodingKeys: String, CodingKey {
-        case identity, options, sent, savedAt, transfer
-    }
+    private enum CodingKeys: String, CodingKey { case identity, options }
 
     init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: CodingKeys.self)
-        identity = try container.decode(TransferIdentity.self, forKey: .identity)
-        options = try container.decode(Options.self, forKey: .options)
-        sent = try container.decodeIfPresent(Int64.self, forKey: .sent)
-        savedAt = try container.decode(Int64.self, forKey: .savedAt)
-        resumeData = try container.decode(EmbeddedResumeData.self, forKey: .transfer).data
+        let stored = try StoredTransfer(from: decoder)
+        self.init(
+            identity: try container.decode(TransferIdentity.self, forKey: .identity),
+            options: try container.decode(Options.self, forKey: .options), sent: stored.sent,
+            savedAt: stored.savedAt, resumeData: stored.resumeData)
     }
 
     func encode(to encoder: any Encoder) throws {
+        try StoredTransfer(resumeData, sent: sent, savedAt: savedAt).encode(to: encoder)
         var container = encoder.container(keyedBy: CodingKeys.self)
         try container.encode(identity, forKey: .identity)
         try container.encode(options, forKey: .options)
-        try container.encodeIfPresent(sent, forKey: .sent)
-        try container.encode(savedAt, forKey: .savedAt)
-        try container.encode(EmbeddedResumeData(resumeData), forKey: .transfer)
     }
 }
 
