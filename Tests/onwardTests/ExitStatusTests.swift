@@ -53,14 +53,14 @@ struct ExitStatusTests {
             status: 413, fields: ["Content-Type": "application/problem+json"], content: content)
         let failure = CommandFailure(
             TransferError(.tooLarge, "It is too large.", response: response, underlying: Errno.noSpace))
-        #expect(failure.message == "It is too large. Reason: Too ?[1mbig by far (No space left on device)")
+        #expect(failure.message == "It is too large. Reason: Too ?[1mbig by far; No space left on device")
         #expect(failure.status == .unavailable && failure.code == "too-large" && failure.response == 413)
     }
 
     @Test("The message of a system error contains its description, but not its name")
     func systemReasons() {
         let failure = CommandFailure(TransferError(.noSuchSource, "No.", underlying: Errno.noSpace))
-        #expect(failure.message == "No. (No space left on device)")
+        #expect(failure.message == "No. Reason: No space left on device")
     }
 
     @Test("docs/command-line.md has every code in the row of its status", arguments: TransferError.Code.allCases)

@@ -24,8 +24,9 @@ extension CommandFailure {
 
     init(_ error: TransferError) {
         var message = error.message
-        if let reason = error.response.flatMap({ ResponseReason.of($0) }) { message += " Reason: \(reason)" }
-        if let reason = error.failureReason, !reason.isEmpty { message += " (\(reason))" }
+        let reasons = [error.response.flatMap { ResponseReason.of($0) }, error.failureReason].compactMap(\.self).filter
+        { !$0.isEmpty }
+        if !reasons.isEmpty { message += " Reason: \(reasons.joined(separator: "; "))" }
         self.init(
             status: ExitStatus(error), code: error.code.rawValue, message: DisplayText.printable(message),
             response: error.status)
