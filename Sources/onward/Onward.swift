@@ -19,18 +19,8 @@ enum Onward {
         case "help", "--help", "-h":
             Console.output(HelpText(overview: manual).text)
             status = .done
-        case "version" where arguments.dropFirst().allSatisfy({ ["--help", "-h"].contains($0.description) }):
-            Console.output(
-                arguments.count > 1
-                    ? "usage: onward version\n\nPrints the name of the program and its version." : "onward \(version)")
-            status = .done
-        case "version" where arguments.count > 1, "--version" where arguments.count > 1:
-            let operand = DisplayText.printable(arguments[1].description)
-            Console.error("onward version: unexpected '\(operand)'\nSee 'onward --help'.")
-            status = .usage
-        case "--version":
-            Console.output("onward \(version)")
-            status = .done
+        case "version", "--version":
+            status = printVersion(arguments.dropFirst().map(\.description))
         case "manual":
             do throws(OptionError) {
                 // The text already ends with a line feed.
@@ -48,6 +38,16 @@ enum Onward {
             }
         }
         exit(status.rawValue)
+    }
+
+    private static func printVersion(_ operands: [String]) -> ExitStatus {
+        if let operand = operands.first(where: { !["--help", "-h"].contains($0) }) {
+            Console.error("onward version: unexpected '\(DisplayText.printable(operand))'\nSee 'onward --help'.")
+            return .usage
+        }
+        let help = "usage: onward version\n\nPrints the name of the program and its version."
+        Console.output(operands.isEmpty ? "onward \(version)" : help)
+        return .done
     }
 
     /// `onward help COMMAND`.
