@@ -8,7 +8,7 @@
 extension String {
     /// The text of bytes of a head, as described above. ASCII needs one pass over the bytes.
     package init(fieldBytes bytes: UnsafeRawBufferPointer) {
-        if bytes.allASCII {
+        if bytes.isASCII {
             self.init(decoding: bytes, as: UTF8.self)
         } else {
             self.init(FieldBytes.scalars(of: bytes))
@@ -46,7 +46,7 @@ extension String {
     package var hasOpaqueBytes: Bool {
         withBytes { bytes in
             let bytes = UnsafeRawBufferPointer(bytes)
-            guard !bytes.allASCII else { return false }
+            guard !bytes.isASCII else { return false }
             return bytes.indices.contains { FieldBytes.isReserved(bytes, at: $0) }
         }
     }
@@ -117,7 +117,7 @@ private enum FieldBytes {
 
 extension UnsafeRawBufferPointer {
     /// Whether no byte has its highest bit set. The loop has no exit, so that the compiler can vectorize it.
-    fileprivate var allASCII: Bool {
+    fileprivate var isASCII: Bool {
         var bits: UInt8 = 0
         for byte in self { bits |= byte }
         return bits < 0x80

@@ -259,7 +259,7 @@ final class ActiveTransfer {
         }
         return TransportResult(
             head: receiver.head, content: receiver.content, sent: sent ?? easy.bytesSent, received: receiver.received,
-            sourceEnded: sender?.isAtEnd(sent: sent ?? 0) ?? false, failure: failure,
+            hasSourceEnded: sender?.isAtEnd(sent: sent ?? 0) ?? false, failure: failure,
             isContentComplete: isContentComplete,
             metrics: isMeasured ? metrics(sent: sent ?? 0) : nil)
     }

@@ -216,7 +216,7 @@ package final class BlockingExchange {
         wasSending = isSending
         result = TransportResult(
             head: response.head, content: [], sent: writer?.sentCount ?? 0, received: response.received,
-            sourceEnded: writer?.isAtEnd ?? false, failure: failure,
+            hasSourceEnded: writer?.isAtEnd ?? false, failure: failure,
             isContentComplete: failure == nil && response.isComplete)
         let isKept = writer?.isSent == true && response.keepsConnection && failure == nil
         // If every request of a server needs a new connection, kept ones would never be used.

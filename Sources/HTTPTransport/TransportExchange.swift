@@ -102,7 +102,7 @@ package struct TransportResult: Sendable {
     /// The number of bytes of the response's content that were received.
     package var received: Int64
     /// Whether the end of the request's content was reached (``ContentSender/isAtEnd(sent:)``).
-    package var sourceEnded: Bool
+    package var hasSourceEnded: Bool
     /// The reason why there is no complete response; nil if there is one. An early response can be complete although
     /// the request is not (RFC 9112 §9.5).
     package var failure: TransportFailure?
@@ -112,14 +112,14 @@ package struct TransportResult: Sendable {
     package var metrics: RequestMetrics?
 
     package init(
-        head: ClientResponseHead?, content: [UInt8], sent: Int64, received: Int64, sourceEnded: Bool,
+        head: ClientResponseHead?, content: [UInt8], sent: Int64, received: Int64, hasSourceEnded: Bool,
         failure: TransportFailure?, isContentComplete: Bool, metrics: RequestMetrics? = nil
     ) {
         self.head = head
         self.content = content
         self.sent = sent
         self.received = received
-        self.sourceEnded = sourceEnded
+        self.hasSourceEnded = hasSourceEnded
         self.failure = failure
         self.isContentComplete = isContentComplete
         self.metrics = metrics
@@ -128,7 +128,7 @@ package struct TransportResult: Sendable {
     /// The result of an exchange of which nothing was sent.
     init(_ failure: TransportFailure) {
         self.init(
-            head: nil, content: [], sent: 0, received: 0, sourceEnded: false, failure: failure,
+            head: nil, content: [], sent: 0, received: 0, hasSourceEnded: false, failure: failure,
             isContentComplete: false)
     }
 }

@@ -41,18 +41,18 @@ struct EventsCommand {
             let names = Array(words.dropFirst())
             let command = EventsCommand(settings: settings)
             switch words.first {
-            case "list" where names.isEmpty && !settings.all: return command.list()
-            case "retry" where names.isEmpty == settings.all:
+            case "list" where names.isEmpty && !settings.selectsAll: return command.list()
+            case "retry" where names.isEmpty == settings.selectsAll:
                 return command.change(names, "retried", onlySetAside: true) { (events, numbers) throws(StoreError) in
                     try events.retry(numbers)
                 }
-            case "drop" where names.isEmpty == settings.all:
-                return command.change(names, "dropped", onlySetAside: settings.all) {
+            case "drop" where names.isEmpty == settings.selectsAll:
+                return command.change(names, "dropped", onlySetAside: settings.selectsAll) {
                     (events, numbers) throws(StoreError) in try events.drop(numbers)
                 }
             case "retry", "drop":
                 throw OptionError(
-                    settings.all
+                    settings.selectsAll
                         ? "'\(names[0])' and --all exclude each other"
                         : "EVENT or --all is missing; 'onward events list' lists the events")
             default: throw OptionError("give 'list', 'retry EVENT', 'retry --all', 'drop EVENT' or 'drop --all'")
@@ -106,9 +106,9 @@ struct EventsCommand {
             try events.forEach { entry in
                 let matches = names.indices.filter { !names[$0].isEmpty && entry.event.id.hasPrefix(names[$0]) }
                 for index in matches { found[index] += 1 }
-                guard settings.all || !matches.isEmpty else { return }
+                guard settings.selectsAll || !matches.isEmpty else { return }
                 if onlySetAside && entry.state != .setAside {
-                    if !settings.all { waiting += 1 }
+                    if !settings.selectsAll { waiting += 1 }
                 } else {
                     numbers.append(entry.number)
                 }
@@ -155,14 +155,14 @@ extension OutboxEntry.State {
 /// The settings of `onward events`, and its options.
 struct EventsSettings {
     var storage = StorageSettings()
-    var all = false
+    var selectsAll = false
     var isJSON = false
 
     static let options: [CommandOption<EventsSettings>] =
         StorageSettings.inspectionOptions(\.storage, usesBlobs: false)
         + [
             CommandOption(flag: "all", group: "Options", "retry or drop all events that are set aside") {
-                $0.all = true
+                $0.selectsAll = true
             },
             CommandOption(flag: "json", group: "Options", "print one JSON object on each line") { $0.isJSON = true },
         ]

@@ -124,7 +124,7 @@ final class MockExchange: ExchangeCommands {
         metrics.received = receiver.received
         return TransportResult(
             head: receiver.head, content: receiver.content, sent: metrics.sent, received: receiver.received,
-            sourceEnded: state.sender?.isAtEnd(sent: metrics.sent) ?? false, failure: failure,
+            hasSourceEnded: state.sender?.isAtEnd(sent: metrics.sent) ?? false, failure: failure,
             isContentComplete: failure == nil && !receiver.isSatisfied, metrics: metrics)
     }
 

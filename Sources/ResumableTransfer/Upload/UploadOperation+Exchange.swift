@@ -106,7 +106,7 @@ extension UploadOperation {
             driver.response = TransferResponse(head, content: result.content)
             driver.lastFailure = nil
             return machine.responded(
-                head, sent: result.sent, sourceEnded: result.sourceEnded,
+                head, sent: result.sent, hasSourceEnded: result.hasSourceEnded,
                 problem: ProblemType(content: result.content, fields: head.fields),
                 now: SystemClock.realtimeSeconds())
         }
@@ -116,7 +116,7 @@ extension UploadOperation {
             sourceError = error
             return machine.sourceFailed(at: offset)
         }
-        machine.interrupted(failure.interruption, sent: result.sent, sourceEnded: result.sourceEnded)
+        machine.interrupted(failure.interruption, sent: result.sent, hasSourceEnded: result.hasSourceEnded)
     }
 
     /// Notes properties of the server for later uploads.

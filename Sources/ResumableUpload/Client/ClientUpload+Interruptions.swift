@@ -4,10 +4,10 @@ extension ClientUpload {
     /// Handles the end of the current request without a final response.
     /// - Parameters:
     ///   - sent: the number of bytes of its content that were sent.
-    ///   - sourceEnded: whether the source ended after these bytes.
-    package mutating func interrupted(_ reason: ClientInterruption, sent: Int64, sourceEnded: Bool) {
+    ///   - hasSourceEnded: whether the source ended after these bytes.
+    package mutating func interrupted(_ reason: ClientInterruption, sent: Int64, hasSourceEnded: Bool) {
         guard case .sending(let request) = phase else { return }
-        if sourceEnded, intent.length == nil, case .remaining(let start, _) = request.content {
+        if hasSourceEnded, intent.length == nil, case .remaining(let start, _) = request.content {
             intent.length = start + sent
             resumption?.length = intent.length
         }

@@ -4,21 +4,21 @@ extension ClientUpload {
     /// Handles the final response to the current request.
     /// - Parameters:
     ///   - sent: the number of bytes of its content that were sent.
-    ///   - sourceEnded: whether the source ended after these bytes; used if the length of the source is not known.
+    ///   - hasSourceEnded: whether the source ended after these bytes; used if the length of the source is not known.
     ///   - problem: the problem document in the response.
     ///   - now: seconds since 1970.
     package mutating func responded(
-        _ head: ClientResponseHead, sent: Int64, sourceEnded: Bool, problem: ProblemType?, now: Int64
+        _ head: ClientResponseHead, sent: Int64, hasSourceEnded: Bool, problem: ProblemType?, now: Int64
     ) {
         guard case .sending(let request) = phase else { return }
-        guard abort == nil else { return interrupted(.connection, sent: sent, sourceEnded: sourceEnded) }
+        guard abort == nil else { return interrupted(.connection, sent: sent, hasSourceEnded: hasSourceEnded) }
         if intent.style != .plain { record(limitsOf: head.fields, now: now) }
         if follows(head.status, to: request) {
             return follow(head, of: request)
         }
         redirections = 0
         if shouldRefreshCredentials(after: head) { return refreshCredentials(for: request) }
-        let answer = Answer(head: head, sent: sent, sourceEnded: sourceEnded, problem: problem, now: now)
+        let answer = Answer(head: head, sent: sent, hasSourceEnded: hasSourceEnded, problem: problem, now: now)
         if head.status.isSuccessful || answer.offset != nil { isOnlyAnnounced = false }
         switch request.kind {
         case .cancel: endCancellation(isConfirmed: head.status.isSuccessful || head.status.isGone)
@@ -52,7 +52,7 @@ extension ClientUpload {
     struct Answer {
         let head: ClientResponseHead
         let sent: Int64
-        let sourceEnded: Bool
+        let hasSourceEnded: Bool
         let problem: ProblemType?
         let now: Int64
 
@@ -93,7 +93,7 @@ extension ClientUpload {
             return tryAgain(.retrieve, because: .offsetConflict)
         }
         let end = request.content.end(sent: answer.sent) ?? acknowledged
-        if answer.sourceEnded, intent.length == nil, case .remaining = request.content {
+        if answer.hasSourceEnded, intent.length == nil, case .remaining = request.content {
             intent.length = end
             resumption?.length = end
         }

@@ -3,8 +3,8 @@ import HTTPSemantics
 /// The state of one upload on the client: it returns the next request, and receives the responses.
 ///
 /// It does no input or output, and gets the time as a parameter. The order of calls is: ``next(now:)``, and for a
-/// request any number of ``interim(_:now:)``, then one of ``responded(_:sent:sourceEnded:problem:now:)`` and
-/// ``interrupted(_:sent:sourceEnded:)``, then ``next(now:)`` again. There is at most one request at a time.
+/// request any number of ``interim(_:now:)``, then one of ``responded(_:sent:hasSourceEnded:problem:now:)`` and
+/// ``interrupted(_:sent:hasSourceEnded:)``, then ``next(now:)`` again. There is at most one request at a time.
 package struct ClientUpload: Sendable {
     /// The data for another run; `nil` if there is nothing to resume.
     package internal(set) var resumption: UploadResumption?

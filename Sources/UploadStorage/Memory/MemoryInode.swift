@@ -11,21 +11,21 @@ struct MemoryInode {
     private var durableChanged = 0
     /// Pages that the next synchronization writes.
     private var dirty: Set<Int> = []
-    private var sizeIsDirty = false
+    private var isSizeDirty = false
     /// The content before it was truncated, until the next synchronization: the system may have written it already.
     private var untruncated: [UInt8]?
     /// Whether a synchronization of the entire area has failed, and none of this file has reported that since.
     private var hasUnreportedError = false
     /// Whether attributes that are not on the medium are marked as clean. They are not written until they are set
     /// again.
-    private var attributesAreLost = false
+    private var hasLostAttributes = false
 
     mutating func write(_ bytes: UnsafeRawBufferPointer, at offset: Int) {
         guard !bytes.isEmpty else { return }
         let end = offset + bytes.count
         if end > content.count {
             content += [UInt8](repeating: 0, count: end - content.count)
-            sizeIsDirty = true
+            isSizeDirty = true
         }
         content.replaceSubrange(offset..<end, with: bytes)
         dirty.formUnion((offset / Self.pageSize)...((end - 1) / Self.pageSize))
@@ -39,7 +39,7 @@ struct MemoryInode {
         } else {
             content += [UInt8](repeating: 0, count: size - content.count)
         }
-        sizeIsDirty = true
+        isSizeDirty = true
         dirty = dirty.filter { $0 * Self.pageSize < size }
         if size > 0 { dirty.insert((size - 1) / Self.pageSize) }
         changed += 1
@@ -53,7 +53,7 @@ struct MemoryInode {
 
     /// Fails because the entire area could not be synchronized.
     mutating func failToSynchronizeArea() {
-        if !dirty.isEmpty || sizeIsDirty { hasUnreportedError = true }
+        if !dirty.isEmpty || isSizeDirty { hasUnreportedError = true }
         failToSynchronize()
     }
 
@@ -62,9 +62,9 @@ struct MemoryInode {
         durableContent = resized(durableContent, to: content.count)
         for page in dirty { copy(page, into: &durableContent) }
         dirty = []
-        sizeIsDirty = false
+        isSizeDirty = false
         untruncated = nil
-        if attributesAreLost { return }
+        if hasLostAttributes { return }
         durableModified = modified
         durableChanged = changed
     }
@@ -72,20 +72,20 @@ struct MemoryInode {
     /// Fails as Linux does: pages and attributes are marked as clean, and are not written again.
     mutating func failToSynchronize() {
         dirty = []
-        attributesAreLost = true
+        hasLostAttributes = true
     }
 
     mutating func setModified(_ nanoseconds: Int64) {
         modified = nanoseconds
         changed += 1
-        attributesAreLost = false
+        hasLostAttributes = false
     }
 
     /// Returns the content after a crash: any part of the changes that were not synchronized may be missing.
     func afterCrash(using generator: inout some RandomNumberGenerator) -> MemoryInode {
         var survivor = MemoryInode()
         var bytes = durableContent
-        if sizeIsDirty && Bool.random(using: &generator) || !sizeIsDirty { bytes = resized(bytes, to: content.count) }
+        if isSizeDirty && Bool.random(using: &generator) || !isSizeDirty { bytes = resized(bytes, to: content.count) }
         for page in dirty.sorted() where Bool.random(using: &generator) { copy(page, into: &bytes) }
         if let untruncated, Bool.random(using: &generator) { bytes = untruncated }
         survivor.content = bytes

@@ -74,13 +74,13 @@ struct ModelLink {
     mutating func chance(_ percent: Int) -> Bool { Int.random(in: 0..<100, using: &random) < percent }
 
     mutating func carry(_ request: ClientRequest, of upload: inout ClientUpload) {
-        if chance(15) { return upload.interrupted(.connection, sent: 0, sourceEnded: false) }
+        if chance(15) { return upload.interrupted(.connection, sent: 0, hasSourceEnded: false) }
         let dialect = Dialect(announcedBy: request.fields) ?? .rfc
         switch request.kind {
         case .retrieve:
             if chance(60) { server.process() }
             let response = server.retrieve(dialect)
-            if chance(15) { return upload.interrupted(.stall, sent: 0, sourceEnded: false) }
+            if chance(15) { return upload.interrupted(.stall, sent: 0, hasSourceEnded: false) }
             upload.answer(response.status, response.fields)
         case .cancel, .discover, .download:
             upload.answer(204)
@@ -122,7 +122,7 @@ struct ModelLink {
                 incoming.content = []
                 guard reaction != .abort else {
                     _ = server.create(incoming)
-                    return upload.interrupted(.connection, sent: 0, sourceEnded: false)
+                    return upload.interrupted(.connection, sent: 0, hasSourceEnded: false)
                 }
                 incoming.isInterrupted = false
                 incoming.content = content
@@ -137,7 +137,7 @@ struct ModelLink {
         if incoming.isInterrupted {
             return upload.interrupted(
                 .connection, sent: Int64(Int.random(in: incoming.content.count...content.count, using: &random)),
-                sourceEnded: false)
+                hasSourceEnded: false)
         }
         if response == nil {
             server.process()
@@ -146,11 +146,11 @@ struct ModelLink {
             }
         }
         guard let response, !(isKnown && chance(20)) else {
-            return upload.interrupted(.connection, sent: Int64(content.count), sourceEnded: isAtEnd)
+            return upload.interrupted(.connection, sent: Int64(content.count), hasSourceEnded: isAtEnd)
         }
         upload.answer(
             response.status, response.fields, location: response.fields["Location"].map { _ in "/u/\(uri)" },
-            sent: Int64(content.count), sourceEnded: isAtEnd)
+            sent: Int64(content.count), hasSourceEnded: isAtEnd)
     }
 }
 

@@ -124,7 +124,7 @@ import Testing
         #expect(!first.fields.contains("Upload-Length"))
         upload.answer(204, Dialect.interop8.head(complete: false), sent: 50)
         #expect(try upload.request().content == .remaining(from: 50, atMost: 50))
-        upload.answer(204, Dialect.interop8.head(complete: false), sent: 0, sourceEnded: true)
+        upload.answer(204, Dialect.interop8.head(complete: false), sent: 0, hasSourceEnded: true)
         let last = try upload.request()
         #expect(last.content == .empty)
         #expect(last.fields["Upload-Offset"] == "50")

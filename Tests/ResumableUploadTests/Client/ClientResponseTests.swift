@@ -175,7 +175,7 @@ import Testing
             var upload = ClientUpload.fresh(method: method)
             _ = try upload.request()
             _ = upload.announce("/u/a")
-            upload.interrupted(.connection, sent: sent, sourceEnded: false)
+            upload.interrupted(.connection, sent: sent, hasSourceEnded: false)
             _ = try upload.wait()
             #expect(try upload.request().kind == .retrieve)
             upload.answer(404)
@@ -199,7 +199,7 @@ import Testing
         var upload = ClientUpload.fresh()
         _ = try upload.request()
         _ = upload.announce("/u/a")
-        upload.interrupted(.connection, sent: 60, sourceEnded: false)
+        upload.interrupted(.connection, sent: 60, hasSourceEnded: false)
         _ = try upload.wait()
         _ = try upload.request()
         upload.answer(204, v8.head(complete: false, offset: offset))
@@ -217,7 +217,7 @@ import Testing
             requests += 1
             if request.kind == .create {
                 _ = upload.announce("/u/\(requests)")
-                upload.interrupted(.connection, sent: 40, sourceEnded: false)
+                upload.interrupted(.connection, sent: 40, hasSourceEnded: false)
             } else {
                 upload.answer(404)
             }
@@ -342,14 +342,14 @@ import Testing
             upload.answer(204, v8.head(complete: true, offset: 100, length: 100))
             #expect(try upload.request().content == .empty)
             if round == 3 { break }
-            if round == 1 { upload.answer(502) } else { upload.interrupted(.connection, sent: 0, sourceEnded: false) }
+            if round == 1 { upload.answer(502) } else { upload.interrupted(.connection, sent: 0, hasSourceEnded: false) }
         }
         var rejected = upload
         rejected.answer(500, v8.head(complete: true))
         #expect(rejected.outcome()?.response.status == 500 && rejected.outcome()?.isResponseLost == false)
         // Without an answer the result is unknown, so the upload does not end as successful.
         for _ in 0..<9 {
-            upload.interrupted(.connection, sent: 0, sourceEnded: false)
+            upload.interrupted(.connection, sent: 0, hasSourceEnded: false)
             var copy = upload
             guard copy.failed() == nil else { break }
             _ = try upload.request()

@@ -91,18 +91,18 @@ extension ClientUpload {
 
     mutating func answer(
         _ status: Status, _ fields: Fields = Fields(), location: String? = nil,
-        _ relation: ResolvedLocation.Relation = .sameOrigin, sent: Int64 = 0, sourceEnded: Bool = false,
+        _ relation: ResolvedLocation.Relation = .sameOrigin, sent: Int64 = 0, hasSourceEnded: Bool = false,
         problem: ProblemType? = nil, now: Int64 = 0
     ) {
         responded(
             ClientResponseHead(
                 status: status, fields: fields,
                 location: location.map { ResolvedLocation(uri: $0, relation: relation) }), sent: sent,
-            sourceEnded: sourceEnded, problem: problem, now: now)
+            hasSourceEnded: hasSourceEnded, problem: problem, now: now)
     }
 
     mutating func cut(_ reason: ClientInterruption = .connection, sent: Int64 = 0) {
-        interrupted(reason, sent: sent, sourceEnded: false)
+        interrupted(reason, sent: sent, hasSourceEnded: false)
     }
 }
 

@@ -31,7 +31,7 @@ struct EngineEarlyResponseTests {
         #expect(result.head?.status.rawValue == status && result.head?.fields["Upload-Offset"] == "5")
         #expect(result.failure == nil && result.isContentComplete)
         #expect(result.content == (status == 204 ? [] : Array("why".utf8)))
-        #expect(result.sent < 40_000_000 && !result.sourceEnded)
+        #expect(result.sent < 40_000_000 && !result.hasSourceEnded)
         #expect(.now - start < EngineFixture.promptLimit)
     }
 

@@ -26,7 +26,7 @@ struct EngineSendingTests {
                 source.content(from: 1_000_000, count: 1_500_000)))
         #expect(result.failure == nil && result.head?.status == 201 && result.content == Array("done".utf8))
         #expect(result.head?.version == "HTTP/1.1" && result.head?.fields["location"] == "/x")
-        #expect(result.sent == 1_500_000 && result.received == 4 && result.sourceEnded && result.isContentComplete)
+        #expect(result.sent == 1_500_000 && result.received == 4 && result.hasSourceEnded && result.isContentComplete)
         let request = try #require(server.requests.first)
         #expect(request.method == "PATCH" && request.target == "/a?b")
         #expect(request.content == Array(bytes[1_000_000..<2_500_000]))
@@ -48,7 +48,7 @@ struct EngineSendingTests {
         if method == "HEAD" { return }
         let empty = await fixture.run(
             fixture.request(method, server.url, [:], MemorySource([]).content(count: 0)))
-        #expect(empty.failure == nil && empty.head?.status == 200 && empty.sourceEnded)
+        #expect(empty.failure == nil && empty.head?.status == 200 && empty.hasSourceEnded)
         #expect(server.requests[1].fields["Content-Length"] == "0")
         // Both requests use one connection.
         #expect(server.connections == 1)
@@ -91,9 +91,9 @@ struct EngineSendingTests {
         }
         let source = MemorySource(bytes, hasLength: false)
         let all = await fixture.run(fixture.request("PUT", server.url, [:], source.content(from: 500_000)))
-        #expect(all.failure == nil && all.sent == 2_500_000 && all.sourceEnded)
+        #expect(all.failure == nil && all.sent == 2_500_000 && all.hasSourceEnded)
         let part = await fixture.run(fixture.request("PUT", server.url, [:], source.content(atMost: 1_234_567)))
-        #expect(part.failure == nil && part.sent == 1_234_567 && !part.sourceEnded)
+        #expect(part.failure == nil && part.sent == 1_234_567 && !part.hasSourceEnded)
         let requests = server.requests
         #expect(requests[0].content == Array(bytes[500_000...]) && requests[1].content == Array(bytes[..<1_234_567]))
         for request in requests {
@@ -116,7 +116,7 @@ struct EngineSendingTests {
         let shrunk = MemorySource(bytes)
         let second = await fixture.run(
             fixture.request("PUT", server.url, [:], shrunk.content(from: 2_000_000, count: 2_000_000)))
-        #expect(second.failure == .sourceFailed(at: 3_000_000, .unavailable(at: 3_000_000)) && !second.sourceEnded)
+        #expect(second.failure == .sourceFailed(at: 3_000_000, .unavailable(at: 3_000_000)) && !second.hasSourceEnded)
         let gone = MemorySource(bytes, failsAt: 500_000, .unavailable(at: 7))
         let third = await fixture.run(fixture.request("PUT", server.url, [:], gone.completeContent))
         #expect(third.failure == .sourceFailed(at: 500_000, .unavailable(at: 7)))

@@ -211,10 +211,10 @@ struct HostileResponseTests {
                 }
                 let sent = Int64(responses.number(0...3000))
                 if responses.chance(4) {
-                    machine.interrupted(.connection, sent: sent, sourceEnded: responses.chance(2))
+                    machine.interrupted(.connection, sent: sent, hasSourceEnded: responses.chance(2))
                 } else {
                     machine.responded(
-                        parsed(responses.uploadHead()), sent: sent, sourceEnded: responses.chance(2), problem: nil,
+                        parsed(responses.uploadHead()), sent: sent, hasSourceEnded: responses.chance(2), problem: nil,
                         now: now)
                 }
             }
