@@ -2,7 +2,7 @@ import ConformanceKit
 import FoundationEssentials
 import Testing
 
-/// Cancellations (draft section 4.5).
+/// Cancellations (draft section 4.5): the quota and the files, which a client of the protocol cannot see.
 @Suite("Cancellation", .serialized, .blocking)
 struct CancellationTests {
     @Test("CAN-02: a cancellation releases the bytes and the quota")

@@ -1,7 +1,8 @@
 import ConformanceKit
 import Testing
 
-/// Creations (draft section 4.2).
+/// Creations (draft section 4.2): what the server does with names, methods and preconditions of its files, which the draft
+/// leaves to the target.
 @Suite("Creation", .serialized, .blocking)
 struct CreationTests {
     @Test(

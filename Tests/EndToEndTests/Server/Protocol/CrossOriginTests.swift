@@ -2,7 +2,7 @@ import ConformanceKit
 import TestSupport
 import Testing
 
-/// Browsers (the CORS protocol of the Fetch standard), and access to a server without tokens.
+/// Browsers (the CORS protocol of the Fetch standard), and access to a server without tokens: the options for both.
 @Suite("Browsers and anonymous access", .serialized, .blocking)
 struct CrossOriginTests {
     private static let origin = "https://app.example"

@@ -1,7 +1,7 @@
 import ConformanceKit
 import Testing
 
-/// The requests of existing clients.
+/// The requests of existing clients, which depend on behavior beyond the draft.
 @Suite("Deployed clients", .serialized, .blocking)
 struct DeployedClientTests {
     // MARK: The Go client of rufh-implementations

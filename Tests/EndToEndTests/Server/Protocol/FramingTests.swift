@@ -2,7 +2,7 @@ import ConformanceKit
 import Foundation
 import Testing
 
-/// The beginning and the end of requests (RFC 9112).
+/// The beginning and the end of requests (RFC 9112): hundreds of malformed requests, with the server's own limits and log.
 @Suite("Framing", .serialized, .blocking)
 struct FramingTests {
     /// A request that must not be served after a request with an ambiguous end.

@@ -3,7 +3,7 @@ import FoundationEssentials
 import Glibc
 import Testing
 
-/// Untrusted paths and file names.
+/// Untrusted paths and file names: the files in the data directory.
 @Suite("Names and paths", .serialized, .blocking)
 struct NameTests {
     /// Paths that lead outside files/, are ambiguous, or are invalid.

@@ -2,7 +2,7 @@ import ConformanceKit
 import FoundationEssentials
 import Testing
 
-/// Problem documents (RFC 9457, draft section 7).
+/// Problem documents (RFC 9457, draft section 7): the codes of this server, and texts that must not reveal internals.
 @Suite("Problem documents", .serialized, .blocking)
 struct ProblemDocumentTests {
     @Test(

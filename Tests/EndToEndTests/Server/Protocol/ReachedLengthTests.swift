@@ -3,7 +3,8 @@ import TestSupport
 import Testing
 
 /// Content that reaches the declared length in a request with `Upload-Complete: ?0`, as tus-js-client sends the last
-/// content of a stream: versions 5 and 6 complete the upload, the other versions do not.
+/// content of a stream: versions 5 and 6 complete the upload, the other versions do not. The harness
+/// accepts both.
 @Suite("Content that reaches the declared length", .serialized, .blocking)
 struct ReachedLengthTests {
     private static let completing: [Interop] = [.v5, .v6]

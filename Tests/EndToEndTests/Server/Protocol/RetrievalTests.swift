@@ -4,31 +4,9 @@ import Glibc
 import TestSupport
 import Testing
 
-/// Offset retrievals (draft section 4.3).
+/// Offset retrievals (draft section 4.3): crashes, lost bytes in the data directory, and names of uploads.
 @Suite("Offset retrieval", .serialized, .blocking)
 struct RetrievalTests {
-    @Test(
-        "OFF-02 CMP-04: the response to HEAD after the completion has ?1 and the final offset",
-        arguments: [true, false])
-    func completed(inOneRequest: Bool) throws {
-        try withServer { server in
-            let content = Payload.bytes(25)
-            let connection = try server.connect()
-            var location: String?
-            if inOneRequest {
-                let response = try connection.exchange(.creation(.v8, complete: true, .bytes(content)))
-                location = response.interim.first?.location
-            } else {
-                location = try server.begin(.v8, "/files/file.bin", content)
-                _ = try server.exchange(.append(.v8, try #require(location), at: 25, complete: true, .bytes([])))
-            }
-            let state = try server.retrieve(try #require(location))
-            #expect(state.complete == true)
-            #expect(state.offset == 25)
-            #expect(state.length == 25)
-        }
-    }
-
     @Test("OFF-10: an offset in a final response survives a crash of the server", arguments: [true, false])
     func finalOffsetSurvives(relaxed: Bool) throws {
         try withServer("--durability", relaxed ? "relaxed" : "acknowledged") { server in

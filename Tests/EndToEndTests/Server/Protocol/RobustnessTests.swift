@@ -1,7 +1,7 @@
 import ConformanceKit
 import Testing
 
-/// Clients that continue to send, disconnect or send nothing, and the stop of the server.
+/// Clients that continue to send, disconnect or send nothing; the memory and the stop of the server.
 @Suite("Robustness", .serialized, .blocking)
 struct RobustnessTests {
     @Test(

@@ -2,7 +2,7 @@ import ConformanceKit
 import Testing
 
 /// Requests of tus-js-client, replayed byte for byte. Like that client, the tests regard an upload as complete when the
-/// server's offset equals the size of the file.
+/// server's offset equals the size of the file. The draft does not require this behavior.
 @Suite("tus-js-client", .serialized, .blocking)
 struct TusClientTests {
     private static let versions: [Interop] = [.v5, .v6]

@@ -1,7 +1,8 @@
 import ConformanceKit
 import Testing
 
-/// Versions of the draft, and the differences between them (draft appendix B).
+/// Versions of the draft, and the differences between them (draft appendix B), in each of the six versions: the harness tests
+/// most rules in one version.
 @Suite("Versions", .serialized, .blocking)
 struct VersionTests {
     private static let old: [Interop] = [.v3, .v4, .v5, .v6]
