@@ -1,9 +1,5 @@
 import Foundation
-@_exported import FoundationNetworking
-
-// FoundationNetworking is exported, and these protocols replace those of the same names in it. In a file that imports
-// FoundationNetworking itself both are visible, and their names are ambiguous. This import is not in Exports.swift, because the
-// rendered documentation contains the modules of that file.
+import FoundationNetworking
 
 /// The delegate of tasks, as on Apple's platforms: FoundationNetworking's protocol, and the two methods in which it
 /// differs from Apple's.
