@@ -48,6 +48,11 @@ extension UploadMachineExploration {
                 return "a failed end does not restore the activity before it"
             }
         }
+        if next.leases.count < world.leases.count, last.isProcessingRecorded, machine.isLoaded, machine.isUnfinished,
+            !machine.isProcessingRecorded
+        {
+            return "a target that may have run can run again after a release"
+        }
         if last.activity == .loading, machine.activity == .idle, machine.epoch > last.epoch, machine.isLoaded,
             machine.isUnfinished, !machine.hasBytes, machine.durable > 0
         {
@@ -62,6 +67,9 @@ extension UploadMachineExploration {
     }
 
     static func violationOfHandOver(_ world: World, _ next: World) -> String? {
+        if let handOver = next.handOver, handOver.epoch != world.handOver?.epoch, world.machine.isExclusive {
+            return "a hand-over ends an exclusive lease"
+        }
         guard let handOver = world.handOver else { return nil }
         let isCurrent = handOver.epoch == world.machine.epoch
         if isCurrent, !handOver.hasPaused, next.leases.count > world.leases.count {
@@ -76,7 +84,7 @@ extension UploadMachineExploration {
     }
 
     /// Whether the upload cannot be handed over now, although nothing happens with it that would end.
-    static func preventsHandOver(_ machine: UploadMachine) -> Bool {
+    private static func preventsHandOver(_ machine: UploadMachine) -> Bool {
         guard machine.isIdle, machine.isUnfinished, !machine.isExclusive, !machine.needsClaimForHandOver else {
             return false
         }
@@ -84,8 +92,18 @@ extension UploadMachineExploration {
         return machine.beginHandOver(after: nil) == .busy
     }
 
+    /// Whether a hand-over waits although there is no acknowledgment whose end it could wait for.
+    private static func waitsForNothing(_ world: World) -> Bool {
+        guard let handOver = world.handOver, !handOver.isPaused, world.machine.acknowledgment == .idle else {
+            return false
+        }
+        var machine = world.machine
+        return machine.continueHandOver(of: handOver.epoch, hasQueued: handOver.hasQueued) == .wait
+    }
+
     /// Whether a waiting request does not get the upload after all pending work is done and all leases are released.
     static func isStuck(_ world: World) throws -> Bool {
+        if waitsForNothing(world) { return true }
         var world = world
         if world.advance != nil { world = next(world, .acknowledged) ?? next(world, .rowFailed) ?? world }
         if world.work != nil { world = next(world, .worked) ?? next(world, .workFailed) ?? world }

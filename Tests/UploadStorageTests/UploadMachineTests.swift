@@ -29,6 +29,52 @@ import Testing
         #expect(reservation == .granted(mustAcknowledge: isRecorded))
     }
 
+    @Test("a release ends a processing without an effect at once, and completes one that may have had an effect")
+    func releaseDuringProcessing() throws {
+        var machine = UploadMachineExploration.start(isRecorded: true).machine
+        let lease = machine.epoch
+        _ = try machine.beginProcessing(as: lease, marksDurably: true)
+        var marked = machine
+        marked.mark()
+        let step = machine.beginRelease(of: lease)
+        #expect(step == .acknowledge && machine.activity == .idle)
+        let markedStep = marked.beginRelease(of: lease)
+        #expect(markedStep == .completeAsInterrupted && marked.activity == .processing)
+    }
+
+    @Test("a hand-over tries once to make the bytes durable")
+    func failedHandOver() {
+        var machine = UploadMachineExploration.start(isRecorded: true).machine
+        machine.append(1)
+        _ = machine.beginHandOver(after: nil)
+        let epoch = machine.epoch
+        let first = machine.continueHandOver(of: epoch, hasQueued: false)
+        #expect(first == .acknowledge)
+        let waiting = machine.continueHandOver(of: epoch, hasQueued: true)
+        #expect(waiting == .wait)
+        _ = machine.runQueuedAcknowledgment()
+        machine.acknowledgmentFailed()
+        let last = machine.continueHandOver(of: epoch, hasQueued: true)
+        #expect(last == .release)
+    }
+
+    @Test("the failed end of a lease that was lost does not affect the end of a later lease")
+    func lateFailure() throws {
+        var machine = UploadMachineExploration.start(isRecorded: true).machine
+        let first = machine.epoch
+        try machine.beginStaging(as: first)
+        _ = try machine.beginEnding(as: first)
+        machine.drop()
+        _ = machine.load(UploadMachineExploration.row(offset: 0), hasBytes: true)
+        _ = machine.takeOver(exclusive: false)
+        let reservation = try machine.beginEnding(as: machine.epoch)
+        #expect(reservation == .granted(mustAcknowledge: false))
+        machine.endingFailed(as: first)
+        #expect(machine.activity == .settling)
+        machine.endingFailed(as: machine.epoch)
+        #expect(machine.activity == .idle)
+    }
+
     @Test("staged bytes are not processed, and a lease that has ended processes nothing")
     func processingIsRefused() throws {
         var machine = UploadMachineExploration.start(isRecorded: true).machine
