@@ -188,9 +188,12 @@ for (const name of browsers) {
       assert.ok(film.length > 10_000_000, `${film.length} bytes`);
       const server = await startSecured();
       publish(server, "film.webm", film);
-      await open(server.url + "/");
+      const proxy = await FaultProxy.start(server.port);
+      await open(proxy.url + "/");
       await enterToken(tokens.ben);
       await awaitEntry(page, "film.webm");
+      // The position is set before the browser can load everything.
+      await page.evaluate(() => document.addEventListener("loadedmetadata", ({ target }) => { target.currentTime = 24; }, true));
       await click("film.webm");
       await page.waitFor(() => document.querySelector("dialog video")?.readyState >= 1);
       assert.deepEqual(await page.evaluate(() => {
@@ -200,20 +203,17 @@ for (const name of browsers) {
       await page.evaluate(() => {
         const video = document.querySelector("dialog video");
         video.muted = true;
-        video.currentTime = 24;
         return video.play();
       });
       await page.waitFor(() => {
         const video = document.querySelector("dialog video");
         return video.currentTime > 25 && video.getVideoPlaybackQuality().totalVideoFrames > 5;
       }, { seconds: 60 });
-      // The middle was requested, without everything before it.
+      // The middle was requested without what precedes it. The last bytes are the index of the film.
+      const starts = proxy.heads.filter((head) => head.startsWith("GET /files/film.webm "))
+        .map((head) => Number(/^range: *bytes=(\d+)-/im.exec(head)?.[1] ?? 0) / film.length);
+      assert.ok(starts.some((start) => start > 0.3 && start < 0.95), `${starts}`);
       await until(() => server.requests("GET /files/film.webm", " 206") >= 2);
-      const buffered = await page.evaluate(() => {
-        const { buffered } = document.querySelector("dialog video");
-        return Array.from({ length: buffered.length }, (_, index) => [buffered.start(index), buffered.end(index)]);
-      });
-      assert.ok(buffered.some(([start, end]) => start > 5 && start <= 24 && end > 24), JSON.stringify(buffered));
       await page.press("Escape");
       await page.close();
     });

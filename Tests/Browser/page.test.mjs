@@ -296,6 +296,40 @@ for (const name of browsers) {
       noErrors();
     });
 
+    test("the rate of an upload that does not progress falls, and the time that is left grows", async () => {
+      await open("/files/stalled/");
+      proxy.hold(0);
+      await chosen([file("stalled.bin", 6_000_000).path]);
+      const rate = () => page.evaluate(() => {
+        const status = document.querySelector("#upload-rows .uploading .status")?.textContent;
+        const [, number, unit] = /([\d.]+) (.?)B\/s · .* left$/.exec(status) ?? [];
+        return Number(number ?? 0) * (({ k: 1e3, M: 1e6, G: 1e9 })[unit] ?? 1);
+      });
+      const first = await until(() => {
+        proxy.hold(50_000);
+        return rate();
+      });
+      proxy.hold(0);
+      await until(async () => (await rate()) < first / 5);
+    });
+
+    test("a message about a failure is hidden when the person continues", async () => {
+      publish(server, "failures/sub/a.txt");
+      publish(server, "failures/b.txt");
+      await open("/files/failures/");
+      await page.evaluate(() => {
+        const send = window.fetch;
+        window.fetch = (url, options) => (options?.method === "DELETE" ? Promise.reject(new TypeError()) : send(url, options));
+        document.querySelector("tr.file [data-delete]").click();
+      });
+      await awaitDialog(page);
+      await page.click("dialog button[value=delete]");
+      await page.waitFor(() => document.querySelector("#banner:not([hidden])")?.textContent.includes("was not deleted"));
+      await page.evaluate(() => document.querySelector("tr.folder a").click());
+      await awaitEntry(page, "a.txt");
+      assert.equal(await page.evaluate(() => document.getElementById("banner").hidden), true);
+    });
+
     test("files are dropped and pasted", async () => {
       await open("/files/dropped/");
       for (const type of ["drop", "paste"]) {
@@ -337,6 +371,15 @@ for (const name of browsers) {
       const offered = () => page.evaluate(() => ["#choose-files", "#choose-folder", "[data-delete]"].map((one) =>
         document.querySelector(one).checkVisibility()));
       assert.deepEqual(await offered(), [false, false, false]);
+      // Files can be pasted without a button.
+      await page.evaluate(() => {
+        const transfer = new DataTransfer();
+        transfer.items.add(new File(["x"], "pasted.txt"));
+        const event = new Event("paste", { bubbles: true, cancelable: true });
+        Object.defineProperty(event, "clipboardData", { value: transfer });
+        document.body.dispatchEvent(event);
+      });
+      await page.waitFor(() => document.querySelector("#banner:not([hidden])")?.textContent === "The token does not allow this.");
       assert.equal(await page.evaluate(() => localStorage.length), 0);
       await page.click("#sign-out");
       await page.waitFor(() => document.querySelector("#notice h2")?.textContent === "This server needs a token");

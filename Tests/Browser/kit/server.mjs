@@ -143,10 +143,11 @@ const MAX_HELD = 16_000_000;
  * `hold` makes an upload as slow as a test needs it, however fast the machine is.
  */
 export class FaultProxy {
+  /** `heads` has the first line and the fields of each request. */
   static async start(port, nextCut = () => null) {
     const proxy = new FaultProxy();
     Object.assign(proxy, {
-      cuts: 0, connections: new Set(), isDown: false, toServer: 0, contentToServer: 0, allowance: Infinity,
+      cuts: 0, connections: new Set(), isDown: false, toServer: 0, contentToServer: 0, allowance: Infinity, heads: [],
     });
     proxy.listener = createServer((client) => {
       if (proxy.isDown) return client.destroy();
@@ -247,7 +248,11 @@ class ProxyConnection {
     const end = text.indexOf("\r\n\r\n");
     const count = end < 0 ? piece.length : end + 4 - this.#head.length;
     this.#head = end < 0 ? text : "";
-    this.#content = end < 0 ? 0 : contentLength(text.slice(0, end));
+    this.#content = 0;
+    if (end >= 0) {
+      this.proxy.heads.push(text.slice(0, end));
+      this.#content = contentLength(text.slice(0, end));
+    }
     return count;
   }
 
