@@ -83,6 +83,7 @@ async function openFolder(path, { isHistory = false } = {}) {
   Object.assign(folder, { path, query: "" });
   if (!isHistory) history.pushState(null, "", path);
   byID("search").value = "";
+  hideProblem();
   document.body.classList.add("loading");
   const timer = setTimeout(() => announce(text("loading")), 1000);
   await reloadFolder();
@@ -316,6 +317,7 @@ function scheduleFolder() {
 /** Downloads a file if the browser has no cookie for the token. */
 async function downloadEntry(entry) {
   const name = isolated(entry.name);
+  hideProblem();
   announce(text("downloading", { name }));
   try {
     const { url, isLocal } = await loadableURL({ path: pathOf(entry), size: entry.size });
@@ -334,6 +336,7 @@ async function deleteEntry(entry) {
     { value: "delete", label: text("delete"), style: "danger" }, { value: null, label: text("cancel") },
   ]);
   if (answer === null) return;
+  hideProblem();
   try {
     await request(path, { method: "DELETE" });
   } catch (error) {

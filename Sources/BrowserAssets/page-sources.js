@@ -69,11 +69,14 @@ async function chooseFolder() {
 
 /** Uploads the files into the folder that is shown, after the question about names that exist. */
 async function uploadFiles({ files, unreadable }) {
+  hideProblem();
   if (unreadable > 0) showProblem(text("unreadable", { count: unreadable }));
   const target = folder.path;
   if (!allows("create", target)) {
-    if (files.length > 0 && session.token === null) await enterToken();
-    if (!allows("create", target)) return;
+    if (files.length === 0) return;
+    if (session.token === null) await enterToken();
+    if (session.token === null) return;
+    if (!allows("create", target)) return showProblem(text("reasonForbidden"));
   }
   const chosen = files.map(({ file, handle, path }) => {
     const segments = path.split("/");

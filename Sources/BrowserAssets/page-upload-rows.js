@@ -138,8 +138,8 @@ function showSummary() {
 
 function makeUploadsTools() {
   const tool = (id, key, onclick) => element("button", { type: "button", id, text: text(key), onclick });
-  // The time until the next attempt.
-  setInterval(() => { if (uploads.some(({ state, retry }) => state === "waiting" && retry)) showUploads(); }, 1000);
+  // The time until the next attempt, and the rate of an upload without progress.
+  setInterval(() => { if (uploads.some(({ state, retry }) => state === "uploading" || retry)) showUploadsSoon(); }, 1000);
   byID("uploads-tools").append(
     tool("pause-all", "pauseAll", pauseAll), tool("resume-all", "resumeAll", resumeAll),
     tool("clear", "clear", clearEnded));

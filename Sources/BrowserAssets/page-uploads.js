@@ -34,7 +34,7 @@ function enqueue(item) {
   queue.add(item);
 }
 
-/** Bytes in each second, averaged over some seconds. */
+/** Bytes in each second, averaged over some seconds. It falls while there is no progress. */
 class Rate {
   constructor() { this.samples = []; }
 
@@ -47,7 +47,8 @@ class Rate {
 
   get value() {
     const [first, last] = [this.samples[0], this.samples.at(-1)];
-    return first && last.now - first.now > 500 ? Math.max(0, last.bytes - first.bytes) / (last.now - first.now) * 1000 : 0;
+    const time = first ? performance.now() - first.now : 0;
+    return time > 500 ? Math.max(0, last.bytes - first.bytes) / time * 1000 : 0;
   }
 }
 

@@ -8,6 +8,11 @@ function showProblem(message) {
   banner.hidden = message === "";
 }
 
+/** Hides a message about an earlier action, but not that there is no connection. */
+function hideProblem() {
+  if (byID("banner").textContent !== text("offlineBanner")) showProblem("");
+}
+
 async function enterToken() {
   const token = await askForToken();
   if (token === null) return;
