@@ -420,4 +420,32 @@ import Testing
         lease.startAcknowledging()
         #expect(try await happens { lease.acknowledged == 3 })
     }
+
+    @Test(
+        "small acknowledgments in the background share transactions, with and without rows",
+        arguments: StoreKind.embedded)
+    func gathered(_ kind: StoreKind) async throws {
+        let fixture = try StoreFixture(kind)
+        let leases = try (0..<60).map { _ in try fixture.store.create(.testing(), recordsAtOnce: false) }
+        // One of them is canceled while it waits.
+        let canceled = try #require(leases[7].id)
+        for (round, text) in ["abc", "de"].enumerated() {
+            let before = fixture.store.catalog.statistics
+            for lease in leases where lease.isCurrent { try lease.append(text) }
+            for lease in leases { lease.startAcknowledging() }
+            if round == 0 { try fixture.store.cancel(canceled, principal: "alice") }
+            let count = [3, 5][round]
+            #expect(try await happens { leases.allSatisfy { !$0.isCurrent || $0.acknowledged == count } })
+            let after = fixture.store.catalog.statistics
+            #expect(after.commits - before.commits >= 59)
+            // The catalog in memory makes each change on its own.
+            let transactions = after.transactions - before.transactions
+            #expect(kind == .memory || transactions <= 30, "\(transactions)")
+        }
+        #expect(leases.filter(\.isCurrent).count == 59)
+        let ids = leases.compactMap(\.id)
+        try fixture.reopen()
+        for id in ids where id != canceled { #expect(try fixture.store.record(id).offset == 5) }
+        #expect(throws: StoreError.notFound) { try fixture.store.record(canceled) }
+    }
 }

@@ -1,5 +1,6 @@
 import SystemCalls
 
+/// Acknowledgments: received bytes become durable, and then the offset in the row.
 extension OpenUpload {
     /// Waits until all received bytes and the length are durable, and returns the durable offset.
     func acknowledge(as lease: Int64) throws(StoreError) -> Int64 {
@@ -41,40 +42,81 @@ extension OpenUpload {
     }
 
     /// Lets another thread run the acknowledgment that ``UploadMachine/queueAcknowledgment(as:)`` has queued.
-    /// - Parameter use: until the acknowledgment ends, no second object for the same upload may exist.
-    func enqueueAcknowledgment(_ use: UploadUse?) {
-        let isQueued = context.acknowledging.enqueue { [self] in
-            runQueuedAcknowledgment()
-            withExtendedLifetime(use) {}
-        }
+    /// - Parameters:
+    ///   - use: until the acknowledgment ends, no second object for the same upload may exist.
+    ///   - waits: whether the acknowledgment may wait for others, to be committed together with them.
+    func enqueueAcknowledgment(_ use: UploadUse?, waits: Bool = false) {
+        let isQueued =
+            waits
+            ? context.gathering.add(self, use)
+            : context.acknowledging.enqueue { [self] in
+                Self.runQueuedAcknowledgments([self], context)
+                withExtendedLifetime(use) {}
+            }
         if !isQueued { update { $0.machine.withdrawQueuedAcknowledgment() } }
     }
 
-    private func runQueuedAcknowledgment() {
-        let work = monitor.withLock { state in Work(state.machine.runQueuedAcknowledgment(), state) }
-        // A caller that waits for the offset gets the same error.
-        if let work { _ = try? run(work, duringCallOf: nil) }
+    /// Runs queued acknowledgments with one commit. The bytes of each upload are durable before the commit.
+    static func runQueuedAcknowledgments(_ uploads: [OpenUpload], _ context: StoreContext) {
+        var ready: [(upload: OpenUpload, work: Work)] = []
+        for upload in uploads {
+            // A caller that waits for the offset gets the same error.
+            let work = upload.monitor.withLock { state in Work(state.machine.runQueuedAcknowledgment(), state) }
+            if let work, (try? upload.synchronize(work, duringCallOf: nil)) != nil { ready.append((upload, work)) }
+        }
+        guard ready.count > 1 else {
+            for (upload, work) in ready { _ = try? upload.record(work) }
+            return
+        }
+        let changes = ready.map { $0.upload.change($0.work) }
+        let rows = zip(ready, changes).map { $0.upload.newRow(with: $1) }
+        var commits: [Result<RemovedRows, StoreError>] = []
+        _ = try? context.observing(.offset) { () throws(StoreError) in
+            commits = context.catalog.commit(
+                ready.indices.map { index in
+                    ready[index].upload.reporting(rows[index].map { .insert($0) } ?? changes[index])
+                })
+            for case .failure(let error) in commits where error.concernsOperator { throw error }
+        }
+        for (index, (upload, work)) in ready.enumerated() {
+            let isMade =
+                rows[index].map {
+                    (try? upload.inserted($0, with: changes[index], commits[index], confirmedBy: nil)) != nil
+                } ?? ((try? commits[index].get()) != nil)
+            upload.update { isMade ? $0.machine.acknowledged(work.advance) : $0.machine.acknowledgmentFailed() }
+        }
     }
 
     /// Synchronizes the bytes, commits the row, and then advances the durable offset.
     func run(_ work: Work, duringCallOf failingLease: Int64?) throws(StoreError) {
-        let advance = work.advance
-        if advance.hasNewBytes {
-            monitor.withLock { $0.mayHaveRemovedBytes = false }
-            try synchronize(work.blob, including: isTransient ? nil : .name, duringCallOf: failingLease)
-        }
+        try synchronize(work, duringCallOf: failingLease)
+        try record(work)
+    }
+
+    private func synchronize(_ work: Work, duringCallOf failingLease: Int64?) throws(StoreError) {
+        guard work.advance.hasNewBytes else { return }
+        monitor.withLock { $0.mayHaveRemovedBytes = false }
+        try synchronize(work.blob, including: isTransient ? nil : .name, duringCallOf: failingLease)
+    }
+
+    /// Commits the row of bytes that are durable, and then advances the durable offset.
+    private func record(_ work: Work) throws(StoreError) {
         do throws(StoreError) {
             if !isTransient {
-                let change = CatalogChange.Advance(
-                    id: id, epoch: advance.epoch, offset: advance.offset, length: advance.length,
-                    digestStates: work.digestStates)
-                _ = try context.observing(.offset) { () throws(StoreError) in try commit(.advance(change)) }
+                _ = try context.observing(.offset) { () throws(StoreError) in try commit(change(work)) }
             }
         } catch {
             update { $0.machine.acknowledgmentFailed() }
             throw error
         }
-        update { $0.machine.acknowledged(advance) }
+        update { $0.machine.acknowledged(work.advance) }
+    }
+
+    private func change(_ work: Work) -> CatalogChange {
+        .advance(
+            CatalogChange.Advance(
+                id: id, epoch: work.advance.epoch, offset: work.advance.offset, length: work.advance.length,
+                digestStates: work.digestStates))
     }
 
     /// - Parameter failingLease: the lease whose method throws the error, so that its owner needs no other notification

@@ -19,6 +19,7 @@ final class StoreContext: Sendable {
     let nameIndexes = NameIndexes()
     let newFiles = SharedWork<NewFile, NewFile.Outcome?>()
     let acknowledging: WorkQueue
+    let gathering: GatheredAcknowledgments
     let digesting: WorkQueue
     let writeBack: WorkQueue
     /// Threads that hand uploads over to other stores.
@@ -52,9 +53,10 @@ final class StoreContext: Sendable {
         ledger = UsageLedger(totals?.usage, configuration: configuration, isShared: catalog.isShared)
         finished = FinishedUploads(complete: totals?.complete ?? 0, invalid: totals?.invalid ?? 0)
         let handOverThreads = catalog.isShared ? Self.handOverThreads : 0
-        (acknowledging, digesting, writeBack, handOver) = try startingThreads { () throws(Errno) in
+        (acknowledging, gathering, digesting, writeBack, handOver) = try startingThreads { () throws(Errno) in
             (
-                try WorkQueue(name: "acknowledge", threads: 4), try WorkQueue(name: "digest", threads: 2),
+                try WorkQueue(name: "acknowledge", threads: 4), try GatheredAcknowledgments(),
+                try WorkQueue(name: "digest", threads: 2),
                 try WorkQueue(name: "write-back", threads: 1),
                 try WorkQueue(name: "hand-over", threads: handOverThreads)
             )
@@ -76,6 +78,7 @@ final class StoreContext: Sendable {
 
     /// Ends the threads after the queued work.
     func close() {
+        gathering.close()
         acknowledging.close()
         digesting.close()
         writeBack.close()

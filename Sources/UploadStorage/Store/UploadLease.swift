@@ -63,10 +63,12 @@ package final class UploadLease: Sendable {
     /// Starts to make all received bytes durable on another thread. Does nothing if such an acknowledgment is in
     /// progress.
     package func startAcknowledging() {
-        guard !upload.isTransient, upload.monitor.withLock({ $0.machine.queueAcknowledgment(as: epoch) }) else {
-            return
+        let queued = upload.monitor.withLock { state -> Int64? in
+            guard !upload.isTransient, state.machine.queueAcknowledgment(as: epoch) else { return nil }
+            return state.machine.received - state.machine.durable
         }
-        upload.enqueueAcknowledgment(use.withLock { $0 })
+        guard let queued else { return }
+        upload.enqueueAcknowledgment(use.withLock { $0 }, waits: queued < GatheredAcknowledgments.maxSize)
     }
 
     /// Waits until all bytes received so far are durable, and returns the offset.

@@ -1,0 +1,60 @@
+import SystemCalls
+
+/// The acknowledgments of small pieces of slow uploads. They wait for others for a short time, so that one commit records
+/// many of them: nobody waits for them, and a caller that needs one immediately runs it itself.
+final class GatheredAcknowledgments: Sendable {
+    /// The size in bytes of pieces that are too large to wait.
+    static let maxSize: Int64 = 64 << 10
+    /// The time in nanoseconds for which the first acknowledgment waits.
+    private static let pause: Int64 = 50_000_000
+    /// The maximum number of threads among which the acknowledgments are divided if their bytes have to be synchronized.
+    private static let maxParts = 4
+
+    private struct State {
+        var waiting: [(upload: OpenUpload, use: UploadUse?)] = []
+        var isClosed = false
+    }
+
+    private let state = Monitor(State())
+    private let queue: WorkQueue
+
+    init() throws(Errno) { queue = try WorkQueue(name: "gather", threads: 1) }
+
+    /// Adds the acknowledgment of an upload.
+    /// - Returns: false once this is closed.
+    func add(_ upload: OpenUpload, _ use: UploadUse?) -> Bool {
+        let count = state.withLock { state in
+            if !state.isClosed { state.waiting.append((upload, use)) }
+            return state.isClosed ? 0 : state.waiting.count
+        }
+        if count == 1 {
+            let context = upload.context
+            queue.enqueue { [self] in passOn(to: context) }
+        }
+        return count > 0
+    }
+
+    private func passOn(to context: StoreContext) {
+        let deadline = SystemClock.monotonicNanoseconds() + Self.pause
+        _ = state.wait(until: deadline) { $0.isClosed ? () : nil }
+        let all = state.withLock { state in
+            defer { state.waiting = [] }
+            return state.waiting
+        }
+        let parts = context.shouldSynchronize || context.catalog.isShared ? min(Self.maxParts, all.count) : 1
+        for part in 0..<parts {
+            let pieces = all[(all.count * part / parts)..<(all.count * (part + 1) / parts)]
+            context.acknowledging.enqueue {
+                OpenUpload.runQueuedAcknowledgments(pieces.map(\.upload), context)
+                withExtendedLifetime(pieces) {}
+            }
+        }
+    }
+
+    /// Passes on the acknowledgments that wait, and accepts no more.
+    func close() {
+        state.withLock { $0.isClosed = true }
+        state.notifyAll()
+        queue.close()
+    }
+}
