@@ -7,8 +7,11 @@ final class GatheredAcknowledgments: Sendable {
     static let maxSize: Int64 = 64 << 10
     /// The time in nanoseconds for which the first acknowledgment waits.
     private static let pause: Int64 = 50_000_000
-    /// The maximum number of threads among which the acknowledgments are divided if their bytes have to be synchronized.
-    private static let maxParts = 4
+    /// The number of threads among which the acknowledgments are divided if their bytes have to be synchronized.
+    private static let parts = 4
+    /// The maximum number of these acknowledgments for each commit. A request for one of the uploads may have to wait
+    /// until the bytes of all of them are synchronized.
+    private static let maxCount = 16
 
     private struct State {
         var waiting: [(upload: OpenUpload, use: UploadUse?)] = []
@@ -41,12 +44,14 @@ final class GatheredAcknowledgments: Sendable {
             defer { state.waiting = [] }
             return state.waiting
         }
-        let parts = context.shouldSynchronize || context.catalog.isShared ? min(Self.maxParts, all.count) : 1
-        for part in 0..<parts {
-            let pieces = all[(all.count * part / parts)..<(all.count * (part + 1) / parts)]
+        guard !all.isEmpty else { return }
+        let mustSynchronize = context.shouldSynchronize || context.catalog.isShared
+        let count = mustSynchronize ? min(Self.maxCount, (all.count + Self.parts - 1) / Self.parts) : all.count
+        for start in stride(from: 0, to: all.count, by: count) {
+            let part = all[start..<min(start + count, all.count)]
             context.acknowledging.enqueue {
-                OpenUpload.runQueuedAcknowledgments(pieces.map(\.upload), context)
-                withExtendedLifetime(pieces) {}
+                OpenUpload.runQueuedAcknowledgments(part.map(\.upload), context)
+                withExtendedLifetime(part) {}
             }
         }
     }
