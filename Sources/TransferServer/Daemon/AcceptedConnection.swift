@@ -59,9 +59,6 @@ final class AcceptedConnection {
     /// Whether input has arrived that was not read yet.
     var hasInput: Bool { reader.hasInput }
 
-    /// The milliseconds after which a thread that waits for content checks whether there is a response for the client.
-    private static let checkInterval: Int32 = 100
-
     /// Reads the content of the last request, as far as it has arrived.
     /// - Parameter session: the GnuTLS session of the connection; nil without TLS.
     func readContent(
@@ -107,7 +104,7 @@ final class AcceptedConnection {
         { context in
             guard let context else { return -1 }
             let connection = Unmanaged<AcceptedConnection>.fromOpaque(context).takeUnretainedValue()
-            return connection.awaiting == nil ? -1 : AcceptedConnection.checkInterval
+            return connection.awaiting?.checkInterval ?? -1
         },
         { context in
             guard let context else { return false }

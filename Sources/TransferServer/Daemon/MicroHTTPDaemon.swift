@@ -256,7 +256,7 @@ final class MicroHTTPDaemon: @unchecked Sendable {
             request.stage = .receiving
             request.exchange = exchange
             if !request.isCompletelyReceived {
-                if exchange.canHaveEarlyResponse { connection.accepted.awaiting = exchange }
+                if exchange.checkInterval != nil { connection.accepted.awaiting = exchange }
                 connection.entry.enter(.content, at: SystemClock.monotonicNanoseconds())
                 // The client may be slow, and the thread has used more of its stack than it needs for content.
                 if !connection.accepted.hasInput { ThreadStack.releaseUnused() }

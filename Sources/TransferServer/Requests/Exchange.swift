@@ -41,8 +41,9 @@ protocol Exchange: AnyObject {
     /// Handles the regular end of the content.
     func finish() -> NextStep
     func end(_ end: RequestEnd)
-    /// Whether ``hasEarlyResponse`` can become true while content is awaited.
-    var canHaveEarlyResponse: Bool { get }
+    /// The time after which ``hasEarlyResponse`` is read again while content is awaited, in milliseconds; nil if it cannot
+    /// become true then.
+    var checkInterval: Int32? { get }
     /// Whether ``check()`` has an interim or final response to send.
     var hasEarlyResponse: Bool { get }
     /// Sends the responses that the client can get before the content has ended. Called between calls of `receive`, and
@@ -51,7 +52,7 @@ protocol Exchange: AnyObject {
 }
 
 extension Exchange {
-    var canHaveEarlyResponse: Bool { false }
+    var checkInterval: Int32? { nil }
     var hasEarlyResponse: Bool { false }
     func check() -> NextStep { .proceed }
 }

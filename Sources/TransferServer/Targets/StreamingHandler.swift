@@ -191,7 +191,7 @@ final class StreamedExchange: Exchange {
 
     func finish() -> NextStep { step(stream.finish()) }
 
-    var canHaveEarlyResponse: Bool { true }
+    var checkInterval: Int32? { 100 }
     var hasEarlyResponse: Bool { stream.hasEarlyResponse }
     func check() -> NextStep { stream.check().map(step) ?? .proceed }
 

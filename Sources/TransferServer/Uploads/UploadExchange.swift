@@ -92,6 +92,16 @@ final class UploadExchange: Exchange {
         return step
     }
 
+    // If the storage fails, the client gets a response although it sends nothing. Many clients can pause at the same time.
+    var checkInterval: Int32? { lease.canFail ? 1000 : nil }
+    var hasEarlyResponse: Bool { lease.failure != nil }
+
+    func check() -> NextStep {
+        guard let failure = lease.failure else { return .proceed }
+        defer { lease.release() }
+        return step(for: failure)
+    }
+
     private func store(_ bytes: UnsafeRawBufferPointer) -> NextStep {
         switch counter.receive(bytes.count) {
         case .accept: break

@@ -139,9 +139,10 @@ extension OpenUpload {
             state.blob = nil
             state.stagedDigests = nil
             let lease = state.machine.epoch
-            let isWaiting = state.waitingLease == lease
-            if isWaiting { state.failure = (lease, failure) }
-            return state.revoking { $0.synchronizationFailed(duringCallOf: isWaiting ? lease : failingLease) }
+            // With a shared storage the holder of the lease looks for the failure while its client sends nothing.
+            let needsNoCall = state.waitingLease == lease || context.catalog.isShared
+            if needsNoCall { state.failure = (lease, failure) }
+            return state.revoking { $0.synchronizationFailed(duringCallOf: needsNoCall ? lease : failingLease) }
         }
         if mustNotify { revocation?() }
         return failure

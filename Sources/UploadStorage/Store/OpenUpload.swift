@@ -39,7 +39,7 @@ final class OpenUpload: Sendable {
         /// The lease whose thread waits in a call, or has got an error from one. If its bytes cannot be synchronized, it
         /// gets ``failure``, and needs no revocation.
         var waitingLease: Int64?
-        /// The error with which a synchronization on another thread has ended a lease.
+        /// The error with which a synchronization on another thread has ended a lease: see ``UploadLease/failure``.
         var failure: (lease: Int64, error: StoreError)?
         /// The release that another store has asked for.
         var handOver: HandOver?

@@ -46,6 +46,17 @@ package final class UploadLease: Sendable {
     /// Whether the lease is valid: the upload has not been taken over.
     package var isCurrent: Bool { upload.epochMirror.load(ordering: .acquiring) == epoch }
 
+    /// Whether ``failure`` can be set while no method of the lease is called.
+    package var canFail: Bool { context.catalog.isShared }
+
+    /// The error with which the storage has ended the lease; nil if it has not.
+    package var failure: StoreError? {
+        if isCurrent { return nil }
+        return upload.monitor.withLock { state in
+            state.failure.flatMap { $0.lease == epoch ? $0.error : nil }
+        }
+    }
+
     /// Sets a closure that is called once when the upload is taken over, on the thread of the other request. If the
     /// upload has been taken over already, the closure is called immediately. The closure must not wait for the thread
     /// of this lease. From now on, other requests do not wait for the end of an exclusive lease.

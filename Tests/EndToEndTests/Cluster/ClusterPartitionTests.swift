@@ -159,6 +159,25 @@ struct ClusterPartitionTests {
         #expect(areEqual(try node.exchange(.get("/files/s")).content, Self.content))
     }
 
+    @Test("a client that sends nothing while the storage fails gets 503")
+    func silentClient() throws {
+        try withCluster(1, ["--idle-timeout", "1h"], Self.features) { cluster in
+            let (node, proxy) = (cluster.nodes[0], cluster.links[0].storage)
+            let connection = try node.connect()
+            try connection.send(.creation(.v8, "PUT", "/files/s", complete: true, .declared(Int64(Self.content.count))))
+            let location = try #require(try connection.requireInterim().location)
+            proxy.set(Self.storageError("503 Slow Down", "SlowDown"))
+            // So many bytes are stored at once.
+            try connection.send(Self.content[..<9_000_000])
+            try expectRetryAfter { try connection.readResponse(to: "PUT", within: .seconds(90)) }
+            proxy.set(.open)
+            try node.awaitReadiness()
+            let offset = try awaitOffset(node, location)
+            #expect(try append(node, location, offset..<Self.content.count).status == 201)
+            #expect(areEqual(try node.exchange(.get("/files/s")).content, Self.content))
+        }
+    }
+
     @Test(
         "a storage that refuses requests is an internal error, and one that is overloaded is not, even before the first object"
     )
