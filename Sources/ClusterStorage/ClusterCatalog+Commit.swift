@@ -256,9 +256,10 @@ extension ClusterCatalog {
         var statement: ConditionalStatement
         switch change {
         case .insert(let row, _):
+            let quota = row.isUnfinished || naming?.isFile ?? false ? limits.quota : nil
             statement = ConditionalStatement(
                 ClusterSQL.insertUpload,
-                [.integer(session)] + row.parameters + [DatabaseValue(limits.maxUploads), DatabaseValue(limits.quota)])
+                [.integer(session)] + row.parameters + [DatabaseValue(limits.maxUploads), DatabaseValue(quota)])
             result.inserted = row
             batch.inserted[row.id] = row.blob
             addPieces(to: &statement)
@@ -293,8 +294,13 @@ extension ClusterCatalog {
                     .bytes(DigestStates([]).savedBytes), .bytes(invalidation.upload.savedBytes),
                 ])
             result.ended = [invalidation.id]
+        case .recordFile(let file, _) where naming != nil:
+            // An upload without a row publishes its file.
+            statement = ConditionalStatement(
+                ClusterSQL.admit,
+                [.text(file.principal), .integer(0), .integer(file.size), .null, DatabaseValue(limits.quota)])
+            addPieces(to: &statement)
         default:
-            // If the change has a name, it publishes the file of an upload that has no row.
             if naming == nil { return nil }
             statement = ConditionalStatement(ClusterSQL.noRefusal)
             addPieces(to: &statement)

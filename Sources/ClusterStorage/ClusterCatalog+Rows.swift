@@ -100,4 +100,6 @@ extension CatalogChange.Naming {
         case .file(_, _, let blob, _), .retained(_, _, let blob, _): blob
         }
     }
+
+    var isFile: Bool { if case .file = self { true } else { false } }
 }

@@ -171,8 +171,11 @@ extension ClusterSQL {
         BEGIN
             IF phase_ < 2 THEN
                 refusal := onward.admit(principal_, 1, coalesce(length_, offset_), max_uploads, quota);
-                IF refusal > 0 THEN RETURN refusal; END IF;
+            ELSE
+                -- The quota is null unless the bytes become a file in this transaction.
+                refusal := onward.admit(principal_, 0, offset_, NULL, quota);
             END IF;
+            IF refusal > 0 THEN RETURN refusal; END IF;
             INSERT INTO onward.upload (
                 id, blob, principal, creation, created_at, expires_at, epoch, "offset", length, phase, response, reason,
                 intent, is_withdrawn, digests, holder, fence
@@ -359,17 +362,33 @@ extension ClusterSQL {
             END LOOP;
         END $$;
 
-        -- Checks limits. Transactions that are checked for the same principal run one after the other.
+        -- Checks limits. Transactions that are checked for the same principal run one after the other, except those that
+        -- add at most 256 KiB while 256 MiB of the quota are free: 1000 of them at the same time cannot exceed it. They
+        -- share the lock, so that no other transaction uses the free bytes meanwhile.
         CREATE FUNCTION onward.admit(
             principal_ text, uploads_ bigint, bytes bigint, max_uploads bigint, quota bigint
         ) RETURNS integer LANGUAGE plpgsql AS $$
         DECLARE
+            margin bigint := 256 << 20;
             used record;
+            is_far boolean := false;
         BEGIN
             IF max_uploads IS NULL AND quota IS NULL THEN RETURN 0; END IF;
-            PERFORM onward.lock_principals(ARRAY[principal_]);
+            IF uploads_ = 0 AND bytes <= 256 << 10 THEN
+                is_far := quota - margin >= (
+                    SELECT coalesce(sum(u.reserved + u.published), 0) FROM onward.current_usage(principal_) u);
+            END IF;
+            IF is_far THEN
+                PERFORM pg_advisory_xact_lock_shared(hashtextextended(principal_, 7));
+            ELSE
+                PERFORM onward.lock_principals(ARRAY[principal_]);
+            END IF;
             SELECT coalesce(sum(u.uploads), 0) AS uploads, coalesce(sum(u.reserved + u.published), 0) AS bytes
                 INTO used FROM onward.current_usage(principal_) u;
+            IF is_far AND used.bytes > quota - margin THEN
+                -- The transaction is repeated, with the other lock.
+                RAISE EXCEPTION 'the quota is nearly reached' USING ERRCODE = 'serialization_failure';
+            END IF;
             IF uploads_ > 0 AND used.uploads + uploads_ > max_uploads THEN RETURN 3; END IF;
             IF bytes > 0 AND used.bytes + bytes > quota THEN RETURN 4; END IF;
             RETURN 0;

@@ -64,6 +64,8 @@ enum ClusterSQL {
 
     static let insertUpload = call("insert_upload", parameters: 18)
     static let advanceUpload = call("advance_upload", parameters: 7)
+    /// Checks the limits of a principal. Parameters: the principal, new uploads and bytes, and both limits.
+    static let admit = call("admit", parameters: 5)
 
     private static func call(_ function: String, parameters: Int) -> String {
         let list = (1...parameters).map { "$\($0)" }.joined(separator: ", ")

@@ -239,4 +239,23 @@ struct PublicationTransactionTests {
         }
         #expect(try count("retained") == 1)
     }
+
+    @Test(
+        "simultaneous uploads that have no row before their end do not exceed the quota together",
+        arguments: [Kind.plain, .short])
+    func quota(kind: Kind) throws {
+        let quota: Int64 = 150_000
+        let catalog = try fixture.node("q") { configuration, _ in configuration.quotaPerPrincipal = quota }
+        let store = try fixture.store(over: catalog) { $0.quotaPerPrincipal = quota }
+        let (first, second) = (try kind.create(in: store), try kind.create(in: store))
+        var publication = Publication(name: try #require(PublishedName(path: "e"))) { _, _ in Response(status: 201) }
+        #expect(try first.publish(publication).status == 201)
+        publication.name = try #require(PublishedName(path: "f"))
+        #expect(throws: StoreError.quotaExceeded(limit: quota)) { try second.publish(publication) }
+        first.release()
+        second.release()
+        #expect(try names() == 1)
+        let usage = try catalog.sharedUsage(of: "alice")["alice"]
+        #expect(usage == Usage(uploads: 0, reservedBytes: 0, publishedBytes: 100_000))
+    }
 }
