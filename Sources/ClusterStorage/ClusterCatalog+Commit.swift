@@ -39,16 +39,17 @@ private struct BatchContext {
 private struct ConditionalStatement {
     var change: String
     var parameters: [DatabaseValue]
-    var effects: [String] = []
+    var effects: [(ClusterSQL.Effect, parameters: Range<Int>)] = []
 
     init(_ change: String, _ parameters: [DatabaseValue] = []) { (self.change, self.parameters) = (change, parameters) }
 
-    mutating func add(_ effect: (Int) -> String, _ values: [DatabaseValue]) {
-        effects.append(effect(parameters.count + 1))
+    mutating func add(_ effect: ClusterSQL.Effect, _ values: [DatabaseValue]) {
+        let first = parameters.count + 1
+        effects.append((effect, first..<first + values.count))
         parameters += values
     }
 
-    var statement: DatabaseStatement { DatabaseStatement(ClusterSQL.apply(change, with: effects), parameters) }
+    var statement: DatabaseStatement { DatabaseStatement(ClusterSQL.statement(change, with: effects), parameters) }
 }
 
 extension ClusterCatalog {
@@ -185,10 +186,10 @@ extension ClusterCatalog {
         result.events = events.count
         if var conditional = conditional(change, naming, in: session, &result, &batch) {
             if let naming {
-                let effect = change.effect(naming)
-                conditional.add(effect.sql, effect.parameters)
+                let (effect, parameters) = change.effect(naming)
+                conditional.add(effect, parameters)
             }
-            if !events.isEmpty { conditional.add(ClusterSQL.recordEvents, Self.parameters(of: events)) }
+            if !events.isEmpty { conditional.add(.recordEvents, Self.parameters(of: events)) }
             result.kind = .refusable
             result.statements.insert(conditional.statement, at: 0)
             return result
@@ -224,7 +225,7 @@ extension ClusterCatalog {
         }
         if !events.isEmpty {
             var recording = ConditionalStatement(ClusterSQL.noRefusal)
-            recording.add(ClusterSQL.recordEvents, Self.parameters(of: events))
+            recording.add(.recordEvents, Self.parameters(of: events))
             result.statements.append(recording.statement)
         }
         return result
@@ -250,7 +251,7 @@ extension ClusterCatalog {
                 let pieces = ledger.change(of: blob)
             else { return }
             batch.blobs.insert(blob)
-            statement.add(ClusterSQL.putPieces, [.text(blob)] + pieces.parameters)
+            statement.add(.putPieces, [.text(blob)] + pieces.parameters)
             result.pieces = pieces
         }
         var statement: ConditionalStatement
@@ -272,10 +273,8 @@ extension ClusterCatalog {
                 ])
             addPieces(to: &statement)
         case .markProcessing(let id, let epoch): statement = fenced(ClusterSQL.markProcessing, id, epoch)
-        case .recordIntent(let id, let epoch, let intent):
-            statement = fenced(ClusterSQL.recordIntent, id, epoch, [.bytes(intent.savedBytes)])
-            addPieces(to: &statement)
-        case .withdraw(let id, let epoch): statement = fenced(ClusterSQL.withdraw, id, epoch)
+        // A publication is one transaction, so no decision is recorded before it.
+        case .recordIntent, .withdraw: return ConditionalStatement(ClusterSQL.superseded)
         case .complete(let completion):
             statement = fenced(
                 ClusterSQL.complete, completion.id, completion.epoch,
@@ -327,7 +326,7 @@ extension CatalogChange {
     fileprivate var fencedUpload: UploadID? {
         switch self {
         case .advance(let advance): advance.id
-        case .markProcessing(let id, _), .recordIntent(let id, _, _), .withdraw(let id, _): id
+        case .markProcessing(let id, _): id
         case .complete(let completion): completion.id
         case .invalidate(let invalidation): invalidation.id
         default: nil

@@ -16,8 +16,8 @@ extension CatalogRow {
                 id: rows.bytes(index, 0), blob: rows.text(index, 1), creation: rows.bytes(index, 2),
                 createdAt: rows.integer(index, 3), expiresAt: rows.integer(index, 4), epoch: rows.integer(index, 5),
                 offset: rows.integer(index, 6), length: rows.integer(index, 7), phase: rows.integer(index, 8),
-                response: rows.bytes(index, 9), reason: rows.text(index, 10), intent: rows.bytes(index, 11),
-                digests: rows.bytes(index, 13), isWithdrawn: rows.boolean(index, 12) ?? false))
+                response: rows.bytes(index, 9), reason: rows.text(index, 10), intent: nil,
+                digests: rows.bytes(index, 11), isWithdrawn: false))
     }
 
     /// The parameters of ``ClusterSQL/insertUpload`` between the session and the limits.
@@ -28,8 +28,7 @@ extension CatalogRow {
             DatabaseValue(stored.creation),
             DatabaseValue(stored.createdAt), DatabaseValue(stored.expiresAt), DatabaseValue(stored.epoch),
             DatabaseValue(stored.offset), DatabaseValue(stored.length), DatabaseValue(stored.phase),
-            DatabaseValue(stored.response), DatabaseValue(stored.reason), DatabaseValue(stored.intent),
-            .boolean(stored.isWithdrawn), DatabaseValue(stored.digests),
+            DatabaseValue(stored.response), DatabaseValue(stored.reason), DatabaseValue(stored.digests),
         ]
     }
 }
@@ -77,19 +76,19 @@ extension CatalogChange {
     }
 
     /// The function that gives bytes a name together with this change, and its parameters.
-    func effect(_ naming: Naming) -> (sql: (Int) -> String, parameters: [DatabaseValue]) {
+    func effect(_ naming: Naming) -> (ClusterSQL.Effect, parameters: [DatabaseValue]) {
         switch naming {
         case .file(let name, let attributes, let blob, let replaced):
             let modified = attributes.modifiedSeconds * 1_000_000_000 + attributes.modifiedNanoseconds
             return (
-                ClusterSQL.publish,
+                .publish,
                 [.text(blob)] + name.directory.path + name.entry + [
                     .integer(attributes.size), .integer(modified), .text(attributes.entityTag.opaque),
                     DatabaseValue(replaced), DatabaseValue(file?.principal), DatabaseValue(file?.fields.savedBytes),
                 ]
             )
         case .retained(let key, let description, let blob, let size):
-            return (ClusterSQL.retain, [.text(key), .text(blob), .bytes(description), .integer(size)])
+            return (.retain, [.text(key), .text(blob), .bytes(description), .integer(size)])
         }
     }
 }

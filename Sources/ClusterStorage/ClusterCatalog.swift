@@ -64,12 +64,12 @@ package final class ClusterCatalog: UploadCatalog {
                 let rows = results[0]
                 if rows.count == 0 { return nil }
                 let row = try CatalogRow(rows, 0)
-                guard let fence = rows.integer(0, 15) else { throw .damaged("a row of an upload lacks its fence") }
+                guard let fence = rows.integer(0, 13) else { throw .damaged("a row of an upload lacks its fence") }
                 if !row.isUnfinished {
                     node.session.withLock { $0.removeHold(id) }
                     return HeldRow(row: row, fence: fence)
                 }
-                if rows.integer(0, 14) == number {
+                if rows.integer(0, 12) == number {
                     let hold = NodeSession.Hold(fence: fence, blob: row.blob, principal: row.upload.principal)
                     node.session.withLock { $0.acquired(id, hold, by: number) }
                     node.counts.withLock { $0.holds.acquired += 1 }

@@ -148,8 +148,7 @@ package final class ClusterCheck: StoreCheck {
             guard upload.isUnfinished else { return }
             summary.unfinished += 1
             check(
-                upload, end: rows.integer(row, 14) ?? 0, bytes: rows.integer(row, 15) ?? 0,
-                isPublished: rows.boolean(row, 16) == true, report)
+                upload, end: rows.integer(row, 12) ?? 0, bytes: rows.integer(row, 13) ?? 0, report)
         }
     }
 
@@ -157,22 +156,14 @@ package final class ClusterCheck: StoreCheck {
     ///   - end: the end of the last piece.
     ///   - bytes: the number of bytes in all pieces.
     private func check(
-        _ upload: CatalogRow, end: Int64, bytes: Int64, isPublished: Bool, _ report: (CheckFinding) -> Void
+        _ upload: CatalogRow, end: Int64, bytes: Int64, _ report: (CheckFinding) -> Void
     ) {
-        // A published file is checked by its name. The bytes of a withdrawn publication are not needed.
-        if isPublished || upload.isWithdrawn || bytes == end && bytes >= upload.offset { return }
-        let path = "data/" + upload.blob
-        let acknowledged = "\(upload.offset) bytes of \(upload.id) were acknowledged"
-        if let intent = upload.intent {
-            found(
-                .publicationLost, path,
-                "\(acknowledged) and were to be published as files/\(intent.name.path), but pieces are missing", report)
-        } else if upload.phase == .receiving {
-            found(
-                bytes == 0 ? .bytesMissing : .bytesShort, path,
-                "\(acknowledged), but its pieces have \(bytes)" + (bytes < end ? ", and are not consecutive" : ""),
-                report)
-        }
+        if upload.phase != .receiving || bytes == end && bytes >= upload.offset { return }
+        found(
+            bytes == 0 ? .bytesMissing : .bytesShort, "data/" + upload.blob,
+            "\(upload.offset) bytes of \(upload.id) were acknowledged, but its pieces have \(bytes)"
+                + (bytes < end ? ", and are not consecutive" : ""),
+            report)
     }
 
     private func checkFiles(_ report: (CheckFinding) -> Void) throws(StoreError) {

@@ -152,6 +152,14 @@ extension ClusterSQL {
                  ORDER BY p.start DESC LIMIT 1), 0);
         END $$;
 
+        -- Raises an error with the SQLSTATE `state` if the pieces of a blob do not have `size` bytes.
+        CREATE FUNCTION onward.require_size(blob text, size bigint, state text) RETURNS void LANGUAGE plpgsql AS $$
+        BEGIN
+            IF onward.end_of_pieces(blob) <> size THEN
+                RAISE EXCEPTION 'the pieces do not have % bytes', size USING ERRCODE = state;
+            END IF;
+        END $$;
+
         -- Removes the pieces of a blob, unless an unfinished upload, a published file or a retained request needs them.
         -- Their objects become garbage.
         CREATE FUNCTION onward.drop_pieces(blob text) RETURNS void LANGUAGE plpgsql AS $$
@@ -250,9 +258,7 @@ extension ClusterSQL {
                 ) ON CONFLICT (parent, name) DO NOTHING;
                 EXIT WHEN FOUND;
             END LOOP;
-            IF onward.end_of_pieces(publish.blob) <> publish.size THEN
-                RAISE EXCEPTION 'the pieces do not have % bytes', publish.size USING ERRCODE = 'ON002';
-            END IF;
+            PERFORM onward.require_size(publish.blob, publish.size, 'ON002');
         END $$;
 
         -- Keeps a blob for the operator. Raises an error if its pieces do not have `size` bytes.
@@ -260,9 +266,7 @@ extension ClusterSQL {
         RETURNS void LANGUAGE plpgsql AS $$
         #variable_conflict use_column
         BEGIN
-            IF onward.end_of_pieces(retain.blob) <> size THEN
-                RAISE EXCEPTION 'the pieces do not have % bytes', size USING ERRCODE = 'ON008';
-            END IF;
+            PERFORM onward.require_size(retain.blob, retain.size, 'ON008');
             INSERT INTO onward.retained (key, blob, description)
                 VALUES (retain.key, retain.blob, retain.description) ON CONFLICT (key) DO NOTHING;
         END $$;

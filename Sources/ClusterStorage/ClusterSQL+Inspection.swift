@@ -12,10 +12,9 @@ extension ClusterSQL {
         """
     }
 
-    /// Rows of uploads after $1 with their pieces, and whether a file has the bytes.
+    /// Rows of uploads after $1 with their pieces.
     static let inspectUploads = """
-        SELECT \(columns), coverage.last, coverage.bytes,
-            EXISTS (SELECT FROM onward.name n WHERE n.blob = upload.blob)
+        SELECT \(columns), coverage.last, coverage.bytes
         FROM onward.upload \(coverage("upload.blob")) WHERE id > $1 ORDER BY id LIMIT $2
         """
     static let inspectFiles = """

@@ -83,8 +83,9 @@ extension ClusterSQL {
             RETURN next_batch;
         END $$;
 
-        -- Whether `session_` can become the holder of an upload that `holder_` holds. If the session of the holder has
-        -- expired, it is marked as ended, so that a renewal that arrives late cannot extend it.
+        -- Returns whether `session_` can become the holder of an upload whose holder is `holder_`: nobody, this session
+        -- itself, or a session that has ended. The row of an ended session is marked with '-infinity' first. From then on its
+        -- node cannot renew it, even if a renewal has been sent already.
         CREATE FUNCTION onward.is_free(holder_ bigint, session_ bigint) RETURNS boolean LANGUAGE plpgsql AS $$
         BEGIN
             IF holder_ IS NULL OR holder_ = session_ THEN RETURN true; END IF;
@@ -111,8 +112,6 @@ extension ClusterSQL {
             phase bigint NOT NULL,
             response bytea,
             reason text,
-            intent bytea,
-            is_withdrawn boolean NOT NULL DEFAULT false,
             digests bytea NOT NULL,
             holder bigint,
             fence bigint NOT NULL DEFAULT 1
@@ -121,9 +120,9 @@ extension ClusterSQL {
         CREATE INDEX unfinished_by_expiry ON onward.upload (expires_at) WHERE phase < 2 AND expires_at IS NOT NULL;
         CREATE INDEX finished_by_expiry ON onward.upload (expires_at) WHERE phase >= 2;
 
-        -- Returns the row of an upload. If it is unfinished and free, the session becomes its holder with the next
-        -- fence, even if it was the holder before. If another session is the holder and `requests_release` is true,
-        -- that session is notified to release the upload.
+        -- Returns the row of an upload; no row if there is none. If the upload is unfinished, and no other living session
+        -- holds it, this session becomes the holder, with a higher fence, even if it was the holder before. If another
+        -- session holds it and `requests_release` is true, that session gets a notification to release the upload.
         CREATE FUNCTION onward.acquire(id_ bytea, session_ bigint, requests_release boolean)
         RETURNS SETOF onward.upload LANGUAGE plpgsql AS $$
         DECLARE
@@ -164,7 +163,7 @@ extension ClusterSQL {
         CREATE FUNCTION onward.insert_upload(
             session_ bigint, id_ bytea, blob_ text, principal_ text, creation_ bytea, created_at_ bigint,
             expires_at_ bigint, epoch_ bigint, offset_ bigint, length_ bigint, phase_ bigint, response_ bytea,
-            reason_ text, intent_ bytea, is_withdrawn_ boolean, digests_ bytea, max_uploads bigint, quota bigint
+            reason_ text, digests_ bytea, max_uploads bigint, quota bigint
         ) RETURNS integer LANGUAGE plpgsql AS $$
         DECLARE
             refusal integer;
@@ -178,10 +177,10 @@ extension ClusterSQL {
             IF refusal > 0 THEN RETURN refusal; END IF;
             INSERT INTO onward.upload (
                 id, blob, principal, creation, created_at, expires_at, epoch, "offset", length, phase, response, reason,
-                intent, is_withdrawn, digests, holder, fence
+                digests, holder, fence
             ) VALUES (
                 id_, blob_, principal_, creation_, created_at_, expires_at_, epoch_, offset_, length_, phase_, response_,
-                reason_, intent_, is_withdrawn_, digests_, CASE WHEN phase_ < 2 THEN session_ END, 1
+                reason_, digests_, CASE WHEN phase_ < 2 THEN session_ END, 1
             ) ON CONFLICT DO NOTHING;
             RETURN CASE WHEN FOUND THEN 0 ELSE 2 END;
         END $$;
@@ -208,7 +207,7 @@ extension ClusterSQL {
                 SET epoch = epoch_, "offset" = greatest(u."offset", offset_), length = coalesce(length_, u.length),
                     digests = digests_, phase = 0
                 WHERE u.id = id_ AND u.holder = session_ AND u.fence = (epoch_ >> 32) + 1 AND u.epoch <= epoch_
-                    AND u.phase < 2 AND u.intent IS NULL;
+                    AND u.phase < 2;
             RETURN CASE WHEN FOUND THEN 0 ELSE 1 END;
         END $$;
 

@@ -40,7 +40,8 @@ enum ClusterSQL {
         WHERE a.session IS NOT NULL AND NOT EXISTS (
             SELECT FROM onward.node n WHERE n.session = a.session AND n.alive_until > clock_timestamp())
         """
-    /// One session does this.
+    /// Adds changes of the usage to its totals if at least 500 wait. Only the session that delivers events does this, so
+    /// that the nodes do not wait for each other.
     static let addUsageChanges = "SELECT onward.add_usage_changes(500) WHERE onward.delivers($1)"
     static let renumber = "SELECT onward.renumber()"
     static let settleBatches = "SELECT onward.settle_batches($1)"
@@ -59,10 +60,10 @@ enum ClusterSQL {
 
     static let beginBatch = "SELECT onward.begin_batch($1, $2)"
     static let lockPrincipals = "SELECT onward.lock_principals($1)"
-    /// Writes a row without a change.
+    /// Writes the row of the session as it is, which shows whether the database accepts changes.
     static let probe = "UPDATE onward.node SET name = name WHERE session = $1"
 
-    static let insertUpload = call("insert_upload", parameters: 18)
+    static let insertUpload = call("insert_upload", parameters: 16)
     static let advanceUpload = call("advance_upload", parameters: 7)
     /// Checks the limits of a principal. Parameters: the principal, new uploads and bytes, and both limits.
     static let admit = call("admit", parameters: 5)
@@ -73,24 +74,21 @@ enum ClusterSQL {
     }
 
     // Parameters: the session, the id, the epoch, and others.
-    static let markProcessing = fenced("epoch = $3, phase = 1", "AND intent IS NULL")
-    static let recordIntent = fenced("epoch = $3, phase = 1, intent = $4")
-    static let withdraw = fenced("epoch = $3, is_withdrawn = true", "AND intent IS NOT NULL")
+    static let markProcessing = fenced("epoch = $3, phase = 1")
     static let complete = fenced(
         """
         epoch = $3, "offset" = greatest("offset", $4), phase = 2, response = $5, expires_at = $6, digests = $7,
-        creation = $8, \(ended)
+        creation = $8, holder = NULL
         """)
     static let invalidate = fenced(
-        "epoch = $3, phase = 3, reason = $4, expires_at = $5, digests = $6, creation = $7, \(ended)")
-    private static let ended = "intent = NULL, is_withdrawn = false, holder = NULL"
+        "epoch = $3, phase = 3, reason = $4, expires_at = $5, digests = $6, creation = $7, holder = NULL")
 
     /// A change by the holder: see onward.upload.
-    private static func fenced(_ assignments: String, _ condition: String = "") -> String {
+    private static func fenced(_ assignments: String) -> String {
         """
         WITH changed AS (
             UPDATE onward.upload SET \(assignments)
-            WHERE id = $2 AND holder = $1 AND fence = ($3::bigint >> 32) + 1 AND epoch <= $3 AND phase < 2 \(condition)
+            WHERE id = $2 AND holder = $1 AND fence = ($3::bigint >> 32) + 1 AND epoch <= $3 AND phase < 2
             RETURNING 1
         ), change AS MATERIALIZED (
             SELECT CASE WHEN EXISTS (SELECT FROM changed) THEN 0 ELSE \(Refusal.superseded) END::bigint AS refusal
@@ -104,20 +102,22 @@ enum ClusterSQL {
     /// A change that is always made.
     static let noRefusal = "WITH change AS MATERIALIZED (SELECT 0::bigint AS refusal)"
 
-    /// Makes a change, and if it was made also other changes, such as ``putPieces(_:)``.
-    static func apply(_ change: String, with others: [String]) -> String {
-        let effects = others.map { ", CASE WHEN refusal = 0 THEN (SELECT count(*) FROM \($0)) END" }.joined()
-        return "\(change) SELECT refusal\(effects) FROM change"
+    /// The functions that record something together with a change.
+    enum Effect: String {
+        case putPieces = "put_pieces"
+        case recordEvents = "record_events"
+        case publish, retain
     }
 
-    // Parameter: the number of the first parameter.
-    static func putPieces(_ first: Int) -> String { effect("put_pieces", first, parameters: 6) }
-    static func recordEvents(_ first: Int) -> String { effect("record_events", first, parameters: 2) }
-    static func publish(_ first: Int) -> String { effect("publish", first, parameters: 11) }
-    static func retain(_ first: Int) -> String { effect("retain", first, parameters: 4) }
-
-    private static func effect(_ function: String, _ first: Int, parameters: Int) -> String {
-        "onward.\(function)(\((first..<first + parameters).map { "$\($0)" }.joined(separator: ", ")))"
+    /// The statement of a change with effects: each function is called only if the change is not refused. The result is one
+    /// row, whose first column has the refusal, or 0.
+    /// - Parameter effects: the functions with the numbers of their parameters.
+    static func statement(_ change: String, with effects: [(Effect, parameters: Range<Int>)]) -> String {
+        let calls = effects.map { effect, numbers in
+            let list = numbers.map { "$\($0)" }.joined(separator: ", ")
+            return ", CASE WHEN refusal = 0 THEN (SELECT count(*) FROM onward.\(effect.rawValue)(\(list))) END"
+        }
+        return "\(change) SELECT refusal\(calls.joined()) FROM change"
     }
 
     static let deleteUploads =
@@ -153,8 +153,7 @@ enum ClusterSQL {
     // MARK: Reads
 
     static let columns = """
-        id, blob, creation, created_at, expires_at, epoch, "offset", length, phase, response, reason, intent,
-        is_withdrawn, digests
+        id, blob, creation, created_at, expires_at, epoch, "offset", length, phase, response, reason, digests
         """
     static let selectUpload = "SELECT \(columns) FROM onward.upload WHERE id = $1"
     static let selectUploads = "SELECT \(columns) FROM onward.upload WHERE id > $1 ORDER BY id LIMIT $2"

@@ -6,7 +6,7 @@ import UploadStorage
 /// The database and the object storage that several servers share.
 package struct ClusterLocation: Sendable, CustomStringConvertible {
     package var catalog: DatabaseURI
-    /// The URI of the same database for notifications, which need a connection without a pooler.
+    /// The same database, reached without a connection pooler such as PgBouncer, which does not pass notifications on.
     package var notifications: DatabaseURI
     package var blobs: ObjectStorageURI
 
@@ -60,7 +60,7 @@ extension UploadStore {
     /// If the database cannot be reached, the store is opened nevertheless: it is not ready, and all its operations fail
     /// with `unavailable` until the database can be reached.
     ///
-    /// - Parameter observation: counts what the store does with them, and reports errors.
+    /// - Parameter observation: counts the requests to the database and to the object storage, and reports their errors.
     package static func open(
         _ location: ClusterLocation, credentials: ObjectCredentials, configuration: StoreConfiguration,
         observation: ClusterObservation

@@ -11,17 +11,16 @@ import UploadStorage
 /// - *Garbage* is written by the transaction that removes the last row with the object. Later transactions that name it
 ///   are rejected (`put_pieces`). The grace period is for downloads, which continue to use the rows that they have
 ///   read.
-/// - *Orphans* are objects that no row has ever named. Before a transaction names a new object, it locks the row of the
-///   session that has stored the object, and fails if there is none (`put_pieces`). The removal of that row waits for
-///   these locks. So if the row does not exist, all transactions that named objects of the session have ended, and no
-///   transaction can name another one. The query reads sessions, pieces and garbage in one snapshot. In any snapshot an
-///   object that was named once belongs to a piece, is garbage, or was deleted. So a listed object that is in neither
-///   was never named, or was deleted meanwhile, and is not needed later. Session numbers are never used again. Objects
-///   with other names are not deleted.
-/// - *Pieces* of a blob are dropped if no unfinished upload, file or retained request has the blob. A blob whose pieces are
-///   in the database has had one of them since the transaction that recorded its first piece. After the last of them is
-///   removed, nothing can need the blob again. A new upload has a new blob. A file or a retained request gets its blob
-///   from an unfinished upload, or in the transaction that records the pieces.
+/// - *Orphans* are objects that no row has ever named, for example because a server was killed before it recorded them.
+///   One query finds objects that neither a piece nor the garbage names, and whose session has no row. No transaction can
+///   name such an object later: before a transaction names a new object, it locks the row of the session that has stored
+///   the object, and fails if there is none (`put_pieces`). A row of a session is removed only when nothing locks it. So
+///   all transactions that named objects of the session have ended, and the query sees their pieces. An object that was
+///   named once stays in a piece or in the garbage until it is deleted. Sessions never get the same number again. Objects
+///   with other names are not touched.
+/// - *Pieces* of a blob are dropped if no unfinished upload, file or retained request has the blob. Nothing needs them
+///   later: no other upload gets the blob, and a file or a retained request gets it only while its upload is unfinished, or
+///   in the transaction that records the pieces.
 package final class PieceCollector: Sendable {
     package struct Settings: Sendable {
         /// The time from the removal of a file to the deletion of its objects, so that downloads on all nodes end first.
@@ -110,8 +109,8 @@ package final class PieceCollector: Sendable {
         return report
     }
 
-    /// The progress of all collectors in the database, and what this one has deleted.
-    /// - Parameter readsDatabase: false if the database cannot be reached.
+    /// The numbers for metrics: what waits for its deletion in the database, and what this collector has deleted.
+    /// - Parameter readsDatabase: pass false if the database cannot be reached; then only the latter are returned.
     func statistics(readsDatabase: Bool) -> SharedStorageStatistics.Collection {
         var statistics = progress.withLock { $0 }
         guard readsDatabase, let rows = try? run(ClusterSQL.collectionState, []), rows.count > 0 else {

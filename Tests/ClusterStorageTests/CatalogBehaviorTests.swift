@@ -75,22 +75,54 @@ import Testing
         }
     }
 
-    @Test("an intent prevents all other changes of the row", arguments: Kind.available)
+    @Test(
+        "the processing of an upload is recorded, can be revoked, and ends with the response",
+        arguments: Kind.available)
+    func processing(_ kind: Kind) throws {
+        try withCatalog(kind) { catalog in
+            let row = CatalogRow.testing(offset: 3)
+            try catalog.commit(.insert(row))
+            try catalog.commit(.markProcessing(row.id, epoch: 2))
+            #expect(try catalog.row(row.id)?.phase == .processing)
+            #expect(try catalog.processing(after: nil, limit: 9) == [row.id])
+            #expect(try catalog.processing(after: row.id, limit: 9) == [])
+            #expect(try catalog.processingCount() == 1)
+            try catalog.commit(advance(row, epoch: 2, offset: 4))
+            #expect(try catalog.row(row.id)?.phase == .receiving && catalog.processingCount() == 0)
+            let response = Response(status: 201)
+            try catalog.commit(
+                .complete(
+                    CatalogChange.Completion(
+                        id: row.id, epoch: 2, offset: 5, response: response, expiresAt: 1, file: nil,
+                        upload: row.upload.withoutFields)))
+            let complete = try #require(try catalog.row(row.id))
+            #expect(
+                complete.phase == .complete(response) && complete.offset == 5 && complete.digestStates == []
+            )
+            #expect(complete.upload == row.upload.withoutFields && complete.expiresAt == 1)
+        }
+    }
+
+    @Test(
+        "an intent prevents all other changes of the row; a catalog that publishes files records none",
+        arguments: Kind.available)
     func intents(_ kind: Kind) throws {
         try withCatalog(kind) { catalog in
             let row = CatalogRow.testing(offset: 3)
             try catalog.commit(.insert(row))
             let intent = try intent()
-            try catalog.commit(.markProcessing(row.id, epoch: 2))
-            try catalog.commit(advance(row, epoch: 2, offset: 4))
-            #expect(try catalog.row(row.id)?.phase == .receiving)
+            if kind == .cluster {
+                #expect(throws: StoreError.superseded) {
+                    try catalog.commit(.recordIntent(row.id, epoch: 2, intent))
+                }
+                #expect(throws: StoreError.superseded) { try catalog.commit(.withdraw(row.id, epoch: 2)) }
+                return #expect(try catalog.row(row.id) == row)
+            }
             #expect(throws: StoreError.superseded) { try catalog.commit(.withdraw(row.id, epoch: 2)) }
             try catalog.commit(.recordIntent(row.id, epoch: 2, intent))
             #expect(throws: StoreError.superseded) { try catalog.commit(advance(row, epoch: 2, offset: 9)) }
             #expect(throws: StoreError.superseded) { try catalog.commit(.markProcessing(row.id, epoch: 2)) }
             #expect(try catalog.row(row.id)?.intent == intent)
-            #expect(try catalog.processing(after: nil, limit: 9) == [row.id])
-            #expect(try catalog.processing(after: row.id, limit: 9) == [])
             #expect(try catalog.processingCount() == 1)
             #expect(throws: StoreError.superseded) { try catalog.commit(.withdraw(row.id, epoch: 1)) }
             try catalog.commit(.withdraw(row.id, epoch: 2))
@@ -101,9 +133,9 @@ import Testing
                         id: row.id, epoch: 2, offset: 5, response: intent.response, expiresAt: 1, file: nil,
                         upload: row.upload.withoutFields)))
             let complete = try #require(try catalog.row(row.id))
-            #expect(complete.phase == .complete(intent.response) && complete.offset == 5)
-            #expect(complete.intent == nil && !complete.isWithdrawn && complete.digestStates == [])
-            #expect(complete.upload == row.upload.withoutFields && complete.expiresAt == 1)
+            #expect(
+                complete.phase == .complete(intent.response) && complete.intent == nil
+                    && !complete.isWithdrawn)
             #expect(try catalog.processingCount() == 0)
         }
     }
