@@ -255,7 +255,7 @@ for (const name of browsers) {
         await server.restart();
       }
       // Firefox repeats a request itself, so that the module does not notice each interruption.
-      const { digest } = await outcome(page, 300);
+      const { digest } = await outcome(page, 600);
       assert.deepEqual(digest, { sha256: chosen.sha256, isVerified: true });
     });
 
