@@ -136,6 +136,22 @@ for (const name of browsers) {
       noErrors();
     });
 
+    test("a name that the server cannot have is explained, and does not stop the other files", async () => {
+      await open("/files/refused/");
+      await page.evaluate(() => {
+        const transfer = new DataTransfer();
+        for (const name of ["a\nb.txt", "a\\b.txt", `${"x".repeat(256)}.txt`, "good.txt"]) transfer.items.add(new File(["x"], name));
+        const input = document.getElementById("files-input");
+        input.files = transfer.files;
+        input.dispatchEvent(new Event("change"));
+      });
+      await awaitUpload(page, "good.txt", "completed");
+      await page.waitFor(() => document.querySelectorAll("#upload-rows .failed").length === 3);
+      const reasons = await page.evaluate(() => Array.from(document.querySelectorAll("#upload-rows .failed .status"), (one) => one.textContent));
+      assert.deepEqual(new Set(reasons), new Set(["The server cannot store a file with this name."]));
+      assert.deepEqual(server.names("refused"), ["good.txt"]);
+    });
+
     test("the browser warns before a tab with an unfinished upload is reloaded or closed, and only then", async () => {
       const sent = file("warned.bin", 6_000_000);
       await open("/files/warned/");
