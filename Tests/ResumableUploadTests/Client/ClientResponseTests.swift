@@ -342,7 +342,11 @@ import Testing
             upload.answer(204, v8.head(complete: true, offset: 100, length: 100))
             #expect(try upload.request().content == .empty)
             if round == 3 { break }
-            if round == 1 { upload.answer(502) } else { upload.interrupted(.connection, sent: 0, hasSourceEnded: false) }
+            if round == 1 {
+                upload.answer(502)
+            } else {
+                upload.interrupted(.connection, sent: 0, hasSourceEnded: false)
+            }
         }
         var rejected = upload
         rejected.answer(500, v8.head(complete: true))
