@@ -31,7 +31,7 @@ const reasons = new Map(Object.entries({
 function reason(error) {
   const key = reasons.get(error.problem?.code) ?? reasons.get(error.code);
   if (key) return text(key);
-  if (error.problem?.code?.startsWith("path-")) return text("reasonName");
+  if ((error.problem?.code ?? error.code)?.startsWith?.("path-")) return text("reasonName");
   switch (error.status) {
     case 401: return text("reasonToken");
     case 403: return text("reasonForbidden");
