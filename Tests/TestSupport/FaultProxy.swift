@@ -104,8 +104,7 @@ package final class FaultProxy: Sendable {
         self.state = state
         listener = try LoopbackListener("fault-proxy") { client, number in
             state.withLock { $0.connections += 1 }
-            let order = servers.indices.map { servers[(number + $0) % servers.count] }
-            guard let server = order.lazy.compactMap({ try? LoopbackListener.connect(to: $0) }).first else { return }
+            guard let server = Self.connect(toOneOf: servers, first: number % servers.count) else { return }
             let isCut = state.withLock { state in
                 state.open[number] = [client, server]
                 return state.network == .cut
@@ -163,6 +162,13 @@ package final class FaultProxy: Sendable {
     package var roundTrips: Int { state.withLock { $0.roundTrips } }
     package var bytesToServer: Int64 { state.withLock { $0.passed[.toServer] ?? 0 } }
     package var bytesToClient: Int64 { state.withLock { $0.passed[.toClient] ?? 0 } }
+
+    private static func connect(toOneOf servers: [UInt16], first: Int) -> FileDescriptor? {
+        for server in servers[first...] + servers[..<first] {
+            if let connection = try? LoopbackListener.connect(to: server) { return connection }
+        }
+        return nil
+    }
 
     private static func serve(
         _ client: FileDescriptor, _ server: FileDescriptor, _ fault: Fault?, _ state: Monitor<State>

@@ -94,12 +94,12 @@ final class UploadExchange: Exchange {
 
     // If the storage fails, the client gets a response although it sends nothing. Many clients can pause at the same time.
     var checkInterval: Int32? { lease.canFail ? 1000 : nil }
-    var hasEarlyResponse: Bool { lease.failure != nil }
+    var hasEarlyResponse: Bool { lease.canFail && !lease.isCurrent }
 
     func check() -> NextStep {
-        guard let failure = lease.failure else { return .proceed }
+        guard hasEarlyResponse else { return .proceed }
         defer { lease.release() }
-        return step(for: failure)
+        return step(for: .superseded)
     }
 
     private func store(_ bytes: UnsafeRawBufferPointer) -> NextStep {
@@ -329,6 +329,8 @@ final class UploadExchange: Exchange {
     }
 
     private func step(for error: StoreError) -> NextStep {
+        // The storage may have ended the lease between two calls.
+        let error = error == .superseded ? lease.failure ?? error : error
         if case .superseded = error { return .drop }
         context.service.report(error, request: request.id)
         acknowledgeForRefusal()

@@ -45,8 +45,8 @@ final class GatheredAcknowledgments: Sendable {
             return state.waiting
         }
         guard !all.isEmpty else { return }
-        let mustSynchronize = context.shouldSynchronize || context.catalog.isShared
-        let count = mustSynchronize ? min(Self.maxCount, (all.count + Self.parts - 1) / Self.parts) : all.count
+        let share = (all.count + Self.parts - 1) / Self.parts
+        let count = context.shouldSynchronize ? min(Self.maxCount, share) : all.count
         for start in stride(from: 0, to: all.count, by: count) {
             let part = all[start..<min(start + count, all.count)]
             context.acknowledging.enqueue {
@@ -61,5 +61,10 @@ final class GatheredAcknowledgments: Sendable {
         state.withLock { $0.isClosed = true }
         state.notifyAll()
         queue.close()
+        let remaining = state.withLock { state in
+            defer { state.waiting = [] }
+            return state.waiting
+        }
+        for (upload, _) in remaining { upload.update { $0.machine.withdrawQueuedAcknowledgment() } }
     }
 }

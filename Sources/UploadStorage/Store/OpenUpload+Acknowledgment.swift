@@ -56,14 +56,30 @@ extension OpenUpload {
         if !isQueued { update { $0.machine.withdrawQueuedAcknowledgment() } }
     }
 
-    /// Runs queued acknowledgments with one commit. The bytes of each upload are durable before the commit.
+    /// The time in nanoseconds for which an upload whose bytes are durable waits for those of other uploads.
+    private static let maxWait: Int64 = 100_000_000
+
+    /// Runs queued acknowledgments with one commit, or with more if the synchronizations are slow. The bytes of each
+    /// upload are durable before the commit.
     static func runQueuedAcknowledgments(_ uploads: [OpenUpload], _ context: StoreContext) {
         var ready: [(upload: OpenUpload, work: Work)] = []
+        var deadline: Int64 = 0
         for upload in uploads {
+            if !ready.isEmpty, SystemClock.monotonicNanoseconds() >= deadline {
+                record(ready, context)
+                ready = []
+            }
             // A caller that waits for the offset gets the same error.
             let work = upload.monitor.withLock { state in Work(state.machine.runQueuedAcknowledgment(), state) }
-            if let work, (try? upload.synchronize(work, duringCallOf: nil)) != nil { ready.append((upload, work)) }
+            guard let work, (try? upload.synchronize(work, duringCallOf: nil)) != nil else { continue }
+            if ready.isEmpty { deadline = SystemClock.monotonicNanoseconds() + maxWait }
+            ready.append((upload, work))
         }
+        record(ready, context)
+    }
+
+    /// Commits the rows of bytes that are durable with one commit, and then advances the durable offsets.
+    private static func record(_ ready: [(upload: OpenUpload, work: Work)], _ context: StoreContext) {
         guard ready.count > 1 else {
             for (upload, work) in ready { _ = try? upload.record(work) }
             return

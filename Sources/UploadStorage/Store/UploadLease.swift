@@ -79,7 +79,9 @@ package final class UploadLease: Sendable {
             return state.machine.received - state.machine.durable
         }
         guard let queued else { return }
-        upload.enqueueAcknowledgment(use.withLock { $0 }, waits: queued < GatheredAcknowledgments.maxSize)
+        // A shared storage can stall for one upload, so no other upload waits for it. Its catalog combines changes itself.
+        let waits = !context.catalog.isShared && queued < GatheredAcknowledgments.maxSize
+        upload.enqueueAcknowledgment(use.withLock { $0 }, waits: waits)
     }
 
     /// Waits until all bytes received so far are durable, and returns the offset.

@@ -143,7 +143,7 @@ extension UploadMachine {
     /// removing the upload ends the activity itself when the catalog has rejected its change.
     mutating func drop() {
         // The holder of the lease verifies staged bytes, or processes the upload, and learns from its next call that the
-        // lease has ended.
+        // lease has ended. If it is invalidating an upload with staged bytes, the catalog rejects that change.
         if activity == .processing && !isPublishing || activity == .settling && isStaging { activity = .idle }
         (isLoaded, hasBytes, isDecided, isStaging, isProcessingRecorded) = (false, false, false, false, false)
         (written, received) = (durable, durable)
