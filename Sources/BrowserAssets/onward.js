@@ -1203,7 +1203,7 @@ class FileUpload {
     }
     const resumption = record && { url: record.url, acknowledged: record.acknowledged, expires: record.expires };
     if (resumption) {
-      this.#saved = JSON.stringify(resumption);
+      this.#saved = JSON.stringify([resumption, record.sent]);
       this.#created = record.created;
     }
     if (!this.#machine) await this.#create(resumption);
@@ -1322,7 +1322,8 @@ class FileUpload {
   async #save(isSending = false) {
     if (!this.#id || (isSending && Date.now() - this.#savedAt < SAVE_INTERVAL)) return;
     const { resumption } = this.#machine;
-    const current = resumption && JSON.stringify(resumption);
+    const sent = Math.max(this.#sent, resumption?.acknowledged ?? 0);
+    const current = resumption && JSON.stringify([resumption, sent]);
     if (isSending) this.#savedAt = Date.now();
     else if (current === this.#saved) return;
     this.#saved = current;
@@ -1330,7 +1331,7 @@ class FileUpload {
     const { size, lastModified = 0, type = "" } = this.#source;
     const record = {
       id: this.#id, name: this.name, size, type, lastModified, target: this.target, method: this.#method, ...resumption,
-      sent: Math.max(this.#sent, resumption.acknowledged), created: this.#created, handle: this.#options.handle ?? null,
+      sent, created: this.#created, handle: this.#options.handle ?? null,
     };
     // Not every browser can store every handle.
     if ((await memory.put(record)) === undefined && record.handle) await memory.put({ ...record, handle: null });
