@@ -24,7 +24,7 @@ package enum ClientProfile: String, Sendable, CaseIterable {
             "browsers send a request again by themselves if a connection that was used before is lost",
             [
                 "4.2/location-absolute", "4.2/location-relative", "4.3/cut", "4.3/cut-random-*", "4.3/higher",
-                "4.3/lost-answer", "4.4/finish-empty", "restart/resumes",
+                "4.3/lost-answer", "4.4/finish-empty", "4.4.1/offset-reported", "restart/resumes",
             ]
         ),
         ("browsers follow redirections by themselves", ["9110/redirect-for-ever"]),
