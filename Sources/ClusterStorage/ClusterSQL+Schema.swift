@@ -83,7 +83,7 @@ extension ClusterSQL {
             RETURN next_batch;
         END $$;
 
-        -- Returns whether `session_` can become the holder of an upload whose holder is `holder_`: nobody, this session
+        -- Returns whether `session_` can become the holder of an upload whose holder is `holder_`: NULL, this session
         -- itself, or a session that has ended. The row of an ended session is marked with '-infinity' first. From then on its
         -- node cannot renew it, even if a renewal has been sent already.
         CREATE FUNCTION onward.is_free(holder_ bigint, session_ bigint) RETURNS boolean LANGUAGE plpgsql AS $$

@@ -34,6 +34,13 @@ import Testing
         .advance(CatalogChange.Advance(id: row.id, epoch: epoch, offset: offset, length: length, digestStates: [[7]]))
     }
 
+    private func complete(_ row: CatalogRow, _ response: Response) -> CatalogChange {
+        .complete(
+            CatalogChange.Completion(
+                id: row.id, epoch: 2, offset: 5, response: response, expiresAt: 1, file: nil,
+                upload: row.upload.withoutFields))
+    }
+
     private func intent() throws -> PublicationIntent {
         PublicationIntent(
             name: try #require(PublishedName(segments: ["a", "b"])), replaced: "t", identity: "1",
@@ -90,11 +97,7 @@ import Testing
             try catalog.commit(advance(row, epoch: 2, offset: 4))
             #expect(try catalog.row(row.id)?.phase == .receiving && catalog.processingCount() == 0)
             let response = Response(status: 201)
-            try catalog.commit(
-                .complete(
-                    CatalogChange.Completion(
-                        id: row.id, epoch: 2, offset: 5, response: response, expiresAt: 1, file: nil,
-                        upload: row.upload.withoutFields)))
+            try catalog.commit(complete(row, response))
             let complete = try #require(try catalog.row(row.id))
             #expect(
                 complete.phase == .complete(response) && complete.offset == 5 && complete.digestStates == []
@@ -127,11 +130,7 @@ import Testing
             #expect(throws: StoreError.superseded) { try catalog.commit(.withdraw(row.id, epoch: 1)) }
             try catalog.commit(.withdraw(row.id, epoch: 2))
             #expect(try catalog.row(row.id)?.isWithdrawn == true)
-            try catalog.commit(
-                .complete(
-                    CatalogChange.Completion(
-                        id: row.id, epoch: 2, offset: 5, response: intent.response, expiresAt: 1, file: nil,
-                        upload: row.upload.withoutFields)))
+            try catalog.commit(complete(row, intent.response))
             let complete = try #require(try catalog.row(row.id))
             #expect(
                 complete.phase == .complete(intent.response) && complete.intent == nil

@@ -1,7 +1,7 @@
 import SystemCalls
 
 /// The acknowledgments of small pieces of slow uploads. They wait for others for a short time, so that one commit records
-/// many of them: nobody waits for them, and a caller that needs one immediately runs it itself.
+/// many of them. A caller that needs one immediately runs it itself.
 final class GatheredAcknowledgments: Sendable {
     /// The size in bytes of pieces that are too large to wait.
     static let maxSize: Int64 = 64 << 10
@@ -13,8 +13,10 @@ final class GatheredAcknowledgments: Sendable {
     /// until the bytes of all of them are synchronized.
     private static let maxCount = 16
 
+    private typealias Waiting = (upload: OpenUpload, use: UploadUse?)
+
     private struct State {
-        var waiting: [(upload: OpenUpload, use: UploadUse?)] = []
+        var waiting: [Waiting] = []
         var isClosed = false
     }
 
@@ -40,10 +42,7 @@ final class GatheredAcknowledgments: Sendable {
     private func passOn(to context: StoreContext) {
         let deadline = SystemClock.monotonicNanoseconds() + Self.pause
         _ = state.wait(until: deadline) { $0.isClosed ? () : nil }
-        let all = state.withLock { state in
-            defer { state.waiting = [] }
-            return state.waiting
-        }
+        let all = removeWaiting()
         guard !all.isEmpty else { return }
         let share = (all.count + Self.parts - 1) / Self.parts
         let count = context.shouldSynchronize ? min(Self.maxCount, share) : all.count
@@ -56,15 +55,18 @@ final class GatheredAcknowledgments: Sendable {
         }
     }
 
+    private func removeWaiting() -> [Waiting] {
+        state.withLock { state in
+            defer { state.waiting = [] }
+            return state.waiting
+        }
+    }
+
     /// Passes on the acknowledgments that wait, and accepts no more.
     func close() {
         state.withLock { $0.isClosed = true }
         state.notifyAll()
         queue.close()
-        let remaining = state.withLock { state in
-            defer { state.waiting = [] }
-            return state.waiting
-        }
-        for (upload, _) in remaining { upload.update { $0.machine.withdrawQueuedAcknowledgment() } }
+        for (upload, _) in removeWaiting() { upload.update { $0.machine.withdrawQueuedAcknowledgment() } }
     }
 }

@@ -24,8 +24,8 @@ extension CommandFailure {
 
     init(_ error: TransferError) {
         var message = error.message
-        let reasons = [error.response.flatMap { ResponseReason.of($0) }, error.failureReason].compactMap(\.self).filter
-        { !$0.isEmpty }
+        let causes = [error.response.flatMap { ResponseReason.of($0) }, error.failureReason]
+        let reasons = causes.compactMap { $0 }.filter { !$0.isEmpty }
         if !reasons.isEmpty { message += " Reason: \(reasons.joined(separator: "; "))" }
         self.init(
             status: ExitStatus(error), code: error.code.rawValue, message: DisplayText.printable(message),
