@@ -1,8 +1,9 @@
-"""Counts what servers with a PostgreSQL database and an object storage need for uploads, with one server and with three."""
+"""Measures uploads to servers with a PostgreSQL database and an object storage, with one server and with three: what they need, and the
+time beside a server with a data directory."""
 import contextlib, json, os, pathlib, re, shutil, subprocess, time, urllib.request
 
-from .comparison import Row
-from .programs import DRAFT, Failure, accepts, await_condition, curl, free_port, run, stop
+from .comparison import Row, interleave
+from .programs import DRAFT, Failure, accepts, await_condition, curl, free_port, run, stop, timed
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 KEYS = {"AWS_ACCESS_KEY_ID": "ACCESSKEY", "AWS_SECRET_ACCESS_KEY": "SECRETKEY"}
@@ -55,6 +56,10 @@ class Storage:
             if process is not self.processes[0]:
                 process.kill()
             stop(process)
+        # The files of the storage are few and large.
+        for file in (self.directory / "objects").iterdir():
+            if file.is_file():
+                os.truncate(file, 0)
 
     def query(self, statement):
         with contextlib.suppress(Failure):
@@ -84,23 +89,37 @@ def serving(programs, storage, count):
         yield [stack.enter_context(programs.serve(storage=place, environment=KEYS)) for _ in range(count)]
 
 
+def upload_file(programs, servers, name, mebibytes=1 << 10):
+    """Uploads a file with curl and returns the seconds that this took."""
+    source = programs.source(mebibytes)
+    return timed(*curl("-T", source, *(word for field in DRAFT for word in ("-H", field)), servers[0].url + name))
+
+
 def upload_files(programs, servers, name):
     """Uploads one GiB in files of equal size, one after the other."""
-    source = programs.source((1 << 10) // FILES)
     for number in range(FILES):
-        run(*curl("-T", source, *(word for field in DRAFT for word in ("-H", field)), servers[number % len(servers)].url + f"{name}-{number}"))
+        upload_file(programs, servers[number % len(servers):], f"{name}-{number}", (1 << 10) // FILES)
     return 1
+
+
+def upload_at_once(programs, servers, name, connections, requests, **options):
+    """Uploads files over several connections, which are divided among the servers, and returns the number of files and the seconds."""
+    commands = []
+    for number, server in enumerate(servers):
+        # The first servers get one connection more, if they cannot be divided equally.
+        share = connections // len(servers) + (number < connections % len(servers))
+        commands.append(programs.load_command(
+            server, "create", f"{name}-{number}-%", connections=share, requests=share * (requests // connections), **options))
+    begun = time.perf_counter()
+    for process in [subprocess.Popen([str(word) for word in command], stdout=subprocess.DEVNULL) for command in commands]:
+        if process.wait(600):
+            raise Failure("an upload failed")
+    return connections * (requests // connections), time.perf_counter() - begun
 
 
 def upload_small(programs, servers, name):
     """Uploads files of 4 KiB over 12 connections."""
-    requests = 1000 // len(servers)
-    commands = [programs.load_command(server, "create", f"{name}-{number}-%", connections=12 // len(servers), requests=requests, size=4096)
-                for number, server in enumerate(servers)]
-    for process in [subprocess.Popen([str(word) for word in command], stdout=subprocess.DEVNULL) for command in commands]:
-        if process.wait(600):
-            raise Failure("an upload failed")
-    return requests * len(servers)
+    return upload_at_once(programs, servers, name, 12, 1000, size=4096)[0]
 
 
 WORK = {"uploaded GiB": upload_files, "4 KiB upload": upload_small}
@@ -126,9 +145,38 @@ def measure(programs, servers, storage, work):
     return found
 
 
+TIMES = {
+    "1 GiB upload by curl": lambda programs, servers, name: upload_file(programs, servers, name),
+    "64 uploads of 64 MiB at once": lambda programs, servers, name: upload_at_once(
+        programs, servers, name, 64, 64, size=64 << 20, file=programs.source(64))[1],
+    "1,200 uploads of 4 KiB, 12 connections": lambda programs, servers, name: upload_at_once(
+        programs, servers, name, 12, 1200, size=4096)[1],
+}
+
+
+def seconds(bench, servers):
+    """Compares the times of uploads with those of a server with a data directory. The runs alternate."""
+    programs, number = bench.programs, iter(range(1 << 30))
+
+    def with_directory(work):
+        with programs.serve() as server:
+            elapsed = TIMES[work](programs, [server], "timed")
+            for file in (server.root / "files").iterdir():
+                os.truncate(file, 0)
+            return elapsed
+
+    for work in TIMES:
+        found = interleave(bench.runs, {
+            "data directory": lambda: with_directory(work),
+            "shared": lambda: TIMES[work](programs, servers, f"timed-{next(number)}"),
+        })
+        name = f"{len(servers)} server" + ("s" if len(servers) > 1 else "")
+        yield Row("scale", f"time of {work}, {name}", found["shared"], "s", "data directory", found["data directory"])
+
+
 def scale(bench):
-    """Counts S3 requests, transactions and CPU time for large and small uploads, with one server and with three, beside a data
-    directory."""
+    """Counts S3 requests, transactions and CPU time for large and small uploads, with one server and with three, and measures the time,
+    beside a data directory."""
     programs = bench.programs
     own = {}
     for work in WORK:
@@ -149,6 +197,7 @@ def scale(bench):
                               "data directory", [own[work]["CPU time of the servers"]])
                 yield Row("scale", f"database transactions each second without requests, {name}",
                           [found["database transactions each second without work"]], "")
+                yield from seconds(bench, servers)
         finally:
             storage.stop()
 
