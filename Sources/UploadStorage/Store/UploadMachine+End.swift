@@ -1,5 +1,103 @@
-// The upload is completed, becomes invalid, expires or is removed.
+// The upload is processed by its target resource or published, and ends, or is handed over to another store.
 extension UploadMachine {
+    /// The result of an event that reserves the end of the upload for the holder of a lease.
+    enum Reservation: Hashable {
+        /// Another thread completes or removes the upload, or an acknowledgment is running.
+        case wait
+        /// - Parameter mustAcknowledge: whether all received bytes have to become durable first.
+        case granted(mustAcknowledge: Bool)
+    }
+
+    /// All content is received. The caller acknowledges it if that is necessary, and then calls the target resource.
+    mutating func beginProcessing(as lease: Int64, marksDurably: Bool) throws(StoreError) -> Reservation {
+        try require(lease)
+        if isStaging { throw .invalidState("staged bytes are neither committed nor discarded") }
+        guard try enter(.processing, as: lease) else { return .wait }
+        // A target that can run again needs no row: after a crash, the client uploads the short content again.
+        return .granted(mustAcknowledge: marksDurably || isRecorded)
+    }
+
+    /// The row now records that the target resource processes the upload.
+    mutating func mark() { isProcessingRecorded = true }
+
+    /// The row may record that the target resource processes the upload, although the target was not called. The next
+    /// acknowledgment resets it.
+    mutating func markFailed() { if isRecorded && isUnfinished { isRowCurrent = false } }
+
+    /// The target resource has not processed the upload. A later request can call it.
+    /// - Returns: whether an acknowledgment has to reset the row.
+    mutating func unmark(as lease: Int64) -> Bool {
+        guard lease == epoch, activity == .processing, isProcessingRecorded else { return false }
+        isProcessingRecorded = false
+        isRowCurrent = false
+        return true
+    }
+
+    /// The processing could not begin, and the target resource was not called. The row may be marked or not; the next
+    /// acknowledgment resets it.
+    mutating func processingFailed(as lease: Int64) {
+        // After a failed synchronization the lease has ended, and a later lease may be processing. Closing the store
+        // also ends the lease, but the activity still belongs to that lease.
+        guard activity == .processing, processor == lease else { return }
+        activity = .idle
+        if isRecorded { isRowCurrent = false }
+    }
+
+    /// Ends the processing without having called the target resource.
+    /// - Returns: whether an acknowledgment has to reset the row.
+    mutating func endProcessing(as lease: Int64) -> Bool {
+        guard lease == epoch, activity == .processing else { return false }
+        let wasProcessingRecorded = isProcessingRecorded
+        isProcessingRecorded = false
+        activity = .idle
+        if wasProcessingRecorded { isRowCurrent = false }
+        return wasProcessingRecorded
+    }
+
+    /// Reserves the row for a publication: from now on only the publication changes it.
+    mutating func beginPublishing(as lease: Int64) throws(StoreError) -> Reservation {
+        guard try enter(.processing, as: lease) else { return .wait }
+        isPublishing = true
+        return .granted(mustAcknowledge: isRecorded)
+    }
+
+    mutating func endPublishing() {
+        isPublishing = false
+        // The upload was dropped meanwhile.
+        if !isLoaded, activity == .processing { activity = .idle }
+    }
+
+    /// A publication is durably decided: it will be carried out or refused, also after a crash.
+    mutating func decide() { isDecided = true }
+
+    /// The upload has a row from now on, which records this offset durably.
+    mutating func record(offset: Int64) {
+        isRecorded = true
+        durable = max(durable, offset)
+    }
+
+    /// Notes that the row of the upload was removed.
+    mutating func clearRecord() { (isRecorded, isDecided) = (false, false) }
+
+    /// The holder of the lease could not complete a decided publication. The next request completes it.
+    mutating func leaveDecided() {
+        guard isDecided else { return }
+        activity = .idle
+        revoke()
+    }
+
+    /// - Returns: false if the holder has to wait.
+    mutating func enter(_ activity: Activity, as lease: Int64) throws(StoreError) -> Bool {
+        try require(lease)
+        guard self.activity == .idle || self.activity == .processing, acknowledgment != .running else { return false }
+        acknowledgment = .idle
+        self.activity = activity
+        processor = lease
+        return true
+    }
+
+    // MARK: End
+
     /// Reserves the upload for its end: its final response, or the reason for which it is invalid, becomes durable.
     mutating func beginEnding(as lease: Int64) throws(StoreError) -> Reservation {
         let isProcessing = activity == .processing
@@ -103,12 +201,62 @@ extension UploadMachine {
         return reserved
     }
 
-    /// Releases the bytes that are reserved beyond the length or the offset in the row, and returns their number. The
-    /// next ``OpenUpload`` of this upload begins with the length or the offset in the row.
-    mutating func removeSurplus() -> Int64 {
-        guard isLoaded, isUnfinished else { return 0 }
-        let needed = recordedLength ?? durable
-        defer { reserved = needed }
-        return reserved - needed
+    // MARK: Hand-over to another store
+
+    /// Whether the upload has to be loaded or settled before it can be handed over.
+    var needsClaimForHandOver: Bool { isIdle && (!isLoaded || needsSettling) }
+
+    /// Whether the last bytes are being made durable, and the target resource has not begun to process them.
+    private var isAwaitingTarget: Bool { activity == .processing && acknowledgment == .running && isRecorded }
+
+    /// Whether the upload can be released for another store: no thread completes, removes or loads it.
+    var canHandOver: Bool {
+        isLoaded && isUnfinished && !needsSettling && (activity == .idle || isAwaitingTarget)
+    }
+
+    enum HandOver: Hashable {
+        /// The upload is being loaded, completed or removed.
+        case busy
+        /// The current lease waits for the storage, and is not ended before the deadline of the hand-over.
+        case postponed
+        /// It has begun already, with this epoch.
+        case continued
+        /// The last lease has ended. No lease has the new epoch.
+        case begun(mustTruncate: Bool)
+    }
+
+    /// - Parameter last: the epoch of the last hand-over that began.
+    mutating func beginHandOver(after last: Int64?) -> HandOver {
+        guard canHandOver else { return .busy }
+        if last == epoch { return .continued }
+        if isExclusive || activity == .processing { return .postponed }
+        return .begun(mustTruncate: takeOver(exclusive: true))
+    }
+
+    enum HandOverStep: Hashable {
+        case wait
+        /// Run the acknowledgment that is queued now.
+        case acknowledge
+        /// All received bytes are durable, or cannot become durable: then the other store begins at the offset in the
+        /// row.
+        case release
+    }
+
+    /// - Parameter hasQueued: whether an earlier step was `acknowledge`.
+    mutating func continueHandOver(of handedOver: Int64, hasQueued: Bool) -> HandOverStep {
+        let hasFailed = handedOver != epoch || !hasBytes || hasQueued && acknowledgment == .idle
+        if isAcknowledged || hasFailed { return .release }
+        return queueAcknowledgment(as: handedOver) ? .acknowledge : .wait
+    }
+
+    /// Another store may have changed the row and the bytes, so the row is read again. A thread that is completing or
+    /// removing the upload ends the activity itself when the catalog has rejected its change.
+    mutating func drop() {
+        // The holder of the lease verifies staged bytes, or processes the upload, and learns from its next call that the
+        // lease has ended. If it is invalidating an upload with staged bytes, the catalog rejects that change.
+        if activity == .processing && !isPublishing || activity == .settling && isStaging { activity = .idle }
+        (isLoaded, hasBytes, isDecided, isStaging, isProcessingRecorded) = (false, false, false, false, false)
+        (written, received) = (durable, durable)
+        revoke()
     }
 }

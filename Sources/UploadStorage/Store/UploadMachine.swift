@@ -12,7 +12,7 @@
 /// - While `activity` is not idle, one thread alone may complete or remove the upload. Requests wait for it, and are
 ///   served in the order in which they came.
 ///
-/// Only the events of this type, which are in `UploadMachine+*.swift`, change its properties. `make lint` verifies this.
+/// Only the events of this type, which are in `UploadMachine*.swift`, change its properties. `make lint` verifies this.
 struct UploadMachine: Hashable, Sendable {
     enum Activity: Hashable {
         case idle
@@ -174,4 +174,100 @@ struct UploadMachine: Hashable, Sendable {
 
     /// The upload could not be loaded, or could not be settled. The next request tries it again.
     mutating func preparationFailed() { if activity == .loading || activity == .settling { activity = .idle } }
+}
+
+// Requests that wait for the upload, and its leases.
+extension UploadMachine {
+    enum Claim: Hashable {
+        case wait
+        /// The target resource still processes the upload, and the time limit has passed.
+        case stillProcessing
+        /// Read the row and open the bytes, then claim again.
+        case load
+        /// Finish the publication or the processing that was interrupted, then claim again.
+        case settle
+        /// Make this advance durable, then claim again: the upload is being processed, and its offset can be reported
+        /// only after it has a row.
+        case record(Advance)
+        /// The caller is next, and acts before it releases the lock.
+        case granted
+    }
+
+    mutating func enqueue(_ ticket: Int) { waiting.append(ticket) }
+
+    mutating func leave(_ ticket: Int) { waiting.removeAll { $0 == ticket } }
+
+    /// - Parameter isLate: whether the time to wait for a target resource has passed.
+    mutating func claim(_ ticket: Int, isLate: Bool) -> Claim {
+        if activity == .processing, isLate {
+            // Returned only after all received bytes are durable, because the caller reports `durable` as the offset.
+            if isRecorded, durable >= received {
+                leave(ticket)
+                return .stillProcessing
+            }
+            if let advance = beginRecording() { return .record(advance) }
+        }
+        guard waiting.first == ticket, activity == .idle, !isExclusive else { return .wait }
+        if needsLoading || needsSettling {
+            // Loading drops bytes that are not acknowledged. If a running acknowledgment of these bytes ended later, it
+            // would raise `durable` after new bytes have replaced them.
+            if acknowledgment == .running { return .wait }
+            acknowledgment = .idle
+            activity = needsLoading ? .loading : .settling
+            return activity == .loading ? .load : .settle
+        }
+        leave(ticket)
+        return .granted
+    }
+
+    /// Ends the current lease and raises `epoch`, whose new value belongs to the new lease.
+    ///
+    /// - Parameter exclusive: whether other requests wait for the end of the new lease.
+    /// - Returns: whether the caller must truncate the bytes after `received`.
+    mutating func takeOver(exclusive: Bool) -> Bool {
+        let mustTruncate = dropStaged()
+        revoke()
+        isExclusive = exclusive
+        return mustTruncate
+    }
+
+    /// Allows other requests to take the lease over.
+    /// - Returns: false if the lease has ended.
+    @discardableResult
+    mutating func allowTakeOver(of lease: Int64) -> Bool {
+        guard lease == epoch else { return false }
+        isExclusive = false
+        return true
+    }
+
+    /// Ends the current lease.
+    mutating func revoke() {
+        epoch += 1
+        isExclusive = false
+    }
+
+    enum Release: Hashable {
+        /// The lease has ended already.
+        case superseded
+        /// Store the response for an interrupted processing, acknowledge the received bytes, then end the release.
+        case completeAsInterrupted
+        /// Acknowledge the received bytes, then end the release.
+        case acknowledge
+    }
+
+    /// The holder of the lease does not use it any more. The caller has discarded staged bytes.
+    mutating func beginRelease(of lease: Int64) -> Release {
+        guard lease == epoch else { return .superseded }
+        if activity == .processing {
+            if isProcessingRecorded { return .completeAsInterrupted }
+            activity = .idle
+        }
+        return .acknowledge
+    }
+
+    /// If the interruption of the processing could not be recorded, the next request does that.
+    mutating func endRelease(of lease: Int64) {
+        if activity == .processing, processor == lease { activity = .idle }
+        if lease == epoch { revoke() }
+    }
 }
