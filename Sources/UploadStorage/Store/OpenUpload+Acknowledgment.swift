@@ -1,6 +1,7 @@
+import HTTPSemantics
 import SystemCalls
 
-/// Acknowledgments: received bytes become durable, and then the offset in the row.
+// Received bytes become durable, and then the offset in the row.
 extension OpenUpload {
     /// Waits until all received bytes and the length are durable, and returns the durable offset.
     func acknowledge(as lease: Int64) throws(StoreError) -> Int64 {
@@ -162,5 +163,129 @@ extension OpenUpload {
         }
         if mustNotify { revocation?() }
         return failure
+    }
+}
+
+// The row: its creation by the first change, its other changes, and the events that report them.
+extension OpenUpload {
+    /// Commits a change of the row. If there is no row yet, commits the complete row with the change. No other change
+    /// of the row may be in progress.
+    /// - Parameters:
+    ///   - naming: the name that the bytes get together with the change.
+    ///   - isMade: whether the row contains the change. A commit that failed may have been made; then the failure is
+    ///     ignored.
+    /// - Returns: what the change removed or replaced; nil if the commit failed, but the change was made.
+    @discardableResult
+    func commit(
+        _ change: CatalogChange, _ naming: CatalogChange.Naming? = nil,
+        confirmedBy isMade: ((CatalogRow?) -> Bool)? = nil
+    ) throws(StoreError) -> RemovedRows? {
+        guard let row = newRow(with: change) else {
+            let change = reporting(change).naming(naming)
+            guard let isMade else { return try context.catalog.commit(change) }
+            return try context.catalog.commit(change, of: id, confirmedBy: isMade)
+        }
+        var file: FileRecord?
+        if case .complete(let completion) = change { file = completion.file }
+        let commit = context.catalog.commit([reporting(.insert(row, file: file)).naming(naming)])[0]
+        return try inserted(row, with: change, commit, naming, confirmedBy: isMade)
+    }
+
+    /// Called after the commit that creates the row with its first change.
+    func inserted(
+        _ row: CatalogRow, with change: CatalogChange, _ commit: Result<RemovedRows, StoreError>,
+        _ naming: CatalogChange.Naming? = nil, confirmedBy isMade: ((CatalogRow?) -> Bool)?
+    ) throws(StoreError) -> RemovedRows? {
+        do throws(StoreError) {
+            let removed = try commit.get()
+            noteRow(row)
+            return removed
+        } catch {
+            update { $0.mayHaveRow = true }
+            try context.catalog.awaitOutcomes()
+            guard let existing = try context.catalog.row(id) else { throw error }
+            // This commit was made, or an earlier commit that seemed to have failed.
+            noteRow(existing)
+            return existing == row ? nil : try self.commit(change, naming, confirmedBy: isMade)
+        }
+    }
+
+    /// The first row of the upload, with this change; nil if there is a row.
+    func newRow(with change: CatalogChange) -> CatalogRow? {
+        monitor.withLock { state in
+            guard !state.machine.isRecorded, var row = state.row else { return nil }
+            row.length = state.machine.length
+            // A publication is decided after all received bytes were synchronized.
+            if case .recordIntent = change { row = row.advanced(to: state.machine.received) }
+            row.apply(change)
+            return row
+        }
+    }
+
+    /// Creates the row of an upload that is recorded late, with all received bytes, unless a publication is about to
+    /// create it.
+    func recordNow() throws(StoreError) {
+        if isTransient { return }
+        let work = monitor.waitForever { state -> Work?? in
+            state.machine.acknowledgment == .running ? nil : .some(Work(state.machine.beginRecording(), state))
+        }
+        if let work { try run(work, duringCallOf: nil) }
+    }
+
+    /// The upload as clients may see it: an offset is reported only after there is a row.
+    func reportableRecord() throws(StoreError) -> UploadRecord? {
+        if isUnrecorded { try recordNow() }
+        return monitor.withLock { isHeld($0) ? record($0) : nil }
+    }
+
+    private func noteRow(_ row: CatalogRow) {
+        update { $0.machine.record(offset: row.offset) }
+        // The name of the bytes of a plain upload stays in `newBlobs`, because its row ends with its lease.
+        if !isTransient { context.newBlobs.remove(row.blob) }
+    }
+
+    /// Returns a change of this upload together with the events that report it. The creation of a plain upload is not
+    /// reported.
+    /// - Parameter response: the final response, if the change does not contain it.
+    func reporting(_ change: CatalogChange, _ response: Response? = nil) -> CatalogChange {
+        context.reporting(change) {
+            let (row, length) = monitor.withLock { ($0.row, $0.machine.length) }
+            guard let row else { return [] }
+            switch change {
+            case .insert(let first, let file):
+                let length = length ?? (first.isUnfinished ? nil : first.offset)
+                return [
+                    isTransient ? nil : UploadEvent(.created, of: row, length: length),
+                    UploadEvent(endOf: row, as: first.phase, length: length, file: file),
+                ]
+            case .complete(let completion):
+                return [
+                    UploadEvent(
+                        endOf: row, as: .complete(completion.response), length: length ?? completion.offset,
+                        file: completion.file)
+                ]
+            case .invalidate(let invalidation):
+                return [UploadEvent(endOf: row, as: .invalid(reason: invalidation.reason), length: length)]
+            case .recordFile(let file, _):
+                return [response.flatMap { UploadEvent(endOf: row, as: .complete($0), length: file.size, file: file) }]
+            default: return []
+            }
+        }
+    }
+}
+
+extension StoreContext {
+    /// Returns a change together with the events that report it, if events are recorded.
+    func reporting(_ change: CatalogChange, _ events: () -> [UploadEvent?]) -> CatalogChange {
+        guard configuration.recordsEvents else { return change }
+        let events = events().compactMap { $0 }
+        return events.isEmpty ? change : .reporting(change, events)
+    }
+
+    /// Returns the removal of the row of an upload, with the event that reports it; `nil`: it is not reported.
+    func removal(of row: CatalogRow, epoch: Int64, as kind: UploadEvent.Kind?) -> CatalogChange.Removal {
+        CatalogChange.Removal(
+            id: row.id, epoch: epoch,
+            event: configuration.recordsEvents ? kind.map { UploadEvent($0, of: row) } : nil)
     }
 }

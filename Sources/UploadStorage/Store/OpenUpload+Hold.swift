@@ -3,21 +3,6 @@ import SystemCalls
 // If several stores share a catalog, one of them at a time holds an upload: see ``UploadCatalog/acquire(_:until:)``. Safety
 // does not depend on these methods, because the catalog rejects changes by a store that is not the holder.
 extension OpenUpload {
-    /// Reads the row, and makes this store the holder of the upload.
-    func acquire(until deadline: Int64) throws(StoreError) -> (row: CatalogRow, fence: Int64)? {
-        try context.catalog.acquire(id, until: deadline).map { ($0.row, $0.fence) }
-    }
-
-    /// Whether this store is certainly the holder, so that the state in memory is current. True if there is no row that
-    /// another store could know.
-    func isHeld(_ state: State) -> Bool {
-        let machine = state.machine
-        guard context.catalog.isShared, !isTransient, machine.isLoaded, machine.isRecorded, machine.isUnfinished else {
-            return true
-        }
-        return context.catalog.holds(id, fence: state.fence)
-    }
-
     /// Ends the current lease, and forgets the row and the bytes, because another store may have changed them. The next
     /// request reads the row again.
     func drop(_ state: inout State) {
@@ -34,7 +19,6 @@ extension OpenUpload {
 
     /// Ends the hold at the end of the use.
     func releaseHold() {
-        guard context.catalog.isShared else { return }
         let fence = monitor.withLock { state in
             state.machine.isLoaded && state.machine.isUnfinished ? state.fence : nil
         }

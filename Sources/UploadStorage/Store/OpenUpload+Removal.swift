@@ -49,11 +49,11 @@ extension OpenUpload {
         guard expiry == .load else { return removal }
         do throws(StoreError) {
             // The bytes need not be opened for the removal.
-            guard let (row, fence) = try acquire(until: 0) else { throw .notFound }
+            guard let held = try context.catalog.acquire(id, until: 0) else { throw .notFound }
             return update { state in
-                guard state.machine.loadExpired(row, at: now) else { return nil }
-                set(row, fence: fence, blob: nil, &state)
-                return beginRemoval(of: row, as: .expired, &state)
+                guard state.machine.loadExpired(held.row, at: now) else { return nil }
+                set(held.row, fence: held.fence, blob: nil, &state)
+                return beginRemoval(of: held.row, as: .expired, &state)
             }
         } catch {
             update { $0.machine.preparationFailed() }
@@ -95,5 +95,49 @@ extension OpenUpload {
             phase.add(removal.row.phase)
             context.finished.remove(removed ?? phase)
         }
+    }
+
+    // MARK: Uploads without a row
+
+    /// Ends a plain upload, or an upload that has no row, and removes its bytes. From now on it does not exist for any
+    /// request.
+    func forget() {
+        let forgotten = update { state -> (row: CatalogRow, epoch: Int64?, reserved: Int64)? in
+            guard let row = state.row, let end = state.machine.endWithoutRow(isTransient: isTransient) else {
+                return nil
+            }
+            (state.row, state.blob, state.revocation) = (nil, nil, nil)
+            return (row, state.mayHaveRow ? end.epoch : nil, end.reserved)
+        }
+        guard let (row, epoch, reserved) = forgotten else { return }
+        context.ledger.end(row.upload.principal, releasing: reserved, counts: !isTransient)
+        do throws(StoreError) {
+            if let epoch, try mustRemoveRow() {
+                try context.catalog.commit(.delete([context.removal(of: row, epoch: epoch, as: .canceled)]))
+            }
+            context.discard(row.blob)
+        } catch {
+            // The row may exist, and may need the bytes. Otherwise the sweep removes them.
+            context.newBlobs.remove(row.blob)
+        }
+    }
+
+    /// Whether the row of an upload must be removed if a commit that failed has created it. A catalog that publishes
+    /// files may have completed the upload.
+    private func mustRemoveRow() throws(StoreError) -> Bool {
+        if context.publishingArea != nil { return true }
+        return try context.catalog.row(id)?.isUnfinished ?? false
+    }
+
+    /// Ends the lease after a transaction that publishes the file may have been made. The row contains its outcome.
+    func endAfterUnknownOutcome() {
+        guard hasDurableRow else { return forget() }
+        let fence = update { state in
+            // The error of the caller reports the end of the lease.
+            state.revocation = nil
+            drop(&state)
+            return state.fence
+        }
+        context.catalog.release(id, fence: fence)
     }
 }
