@@ -165,4 +165,77 @@ extension UploadLease {
         }
         if isLonger || mustSynchronize { try upload.synchronize(blob, including: nil, duringCallOf: epoch) }
     }
+
+    // MARK: Received and staged bytes
+
+    /// Reads received bytes and returns their number, which is smaller than the buffer only at their end.
+    package func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(StoreError) -> Int {
+        let (blob, end) = try bytes { ($0.machine.received) }
+        guard offset >= 0, offset < end else { return 0 }
+        let count = Int(min(Int64(buffer.count), end - offset))
+        let part = UnsafeMutableRawBufferPointer(rebasing: buffer[..<count])
+        return try translating("read the content of an upload") { () throws(Errno) in
+            try blob.read(into: part, at: offset)
+        }
+    }
+
+    /// Returns the bytes, and the value that `body` reads from the state.
+    private func bytes<Result>(
+        _ body: (OpenUpload.State) throws(StoreError) -> Result
+    ) throws(StoreError) -> (any Blob, Result) {
+        try upload.monitor.withLock { (state) throws(StoreError) in
+            try state.machine.requireBytes(epoch)
+            guard let blob = state.blob else { throw .invalidState("the bytes are not available any more") }
+            return (blob, try body(state))
+        }
+    }
+
+    /// Begins staging: bytes are written to their position, but do not count as received before ``commitStaged()``. A
+    /// take-over, a release or a crash discards them.
+    ///
+    /// - Parameter digests: the digests that are calculated while the bytes arrive.
+    package func beginStaging(digests: Set<DigestAlgorithm> = []) throws(StoreError) {
+        try upload.change { (state) throws(StoreError) in
+            try state.machine.beginStaging(as: epoch)
+            state.stagedDigests = DigestTracker(digests, base: state.machine.received)
+        }
+    }
+
+    /// Counts the staged bytes as received.
+    package func commitStaged() throws(StoreError) {
+        try upload.change { (state) throws(StoreError) in
+            try state.machine.commitStaged(as: epoch)
+            state.stagedDigests = nil
+        }
+    }
+
+    /// Discards the staged bytes.
+    package func discardStaged() {
+        upload.update { state in
+            if state.machine.discardStaged(as: epoch) { state.truncateStaged() }
+        }
+    }
+
+    /// Returns the digest of the bytes staged so far.
+    package func stagedDigest(_ algorithm: DigestAlgorithm) throws(StoreError) -> [UInt8] {
+        let (blob, (tracker, end)) = try bytes { (state) throws(StoreError) in
+            guard let tracker = state.stagedDigests else { throw .invalidState("nothing is staged") }
+            return (tracker, state.machine.written)
+        }
+        do throws(Errno) {
+            return try tracker.digest(algorithm, of: blob, to: end)
+        } catch {
+            // If the upload was taken over, its staged bytes were removed.
+            if let refusal = upload.monitor.withLock({ $0.machine.refusal(of: epoch) }) { throw refusal }
+            throw .failure(error, during: "compute the digest of an upload")
+        }
+    }
+
+    /// Returns the digest of all received bytes. Bytes that were digested when they arrived are not read again.
+    package func representationDigest(_ algorithm: DigestAlgorithm) throws(StoreError) -> [UInt8] {
+        let (blob, (tracker, end)) = try bytes { ($0.digests, $0.machine.received) }
+        return try translating("compute the digest of an upload") { () throws(Errno) in
+            try tracker.digest(algorithm, of: blob, to: end)
+        }
+    }
 }
