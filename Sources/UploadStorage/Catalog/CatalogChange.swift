@@ -96,9 +96,6 @@ package indirect enum CatalogChange: Sendable {
 }
 
 extension CatalogChange {
-    /// The change together with a name that bytes get; nil if they get none.
-    func naming(_ naming: Naming?) -> CatalogChange { naming.map { .naming(self, $0) } ?? self }
-
     /// Whether the change may record events.
     package var reportsEvents: Bool {
         switch self {

@@ -173,7 +173,7 @@ package struct StoreCopy {
             change = .recordFile(copy, ending: nil)
         }
         if !(target.area is any PublishingBlobArea) {
-            change = (change ?? .probe).naming(.file(name, attributes, blob: blob, replaced: nil))
+            change = .naming(change ?? .probe, .file(name, attributes, blob: blob, replaced: nil))
         }
         if let change { try target.catalog.commit(change) }
     }

@@ -57,7 +57,7 @@ final class SQLiteCatalog: UploadCatalog {
             return changes.map { _ in .failure(.superseded) }
         }
         for case .failure(let error) in outcomes { stopChanges(after: error) }
-        if changes.contains(where: \.reportsEvents) { eventObserver.withLock { $0 }?() }
+        if let observer = eventObserver.withLock({ $0 }), changes.contains(where: \.reportsEvents) { observer() }
         return outcomes
     }
 

@@ -181,14 +181,19 @@ extension OpenUpload {
         confirmedBy isMade: ((CatalogRow?) -> Bool)? = nil
     ) throws(StoreError) -> RemovedRows? {
         guard let row = newRow(with: change) else {
-            let change = reporting(change).naming(naming)
+            let change = reporting(change, naming: naming)
             guard let isMade else { return try context.catalog.commit(change) }
             return try context.catalog.commit(change, of: id, confirmedBy: isMade)
         }
         var file: FileRecord?
         if case .complete(let completion) = change { file = completion.file }
-        let commit = context.catalog.commit([reporting(.insert(row, file: file)).naming(naming)])[0]
+        let commit = context.catalog.commit([reporting(.insert(row, file: file), naming: naming)])[0]
         return try inserted(row, with: change, commit, naming, confirmedBy: isMade)
+    }
+
+    private func reporting(_ change: CatalogChange, naming: CatalogChange.Naming?) -> CatalogChange {
+        let change = reporting(change)
+        return naming.map { .naming(change, $0) } ?? change
     }
 
     /// Called after the commit that creates the row with its first change.

@@ -61,7 +61,7 @@ extension OpenUpload {
     private func publish(
         _ file: FileRecord, _ naming: CatalogChange.Naming, _ response: Response
     ) throws(StoreError) -> RemovedRows? {
-        let change = reporting(.recordFile(file, ending: nil), response).naming(naming)
+        let change = CatalogChange.naming(reporting(.recordFile(file, ending: nil), response), naming)
         do throws(StoreError) { return try context.catalog.commit(change) } catch {
             try context.catalog.awaitOutcomes()
             guard case .file(let name, _, _, _) = naming, let current = try? context.lookUp(name),

@@ -247,7 +247,9 @@ extension OpenUpload {
         state.publication = row.intent.map {
             DecidedPublication(intent: $0, validated: context.configuration.validated)
         }
-        state.digests = DigestTracker(row.upload.digests, states: row.digestStates, limit: row.offset)
+        state.digests =
+            row.upload.digests.isEmpty
+            ? .none : DigestTracker(row.upload.digests, states: row.digestStates, limit: row.offset)
         state.stagedDigests = nil
         state.pace = WritePace(start: row.offset)
         state.mayHaveRemovedBytes = row.offset > 0

@@ -171,3 +171,75 @@ public struct Publication: Sendable {
         self.refused = refused
     }
 }
+
+/// A publication that has been decided: recovery completes it, or stores the response `refused`, without evaluating the
+/// condition again.
+package struct PublicationIntent: Sendable, Hashable {
+    package var name: PublishedName
+    /// The entity tag of the file that had this name when the publication was decided; nil if there was no file, and
+    /// then no file may be replaced.
+    package var replaced: String?
+    /// The identity of the bytes, which does not change with their name.
+    package var identity: String
+    /// The representation metadata that is served with the file.
+    package var fields: Fields = [:]
+    package var response: Response
+    package var refused: Response
+
+    /// Returns whether this file is the file for which the condition was evaluated.
+    ///
+    /// - Parameter mayHaveMoved: whether the file may have been renamed since. Renaming changes the last two parts of
+    ///   the tag, which contain the time of the last change of attributes.
+    func replaces(_ file: PublishedFile.Attributes, mayHaveMoved: Bool) -> Bool {
+        guard mayHaveMoved, let replaced else { return file.entityTag.opaque == replaced }
+        return file.entityTag.opaque.split(separator: "-").dropLast(2) == replaced.split(separator: "-").dropLast(2)
+    }
+}
+
+/// The record of a published file: the principal whose quota contains it, and its representation metadata.
+package struct FileRecord: Sendable, Hashable {
+    package var name: String
+    package var principal: String
+    /// The size in bytes.
+    package var size: Int64
+    /// The exact time of the publication. No two publications have the same time. Together with the size the time
+    /// identifies the published file, even in a copy of the data directory.
+    package var identity: String
+    /// The modification time, in seconds since 1970.
+    package var modifiedSeconds: Int64
+    /// Representation metadata, such as Content-Type.
+    package var fields: Fields
+
+    package init(
+        name: String, principal: String, size: Int64, identity: String = "", modifiedSeconds: Int64 = 0,
+        fields: Fields = [:]
+    ) {
+        self.name = name
+        self.principal = principal
+        self.size = size
+        self.identity = identity
+        self.modifiedSeconds = modifiedSeconds
+        self.fields = fields
+    }
+
+    /// The record of a publication.
+    init(_ intent: PublicationIntent, principal: String, attributes: PublishedFile.Attributes) {
+        self.init(
+            name: intent.name.path, principal: principal, size: attributes.size, identity: attributes.publicationTime,
+            modifiedSeconds: attributes.modifiedSeconds, fields: intent.fields)
+    }
+
+    /// Returns whether the record belongs to this file.
+    func describes(_ file: PublishedBlob) -> Bool { describes(file, ofSize: size) }
+
+    /// Returns whether the record would belong to this file if the recorded size were `size`.
+    func describes(_ file: PublishedBlob, ofSize size: Int64) -> Bool {
+        identity == file.file.attributes.publicationTime && size == file.file.attributes.size
+            && modifiedSeconds == file.file.attributes.modifiedSeconds
+    }
+}
+
+extension PublishedFile.Attributes {
+    /// The identity of the publication in ``FileRecord/identity``.
+    var publicationTime: String { "\(modifiedSeconds).\(modifiedNanoseconds)" }
+}
