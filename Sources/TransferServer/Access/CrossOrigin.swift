@@ -3,7 +3,7 @@ import ResumableUpload
 
 /// Cross-origin resource sharing (the Fetch standard's CORS protocol) for pages that upload and download.
 struct CrossOrigin: Sendable {
-    /// Serialized origins; `*` means any origin.
+    /// Serialized origins, at least one; `*` means any origin.
     let origins: [String]
 
     /// Request fields that pages may always set: those of the upload protocol, of representations and of ranges.
@@ -22,7 +22,6 @@ struct CrossOrigin: Sendable {
 
     /// The CORS fields of every response to a request.
     func responseFields(for request: Fields) -> Fields {
-        guard !origins.isEmpty else { return [:] }
         var fields: Fields = ["Vary": "Origin"]
         guard let origin = request["Origin"], origins.contains(origin) || origins.contains("*") else { return fields }
         fields.append("Access-Control-Allow-Origin", origins.contains("*") ? "*" : origin)
@@ -38,7 +37,6 @@ struct CrossOrigin: Sendable {
     /// The additional fields of a response to `OPTIONS`. For a preflight of an allowed origin they list the methods and
     /// fields that the page may send; `Vary` is always present.
     func optionsFields(for request: Fields, methods: [Method]) -> Fields {
-        guard !origins.isEmpty else { return [:] }
         var fields: Fields = ["Vary": "Access-Control-Request-Method, Access-Control-Request-Headers"]
         guard Self.isPreflight(request), responseFields(for: request).contains("Access-Control-Allow-Origin")
         else { return fields }

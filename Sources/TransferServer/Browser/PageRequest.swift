@@ -33,11 +33,10 @@ struct PageRequest: Sendable {
 }
 
 extension TransferService {
-    /// The web interface, if the request gets it in place of a directory of files or an error; otherwise `nil`. In
+    /// The web interface, if the request, a GET or a HEAD, gets it in place of a directory of files or an error; otherwise `nil`. In
     /// place of an error about a file, the page is that of the directory of the file.
     func pageRequest(_ request: RequestContext, at route: Route) -> PageRequest? {
-        guard let page, request.method == .get || request.method == .head, BrowserPage.isRequested(by: request.fields),
-            let files = routes.filesTarget?.target
+        guard let page, BrowserPage.isRequested(by: request.fields), let files = routes.filesTarget?.target
         else { return nil }
         // The directory, and the relative reference to it from the URL of the request.
         let (folder, link): (String, String)

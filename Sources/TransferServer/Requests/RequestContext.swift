@@ -91,7 +91,9 @@ final class RequestContext {
     var fields: Fields { head.fields }
 
     /// Removes the cookie of the session from the fields: no handler gets it.
-    func removeSessionCookie() { received.head.fields = SessionCookie.removed(from: fields) }
+    func removeSessionCookie() {
+        if fields.contains("Cookie") { received.head.fields = SessionCookie.removed(from: fields) }
+    }
 
     /// Whether the client sent the request over https, according to a trusted proxy or otherwise to the connection.
     var isSecure: Bool { origin.scheme.map { $0 == "https" } ?? (connection.credentials != nil) }

@@ -16,7 +16,8 @@ final class TransferService: RequestService {
     /// ``authorizer`` if it is an `UploadAuthorizer`; otherwise `nil`. The cast is made once, because a cast for each
     /// request would cost as much as the decision about the request.
     private let uploadAuthorizer: (any UploadAuthorizer)?
-    let crossOrigin: CrossOrigin
+    /// `nil` if no page of another origin may send requests.
+    let crossOrigin: CrossOrigin?
     private let trustedProxies: TrustedProxies
     let digests = FileDigests()
     let page: BrowserPage?
@@ -39,7 +40,7 @@ final class TransferService: RequestService {
             ?? AnonymousAuthorizer(
                 allowsAnonymous: configuration.allowsAnonymous, allowedOrigins: configuration.corsOrigins)
         uploadAuthorizer = authorizer as? any UploadAuthorizer
-        crossOrigin = CrossOrigin(origins: configuration.corsOrigins)
+        crossOrigin = configuration.corsOrigins.isEmpty ? nil : CrossOrigin(origins: configuration.corsOrigins)
         trustedProxies = TrustedProxies(configuration.trustedProxies)
         page = configuration.servesPage ? BrowserPage.current : nil
     }
@@ -100,7 +101,7 @@ final class TransferService: RequestService {
     }
 
     func responseFields(for fields: Fields, isSecure: Bool) -> Fields {
-        var result = crossOrigin.responseFields(for: fields)
+        var result = crossOrigin?.responseFields(for: fields) ?? [:]
         if let seconds = configuration.strictTransportSecurity, isSecure {
             result.append("Strict-Transport-Security", "max-age=\(seconds)")
         }
@@ -137,7 +138,7 @@ final class TransferService: RequestService {
         // Only files can be read with the cookie of a session.
         default: request.removeSessionCookie()
         }
-        let page = pageRequest(request, at: route)
+        let page = request.method == .get || request.method == .head ? pageRequest(request, at: route) : nil
         let identity: Identity
         do throws(AuthorizationRefusal) {
             identity = try self.identity(of: request.head, target, at: route)
@@ -186,7 +187,8 @@ final class TransferService: RequestService {
         guard lacksCredentials, request.method == .options, !request.fields.contains("Authorization"),
             CrossOrigin.isPreflight(request.fields)
         else { return Response(refusal) }
-        return Response(status: 204, fields: crossOrigin.optionsFields(for: request.fields, methods: Self.methods))
+        let fields = crossOrigin?.optionsFields(for: request.fields, methods: Self.methods) ?? [:]
+        return Response(status: 204, fields: fields)
     }
 
     /// Why this identity may not perform an operation on a target, or on the server itself if `target` is `nil`; `nil`
@@ -291,7 +293,7 @@ final class TransferService: RequestService {
     func discovery(_ request: RequestContext, methods: [Method], limits: UploadLimits? = nil) -> Response {
         var response = responses(for: request, stored: nil).discovered(
             limits: limits ?? configuration.limits, allow: methods)
-        for field in crossOrigin.optionsFields(for: request.fields, methods: methods) {
+        for field in crossOrigin?.optionsFields(for: request.fields, methods: methods) ?? [:] {
             response.fields.append(field.name, field.value)
         }
         return response

@@ -139,7 +139,7 @@ public struct Target: Sendable, Hashable {
     let location: PathSegments
     /// Whether the path is not valid for files and uploads. Then ``path`` is as it was sent, and ``location`` is that of
     /// the handler.
-    var isForwardedOnly = false
+    let isForwardedOnly: Bool
 
     /// The path and query, as they are stored with an upload.
     package var reference: String { path + (query.map { "?" + $0 } ?? "") }
@@ -148,7 +148,9 @@ public struct Target: Sendable, Hashable {
     var prefix: ArraySlice<String> { location.segments.dropLast(segments.count) }
 
     var withoutQuery: Target {
-        Target(path: path, segments: segments, isCollection: isCollection, query: nil, location: location)
+        Target(
+            path: path, segments: segments, isCollection: isCollection, query: nil, location: location,
+            isForwardedOnly: isForwardedOnly)
     }
 }
 
