@@ -74,8 +74,8 @@ extension ClusterSQL {
         );
         CREATE INDEX retained_by_blob ON onward.retained (blob);
 
-        -- The searches of the collectors, with the position of the next page and the earliest time for it. Also the
-        -- retained requests that commands are sending, each with the name of its claim and the end of the claim.
+        -- The searches of the collectors, with the position of the next page and the earliest time for it. A retained
+        -- request that a command is sending also has a row, with the name and the end of the claim.
         CREATE TABLE onward.collection (
             task text NOT NULL PRIMARY KEY,
             position text COLLATE "C" NOT NULL DEFAULT '',
@@ -192,7 +192,8 @@ extension ClusterSQL {
                 ELSE 'missing' END;
         END $$;
 
-        -- Makes the missing directories of a path, from the root on. Returns the same as kind_of_path.
+        -- Makes the missing directories of a path, from the root on. Returns 'directory', or 'file' if a part of the
+        -- path is a file.
         CREATE FUNCTION onward.make_directories(parents text[], names text[]) RETURNS text LANGUAGE plpgsql AS $$
         DECLARE
             is_directory boolean;
@@ -272,8 +273,8 @@ extension ClusterSQL {
         END $$;
 
         -- Removes the name of the file with the tag `tag`. Its bytes remain as long as a retained request needs them.
-        -- Returns 'removed', 'occupied' if another file has the name, 'directory' if a directory has it, otherwise
-        -- 'missing', or 'file' as kind_of_path for the path of the directory.
+        -- Returns 'removed'; 'occupied' if another file has the name; 'directory' if a directory has it; 'file' if a
+        -- part of the path of the directory is a file; otherwise 'missing'.
         CREATE FUNCTION onward.remove_name(
             parents text[], names text[], parent text, name text, tag text
         ) RETURNS text LANGUAGE plpgsql AS $$

@@ -25,7 +25,7 @@ package struct NodeSession: Sendable, Hashable {
         package var fence: Int64
         package var blob: String
         package var principal: String
-        /// The sessions that have asked for the upload.
+        /// The sessions that have requested the upload.
         fileprivate var askers: Set<Int64> = []
 
         package init(fence: Int64, blob: String, principal: String) {
@@ -150,7 +150,7 @@ package struct NodeSession: Sendable, Hashable {
         return Release(id: id, fence: fence, askers: hold.askers)
     }
 
-    /// Another session wants to hold an upload.
+    /// Handles the request of another session for an upload.
     package mutating func requested(_ id: UploadID, by asker: Int64) -> Request {
         if acquiring[id] != nil { return .none }
         guard holds[id] != nil else {

@@ -4,7 +4,7 @@ import UploadStorage
 extension ObjectBlob {
     /// Stores all bytes, and registers the new pieces with the ledger. The next transaction of the upload records them.
     ///
-    /// After an error the pieces in the database are those of before, and the blob has to be opened again.
+    /// After an error the pieces in the database are unchanged, and the blob has to be opened again.
     func synchronize(including detail: BlobDetail?) throws(Errno) {
         state.waitForever { state -> Void? in
             if state.isSynchronizing { return nil }
@@ -45,7 +45,7 @@ extension ObjectBlob {
             storage.discard(state.withLock { register(&$0) })
             return true
         }
-        // A small copy needs no permission.
+        // The budget does not count a copy that fits into a row.
         var reserved = 0
         if !tail.merged.isEmpty && tail.count > storage.limits.maxInlineSize {
             if storage.budget.reserve(tail.count, for: .held) { reserved = tail.count } else { tail.merged = [] }
@@ -126,7 +126,7 @@ extension ObjectBlob {
     private func register(_ state: inout State) -> [String] {
         guard let from = state.changedFrom else { return [] }
         let pieces = state.pieces[state.pieces.index(containing: from)...]
-        // Segments that are stored behind others are registered later.
+        // A stored segment that follows an unstored one is registered later.
         let later = Set(state.segments.compactMap(\.storedObject))
         let unneeded = storage.ledger.register(
             name, of: ObjectIdentifier(self), from: from, Array(pieces), new: state.unregistered.subtracting(later))

@@ -49,7 +49,7 @@ final class ObjectBlob: Blob {
 
         var size: Int64 { segments.last?.end ?? pieces.end }
 
-        /// The number of segments that other threads store, or that follow such a segment.
+        /// The number of segments that other threads store, or have stored after a segment that is not stored yet.
         var storing: Int { segments.count - (segments.last?.isFilling ?? false ? 1 : 0) }
     }
 
@@ -63,7 +63,7 @@ final class ObjectBlob: Blob {
 
     /// - Parameters:
     ///   - pieces: those in the database.
-    ///   - isNew: whether the database may contain other pieces, which are replaced.
+    ///   - isNew: true if `pieces` replace all pieces that the database may contain.
     init(_ name: String, _ pieces: [Piece] = [], isNew: Bool, in storage: PieceStorage) {
         self.name = name
         self.storage = storage
@@ -269,7 +269,7 @@ final class ObjectBlob: Blob {
         releaseMemory(&state)
     }
 
-    /// The number of bytes for whose storing no thread has started.
+    /// The number of bytes that ``storeEarly()`` would start to store.
     var unstoredCount: Int {
         state.withLock { state in
             guard let last = state.segments.last, last.isFilling, state.storing < Self.maxStoring else { return 0 }
@@ -277,8 +277,8 @@ final class ObjectBlob: Blob {
         }
     }
 
-    /// Starts to store the last segment although it is not full, or removes it if it is empty. The writer that has waited
-    /// for an empty segment may not write any more; otherwise it waits again.
+    /// Starts to store the last segment although it is not full, or removes it if it is empty: the writer that has
+    /// begun it may have ended. If not, the writer waits for a new one.
     /// - Returns: the memory that is free now or later.
     func storeEarly() -> Int {
         state.withLock { state in
@@ -366,7 +366,7 @@ final class ObjectBlob: Blob {
 }
 
 extension PublishedFile.Attributes {
-    /// The attributes on every node. No two publications have the same blob.
+    /// Creates the same attributes on every node. They are unique, because no two publications have the same blob.
     /// - Parameter modified: nanoseconds since 1970.
     init(blob: String, size: Int64, modified: Int64) throws(Errno) {
         let numbers = [size, modified].map { String($0, radix: 16) }

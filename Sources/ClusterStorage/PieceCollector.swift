@@ -6,7 +6,7 @@ import UploadStorage
 
 /// Removes what no upload, published file or retained request needs. Each node has a collector; they divide the work.
 ///
-/// Every object that is deleted is one that no row names, and that no row can name later:
+/// The collector deletes only objects that no row names, and that no row can name later:
 ///
 /// - *Garbage* is written by the transaction that removes the last row with the object. Later transactions that name it
 ///   are rejected (`put_pieces`). The grace period is for downloads, which continue to use the rows that they have
@@ -48,7 +48,7 @@ package final class PieceCollector: Sendable {
     /// The key of the object that identifies the database.
     static let identityKey = "cluster"
     /// The time after which another node repeats a page that this node has claimed, in milliseconds.
-    private static let claim: Int64 = 600_000
+    private static let claimMilliseconds: Int64 = 600_000
 
     private let database: Database
     private let objects: any ObjectStore
@@ -65,7 +65,7 @@ package final class PieceCollector: Sendable {
     }
 
     /// Collects on a thread of its own, until ``close()``.
-    /// - Parameter onFailure: is called if something could not be removed now. It is tried again later.
+    /// - Parameter onFailure: is called if objects or pieces could not be removed. The collector tries again later.
     package func start(onFailure: @escaping @Sendable (StoreError) -> Void) throws(StoreError) {
         do throws(Errno) {
             let thread = try WorkerThread(name: "collect", yieldsToOthers: true) { [self] in
@@ -210,7 +210,7 @@ package final class PieceCollector: Sendable {
     }
 
     private func claimPage(_ search: String) throws(StoreError) -> String? {
-        let rows = try run(ClusterSQL.claimPage, [.text(search), .integer(Self.claim)])
+        let rows = try run(ClusterSQL.claimPage, [.text(search), .integer(Self.claimMilliseconds)])
         return rows.count > 0 ? rows.text(0, 0) : nil
     }
 

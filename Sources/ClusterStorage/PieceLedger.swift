@@ -9,7 +9,7 @@ package final class PieceLedger: Sendable {
     private struct Entry {
         weak var blob: ObjectBlob?
         let owner: ObjectIdentifier
-        /// Distinguishes the entries for objects with the same blob.
+        /// Distinguishes the entries of several `ObjectBlob` instances with the same name.
         let id: Int
         /// The offset from which the pieces differ from those in the database; nil if they are the same.
         var from: Int64?
@@ -82,7 +82,8 @@ package final class PieceLedger: Sendable {
 
     // MARK: For blobs
 
-    /// Begins to record the changes of a blob. Changes that another object for the same bytes has registered are dropped.
+    /// Begins to record the changes of a blob. Changes that another instance for the same bytes has registered are
+    /// dropped.
     /// - Returns: objects that no transaction has recorded or can record.
     func add(_ blob: ObjectBlob) -> [String] {
         state.withLock { state in
@@ -93,7 +94,7 @@ package final class PieceLedger: Sendable {
         }
     }
 
-    /// Ends the recording for an object. Called when the object is not used any more.
+    /// Ends the recording for an `ObjectBlob`. Called when nothing uses this instance any more.
     /// - Returns: objects that no transaction has recorded or can record.
     func remove(_ name: String, of owner: ObjectIdentifier) -> [String] {
         state.withLock { state in
@@ -106,7 +107,7 @@ package final class PieceLedger: Sendable {
     /// The blob with this name, if it is open.
     func blob(_ name: String) -> ObjectBlob? { state.withLock { $0.entries[name]?.blob } }
 
-    /// Registers the pieces of a blob from a byte on, which replace all others from there on.
+    /// Registers the pieces of a blob from the byte `from` on. They replace all others from this byte on.
     /// - Parameter new: the objects that were not registered before.
     /// - Returns: objects that no transaction has recorded or can record any more.
     func register(

@@ -49,7 +49,7 @@ final class PieceStorage: Sendable {
         return key
     }
 
-    /// Reads a part of an object, which must have all these bytes.
+    /// Reads a part of an object. Throws `notFound` if the object does not have all of these bytes.
     func get(_ key: String, at offset: Int, into buffer: UnsafeMutableRawBufferPointer) throws(ObjectError) {
         let range = Int64(offset)..<Int64(offset + buffer.count)
         // A shorter object has lost its end.
@@ -78,7 +78,7 @@ extension Errno {
         }
     }
 
-    /// The error of a blob if no object may be stored.
+    /// The error of a blob if there is no session with which objects may be stored.
     fileprivate init(_ error: StoreError) {
         switch error {
         case .unavailable: self = .timedOut

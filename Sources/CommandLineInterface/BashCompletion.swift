@@ -4,7 +4,7 @@ package struct BashCompletion {
 
     package init(_ program: ProgramManual) {
         let function = "_" + program.name.replacing("-", with: "_")
-        let names = program.commands.map(\.name) + ["help", "version"]
+        let names = program.commands.map(\.name) + ProgramManual.ownCommands.map(\.name)
         var text = """
             # bash completion for \(program.name)                               -*- shell-script -*-
 

@@ -5,10 +5,11 @@ package struct FishCompletion {
     package init(_ program: ProgramManual) {
         var text = "# fish completion for \(program.name)\n\ncomplete -c \(program.name) -f\n"
         let start = "complete -c \(program.name) -n __fish_use_subcommand"
-        for page in program.commands {
-            text += "\(start) -a \(Self.quoted(page.name)) -d \(Self.quoted(page.summary))\n"
+        let commands =
+            program.commands.map { ($0.name, $0.summary) } + ProgramManual.ownCommands.map { ($0.name, $0.summary) }
+        for (name, summary) in commands {
+            text += "\(start) -a \(Self.quoted(name)) -d \(Self.quoted(summary))\n"
         }
-        text += "\(start) -a help -d 'show help'\n\(start) -a version -d 'show the version'\n"
         for page in program.commands {
             let inside = "complete -c \(program.name) -n '__fish_seen_subcommand_from \(page.name)'"
             text += "\n"

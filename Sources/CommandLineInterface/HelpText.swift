@@ -23,11 +23,7 @@ package struct HelpText {
             program.commands.map { page in
                 // The summary of a command with several forms describes all of them.
                 ((page.usage.count == 1 ? page.usage[0] : page.name).replacing(" [OPTIONS]", with: ""), page.summary)
-            } + [
-                ("help COMMAND", "print the options of a command"),
-                ("manual [FILE]", "list the manual pages and completions, or print one"),
-                ("version", "print the version"),
-            ]
+            } + ProgramManual.ownCommands.map { ($0.name + $0.operands, $0.summary) }
         let width = program.name.count + 1 + (lines.map(\.0.count).max() ?? 0) + 2
         var text = ""
         for (index, (form, summary)) in lines.enumerated() {

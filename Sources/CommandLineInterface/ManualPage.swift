@@ -88,6 +88,12 @@ package struct ProgramManual: Sendable {
     package let summary: String
     package let description: String
     package let commands: [ManualPage]
+    /// The commands that every program has: their names, operands and summaries.
+    static let ownCommands = [
+        (name: "help", operands: " COMMAND", summary: "print the options of a command"),
+        (name: "manual", operands: " [FILE]", summary: "list the manual pages and completions, or print one"),
+        (name: "version", operands: "", summary: "print the version"),
+    ]
     /// The last section of the overview, in help and manual page.
     package let conclusion: ManualSection
     /// Sections that only the manual page has.
@@ -124,7 +130,7 @@ package struct ProgramManual: Sendable {
         if operands.contains("--help") || operands.contains("-h") {
             return "usage: \(name) manual [FILE]\n\nLists the manual pages and completions, or prints one of them.\n"
         }
-        guard operands.count <= 1 else { throw OptionError("unexpected '\(operands[1])'; manual accepts one name") }
+        guard operands.count <= 1 else { throw OptionError("unexpected '\(operands[1])': manual accepts one name") }
         guard let path = operands.first else { return files.map { $0.path + "\n" }.joined() }
         guard let file = files.first(where: { $0.path == path }) else {
             throw OptionError("there is no file '\(path)'; '\(name) manual' lists the files")

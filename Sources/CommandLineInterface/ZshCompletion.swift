@@ -17,12 +17,10 @@ package struct ZshCompletion {
                 commands=(
 
             """
-        for page in program.commands {
-            text += "        \(Self.quoted(Self.escaped(page.name) + ":" + page.summary))\n"
-        }
+        let commands =
+            program.commands.map { ($0.name, $0.summary) } + ProgramManual.ownCommands.map { ($0.name, $0.summary) }
+        for (name, summary) in commands { text += "        \(Self.quoted(Self.escaped(name) + ":" + summary))\n" }
         text += """
-                    'help:show help'
-                    'version:show the version'
                 )
                 if ((CURRENT == 2)); then
                     _describe -t commands '\(program.name) command' commands

@@ -38,8 +38,8 @@ public final class ServerCredentials: Sendable {
 
     deinit { gnutls_certificate_free_credentials(handle) }
 
-    /// Configures a session (`gnutls_session_t`) before its handshake with the certificate, the key for tickets and the
-    /// ALPN protocols.
+    /// Sets the certificate, the key for tickets and the ALPN protocols of a session (`gnutls_session_t`) before its
+    /// handshake.
     package func use(for session: UnsafeMutableRawPointer) throws(TLSError) {
         let session = OpaquePointer(session)
         try Self.check(gnutls_credentials_set(session, GNUTLS_CRD_CERTIFICATE, UnsafeMutableRawPointer(handle)))

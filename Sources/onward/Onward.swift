@@ -54,7 +54,7 @@ enum Onward {
     private static func help(_ operands: [CommandArgument]) -> ExitStatus {
         guard operands.count == 1 else {
             Console.error(
-                "onward help: unexpected '\(DisplayText.printable(operands[1].description))'; help accepts one COMMAND\nSee 'onward --help'."
+                "onward help: unexpected '\(DisplayText.printable(operands[1].description))': help accepts one COMMAND\nSee 'onward --help'."
             )
             return .usage
         }

@@ -164,7 +164,7 @@ enum ServeCommand {
         store.onDamage { error in
             server.note(
                 .error,
-                "the catalog is damaged (\(error)) and the server is not ready: it rejects uploads and still serves files."
+                "\(error). The server is not ready: it rejects uploads and still serves files."
                     + " \(advice)"
             )
         }
@@ -326,11 +326,11 @@ enum ServeCommand {
 
 extension ServeCommand {
     static let page = ManualPage(
-        "serve", "serve resumable uploads and Range downloads", usage: ["serve [OPTIONS]"],
+        "serve", "serve resumable uploads, and downloads with ranges", usage: ["serve [OPTIONS]"],
         """
-        Serves resumable uploads and Range downloads. Every option has an environment
-        variable, for example ONWARD_MAX_SIZE for --max-size. Sizes have units K M G T
-        (powers of 1000) and KiB MiB GiB TiB (of 1024), durations s m h d.
+        Serves resumable uploads, and downloads with ranges. Every option has an
+        environment variable, for example ONWARD_MAX_SIZE for --max-size. Sizes have units
+        K M G T (powers of 1000) and KiB MiB GiB TiB (of 1024), durations s m h d.
         """,
         options: ServeSettings.options.map(\.manual),
         sections: [

@@ -45,7 +45,7 @@ struct ServeSettings {
         return (certificateFile, keyFile)
     }
 
-    /// The number of files that the server opens at most.
+    /// The maximum number of files that the server has open at the same time.
     var maxOpenFiles: UInt64 {
         // A connection needs a socket and usually a file. A request to another server also needs a socket, two descriptors
         // of libcurl, and possibly two directories. The connections of 64 earlier requests are kept for each destination.
@@ -392,7 +392,7 @@ struct ServeSettings {
         try require(limits.minSize, "min-size", atMost: store.quotaPerPrincipal, "quota")
     }
 
-    /// Rejects what a shared storage cannot do.
+    /// Rejects options that a shared storage does not support.
     private func checkStorage() throws(OptionError) {
         try storage.check()
         guard storage.cluster != nil else {
@@ -427,7 +427,8 @@ struct ServeSettings {
         }
     }
 
-    /// - Returns: the path.
+    /// Verifies that a file contains certificates in PEM.
+    /// - Returns: the path of the file.
     static func certificates(in path: String) throws(OptionError) -> String {
         let path = try fileName(path)
         do throws(TLSClientConnection.Failure) {

@@ -24,7 +24,7 @@ struct ClusterNodeTests {
         try place.catalog.commit(.reporting(.insert(row), [UploadEvent(.created, of: row)]))
         let copied = try place.catalog.events(after: 0, limit: 9)
         #expect(copied.map(\.event.upload) == [row.id.fingerprint])
-        // Its session is later than that of the copy.
+        // The session of this server begins after that of the copy.
         let server = try fixture.node()
         let delivered = pollUntil(within: .seconds(20)) {
             (try? server.events(after: 0, limit: 9)).flatMap { $0.isEmpty ? nil : $0 }
@@ -32,7 +32,7 @@ struct ClusterNodeTests {
         #expect(delivered == copied)
     }
 
-    @Test("a node opens no session before it knows the clock of the database, and never uses that of its own system")
+    @Test("a node opens no session before it has read the database's clock, and never uses that of its own system")
     func clock() throws {
         let fixture = try ClusterFixture()
         try fixture.node("a").close(saving: nil)

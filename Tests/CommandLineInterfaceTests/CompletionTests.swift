@@ -10,7 +10,7 @@ struct CompletionTests {
     @Test(
         "bash completes commands, options, their values and operands",
         arguments: [
-            (["sam-ple", ""], ["go", "help", "stop", "take", "version"]), (["sam-ple", "ta"], ["take"]),
+            (["sam-ple", ""], ["go", "help", "manual", "stop", "take", "version"]), (["sam-ple", "ta"], ["take"]),
             (["sam-ple", "take", "--f"], ["--file", "--flag", "--free"]),
             (["sam-ple", "take", "--color", "gr"], ["gray", "green"]),
             (["sam-ple", "take", "--color", "=", "gr"], ["gray", "green"]),

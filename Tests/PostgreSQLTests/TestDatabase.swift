@@ -5,7 +5,7 @@ import TestSupport
 /// A private server and a pool of connections to it.
 final class TestDatabase: Sendable {
     let cluster: PostgreSQLCluster
-    /// The connections of the pool pass through it.
+    /// The proxy between the pool and the server.
     let proxy: FaultProxy
     let pool: Database
 

@@ -14,7 +14,7 @@ struct UploadExplanationTests {
             (Explanation(refusal: "missing-token"), "refused", "no 104: the request was refused (missing-token)"),
             (
                 Explanation(handling: .plain(.noCompleteness), permission: .withheld(.noVersion)), "no-completeness",
-                "no 104: the request has no Upload-Complete (version 3: Upload-Incomplete); not resumable"
+                "no 104: the request has no Upload-Complete (interop version 3: Upload-Incomplete); not resumable"
             ),
             (
                 Explanation(handling: .plain(.unannounced), permission: .withheld(.declined)), "declined",

@@ -46,7 +46,7 @@ private final class Cluster: Sendable {
     }
 
     @Test(
-        "a publication whose transaction was made although its response was lost is successful",
+        "a publication succeeds if its transaction was committed, even if its response was lost",
         arguments: Kind.allCases)
     func lostResponse(kind: Kind) throws {
         let cluster = try Cluster()
@@ -67,7 +67,7 @@ private final class Cluster: Sendable {
     }
 
     @Test(
-        "a publication whose outcome is unknown at the end of its request is found by the next one",
+        "if the outcome of a publication is unknown at the end of its request, the next request finds the file",
         arguments: Kind.allCases, [1, 100])
     func unknownOutcome(kind: Kind, failingReads: Int) throws {
         let cluster = try Cluster()
@@ -92,7 +92,7 @@ private final class Cluster: Sendable {
     }
 
     @Test(
-        "a publication whose transaction was not made leaves nothing, and the next one is complete",
+        "if the transaction of a publication fails, nothing is published, and the next publication succeeds",
         arguments: Kind.allCases)
     func failedPublication(kind: Kind) throws {
         let cluster = try Cluster()
@@ -149,7 +149,7 @@ private final class Cluster: Sendable {
         }
     }
 
-    @Test("a store releases an upload at the end of its use, and another store needs no request to it")
+    @Test("a store releases an upload at the end of its use, and another store acquires it without notifying the first")
     func release() throws {
         let cluster = try Cluster()
         let first = try cluster.stores[0].create(.testing())
@@ -182,8 +182,8 @@ private final class Cluster: Sendable {
         #expect(record.phase == .complete(Response(status: 201)))
     }
 
-    @Test("the upload of a store that has died is taken over, and late changes of that store have no effect")
-    func death() throws {
+    @Test("the upload of a store that has stopped is taken over, and late changes of that store have no effect")
+    func stoppedStore() throws {
         let cluster = try Cluster()
         let first = try cluster.stores[0].create(.testing())
         let id = try #require(first.id)

@@ -54,7 +54,7 @@ struct FolderListingTests {
     }
 
     @Test(
-        "Content that is not such a list is an error",
+        "Content that is not a list of files in JSON is an error",
         arguments: ["", "<html>", "{}", "[1]", #"[{"name":1,"type":"file"}]"#, #"[{"type":"file"}]"#, "[{}"])
     func malformed(content: String) {
         #expect { try listing(content, ["Content-Type": "text/html"]) } throws: { error in
@@ -201,7 +201,7 @@ struct LocalTreeTests {
         #expect(items.contains("name-unusable \(101 * (LocalTree.maxDepth + 1) - 1)"), "\(items.last ?? "")")
     }
 
-    @Test("A directory has the property of the one that contains it, until it is set")
+    @Test("A directory is new if the directory that contains it is new, unless the property is set")
     func isNew() throws {
         let place = try TemporaryDirectory()
         try FileManager.default.createDirectory(atPath: place.path + "/a/b", withIntermediateDirectories: true)

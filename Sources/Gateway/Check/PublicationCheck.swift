@@ -46,7 +46,7 @@ public final class PublicationCheck: Sendable {
             queue.notifyAll()
         }
         do throws(CheckFailure) { return try checker.verdict(on: upload) } catch {
-            // After a cancellation the destination is not the cause.
+            // After a cancellation the error is not a failure of the destination.
             if Task.isCancelled { throw CancellationError() }
             throw TargetUnavailable(
                 "\(settings.destination), which checks files, \(error.reason)", retryAfter: error.retryAfter)
@@ -87,7 +87,7 @@ protocol Checker: Sendable {
     func verdict(on upload: ReceivedUpload) throws(CheckFailure) -> PublicationVerdict
 }
 
-/// There is no verdict, and the file has to be checked again.
+/// A check ended without a verdict, so the file has to be checked again.
 struct CheckFailure: Error {
     /// The log shows this text after the destination, so it begins with a verb.
     var reason: String

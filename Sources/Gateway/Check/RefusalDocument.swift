@@ -14,7 +14,8 @@ struct RefusalDocument {
 
     let response: Response
 
-    /// Whether a response with this status is final: after any other 4xx the client can repeat its request.
+    /// Whether a check can refuse a file with this status. After 401, 407, 408, 425 and 429 a client can repeat its
+    /// request.
     static func canRefuse(_ status: Status) -> Bool {
         status.isClientError && ![401, 407, 408, 425, 429].contains(status.rawValue)
     }
@@ -40,7 +41,7 @@ struct RefusalDocument {
             status: status, fields: ["Content-Type": ProblemDetails.mediaType], content: Array(content))
     }
 
-    /// The maximum number of arrays and objects that contain each other.
+    /// The depth of nested arrays and objects.
     static func depth(of json: [UInt8]) -> Int {
         var (depth, maximum) = (0, 0)
         var (isInString, isEscaped) = (false, false)

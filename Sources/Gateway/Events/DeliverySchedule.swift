@@ -18,8 +18,8 @@ struct DeliverySchedule: Sendable, Hashable {
         /// The number of failures in sequence after which the destination counts as unavailable: from then on there is
         /// one attempt at a time.
         var failuresUntilUnavailable = 8
-        /// The number of rejections in sequence after which the destination counts as rejecting: from then on older events
-        /// are read slowly.
+        /// The number of rejections without a delivery after which the destination counts as rejecting: from then on
+        /// older events are read slowly.
         var rejectionsUntilSlow = 1024
         /// The pause between pages of older events while the destination is rejecting.
         var slowPause: Int64 = 4_000_000_000

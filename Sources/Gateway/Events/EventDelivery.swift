@@ -68,7 +68,7 @@ public final class EventDelivery: Sendable {
             state.notifyAll()
         }
         do throws(Errno) {
-            var threads = [try WorkerThread(name: "events") { [self] in keep() }]
+            var threads = [try WorkerThread(name: "events") { [self] in maintain() }]
             for _ in 0..<rules.concurrency {
                 threads.append(try WorkerThread(name: "event") { [self] in deliver() })
             }
@@ -106,7 +106,7 @@ public final class EventDelivery: Sendable {
     // MARK: The outbox
 
     /// Loads events, removes those that were delivered, and applies the limits, until the delivery is closed.
-    private func keep() {
+    private func maintain() {
         var nextCheck: Int64 = 0
         var hasFailed = false
         while !isClosing {
@@ -201,7 +201,7 @@ public final class EventDelivery: Sendable {
             }
             note(
                 .error,
-                "events set aside, because they could not be delivered to \(receiver.description) within"
+                "events were set aside, because they could not be delivered to \(receiver.description) within"
                     + " \(settings.retryTime.wholeSeconds) s: \(late.count); see 'onward events list'")
         }
         // After a start each event can be delivered for this time, however long the process did not run.
@@ -213,7 +213,7 @@ public final class EventDelivery: Sendable {
             state.withLock { $0.schedule.remove(dropped) }
             note(
                 .error,
-                "events dropped without a delivery, because they were too old or too many: \(dropped.count)")
+                "events were dropped without a delivery, because they were too old or too many: \(dropped.count)")
         }
         let retried = try store.retriedEvents(limit: rules.maxRetried)
         if retried.isEmpty { return }
@@ -271,7 +271,7 @@ public final class EventDelivery: Sendable {
             return state.failure
         }
         state.notifyAll()
-        if failure != nil { note(.info, "events are delivered to \(receiver.description) again") }
+        if failure != nil { note(.info, "the delivery of events to \(receiver.description) works again") }
     }
 
     /// Logs the failure if none was logged within the last minute.

@@ -84,7 +84,7 @@ package struct PrivateDirectory: Sendable {
                 name, error == .fileTooLarge ? "does not contain the state of a transfer" : "cannot be read: \(error)")
         }
         guard status.owner == ProcessControl.effectiveUser, status.permissions & 0o077 == 0 else {
-            throw failure(name, "must be owned by you and private; if you trust its content, use chmod 600")
+            throw failure(name, "must be owned and readable only by you; if you trust its content, use chmod 600")
         }
         return Data(content)
     }

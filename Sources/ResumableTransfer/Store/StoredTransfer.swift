@@ -107,7 +107,7 @@ extension StoredTransfer: Codable {
         guard let version = try? decoder.decode(Version.self, from: data).version,
             !(1...currentVersion).contains(version)
         else { throw .damaged(path, reason: "is damaged") }
-        throw .damaged(path, reason: "has version \(version); supported are 1 to \(currentVersion)")
+        throw .damaged(path, reason: "has version \(version), but only versions 1 to \(currentVersion) are supported")
     }
 
     package func encoded() throws -> Data {

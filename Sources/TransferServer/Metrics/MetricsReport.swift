@@ -90,7 +90,7 @@ struct MetricsReport: Sendable {
             ])
         exposition.add(
             "onward_interim_responses_omitted_total", .counter,
-            "Requests with content that got no interim response, by the reason.",
+            "Requests with content that got no interim response, by reason.",
             counts.omissions.sorted.map { .init([("reason", $0.key)], $0.count) })
     }
 
@@ -123,7 +123,7 @@ struct MetricsReport: Sendable {
     private func addEvents(to exposition: inout Exposition) {
         guard let events = store?.events else { return }
         exposition.add(
-            "onward_events", .gauge, "Events that are not delivered, by state; see 'onward events'.",
+            "onward_events", .gauge, "Undelivered events, by state; see 'onward events'.",
             [("waiting", events.waiting ?? 0), ("set-aside", events.setAside)].map { state, count in
                 .init([("state", state)], count)
             })

@@ -69,7 +69,7 @@ extension SharedStorageStatistics.Holds {
     fileprivate func add(to exposition: inout Exposition) {
         exposition.add("onward_uploads_held", .gauge, "Unfinished uploads that only this server can change.", held)
         exposition.add(
-            "onward_holds_acquired_total", .counter, "Uploads that this server has begun to hold, without new uploads.",
+            "onward_holds_acquired_total", .counter, "Existing uploads that this server has begun to hold.",
             acquired)
         exposition.add(
             "onward_holds_handed_over_total", .counter, "Uploads that were released for another server.", handedOver)

@@ -63,7 +63,7 @@ struct GatewayEventOutageTests {
             try server.store((0..<100).map { "/files/\($0)" })
             let metrics = try server.metrics { $0["onward_events_dropped_total"] >= 80 }
             #expect(metrics["onward_events_dropped_total"] == 80 && metrics[Self.waiting] == 20)
-            #expect(server.log.contains("events dropped without a delivery, because they were too old or too many: "))
+            #expect(server.log.contains("events were dropped without a delivery, because they were too old or too many: "))
             endpoint.respond { _ in .status("200 OK") }
             try endpoint.origin.restart()
             let accepted = endpoint.awaitAccepted(20)
@@ -163,7 +163,7 @@ struct GatewayEventOutageTests {
             #expect(try server.exchange(.append(.v8, location, at: 1, complete: true, .bytes([]))).status == 201)
             try server.store(["/files/bad-1", "/files/bad-2", "/files/good"])
             _ = try server.metrics { $0[Self.setAside] == 4 && $0[Self.waiting] == 0 }
-            #expect(server.log.contains("events set aside, because they could not be delivered to "))
+            #expect(server.log.contains("events were set aside, because they could not be delivered to "))
             // The second event of an upload follows when the first one was set aside.
             #expect(endpoint.attempts.kinds(of: "/files/bad-order") == ["created", "completed"])
             let list = try server.events("list")

@@ -30,7 +30,7 @@ import Testing
         #expect(UploadLimits(parsing: [:], dialect: .interop8) == nil)
     }
 
-    @Test("in version 6 the key expires is accepted for the lifetime, too")
+    @Test("in interop version 6 the key `expires` is accepted for the lifetime, too")
     func expires() {
         #expect(
             UploadLimits(parsing: ["Upload-Limit": "expires=5"], dialect: .interop6) == UploadLimits(maxAge: 5))

@@ -59,7 +59,7 @@ enum ProgressMessages {
     /// A sentence about the state that is kept of a transfer that has failed permanently.
     static func kept(_ data: ResumeData, reference: FilePath) -> String {
         guard data.kind == .download else {
-            return "The state is kept: the same command tries to resume, --restart starts again from the beginning."
+            return "The state is kept: the same command tries to resume; --restart starts again from the beginning."
         }
         let place = data.partialPath.map { " in \(DisplayText.printable($0.description))" } ?? ""
         return """

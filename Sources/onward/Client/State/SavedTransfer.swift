@@ -21,7 +21,7 @@ struct SavedTransfer: Sendable, Hashable {
         var credentials: String {
             if usesNetrc == true { return "--netrc" }
             return tokenFile.map { "--token-file \(ProgressMessages.shellWord($0))" }
-                ?? "those of an earlier --header or URL, which are not saved, or none"
+                ?? "those of the --header or URL of the earlier command, if it had any; they are not saved"
         }
     }
 

@@ -1,7 +1,7 @@
 import HTTPSemantics
 
-/// A representation of a scripted server that serves it with ranges and conditions as RFC 9110 requires. A test calls
-/// ``serve(_:_:cut:)`` for the requests that it does not answer itself.
+/// A representation that a scripted server serves with ranges and conditions, as RFC 9110 requires. A test calls
+/// ``serve(_:_:cut:)`` for the requests to which it does not respond itself.
 struct ScriptedFile: Sendable {
     var bytes: [UInt8]
     /// The validators and the other fields of the representation.

@@ -34,7 +34,7 @@ struct ExplainTests {
                 (Request("PUT", "/files/f", [], .bytes([1])), "no 104: the request has no Upload-Complete"),
                 (
                     Request("PUT", "/files/f", [("Upload-Complete", "true")], .bytes([1])),
-                    "no 104: Upload-Complete (version 3: Upload-Incomplete) is not ?0 or ?1 on one line"
+                    "no 104: Upload-Complete (interop version 3: Upload-Incomplete) is not ?0 or ?1 on one line"
                 ),
                 (
                     .creation(.v8, complete: true, .bytes([1])),
