@@ -19,11 +19,6 @@ extension FileDescriptor {
         _ = try retryingOnInterrupt { faccessat(rawValue, ".", W_OK | X_OK, AT_EACCESS) }
     }
 
-    /// Removes an entry that is not a directory (unlinkat(2)).
-    package func unlink(at path: String) throws(Errno) {
-        _ = try retryingOnInterrupt { path.withCString { unlinkat(rawValue, $0, 0) } }
-    }
-
     /// Removes an empty directory (unlinkat(2)).
     package func removeDirectory(at path: String) throws(Errno) {
         _ = try retryingOnInterrupt { path.withCString { unlinkat(rawValue, $0, AT_REMOVEDIR) } }

@@ -75,37 +75,15 @@ extension FileDescriptor {
         }
         return FileDescriptor(owning: number)
     }
-}
 
-extension FileDescriptor {
+    /// Removes an entry that is not a directory (unlinkat(2)).
+    package func unlink(at path: String) throws(Errno) {
+        _ = try retryingOnInterrupt { path.withCString { unlinkat(rawValue, $0, 0) } }
+    }
+
     /// Opens the same file again, at offset 0 and only for reading. The file need not have a name (proc_pid_fd(5)).
     package func reopenedForReading() throws(Errno) -> FileDescriptor {
         try FileDescriptor.open("/proc/self/fd/\(rawValue)", .readOnly)
-    }
-
-    /// Creates a file in memory with this content, at offset 0 (memfd_create(2)).
-    package static func inMemory(_ content: [UInt8]) throws(Errno) -> FileDescriptor {
-        // Linux before 6.3 does not support the second flag, and an administrator can require it (vm.memfd_noexec).
-        var number = memfd_create("input", UInt32(ONWARD_MFD_CLOEXEC | ONWARD_MFD_NOEXEC_SEAL))
-        if number < 0 { number = memfd_create("input", UInt32(ONWARD_MFD_CLOEXEC)) }
-        guard number >= 0 else { throw .current }
-        let file = FileDescriptor(owning: number)
-        try file.write(content, at: 0)
-        return file
-    }
-
-    enum PipeEnd: Int { case reading, writing }
-
-    /// Creates a pipe (pipe(2)).
-    /// - Parameter end: the end whose calls do not wait.
-    static func pipe(
-        nonBlocking end: PipeEnd = .reading
-    ) throws(Errno) -> (reading: FileDescriptor, writing: FileDescriptor) {
-        var numbers: [Int32] = [-1, -1]
-        guard pipe2(&numbers, O_CLOEXEC) == 0 else { throw .current }
-        let pipe = (FileDescriptor(owning: numbers[0]), FileDescriptor(owning: numbers[1]))
-        guard fcntl(numbers[end.rawValue], F_SETFL, O_NONBLOCK) == 0 else { throw .current }
-        return pipe
     }
 }
 

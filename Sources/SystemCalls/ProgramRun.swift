@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 
 /// One run of a program as a separate process group: its input, its output up to a limit, and a time limit.
@@ -287,5 +288,32 @@ private struct OutputCollector {
         if part.count < piece.count { isCut = true }
         bytes += part
         return true
+    }
+}
+
+extension FileDescriptor {
+    /// Creates a file in memory with this content, at offset 0 (memfd_create(2)).
+    package static func inMemory(_ content: [UInt8]) throws(Errno) -> FileDescriptor {
+        // Linux before 6.3 does not support the second flag, and an administrator can require it (vm.memfd_noexec).
+        var number = memfd_create("input", UInt32(ONWARD_MFD_CLOEXEC | ONWARD_MFD_NOEXEC_SEAL))
+        if number < 0 { number = memfd_create("input", UInt32(ONWARD_MFD_CLOEXEC)) }
+        guard number >= 0 else { throw .current }
+        let file = FileDescriptor(owning: number)
+        try file.write(content, at: 0)
+        return file
+    }
+
+    enum PipeEnd: Int { case reading, writing }
+
+    /// Creates a pipe (pipe(2)).
+    /// - Parameter end: the end whose calls do not wait.
+    static func pipe(
+        nonBlocking end: PipeEnd = .reading
+    ) throws(Errno) -> (reading: FileDescriptor, writing: FileDescriptor) {
+        var numbers: [Int32] = [-1, -1]
+        guard pipe2(&numbers, O_CLOEXEC) == 0 else { throw .current }
+        let pipe = (FileDescriptor(owning: numbers[0]), FileDescriptor(owning: numbers[1]))
+        guard fcntl(numbers[end.rawValue], F_SETFL, O_NONBLOCK) == 0 else { throw .current }
+        return pipe
     }
 }

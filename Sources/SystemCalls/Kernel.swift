@@ -69,3 +69,75 @@ package struct ClockReading: Sendable, Hashable {
         self.boot = boot
     }
 }
+
+/// Unpredictable numbers from the kernel, which are suitable for secrets. Many numbers are read with one call
+/// (getentropy(3)).
+///
+/// A child process that is forked without executing a program would get the same numbers; no process of this package
+/// does that.
+package struct KernelRandom: RandomNumberGenerator, Sendable {
+    private struct Supply {
+        /// The bytes that one call of getentropy(3) can return.
+        private var numbers = [UInt64](repeating: 0, count: 32)
+        private var count = 0
+
+        mutating func next() -> UInt64 {
+            if count == 0 {
+                numbers.withUnsafeMutableBytes { bytes in
+                    // Only a kernel without getrandom(2) makes this call fail.
+                    precondition(getentropy(bytes.baseAddress, bytes.count) == 0, "getentropy: \(Errno.current)")
+                }
+                count = numbers.count
+            }
+            count -= 1
+            // The returned number can become a secret, so it is erased here.
+            defer { numbers[count] = 0 }
+            return numbers[count]
+        }
+    }
+
+    private static let supply = Monitor(Supply())
+
+    package init() {}
+
+    package func next() -> UInt64 { Self.supply.withLock { $0.next() } }
+}
+
+/// The name of this machine in its network (uname(2)).
+package enum SystemName {
+    package static var current: String {
+        var names = utsname()
+        guard uname(&names) == 0 else { return "" }
+        return withUnsafeBytes(of: &names.nodename) { bytes in
+            String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+        }
+    }
+}
+
+/// The version of the kernel (uname(2)).
+package struct SystemRelease: Sendable, Hashable, Comparable {
+    package var major: Int
+    package var minor: Int
+
+    package init(major: Int, minor: Int) {
+        self.major = major
+        self.minor = minor
+    }
+
+    /// Parses a text such as "6.1.0-28-amd64". Numbers that are missing are 0.
+    init(parsing text: String) {
+        let parts = text.split(separator: ".", maxSplits: 2).map { Int($0.prefix { $0.isNumber }) ?? 0 }
+        self.init(major: parts.first ?? 0, minor: parts.dropFirst().first ?? 0)
+    }
+
+    package static let current: SystemRelease = {
+        var names = utsname()
+        guard uname(&names) == 0 else { return SystemRelease(major: 0, minor: 0) }
+        let text = withUnsafeBytes(of: &names.release) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+        return SystemRelease(parsing: text)
+    }()
+
+    package static func < (left: SystemRelease, right: SystemRelease) -> Bool {
+        (left.major, left.minor) < (right.major, right.minor)
+    }
+}
