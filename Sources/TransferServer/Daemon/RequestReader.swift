@@ -34,7 +34,7 @@ struct RequestReader {
         case head
         /// The number of bytes of content that were not read yet.
         case content(Int64)
-        case chunks
+        case chunks(ChunkedDecoder)
         /// All content was read, and libmicrohttpd has not received its end yet.
         case contentEnd
         /// The content is malformed from here on, and the server has not tried to read it yet.
@@ -58,7 +58,6 @@ struct RequestReader {
     /// Whether libmicrohttpd has received the end of the content together with the head.
     private var isEndWritten = false
     private var head = HeadReader()
-    private var decoder = ChunkedDecoder()
     /// Bytes that were received together with the end of a head or of a message, and that follow this end.
     private var pending: [UInt8] = []
     private var pendingStart = 0
@@ -203,7 +202,7 @@ struct RequestReader {
         switch request.evaluation {
         case .accepted(.none, _), .accepted(.length(0), _): place = .head
         case .accepted(.length(let length), _): place = .content(length)
-        case .accepted(.chunked, _): (place, decoder) = (.chunks, ChunkedDecoder())
+        case .accepted(.chunked, _): place = .chunks(ChunkedDecoder())
         case .refused: discard()
         }
         var bytes = request.substitute
@@ -228,7 +227,7 @@ struct RequestReader {
     ) -> Content {
         switch place {
         case .content(let length): return withInput(source) { $0.readBytes(of: length, into: output, &$1) }
-        case .chunks: return withInput(source) { $0.readChunks(into: output, &$1) }
+        case .chunks(let decoder): return withInput(source) { $0.readChunks(by: decoder, into: output, &$1) }
         case .malformed(let refusal):
             discard()
             return .malformed(refusal)
@@ -262,9 +261,10 @@ struct RequestReader {
     }
 
     private mutating func readChunks(
-        into output: UnsafeMutableRawBufferPointer, _ input: inout Input<some ByteSource>
+        by decoder: ChunkedDecoder, into output: UnsafeMutableRawBufferPointer, _ input: inout Input<some ByteSource>
     ) -> Content {
         guard let base = output.baseAddress else { return .none }
+        var decoder = decoder
         var filled = 0
         var outcome = ChunkedDecoder.Outcome.incomplete
         while filled < output.count, outcome == .incomplete {
@@ -289,7 +289,7 @@ struct RequestReader {
             filled += produced
         }
         switch outcome {
-        case .incomplete: break
+        case .incomplete: place = .chunks(decoder)
         case .complete: place = .contentEnd
         // Content before the error is delivered first.
         case .refused(let refusal): place = .malformed(refusal)
