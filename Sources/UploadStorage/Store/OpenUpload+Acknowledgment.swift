@@ -63,77 +63,84 @@ extension OpenUpload {
     /// Runs queued acknowledgments with one commit, or with more if the synchronizations are slow. The bytes of each
     /// upload are durable before the commit.
     static func runQueuedAcknowledgments(_ uploads: [OpenUpload], _ context: StoreContext) {
-        var ready: [(upload: OpenUpload, work: Work)] = []
+        var ready: [Recording] = []
         var deadline: Int64 = 0
         for upload in uploads {
             if !ready.isEmpty, SystemClock.monotonicNanoseconds() >= deadline {
-                record(ready, context)
+                _ = try? record(ready, context)
                 ready = []
             }
             // A caller that waits for the offset gets the same error.
             let work = upload.monitor.withLock { state in Work(state.machine.runQueuedAcknowledgment(), state) }
             guard let work, (try? upload.synchronize(work, duringCallOf: nil)) != nil else { continue }
             if ready.isEmpty { deadline = SystemClock.monotonicNanoseconds() + maxWait }
-            ready.append((upload, work))
+            ready.append(Recording(upload, work))
         }
-        record(ready, context)
+        if !ready.isEmpty { _ = try? record(ready, context) }
     }
 
-    /// Commits the rows of bytes that are durable with one commit, and then advances the durable offsets.
-    private static func record(_ ready: [(upload: OpenUpload, work: Work)], _ context: StoreContext) {
-        guard ready.count > 1 else {
-            for (upload, work) in ready { _ = try? upload.record(work) }
-            return
+    /// The change that records durable bytes in the row of their upload.
+    private struct Recording {
+        let upload: OpenUpload
+        let advance: UploadMachine.Advance
+        let change: CatalogChange
+        /// The first row of the upload, which contains the change; nil if the upload has a row.
+        let row: CatalogRow?
+
+        init(_ upload: OpenUpload, _ work: Work) {
+            self.upload = upload
+            advance = work.advance
+            change = .advance(
+                CatalogChange.Advance(
+                    id: upload.id, epoch: advance.epoch, offset: advance.offset, length: advance.length,
+                    digestStates: work.digestStates))
+            row = upload.newRow(with: change)
         }
-        let changes = ready.map { $0.upload.change($0.work) }
-        let rows = zip(ready, changes).map { $0.upload.newRow(with: $1) }
-        var commits: [Result<RemovedRows, StoreError>] = []
-        _ = try? context.observing(.offset) { () throws(StoreError) in
-            commits = context.catalog.commit(
-                ready.indices.map { index in
-                    ready[index].upload.reporting(rows[index].map { .insert($0) } ?? changes[index])
-                })
-            for case .failure(let error) in commits where error.concernsOperator { throw error }
+
+        var commit: CatalogChange { upload.reporting(row.map { .insert($0) } ?? change) }
+
+        /// - Parameter outcome: the outcome of ``commit``.
+        func end(_ outcome: Result<RemovedRows, StoreError>) throws(StoreError) {
+            guard let row else {
+                _ = try outcome.get()
+                return
+            }
+            _ = try upload.inserted(row, with: change, outcome, confirmedBy: nil)
         }
-        for (index, (upload, work)) in ready.enumerated() {
-            let isMade =
-                rows[index].map {
-                    (try? upload.inserted($0, with: changes[index], commits[index], confirmedBy: nil)) != nil
-                } ?? ((try? commits[index].get()) != nil)
-            upload.update { isMade ? $0.machine.acknowledged(work.advance) : $0.machine.acknowledgmentFailed() }
+    }
+
+    /// Records durable bytes with one commit, and then advances the durable offsets.
+    /// - Throws: the error of one of the uploads, if possible one that concerns the operator.
+    private static func record(_ recordings: [Recording], _ context: StoreContext) throws(StoreError) {
+        try context.observing(.offset) { () throws(StoreError) in
+            var failure: StoreError?
+            for (recording, outcome) in zip(recordings, context.catalog.commit(recordings.map(\.commit))) {
+                do throws(StoreError) {
+                    try recording.end(outcome)
+                    recording.upload.update { $0.machine.acknowledged(recording.advance) }
+                } catch {
+                    recording.upload.update { $0.machine.acknowledgmentFailed() }
+                    if failure == nil || error.concernsOperator { failure = error }
+                }
+            }
+            if let failure { throw failure }
         }
     }
 
     /// Synchronizes the bytes, commits the row, and then advances the durable offset.
     func run(_ work: Work, duringCallOf failingLease: Int64?) throws(StoreError) {
         try synchronize(work, duringCallOf: failingLease)
-        try record(work)
+        if isTransient {
+            update { $0.machine.acknowledged(work.advance) }
+        } else {
+            try Self.record([Recording(self, work)], context)
+        }
     }
 
     private func synchronize(_ work: Work, duringCallOf failingLease: Int64?) throws(StoreError) {
         guard work.advance.hasNewBytes else { return }
         monitor.withLock { $0.mayHaveRemovedBytes = false }
         try synchronize(work.blob, including: isTransient ? nil : .name, duringCallOf: failingLease)
-    }
-
-    /// Commits the row of bytes that are durable, and then advances the durable offset.
-    private func record(_ work: Work) throws(StoreError) {
-        do throws(StoreError) {
-            if !isTransient {
-                _ = try context.observing(.offset) { () throws(StoreError) in try commit(change(work)) }
-            }
-        } catch {
-            update { $0.machine.acknowledgmentFailed() }
-            throw error
-        }
-        update { $0.machine.acknowledged(work.advance) }
-    }
-
-    private func change(_ work: Work) -> CatalogChange {
-        .advance(
-            CatalogChange.Advance(
-                id: id, epoch: work.advance.epoch, offset: work.advance.offset, length: work.advance.length,
-                digestStates: work.digestStates))
     }
 
     /// - Parameter failingLease: the lease whose method throws the error, so that its owner needs no other notification
