@@ -12,14 +12,14 @@ import Testing
 struct StalledStorageTests {
     private static let small = PieceLimits(maxSize: 4096, maxInlineSize: 256, minMemory: 128, memory: 16 << 10)
 
-    /// Requests that store bytes of uploads wait until ``end()``, and then fail.
+    /// Requests that store objects, those of uploads or all, wait until ``end()``, and then fail.
     private final class Stall: Sendable {
         private let hasEnded = Monitor(false)
         let requests = Counter()
 
-        init(_ objects: MemoryObjectStore) {
+        init(_ objects: MemoryObjectStore, of prefix: String = "data/") {
             objects.setFault { [hasEnded, requests] operation in
-                guard case .put(let key, _) = operation, key.hasPrefix("data/") else { return nil }
+                guard case .put(let key, _) = operation, key.hasPrefix(prefix) else { return nil }
                 requests.next()
                 hasEnded.waitForever { $0 ? () : nil }
                 return .fail(.unavailable("test"))
@@ -261,5 +261,25 @@ struct StalledStorageTests {
         stall.end()
         lease.release()
         for writer in writers + [idle] { writer.lease.release() }
+    }
+
+    @Test("while a hundred uploads wait for a stalled storage, the store is not ready, but not stuck")
+    func health() throws {
+        let fixture = try ClusterFixture()
+        let store = try fixture.store(over: fixture.node("a"))
+        let writers = try (0..<100).map { _ in try Writer(store) }
+        let stall = Stall(fixture.objects, of: "")
+        defer { stall.end() }
+        let bytes = [UInt8](repeating: 1, count: 70_000)
+        for writer in writers {
+            try bytes.withUnsafeBytes { try writer.lease.append($0) }
+            writer.lease.startAcknowledging()
+        }
+        let areStalled: Bool? = pollUntil(within: .seconds(60)) { stall.requests.value >= 4 ? true : nil }
+        #expect(areStalled == true)
+        // A thread ends its work only after the storage has responded.
+        #expect(store.liveHealth(until: seconds(5)) == HealthProbe.stuck)
+        stall.end()
+        for writer in writers { writer.lease.release() }
     }
 }

@@ -4,8 +4,8 @@ import UploadStorage
 /// Checks whether a server still works, for a watchdog that would restart it.
 ///
 /// A server is stuck if it accepts no connections, because no thread or descriptor is available, or if its store does
-/// not make progress. With a failing disk the server is not stuck: a restart would end downloads that still work, and
-/// would not repair the disk.
+/// not make progress. With a failing disk or a shared storage that does not respond the server is not stuck: a restart
+/// would end downloads that still work, and would not repair the disk or the storage.
 package final class LivenessCheck: Sendable {
     private let addresses: [SocketAddress]
     private let store: UploadStore
@@ -26,10 +26,8 @@ package final class LivenessCheck: Sendable {
     /// Returns the health of the store if all addresses accept connections and the store responds before the deadline
     /// (monotonic nanoseconds); otherwise nil, because the server is stuck.
     package func health(until deadline: Int64) -> Health? {
-        guard addresses.allSatisfy({ Self.canConnect($0, until: deadline) }), store.isResponsive(until: deadline) else {
-            return nil
-        }
-        return store.health(until: deadline)
+        guard addresses.allSatisfy({ Self.canConnect($0, until: deadline) }) else { return nil }
+        return store.liveHealth(until: deadline)
     }
 
     /// Whether the server accepts and closes a connection that sends nothing. No request is made or logged, with or

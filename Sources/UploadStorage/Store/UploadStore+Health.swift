@@ -10,9 +10,16 @@ extension UploadStore {
         health(until: SystemClock.monotonicNanoseconds() + HealthProbe.timeout, acceptsLast: true) ?? HealthProbe.stuck
     }
 
-    /// Waits for a running check and returns its result; nil if it has not ended by the deadline (monotonic
-    /// nanoseconds).
-    package func health(until deadline: Int64) -> Health? { health(until: deadline, acceptsLast: false) }
+    /// Returns the health for a watchdog; nil if the store is closed or stuck, which means that it makes no progress until
+    /// the deadline (monotonic nanoseconds).
+    ///
+    /// With a shared catalog a store is never stuck: its threads wait for the database or the object storage, for many
+    /// uploads one after the other, and a new process would have to wait, too.
+    package func liveHealth(until deadline: Int64) -> Health? {
+        if registry.isClosed { return nil }
+        if catalog.isShared { return health() }
+        return isResponsive(until: deadline) ? health(until: deadline, acceptsLast: false) : nil
+    }
 
     /// - Parameter acceptsLast: whether the result of the last check is enough while another check is running.
     private func health(until deadline: Int64, acceptsLast: Bool) -> Health? {
@@ -38,11 +45,10 @@ extension UploadStore {
         return healthProbe.wait(until: deadline) { probe in probe.checks > checks ? probe.last : nil }
     }
 
-    /// Returns whether the threads that make uploads durable begin the work that is queued now before the deadline
-    /// (monotonic nanoseconds).
-    package func isResponsive(until deadline: Int64) -> Bool {
+    /// Returns whether one of the threads that make uploads durable ends its work before the deadline.
+    private func isResponsive(until deadline: Int64) -> Bool {
         let isDone = Monitor(false)
-        let isQueued = context.acknowledging.enqueue {
+        let isQueued = context.acknowledging.enqueue(isFirst: true) {
             isDone.withLock { $0 = true }
             isDone.notifyAll()
         }

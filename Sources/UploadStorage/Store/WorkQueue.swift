@@ -35,10 +35,11 @@ package final class WorkQueue: Sendable {
     deinit { close() }
 
     /// Adds work without waiting. Returns false once the queue is closed.
+    /// - Parameter isFirst: whether the work is done before all other work that is queued.
     @discardableResult
-    package func enqueue(_ work: @escaping @Sendable () -> Void) -> Bool {
+    package func enqueue(isFirst: Bool = false, _ work: @escaping @Sendable () -> Void) -> Bool {
         let accepted = state.withLock { state in
-            if !state.isClosed { state.work.append(work) }
+            if !state.isClosed { state.work.insert(work, at: isFirst ? state.next : state.work.count) }
             return !state.isClosed
         }
         state.notifyOne()

@@ -214,4 +214,34 @@ struct ClusterPartitionTests {
             #expect(areEqual(try node.exchange(.get("/files/s")).content, Self.content))
         }
     }
+
+    @Test(
+        "while a hundred uploads wait for a storage that does not respond, the watchdog reports it, and no stuck server",
+        .enabled(if: isLong, "takes a minute: make test-scale runs it"))
+    func watchdog() throws {
+        let directory = try TemporaryDirectory()
+        let manager = try ManagerSocket(directory.path + "/notify")
+        let environment = ["NOTIFY_SOCKET": manager.address, "WATCHDOG_USEC": "20000000"]
+        let features = Cluster.Features(hasLinks: true, environment: { _ in environment })
+        try withCluster(1, ["--idle-timeout", "1h"], features) { cluster in
+            let (node, proxy) = (cluster.nodes[0], cluster.links[0].storage)
+            let connections = try (0..<100).map { number in
+                let connection = try node.connect()
+                try connection.send(.creation(.v8, "PUT", "/files/\(number)", complete: true, .declared(1_000_000)))
+                _ = try connection.requireInterim()
+                return connection
+            }
+            proxy.set(Self.stalled)
+            for connection in connections { try connection.send(Self.content[..<200_000]) }
+            try node.awaitUnreadiness()
+            manager.receiveAll()
+            for _ in 0..<4 {
+                let message = try manager.await("WATCHDOG", "1", within: .seconds(60))
+                #expect(message["STATUS"]?.contains("nothing can be stored") == true, "\(message)")
+            }
+            #expect(!node.log.contains("the server is stuck"))
+            proxy.set(.open)
+            try node.awaitReadiness()
+        }
+    }
 }
