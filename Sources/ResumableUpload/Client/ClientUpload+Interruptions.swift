@@ -208,3 +208,126 @@ extension RequestContent {
     /// The assumed size of content of unknown length that was rejected before much of it was sent.
     private static let unknownSize: Int64 = 16 << 20
 }
+
+/// Decides whether a transfer continues with other credentials after a 401 or 407.
+package struct CredentialRenewal: Sendable {
+    /// The source of other credentials.
+    package enum Source: Sendable, Hashable {
+        /// The closure of the client that refreshes credentials. It is called next.
+        case refresh
+        /// The handler of the transfer. It has chosen the credentials already, and limits the number of attempts itself.
+        case handler
+    }
+
+    /// The source of credentials other than those of the current request; `nil` if there is none. It is set before the
+    /// response to the request is handled.
+    package var source: Source?
+    /// Whether the credentials were refreshed since the last progress or retry. If the server does not accept them
+    /// either, another refresh would not help.
+    private var isFresh = false
+
+    package init() {}
+
+    /// Whether the request is made again with other credentials after a response with this status.
+    package func isPossible(after status: Status) -> Bool {
+        switch source {
+        case .refresh: status == .unauthorized && !isFresh
+        case .handler: [401, 407].contains(status)
+        case nil: false
+        }
+    }
+
+    /// Notes that there are other credentials.
+    /// - Parameter isFresh: whether they were requested after the server had rejected those of the last request. False
+    ///   if newer credentials already existed: they may be old, too, so another refresh is allowed.
+    package mutating func noteRenewal(isFresh: Bool) { self.isFresh = isFresh }
+
+    /// Notes progress or a retry, after which another refresh is allowed.
+    package mutating func noteAttempt() { isFresh = false }
+}
+
+extension ClientUpload {
+    /// Whether the upload continues with other credentials: the request is then made again.
+    func shouldRefreshCredentials(after head: ClientResponseHead) -> Bool {
+        credentials.isPossible(after: head.status)
+            // The application's response to the complete upload is final.
+            && (intent.style == .plain || intent.dialect.completeness(of: head.fields) != true)
+    }
+
+    /// Requests other credentials. After that an upload with an upload resource retrieves its offset, so that no byte
+    /// that the server has is sent again.
+    mutating func refreshCredentials(for request: ClientRequest) {
+        let resumption = resumption
+        let following: Phase =
+            switch request.kind {
+            case .discover: .discover
+            case .cancel: .cancel(failure ?? .canceled)
+            case .create where resumption == nil: .create
+            case .create, .append, .retrieve, .download: completed.map { .replay($0) } ?? .retrieve
+            }
+        completed = nil
+        phase = .refreshCredentials(following)
+    }
+
+    /// Reports that there are other credentials.
+    /// - Parameter isFresh: as for ``CredentialRenewal/noteRenewal(isFresh:)``.
+    package mutating func credentialsRefreshed(isFresh: Bool) {
+        guard case .refreshCredentials(let following) = phase else { return }
+        credentials.noteRenewal(isFresh: isFresh)
+        phase = following
+    }
+}
+
+/// The number of retries of an interrupted transfer, and the delays before them.
+public struct RetryPolicy: Sendable, Hashable {
+    /// The maximum delays before the first, second and further retries; the last one is used for all later
+    /// retries. The actual delay is a random part of the maximum, so that the clients of a restarted server do not
+    /// reconnect at the same time.
+    public var delays: [Duration] = [0, 1, 2, 4, 8, 15, 30].map { .seconds($0) }
+    /// The maximum number of retries without progress; progress resets the count.
+    public var maxRetriesWithoutProgress: Int = 8
+    /// The maximum delay that is accepted from `Retry-After`.
+    public var maxRetryAfter: Duration = .seconds(600)
+
+    /// Creates the default policy.
+    public init() {}
+
+    /// The delay before retry number `attempt`, starting with 1.
+    /// - Parameters:
+    ///   - random: in 0..<1.
+    ///   - isRefused: whether the server responded with an error. The delay is then at least half of the maximum.
+    package func delay(before attempt: Int, random: Double, isRefused: Bool = false) -> Duration {
+        guard let last = delays.last, attempt > 0 else { return .zero }
+        let longest = max(attempt <= delays.count ? delays[attempt - 1] : last, .zero)
+        guard isRefused else { return longest * random }
+        let positive = longest > .zero ? longest : delays.first { $0 > .zero } ?? .zero
+        return positive * (0.5 + random / 2)
+    }
+
+    /// The delay that `Retry-After` (RFC 9110 section 10.2.3) requests, as seconds or a date; `nil` if it is absent or
+    /// malformed.
+    /// - Parameter now: seconds since 1970.
+    package func retryAfter(_ fields: Fields, now: Int64) -> Duration? {
+        let values = fields.values("Retry-After")
+        guard values.count == 1, let value = values.first, !value.isEmpty else { return nil }
+        let seconds: Int64
+        if value.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }) {
+            seconds = Int64(value) ?? .max
+        } else {
+            guard let date = HTTPDate(parsing: value, relativeTo: HTTPDate(secondsSinceEpoch: now)) else { return nil }
+            seconds = date.secondsSinceEpoch - now
+        }
+        return min(max(.zero, .seconds(seconds)), maxRetryAfter)
+    }
+}
+
+extension Status {
+    /// Whether a retry can have another result: 408, 423, 425, 429 and 5xx, except 501 and 505, which mean that the
+    /// server lacks a feature.
+    package var isTransient: Bool {
+        isServerError ? rawValue != 501 && rawValue != 505 : [408, 423, 425, 429].contains(rawValue)
+    }
+
+    /// Whether other credentials can have another result: 401, 403 and 407.
+    package var isUnauthorized: Bool { [401, 403, 407].contains(rawValue) }
+}
