@@ -26,7 +26,7 @@ final class TransferReport: Sendable {
         case quiet
     }
 
-    private struct State {
+    struct State {
         var identity: TransferIdentity?
         var position = TransferPosition(kind: .put)
         var reference: FilePath?
@@ -41,20 +41,20 @@ final class TransferReport: Sendable {
     }
 
     /// Seconds between two lines if there is no terminal.
-    private static let lineInterval = 10.0
+    static let lineInterval = 10.0
     /// The maximum size in bytes of the content of a response in a JSON line.
     private static let maxContent = 64 << 10
 
     let command: String
     let style: Style
     private let state = Monitor(State())
-    private let output: CommandOutput
-    private let errors: CommandOutput
+    let output: CommandOutput
+    let errors: CommandOutput
     /// Whether messages name the file, because the command has several transfers.
-    private let namesFile: Bool
+    let namesFile: Bool
     /// The progress of all files that the command sends, including that of this transfer; `nil` if progress is shown for
     /// each transfer.
-    private let group: GroupProgress?
+    let group: GroupProgress?
 
     init(command: String, style: Style) {
         self.command = command
@@ -244,112 +244,7 @@ final class TransferReport: Sendable {
         }
     }
 
-    // MARK: For programs
-
-    private func writeForProgram(_ event: TransferEvent, _ state: inout State) {
-        guard let identity = state.identity else { return }
-        var line: JSONLine
-        let position = state.position
-        func begin(_ name: String) -> JSONLine {
-            var line = JSONLine([("event", .text(name))] + position.members)
-            Self.appendSubject(&line, identity)
-            return line
-        }
-        let reported = state.reportedPosition
-        var isPosition = false
-        switch event {
-        case .started:
-            line = begin("started")
-            line.append("state", path: state.reference)
-        case .progress, .received:
-            guard reported != position else { return }
-            line = begin("progress")
-            isPosition = true
-        case .interrupted(let error, let retryIn):
-            line = begin("interrupted")
-            line.append("code", error.code.rawValue)
-            line.append("message", error.message)
-            line.append("retryIn", .seconds(retryIn.inSeconds))
-        case .resumed(let offset):
-            line = begin("resumed")
-            line.append("at", offset)
-        case .waiting, .informational, .checkpoint, .completed, .failed: return
-        }
-        state.reportedPosition = position
-        output.append(isPosition ? .position(line.text) : .lines(line.text))
-    }
-
-    private static func appendSubject(_ line: inout JSONLine, _ identity: TransferIdentity) {
-        line.append("file", path: identity.path)
-        line.append("url", TransferURL.shown(identity.url))
-    }
-
-    // MARK: For people
-
-    private func writeForPerson(_ event: TransferEvent, _ state: inout State) {
-        guard let identity = state.identity else { return }
-        switch event {
-        case .started:
-            if style == .lines, !isFolder { write(ProgressMessages.begun(identity, total: state.position.total)) }
-        case .progress, .received:
-            state.isWaiting = false
-            showProgress(&state)
-        case .interrupted(let error, let retryIn):
-            state.isWaiting = true
-            write(subject(identity) + ProgressMessages.interrupted(error, retryIn: retryIn))
-        case .resumed:
-            state.isWaiting = false
-            // If nothing was kept, nothing is resumed.
-            if state.position.kept > 0 { write(subject(identity) + ProgressMessages.resumed(at: state.position)) }
-        case .waiting, .informational, .checkpoint, .completed, .failed: break
-        }
-    }
-
-    /// The beginning of a message about one of several files.
-    private func subject(_ identity: TransferIdentity) -> String {
-        guard namesFile else { return "" }
-        let name = group?.folder.flatMap { identity.path.relative(to: $0) } ?? identity.fileName
-        return DisplayText.printable((name.isEmpty ? identity.path : name).description) + ": "
-    }
-
-    /// Whether the transfer is one of a folder.
-    private var isFolder: Bool { group?.folder != nil }
-
-    /// Updates the progress of all transfers.
-    func showGroup() {
-        guard let group else { return }
-        let now = Self.now
-        if style == .terminal { errors.append(.progress(group.line(now: now))) }
-        if style == .lines, group.isLineDue(now: now, interval: Self.lineInterval) {
-            errors.append(.position(group.line(now: now).plainText))
-        }
-    }
-
-    private func showProgress(_ state: inout State) {
-        guard let identity = state.identity else { return }
-        let now = Self.now
-        if let group {
-            group.update(identity.path, moved: state.position.moved)
-            return showGroup()
-        }
-        let isSent = identity.kind == .put && state.position.moved == state.position.total
-        let line = ProgressLine(
-            name: DisplayText.printable(identity.fileName.description), done: state.position.moved,
-            total: state.position.total,
-            rate: state.progress?.throughput.map { Double($0) },
-            note: state.isWaiting ? "waiting" : isSent ? "waiting for the response" : nil)
-        switch style {
-        case .terminal: errors.append(.progress(line))
-        case .lines:
-            guard now - state.lastLine >= Self.lineInterval else { return }
-            state.lastLine = now
-            errors.append(.position(line.plainText))
-        case .json, .quiet: break
-        }
-    }
-
-    /// Writes complete lines, above the line that changes.
-    private func write(_ text: String) { errors.append(.lines(text)) }
+    func write(_ text: String) { errors.append(.lines(text)) }
 
     // MARK: The end
 
@@ -359,5 +254,56 @@ final class TransferReport: Sendable {
     func finish(within limit: Int64?) {
         output.finish(within: limit)
         errors.finish(within: limit)
+    }
+}
+
+/// The position of a transfer.
+struct TransferPosition: Sendable, Hashable {
+    let kind: TransferIdentity.Kind
+    /// The position up to which an upload has sent bytes, or the number of bytes that a download has received.
+    var moved: Int64 = 0
+    /// The number of bytes of an upload that the server has acknowledged.
+    var acknowledged: Int64 = 0
+    /// The size in bytes; `nil` while it is unknown.
+    var total: Int64?
+
+    mutating func update(with event: TransferEvent) {
+        switch event {
+        case .started(let total): self.total = total ?? self.total
+        case .progress(let sent, let acknowledged, let total):
+            moved = sent
+            self.acknowledged = acknowledged
+            self.total = total ?? self.total
+        case .received(let count, let total):
+            moved = count
+            self.total = total ?? self.total
+        case .resumed(let offset):
+            moved = offset
+            if kind == .put { acknowledged = max(acknowledged, offset) }
+        case .waiting, .informational, .interrupted, .checkpoint, .completed, .failed: break
+        }
+    }
+
+    /// The number of bytes that need not be transferred again, as far as is known.
+    var kept: Int64 { kind == .put ? acknowledged : moved }
+
+    /// The counts of an event.
+    var members: [(String, JSONLine.Value)] {
+        let total: (String, JSONLine.Value) = ("total", self.total.map { .number($0) } ?? .null)
+        return switch kind {
+        case .put: [("sent", .number(moved)), ("acknowledged", .number(acknowledged)), total]
+        case .get: [("received", .number(moved)), total]
+        }
+    }
+
+    /// The position in messages: "42 %, 1.26 GB of 3.00 GB".
+    var text: String { text(of: moved) }
+
+    /// The part that need not be sent or received again, in messages: "42 %, 1.26 GB of 3.00 GB acknowledged".
+    var keptText: String { text(of: kept) + (kind == .put ? " acknowledged" : "") }
+
+    private func text(of count: Int64) -> String {
+        guard let total else { return Amount.bytes(count) }
+        return "\(Amount.share(count, of: total)) %, \(Amount.bytes(count)) of \(Amount.bytes(total))"
     }
 }
