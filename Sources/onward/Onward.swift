@@ -31,7 +31,7 @@ enum Onward {
                 status = .usage
             }
         case .some(let other):
-            if let command = commands.first(where: { $0.page.name == other }) {
+            if let command = commands.first(where: { $0.name == other }) {
                 status = command.run(Array(arguments.dropFirst()))
             } else {
                 status = unknown(other)
@@ -58,7 +58,7 @@ enum Onward {
             )
             return .usage
         }
-        guard let command = commands.first(where: { $0.page.name == operands[0].description }) else {
+        guard let command = commands.first(where: { $0.name == operands[0].description }) else {
             return unknown(operands[0].description)
         }
         Console.output(HelpText(command.page, of: "onward").text)
@@ -72,19 +72,36 @@ enum Onward {
     }
 
     /// The commands in the order of help and manual page.
-    static let commands: [(page: ManualPage, run: @Sendable ([CommandArgument]) -> ExitStatus)] = [
-        (PutCommand.command.page, { PutCommand.run($0) }),
-        (GetCommand.command.page, { GetCommand.run($0) }),
-        (ResumeCommand.command.page, { ResumeCommand.run($0) }),
-        (StatusCommand.command.page, { StatusCommand.run($0) }),
-        (CancelCommand.command.page, { CancelCommand.run($0) }),
-        (ServeCommand.page, { ServeCommand.run($0) }),
-        (HealthCommand.command.page, { HealthCommand.run($0) }),
-        (CheckCommand.page, { CheckCommand.run($0) }),
-        (MigrateCommand.page, { MigrateCommand.run($0) }),
-        (OutcomesCommand.page, { OutcomesCommand.run($0) }),
-        (EventsCommand.page, { EventsCommand.run($0) }),
+    static let commands = [
+        Command("put", PutCommand.command.page) { PutCommand.run($0) },
+        Command("get", GetCommand.command.page) { GetCommand.run($0) },
+        Command("resume", ResumeCommand.command.page) { ResumeCommand.run($0) },
+        Command("status", StatusCommand.command.page) { StatusCommand.run($0) },
+        Command("cancel", CancelCommand.command.page) { CancelCommand.run($0) },
+        Command("serve", ServeCommand.page) { ServeCommand.run($0) },
+        Command("health", HealthCommand.command.page) { HealthCommand.run($0) },
+        Command("check", CheckCommand.page) { CheckCommand.run($0) },
+        Command("migrate", MigrateCommand.page) { MigrateCommand.run($0) },
+        Command("outcomes", OutcomesCommand.page) { OutcomesCommand.run($0) },
+        Command("events", EventsCommand.page) { EventsCommand.run($0) },
     ]
+
+    /// One command. The page of a command that is not called, with all its options, is not made.
+    struct Command: Sendable {
+        /// The same name as that of the page.
+        let name: String
+        let run: @Sendable ([CommandArgument]) -> ExitStatus
+        private let makePage: @Sendable () -> ManualPage
+
+        init(
+            _ name: String, _ page: @autoclosure @escaping @Sendable () -> ManualPage,
+            run: @escaping @Sendable ([CommandArgument]) -> ExitStatus
+        ) {
+            (self.name, self.run, makePage) = (name, run, page)
+        }
+
+        var page: ManualPage { makePage() }
+    }
 }
 
 extension Onward {

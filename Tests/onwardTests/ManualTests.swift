@@ -17,6 +17,7 @@ struct ManualTests {
             "migrate": MigrateSettings.options.map(\.name),
         ]
         #expect(Set(tables.keys) == Set(Onward.commands.map(\.page.name)))
+        #expect(Onward.commands.map(\.name) == Onward.commands.map(\.page.name))
         for (command, options) in tables {
             let page = try Onward.manual.manual(["man/man1/onward-\(command).1"])
             for option in options {
