@@ -48,7 +48,9 @@ final class UploadExchange: Exchange {
         pace = AcknowledgmentPace(
             start: plan.start, now: SystemClock.monotonicNanoseconds(),
             maxReports: InterimAllowance.offsets(for: context.request.fields))
-        contentDigest = DigestField(fieldLines: context.request.fields.values("Content-Digest"))
+        let fields = context.request.fields
+        contentDigest =
+            fields.contains("Content-Digest") ? DigestField(fieldLines: fields.values("Content-Digest")) : nil
     }
 
     /// Prepares the lease for the content that the plan expects.

@@ -114,7 +114,7 @@ extension UploadStore {
 
     /// Returns the seconds until `expiresAt`; 0 if that time has passed.
     package func remaining(until expiresAt: Int64) -> Int64 {
-        lifetimeClock.remaining(until: expiresAt, at: configuration.clock())
+        lifetimeClock.remaining(until: expiresAt, at: context.configuration.clock())
     }
 
     /// Seconds for which the store seems to have been closed, if that is longer than the lifetime of an upload;
@@ -122,7 +122,7 @@ extension UploadStore {
     package var doubtfulDowntime: Int64? { lifetimeClock.doubtfulDowntime }
 
     /// The current time: uploads that expire at this time or earlier have expired. Nil if no upload expires now.
-    var expiryTime: Int64? { lifetimeClock.expiryTime(at: configuration.clock()) }
+    var expiryTime: Int64? { lifetimeClock.expiryTime(at: context.configuration.clock()) }
 
     /// Nanoseconds from one mark to the next. The interval is short, so that after a crash the downtime does not seem
     /// much longer than it was.

@@ -1,3 +1,4 @@
+import HTTPSemantics
 import Synchronization
 import SystemCalls
 
@@ -169,41 +170,6 @@ final class StoreContext: Sendable {
     }
 }
 
-/// One lock for each published name, which is held while the file with that name is evaluated and changed. Also records
-/// for each name the upload whose publication was decided and is not complete.
-final class PathLocks: Sendable {
-    private struct State {
-        var held: Set<PublishedName> = []
-        var unsettled: [PublishedName: UploadID] = [:]
-    }
-
-    private let state = Monitor(State())
-
-    func withLock<Result>(_ name: PublishedName, _ body: () throws(StoreError) -> Result) throws(StoreError) -> Result {
-        state.waitForever { state in state.held.insert(name).inserted ? () : nil }
-        defer {
-            state.withLock { _ = $0.held.remove(name) }
-            state.notifyAll()
-        }
-        return try body()
-    }
-
-    /// Whether no name is locked.
-    var isEmpty: Bool { state.withLock { $0.held.isEmpty } }
-
-    /// The upload whose publication under this name has been decided.
-    func unsettled(_ name: PublishedName) -> UploadID? { state.withLock { $0.unsettled[name] } }
-
-    /// Records the upload whose publication under this name has been decided. The name must be locked.
-    func setUnsettled(_ name: PublishedName, _ id: UploadID) { state.withLock { $0.unsettled[name] = id } }
-
-    func clearUnsettled(_ name: PublishedName, _ id: UploadID) {
-        state.withLock { state in
-            if state.unsettled[name] == id { state.unsettled[name] = nil }
-        }
-    }
-}
-
 /// The names of the bytes of uploads that may have no row: plain uploads, uploads that are recorded late, and uploads
 /// that are being created. The sweep does not remove these bytes. A name is removed from this set after the row
 /// is durable, or after the upload has ended and is not counted any more.
@@ -229,47 +195,6 @@ final class NewBlobs: Sendable {
     func close() { state.withLock { $0.isClosed = true } }
 }
 
-/// The numbers of finished uploads whose response is kept. They are counted in memory, because counting rows takes
-/// time.
-final class FinishedUploads: Sendable {
-    private let completeCount: Atomic<Int>
-    private let invalidCount: Atomic<Int>
-    private let lostCount = Atomic(0)
-
-    init(complete: Int, invalid: Int) {
-        completeCount = Atomic(complete)
-        invalidCount = Atomic(invalid)
-    }
-
-    var complete: Int { completeCount.load(ordering: .relaxed) }
-    var invalid: Int { invalidCount.load(ordering: .relaxed) }
-
-    /// The number of uploads that have become invalid since the store was opened, because acknowledged bytes were
-    /// missing.
-    var lost: Int { lostCount.load(ordering: .relaxed) }
-
-    func addLost() { lostCount.add(1, ordering: .relaxed) }
-
-    func add(_ phase: UploadRecord.Phase) {
-        switch phase {
-        case .complete: completeCount.add(1, ordering: .relaxed)
-        case .invalid: invalidCount.add(1, ordering: .relaxed)
-        case .receiving, .processing: break
-        }
-    }
-
-    func remove(_ removed: RemovedRows) {
-        completeCount.subtract(removed.complete, ordering: .relaxed)
-        invalidCount.subtract(removed.invalid, ordering: .relaxed)
-    }
-
-    /// Adds the finished uploads that the store contained when it was opened.
-    func addCounted(complete: Int, invalid: Int) {
-        completeCount.add(complete, ordering: .relaxed)
-        invalidCount.add(invalid, ordering: .relaxed)
-    }
-}
-
 extension UploadStore {
     /// The numbers of the shortage if there is too little free space for new uploads; `nil` if there is enough, or if
     /// the free space is unknown.
@@ -292,4 +217,100 @@ extension StoreContext {
         guard needed.overflow || free < needed.partialValue else { return nil }
         return SpaceShortage(root: location, free: free, kept: kept, announced: announced)
     }
+}
+
+/// The configuration of a store.
+public struct StoreConfiguration: Sendable {
+    /// The failures that a reported offset survives.
+    public var durability: Durability
+    /// The time for which a complete or invalid upload is kept, in complete seconds.
+    public var keepCompleted: Duration
+    /// Free bytes of the file system below which new uploads are refused; nil: 1 GiB, or a tenth of the disk if that is
+    /// less.
+    public var minFree: Int64?
+    /// The maximum number of unfinished uploads of one principal; nil: no limit.
+    public var maxUploadsPerPrincipal: Int?
+    /// Maximum size of one principal's unfinished uploads and published files together; nil: no limit.
+    public var quotaPerPrincipal: Int64?
+    /// The maximum number of bytes of one upload that are only in the page cache. If there are more, the sender is
+    /// slowed down to the speed of the disk.
+    public var writeBackWindow: Int64
+    /// The lifetime of an unfinished upload from its creation, in complete seconds. After a downtime that seems longer, nothing expires for
+    /// an hour.
+    public var lifetime: Duration
+    /// The system's clocks. Ages and expiry are measured with them, see ``UploadStore/time``.
+    package var clock: @Sendable () -> ClockReading = { SystemClock.reading() }
+    /// Returns the numbers of a storage that several servers share; nil for a data directory.
+    package var sharedStatistics: @Sendable () -> SharedStorageStatistics? = { nil }
+    /// The final response of an upload that its target was processing when the process ended.
+    public var interruptedResponse: Response
+    /// Returns the end of an upload whose processing was interrupted; `nil`: the upload gets ``interruptedResponse``.
+    package var interruption: @Sendable (UploadRecord) -> Interruption? = { _ in nil }
+
+    /// The end of an upload whose processing was interrupted after it may have had an effect.
+    package struct Interruption: Sendable {
+        /// The final response.
+        package var response: Response
+        /// A description with which the bytes of the upload are retained.
+        package var description: [UInt8]
+
+        package init(response: Response, description: [UInt8]) {
+            self.response = response
+            self.description = description
+        }
+    }
+    /// The directories in which applications get complete files by path, each for one application: absolute paths of
+    /// directories that exist, in the mount of the data directory. If one of them cannot be used, the store is not opened.
+    public var handoverDirectories: [String] = []
+    /// Whether changes of uploads are recorded as events, which a program delivers (`EventDelivery` of the product
+    /// Gateway).
+    public var recordsEvents: Bool
+    /// The replacement for ``Publication/validated`` when recovery completes a publication.
+    public var validated: @Sendable (Response, PublishedFile.Attributes) -> Response
+    /// The time for which the cancellation of an upload waits for a running handler, and for which
+    /// ``UploadStore/close()`` waits for all running handlers.
+    public var processingWait: Duration
+
+    /// Creates a configuration. Parameters that are omitted have the defaults of `onward serve`.
+    public init(
+        durability: Durability = .acknowledged,
+        keepCompleted: Duration = .seconds(86_400),
+        minFree: Int64? = nil,
+        maxUploadsPerPrincipal: Int? = nil,
+        quotaPerPrincipal: Int64? = nil,
+        writeBackWindow: Int64 = 16 << 20,
+        lifetime: Duration = .seconds(604_800),
+        recordsEvents: Bool = false,
+        interruptedResponse: Response = Response(status: 500),
+        validated: @escaping @Sendable (Response, PublishedFile.Attributes) -> Response = { response, _ in
+            response
+        },
+        processingWait: Duration = .seconds(5)
+    ) {
+        self.durability = durability
+        self.keepCompleted = keepCompleted
+        self.minFree = minFree
+        self.maxUploadsPerPrincipal = maxUploadsPerPrincipal
+        self.quotaPerPrincipal = quotaPerPrincipal
+        self.writeBackWindow = writeBackWindow
+        self.lifetime = lifetime
+        self.recordsEvents = recordsEvents
+        self.interruptedResponse = interruptedResponse
+        self.validated = validated
+        self.processingWait = processingWait
+    }
+
+    /// Whether the text can be one of ``handoverDirectories``: it is absolute, in visible ASCII characters, and has no
+    /// empty, `.` and `..` components.
+    package static func isHandoverDirectory(_ path: String) -> Bool { HandoverDirectory.isValid(path) }
+
+    func effectiveMinFree(total: Int64) -> Int64 { minFree ?? min(1 << 30, total / 10) }
+}
+
+/// The failures that an acknowledged offset survives.
+public enum Durability: String, Sendable, Hashable, CaseIterable {
+    /// The end of the process and the loss of power: data is synchronized before the offset is recorded.
+    case acknowledged
+    /// The end of the process alone.
+    case relaxed
 }

@@ -147,6 +147,41 @@ final class UploadUse: Sendable {
     deinit { registry.drop(upload) }
 }
 
+/// One lock for each published name, which is held while the file with that name is evaluated and changed. Also records
+/// for each name the upload whose publication was decided and is not complete.
+final class PathLocks: Sendable {
+    private struct State {
+        var held: Set<PublishedName> = []
+        var unsettled: [PublishedName: UploadID] = [:]
+    }
+
+    private let state = Monitor(State())
+
+    func withLock<Result>(_ name: PublishedName, _ body: () throws(StoreError) -> Result) throws(StoreError) -> Result {
+        state.waitForever { state in state.held.insert(name).inserted ? () : nil }
+        defer {
+            state.withLock { _ = $0.held.remove(name) }
+            state.notifyAll()
+        }
+        return try body()
+    }
+
+    /// Whether no name is locked.
+    var isEmpty: Bool { state.withLock { $0.held.isEmpty } }
+
+    /// The upload whose publication under this name has been decided.
+    func unsettled(_ name: PublishedName) -> UploadID? { state.withLock { $0.unsettled[name] } }
+
+    /// Records the upload whose publication under this name has been decided. The name must be locked.
+    func setUnsettled(_ name: PublishedName, _ id: UploadID) { state.withLock { $0.unsettled[name] = id } }
+
+    func clearUnsettled(_ name: PublishedName, _ id: UploadID) {
+        state.withLock { state in
+            if state.unsettled[name] == id { state.unsettled[name] = nil }
+        }
+    }
+}
+
 // How requests use uploads.
 extension UploadStore {
     /// Returns the state of an upload with its durable offset. Its lease does not end.
@@ -156,7 +191,7 @@ extension UploadStore {
             if let expiryTime, record.isNoLongerKept(at: expiryTime) { throw .notFound }
             return record
         }
-        guard let row = try catalog.row(id) else { throw .notFound }
+        guard let row = try context.catalog.row(id) else { throw .notFound }
         return row.record
     }
 

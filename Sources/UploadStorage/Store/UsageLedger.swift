@@ -179,3 +179,44 @@ extension Collection<Usage> {
         }
     }
 }
+
+/// The numbers of finished uploads whose response is kept. They are counted in memory, because counting rows takes
+/// time.
+final class FinishedUploads: Sendable {
+    private let completeCount: Atomic<Int>
+    private let invalidCount: Atomic<Int>
+    private let lostCount = Atomic(0)
+
+    init(complete: Int, invalid: Int) {
+        completeCount = Atomic(complete)
+        invalidCount = Atomic(invalid)
+    }
+
+    var complete: Int { completeCount.load(ordering: .relaxed) }
+    var invalid: Int { invalidCount.load(ordering: .relaxed) }
+
+    /// The number of uploads that have become invalid since the store was opened, because acknowledged bytes were
+    /// missing.
+    var lost: Int { lostCount.load(ordering: .relaxed) }
+
+    func addLost() { lostCount.add(1, ordering: .relaxed) }
+
+    func add(_ phase: UploadRecord.Phase) {
+        switch phase {
+        case .complete: completeCount.add(1, ordering: .relaxed)
+        case .invalid: invalidCount.add(1, ordering: .relaxed)
+        case .receiving, .processing: break
+        }
+    }
+
+    func remove(_ removed: RemovedRows) {
+        completeCount.subtract(removed.complete, ordering: .relaxed)
+        invalidCount.subtract(removed.invalid, ordering: .relaxed)
+    }
+
+    /// Adds the finished uploads that the store contained when it was opened.
+    func addCounted(complete: Int, invalid: Int) {
+        completeCount.add(complete, ordering: .relaxed)
+        invalidCount.add(invalid, ordering: .relaxed)
+    }
+}
