@@ -257,36 +257,33 @@ extension UploadMachineExploration {
             next.removal = .none
             next.machine.removalFailed()
         case .handOver:
-            switch next.machine.beginHandOver(after: world.handOver?.epoch) {
-            case .busy: return nil
-            case .continued:
-                next.handOver = world.handOver.map {
-                    HandOver(epoch: $0.epoch, hasFailed: $0.hasFailed, hasPaused: $0.hasPaused)
-                }
-            case .postponed:
-                // The deadline has passed.
+            switch next.machine.beginHandOver(after: world.handOver?.event) {
+            case .busy:
+                guard let handOver = world.handOver, handOver.event.hasLease else { return nil }
                 next.handOver = nil
-                next.isHeld = false
-                next.machine.drop()
-            case .begun: next.handOver = HandOver(epoch: next.machine.epoch)
+            case .continued:
+                next.handOver?.isPaused = false
+                next.handOver?.hasQueued = false
+            case .begun(let event, _): next.handOver = HandOver(event: event)
             }
         case .continueHandOver:
-            guard let handOver = world.handOver, !handOver.isPaused else { return nil }
-            switch next.machine.continueHandOver(of: handOver.epoch, hasQueued: handOver.hasQueued) {
+            guard let handOver = world.handOver, !handOver.isPaused, !handOver.event.hasLease else { return nil }
+            switch next.machine.continueHandOver(handOver.event, hasQueued: handOver.hasQueued) {
             case .wait: return nil
             case .acknowledge: next.handOver?.hasQueued = true
             case .release:
                 next.handOver = nil
-                if next.machine.isCurrent(handOver.epoch) {
-                    next.isHeld = false
-                    next.machine.drop()
-                }
+                next.isHeld = !next.machine.endHandOver(handOver.event) && world.isHeld
             }
+        case .endHandOver:
+            guard let handOver = world.handOver, handOver.event.hasLease else { return nil }
+            next.handOver = nil
+            next.isHeld = !next.machine.endHandOver(handOver.event) && world.isHeld
         case .pauseHandOver:
-            guard let handOver = world.handOver else { return nil }
+            guard let handOver = world.handOver, !handOver.event.hasLease else { return nil }
             next.handOver?.isPaused = true
             next.handOver?.hasPaused = true
-            _ = next.machine.allowTakeOver(of: handOver.epoch)
+            _ = next.machine.allowTakeOver(of: handOver.event.epoch)
         }
         return next == world ? nil : next
     }

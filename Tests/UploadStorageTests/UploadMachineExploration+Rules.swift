@@ -67,20 +67,32 @@ extension UploadMachineExploration {
     }
 
     static func violationOfHandOver(_ world: World, _ next: World) -> String? {
-        if let handOver = next.handOver, handOver.epoch != world.handOver?.epoch, world.machine.isExclusive {
+        if let event = next.handOver?.event, event != world.handOver?.event, !event.hasLease, world.machine.isExclusive
+        {
             return "a hand-over ends an exclusive lease"
         }
         guard let handOver = world.handOver else { return nil }
-        let isCurrent = handOver.epoch == world.machine.epoch
+        let isCurrent = handOver.event.epoch == world.machine.epoch
+        let hasEnded = next.handOver == nil && world.isHeld && !next.isHeld
+        if hasEnded, !isCurrent { return "a hand-over ends a later lease" }
+        if hasEnded, isBeingCompleted(world.machine) { return "an upload is handed over while a thread completes it" }
+        if handOver.event.hasLease { return nil }
         if isCurrent, !handOver.hasPaused, next.leases.count > world.leases.count {
             return "a request takes the upload over during its hand-over"
         }
-        if isCurrent, next.handOver == nil, world.isHeld, !next.isHeld, !handOver.hasFailed,
-            world.machine.durable < world.machine.received
-        {
+        if hasEnded, !handOver.hasFailed, world.machine.durable < world.machine.received {
             return "the upload is handed over before its bytes are durable"
         }
         return nil
+    }
+
+    /// Whether a thread loads, completes or removes the upload, or its target resource may process it.
+    private static func isBeingCompleted(_ machine: UploadMachine) -> Bool {
+        switch machine.activity {
+        case .idle: false
+        case .processing: machine.acknowledgment != .running
+        case .loading, .settling: true
+        }
     }
 
     /// Whether the upload cannot be handed over now, although nothing happens with it that would end.
@@ -94,11 +106,11 @@ extension UploadMachineExploration {
 
     /// Whether a hand-over waits although there is no acknowledgment whose end it could wait for.
     private static func waitsForNothing(_ world: World) -> Bool {
-        guard let handOver = world.handOver, !handOver.isPaused, world.machine.acknowledgment == .idle else {
-            return false
-        }
+        guard let handOver = world.handOver, !handOver.isPaused, !handOver.event.hasLease,
+            world.machine.acknowledgment == .idle
+        else { return false }
         var machine = world.machine
-        return machine.continueHandOver(of: handOver.epoch, hasQueued: handOver.hasQueued) == .wait
+        return machine.continueHandOver(handOver.event, hasQueued: handOver.hasQueued) == .wait
     }
 
     /// Whether a waiting request does not get the upload after all pending work is done and all leases are released.

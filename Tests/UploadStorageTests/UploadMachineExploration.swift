@@ -42,7 +42,7 @@ enum UploadMachineExploration {
     }
 
     struct HandOver: Hashable {
-        var epoch: Int64
+        var event: UploadMachine.HandOver
         var hasQueued = false
         var hasFailed = false
         /// Whether the thread has ended before the upload was released, so that requests can use it again.
@@ -86,6 +86,8 @@ enum UploadMachineExploration {
         case remove, expire, expireEarly, removed, removalFailed
         /// The upload is handed over to another store.
         case handOver, continueHandOver, pauseHandOver
+        /// The deadline of a hand-over that does not end the current lease has passed.
+        case endHandOver
     }
 
     /// The events that are explored together.
@@ -106,15 +108,20 @@ enum UploadMachineExploration {
         static let removal = Alphabet(
             lease: [.append, .appendLast, .acknowledge, .queue, .process, .endProcessing, .beginRelease, .beginEnding],
             other: OtherEvent.allCases.filter {
-                ![.claimLate, .leave, .endPublishing, .forget, .handOver, .continueHandOver, .pauseHandOver].contains(
-                    $0)
+                ![
+                    .claimLate, .leave, .endPublishing, .forget, .handOver, .continueHandOver, .pauseHandOver,
+                    .endHandOver,
+                ].contains($0)
             }, depth: 10)
         /// The hand-over of the upload to another store.
         static let handOver = Alphabet(
-            lease: [.append, .appendLast, .stage, .commitStaged, .acknowledge, .queue, .endProcessing, .release],
+            lease: [
+                .append, .appendLast, .stage, .commitStaged, .acknowledge, .queue, .process, .endProcessing, .release,
+            ],
             other: [
                 .arrive, .claim, .claimExclusively, .worked, .workFailed, .runQueued, .acknowledged, .rowFailed,
                 .synchronizationFailed, .withdrawQueued, .lost, .handOver, .continueHandOver, .pauseHandOver,
+                .endHandOver,
             ], depth: 9)
     }
 

@@ -46,15 +46,17 @@ import Testing
     func failedHandOver() {
         var machine = UploadMachineExploration.start(isRecorded: true).machine
         machine.append(1)
-        _ = machine.beginHandOver(after: nil)
-        let epoch = machine.epoch
-        let first = machine.continueHandOver(of: epoch, hasQueued: false)
+        guard case .begun(let handOver, _) = machine.beginHandOver(after: nil) else {
+            Issue.record("the hand-over does not begin")
+            return
+        }
+        let first = machine.continueHandOver(handOver, hasQueued: false)
         #expect(first == .acknowledge)
-        let waiting = machine.continueHandOver(of: epoch, hasQueued: true)
+        let waiting = machine.continueHandOver(handOver, hasQueued: true)
         #expect(waiting == .wait)
         _ = machine.runQueuedAcknowledgment()
         machine.acknowledgmentFailed()
-        let last = machine.continueHandOver(of: epoch, hasQueued: true)
+        let last = machine.continueHandOver(handOver, hasQueued: true)
         #expect(last == .release)
     }
 

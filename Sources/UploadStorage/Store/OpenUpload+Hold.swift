@@ -6,12 +6,16 @@ extension OpenUpload {
     /// Ends the current lease, and forgets the row and the bytes, because another store may have changed them. The next
     /// request reads the row again.
     func drop(_ state: inout State) {
+        state.machine.drop()
+        forgetRow(&state)
+    }
+
+    /// Forgets what the row controls after the machine has dropped the upload.
+    private func forgetRow(_ state: inout State) {
         (state.blob, state.publication) = (nil, nil)
-        let (_, revocation) = state.revoking { $0.drop() }
-        if let revocation {
-            // The closure must be called without the lock.
-            context.handOver.enqueue(revocation)
-        }
+        // The closure must be called without the lock.
+        if let revocation = state.revocation { context.handOver.enqueue(revocation) }
+        state.revocation = nil
     }
 
     /// Called after the hold has ended without a release.
@@ -27,10 +31,7 @@ extension OpenUpload {
 
     /// The release of an upload that another store has asked for.
     struct HandOver {
-        /// The epoch of the lease that must not be interrupted, or the one that no lease has.
-        var epoch: Int64
-        /// Whether the lease of the epoch is not ended before the deadline: it waits for the storage, and for nothing else.
-        var hasLease: Bool
+        var event: UploadMachine.HandOver
         /// The time at which the upload is released although bytes are not durable, in monotonic nanoseconds.
         var deadline: Int64
     }
@@ -52,7 +53,7 @@ extension OpenUpload {
         let (handOver, revocation) = update { beginHandOver(&$0) }
         revocation?()
         guard let handOver else { return }
-        if handOver.hasLease {
+        if handOver.event.hasLease {
             if SystemClock.monotonicNanoseconds() >= handOver.deadline { release(handOver) }
         } else {
             complete(handOver, use)
@@ -61,24 +62,19 @@ extension OpenUpload {
 
     /// - Returns: nil if the upload cannot be released now.
     private func beginHandOver(_ state: inout State) -> (HandOver?, (@Sendable () -> Void)?) {
-        let last = state.handOver
-        var revocation: (@Sendable () -> Void)?
-        var hasLease = false
-        switch state.machine.beginHandOver(after: last?.hasLease == false ? last?.epoch : nil) {
+        switch state.machine.beginHandOver(after: state.handOver?.event) {
         case .busy:
-            if last?.hasLease ?? false { state.handOver = nil }
+            if state.handOver?.event.hasLease ?? false { state.handOver = nil }
             return (nil, nil)
-        case .continued: return (last, nil)
-        case .postponed:
-            if last?.epoch == state.machine.epoch { return (last, nil) }
-            hasLease = true
-        case .begun(let mustTruncate):
-            (revocation, state.revocation) = (state.revocation, nil)
+        case .continued: return (state.handOver, nil)
+        case .begun(let event, let mustTruncate):
+            let deadline = SystemClock.monotonicNanoseconds() + Self.handOverTime
+            state.handOver = HandOver(event: event, deadline: deadline)
             if mustTruncate { state.truncateStaged() }
+            if event.hasLease { return (state.handOver, nil) }
+            defer { state.revocation = nil }
+            return (state.handOver, state.revocation)
         }
-        let deadline = SystemClock.monotonicNanoseconds() + Self.handOverTime
-        state.handOver = HandOver(epoch: state.machine.epoch, hasLease: hasLease, deadline: deadline)
-        return (state.handOver, revocation)
     }
 
     private func complete(_ handOver: HandOver, _ use: UploadUse) {
@@ -90,7 +86,7 @@ extension OpenUpload {
         var hasQueued = false
         while true {
             let step = monitor.wait(until: end) { state -> UploadMachine.HandOverStep? in
-                let step = state.machine.continueHandOver(of: handOver.epoch, hasQueued: hasQueued)
+                let step = state.machine.continueHandOver(handOver.event, hasQueued: hasQueued)
                 return step == .wait ? nil : step
             }
             if case .acknowledge? = step {
@@ -100,7 +96,7 @@ extension OpenUpload {
             }
             if step == nil, SystemClock.monotonicNanoseconds() < handOver.deadline {
                 // The other store may not ask again.
-                update { _ = $0.machine.allowTakeOver(of: handOver.epoch) }
+                update { _ = $0.machine.allowTakeOver(of: handOver.event.epoch) }
                 return
             }
             break
@@ -110,10 +106,8 @@ extension OpenUpload {
 
     private func release(_ handOver: HandOver) {
         let fence = update { state -> Int64? in
-            guard state.machine.isCurrent(handOver.epoch), !handOver.hasLease || state.machine.canHandOver else {
-                return nil
-            }
-            drop(&state)
+            guard state.machine.endHandOver(handOver.event) else { return nil }
+            forgetRow(&state)
             return state.fence
         }
         // A request that has acquired the upload again meanwhile has another fence.

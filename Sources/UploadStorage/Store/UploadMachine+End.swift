@@ -209,28 +209,47 @@ extension UploadMachine {
     /// Whether the last bytes are being made durable, and the target resource has not begun to process them.
     private var isAwaitingTarget: Bool { activity == .processing && acknowledgment == .running && isRecorded }
 
-    /// Whether the upload can be released for another store: no thread completes, removes or loads it.
-    var canHandOver: Bool {
+    /// Whether no thread completes, removes or loads the upload.
+    private var canHandOver: Bool {
         isLoaded && isUnfinished && !needsSettling && (activity == .idle || isAwaitingTarget)
     }
 
-    enum HandOver: Hashable {
-        /// The upload is being loaded, completed or removed.
-        case busy
-        /// The current lease waits for the storage, and is not ended before the deadline of the hand-over.
-        case postponed
-        /// It has begun already, with this epoch.
-        case continued
-        /// The last lease has ended. No lease has the new epoch.
-        case begun(mustTruncate: Bool)
+    /// A hand-over in progress.
+    struct HandOver: Hashable {
+        /// The epoch of the lease that must not be interrupted, or the one that no lease has.
+        var epoch: Int64
+        /// Whether a lease has the epoch: it waits for the storage, and is not ended before the deadline of the hand-over.
+        var hasLease: Bool
     }
 
-    /// - Parameter last: the epoch of the last hand-over that began.
-    mutating func beginHandOver(after last: Int64?) -> HandOver {
+    enum HandOverStart: Hashable {
+        /// The upload is being loaded, completed or removed.
+        case busy
+        /// The last hand-over is still in progress.
+        case continued
+        case begun(HandOver, mustTruncate: Bool)
+    }
+
+    /// Begins a hand-over. It ends the current lease, unless that lease waits for the storage.
+    /// - Parameter last: the last hand-over that began.
+    mutating func beginHandOver(after last: HandOver?) -> HandOverStart {
         guard canHandOver else { return .busy }
-        if last == epoch { return .continued }
-        if isExclusive || activity == .processing { return .postponed }
-        return .begun(mustTruncate: takeOver(exclusive: true))
+        let isCurrent = last?.epoch == epoch
+        if isCurrent, last?.hasLease == false { return .continued }
+        if isExclusive || activity == .processing {
+            return isCurrent ? .continued : .begun(HandOver(epoch: epoch, hasLease: true), mustTruncate: false)
+        }
+        let mustTruncate = takeOver(exclusive: true)
+        return .begun(HandOver(epoch: epoch, hasLease: false), mustTruncate: mustTruncate)
+    }
+
+    /// Ends a hand-over whose bytes are durable or cannot become durable, or whose deadline has passed.
+    /// - Returns: whether the other store gets the upload, so that the row has to be read again. It does not if another
+    ///   lease has begun, or if a thread loads, completes or removes the upload: then the other store asks again.
+    mutating func endHandOver(_ handOver: HandOver) -> Bool {
+        guard handOver.epoch == epoch, canHandOver else { return false }
+        drop()
+        return true
     }
 
     enum HandOverStep: Hashable {
@@ -243,10 +262,10 @@ extension UploadMachine {
     }
 
     /// - Parameter hasQueued: whether an earlier step was `acknowledge`.
-    mutating func continueHandOver(of handedOver: Int64, hasQueued: Bool) -> HandOverStep {
-        let hasFailed = handedOver != epoch || !hasBytes || hasQueued && acknowledgment == .idle
+    mutating func continueHandOver(_ handOver: HandOver, hasQueued: Bool) -> HandOverStep {
+        let hasFailed = handOver.epoch != epoch || !hasBytes || hasQueued && acknowledgment == .idle
         if isAcknowledged || hasFailed { return .release }
-        return queueAcknowledgment(as: handedOver) ? .acknowledge : .wait
+        return queueAcknowledgment(as: handOver.epoch) ? .acknowledge : .wait
     }
 
     /// Another store may have changed the row and the bytes, so the row is read again. A thread that is completing or
