@@ -24,14 +24,10 @@ extension Database {
     }
 
     /// The version of the schema, and the oldest version whose nodes can use it; 0 if there is no schema.
-    private func clusterVersion() throws(DatabaseError) -> (number: Int, oldest: Int) {
-        do throws(DatabaseError) {
-            let rows = try run(DatabaseStatement(ClusterSQL.readVersion))
-            return (Int(rows.integer(0, 0) ?? 0), Int(rows.integer(0, 1) ?? 0))
-        } catch {
-            // undefined_table, invalid_schema_name
-            if error.sqlState == "42P01" || error.sqlState == "3F000" { return (0, 0) }
-            throw error
-        }
+    func clusterVersion() throws(DatabaseError) -> (number: Int, oldest: Int) {
+        // A statement that fails would be logged as an error of the database.
+        guard try run(DatabaseStatement(ClusterSQL.hasVersion)).boolean(0, 0) == true else { return (0, 0) }
+        let rows = try run(DatabaseStatement(ClusterSQL.readVersion))
+        return (Int(rows.integer(0, 0) ?? 0), Int(rows.integer(0, 1) ?? 0))
     }
 }

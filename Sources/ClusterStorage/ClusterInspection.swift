@@ -46,13 +46,9 @@ package struct ClusterInspection: Sendable {
 extension Database {
     /// Requires that a server of this version has used the database, and that this version can work with it.
     func requireClusterSchema() throws(StoreError) {
-        let version: DatabaseRows
-        do throws(DatabaseError) { version = try run(DatabaseStatement(ClusterSQL.readVersion)) } catch {
-            // undefined_table, invalid_schema_name
-            guard ["42P01", "3F000"].contains(error.sqlState) else { throw StoreError(error) }
-            throw .unusableRoot("no server has used this database")
-        }
-        let (number, oldest) = (Int(version.integer(0, 0) ?? 0), Int(version.integer(0, 1) ?? 0))
+        let (number, oldest): (Int, Int)
+        do throws(DatabaseError) { (number, oldest) = try clusterVersion() } catch { throw StoreError(error) }
+        guard number > 0 else { throw .unusableRoot("no server has used this database") }
         guard oldest <= ClusterSQL.migrations.count else { throw .newerSchema(number) }
         guard number >= ClusterSQL.migrations.count else {
             throw .unusableRoot(

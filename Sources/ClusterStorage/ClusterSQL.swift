@@ -12,6 +12,7 @@ enum ClusterSQL {
 
     // MARK: The schema and the sessions
 
+    static let hasVersion = "SELECT to_regclass('onward.migration') IS NOT NULL"
     static let readVersion = "SELECT max(version)::bigint, max(oldest)::bigint FROM onward.migration"
     /// The clock of the database in microseconds since 1970.
     static let readClock = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"

@@ -320,6 +320,18 @@ struct ClusterCatalogTests {
         #expect(throws: StoreError.newerSchema(99)) { try fixture.database.updateClusterSchema() }
     }
 
+    @Test("the first start with an empty database causes no error that would be logged")
+    func emptyDatabase() throws {
+        let fixture = try ClusterFixture()
+        let errors = Monitor<[DatabaseError]>([])
+        let database = Database(fixture.uri) { report in
+            if let error = report.error { errors.withLock { $0.append(error) } }
+        }
+        defer { database.close() }
+        try database.updateClusterSchema()
+        #expect(errors.withLock { $0 } == [])
+    }
+
     @Test("the clock is that of the database")
     func clock() throws {
         let fixture = try ClusterFixture()
