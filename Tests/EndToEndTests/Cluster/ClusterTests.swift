@@ -202,6 +202,43 @@ struct ClusterTests {
         }
     }
 
+    @Test(
+        "servers of an older version continue, and start again, after a newer one has changed the tables; they refuse to start if it cannot work with them"
+    )
+    func newerSchema() throws {
+        try withCluster(2) { cluster in
+            let (first, second) = (cluster.nodes[0], cluster.nodes[1])
+            let location = try first.begin(
+                .v8, "/files/n", Array(Self.content[..<12_000_000]), length: Self.content.count)
+            // The changes of newer versions: `oldest` is the oldest version that can use the new tables.
+            func migrate(oldest: String) throws {
+                let tables = ["node", "upload", "piece", "name", "event", "usage"]
+                let columns = tables.map { "ALTER TABLE onward.\($0) ADD COLUMN added_\(oldest) text DEFAULT 'x';" }
+                _ = try cluster.database.query(
+                    """
+                    BEGIN; \(columns.joined(separator: " "))
+                    INSERT INTO onward.migration (version, oldest)
+                        SELECT max(version) + 1, \(oldest == "same" ? "max(oldest)" : "max(version) + 1")
+                        FROM onward.migration;
+                    COMMIT
+                    """)
+            }
+            try migrate(oldest: "same")
+            #expect(try append(second, location, from: 12_000_000, to: 21_000_000).offset == 21_000_000)
+            try first.crash()
+            try first.restart()
+            try first.awaitReadiness()
+            #expect(try append(first, location, from: 21_000_000).status == 201)
+            for node in cluster.nodes { #expect(areEqual(try node.exchange(.get("/files/n")).content, Self.content)) }
+            try migrate(oldest: "new")
+            let refused = try ServerProcess.run(
+                first.storage + ["--listen", "127.0.0.1:0"], environment: cluster.storage.environment)
+            #expect(try refused.awaitEnding() == .exited(74))
+            #expect(refused.errorOutput.contains("was written by a newer version of onward"), "\(refused.errorOutput)")
+            #expect(try second.exchange(.get("/files/n")).status == 200)
+        }
+    }
+
     @Test("the quota of a principal holds over all servers")
     func quota() throws {
         try withCluster(2, ["--quota", "1M"]) { cluster in
