@@ -122,7 +122,7 @@ test-scale: ## run several servers with PostgreSQL, SeaweedFS, PgBouncer and HAP
 	@scripts/install-seaweedfs
 	$(SWIFT) build --build-tests
 	ONWARD_SCALE=1 SWIFT=$(SWIFT) scripts/run-tests \
-	  --filter '^(PostgreSQLTests|ObjectStorageTests|ClusterStorageTests)[.]|EndToEndTests[.]Cluster'
+	  --filter '^(PostgreSQLTests|ObjectStorageTests|ClusterStorageTests)[.]|EndToEndTests[.](Cluster|Migration|Redirection)'
 	SWIFT=$(SWIFT) scripts/test-shared-storage all
 	scripts/test-scale page .build/debug/onward
 	scripts/test-scale compose .build/debug/onward

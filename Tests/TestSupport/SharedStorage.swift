@@ -8,7 +8,7 @@ package final class SharedStorage: Sendable {
     package static let isSelected = ProcessInfo.processInfo.environment["ONWARD_STORE"] == "cluster"
 
     /// The number of servers that a test starts instead of one: `ONWARD_NODES`.
-    package static let nodes =
+    @TaskLocal package static var nodes =
         isSelected ? ProcessInfo.processInfo.environment["ONWARD_NODES"].flatMap { Int($0) } ?? 1 : 1
 
     private struct Shared {
@@ -85,7 +85,7 @@ package final class SharedStorage: Sendable {
         return Dictionary(rows.map { ($0[0], Int($0[1]) ?? 0) }) { $1 }
     }
 
-    private static func bytes(hex: String) -> [UInt8] {
+    package static func bytes(hex: String) -> [UInt8] {
         let digits = Array(hex.utf8)
         return stride(from: 0, to: digits.count - 1, by: 2).compactMap {
             UInt8(String(decoding: digits[$0..<$0 + 2], as: UTF8.self), radix: 16)

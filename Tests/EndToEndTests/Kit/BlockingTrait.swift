@@ -1,4 +1,5 @@
 import SystemCalls
+import TestSupport
 import Testing
 
 /// Runs the body of a test, which blocks in system calls, on separate threads instead of the cooperative pool. It
@@ -26,7 +27,9 @@ struct BlockingTrait: SuiteTrait, TestTrait, TestScoping {
         await Admission.shared.enter()
         defer { Admission.shared.leave() }
         try await Self.$isAdmitted.withValue(true) {
-            try await withoutActuallyEscaping(function) { try await Self.run(within: limit, $0) }
+            try await SharedStorage.$nodes.withValue(SharedStorageExceptions.nodes(for: test)) {
+                try await withoutActuallyEscaping(function) { try await Self.run(within: limit, $0) }
+            }
         }
     }
 

@@ -42,4 +42,18 @@ struct KitTests {
         #expect(try process.awaitEnding() == .exited(7))
         #expect(process.errorOutput == "hello\n")
     }
+
+    @Test func eachTestThatDoesNotRunWithASharedStorageExists() throws {
+        let sources = String(#filePath.dropLast("/Kit/KitTests.swift".count))
+        var tests: Set<String> = []
+        for path in try FileManager.default.subpathsOfDirectory(atPath: sources) where path.hasSuffix("Tests.swift") {
+            let text = String(
+                decoding: FileManager.default.contents(atPath: sources + "/" + path) ?? Data(), as: UTF8.self)
+            let functions = text.matches(of: /func (\w+)\(/).map(\.1)
+            for suite in text.matches(of: /(?:struct|class|extension) (\w+)/).map(\.1) {
+                tests.formUnion([String(suite)] + functions.map { "\(suite).\($0)" })
+            }
+        }
+        #expect(SharedStorageExceptions.names.filter { !tests.contains($0) } == [])
+    }
 }

@@ -27,8 +27,10 @@ enum SharedStorageExceptions {
         "needs the free space of a file system": [
             "AllowanceTests.tooLongForTheDisk", "AllowanceTests.minFreeSpace", "FullDiskTests",
             "HealthCommandTests.noRoom",
-            "HealthTests.space", "StartNotesTests.space",
+            "HealthTests.space", "SessionTests.usage", "StartNotesTests.space",
         ],
+        "moves the clock further than the object storage accepts": ["ClockJumpTests"],
+        "expects less memory than a shared storage may use": ["RobustnessTests.memory"],
         "breaks, delays or counts system calls on files": [
             "FaultTests", "GatewayEffectOnceKillTests", "GatewayEventKillTests", "HangingDiskTests", "RequestCostTests",
             "SynchronizationTests",
@@ -42,21 +44,37 @@ enum SharedStorageExceptions {
         ],
     ]
 
-    /// The tests that do not run with several servers, by the reason.
-    private static let reasonsOfSeveral: [String: [String]] = [
-        "expects that the server has received the bytes that its proxy has accepted": [
-            "InterruptionTests.append", "InterruptionTests.creation",
-        ]
+    /// The tests that start one server, and not several, by the reason.
+    private static let reasonsForOne: [String: [String]] = [
+        "expects that the server has the bytes that its proxy has accepted, or has not sent those that wait in the proxy":
+            [
+                "InterruptionTests.append", "InterruptionTests.creation", "StoppingTests.download",
+                "TimeLimitTests.download",
+            ],
+        "makes as many connections as one server accepts": [
+            "AccessLogTests.tooMany", "FloodTests", "ServeTests.maxConnections", "SlowClientTests",
+        ],
+        "limits or observes one process": ["ManyUploadsTests.outOfDescriptors", "SocketOptionTests"],
+        "resumes a TLS session, which only the same server can do": ["TLSPolicyTests"],
     ]
+
+    /// All entries.
+    static var names: [String] { reasons.values.flatMap(\.self) + reasonsForOne.values.flatMap(\.self) }
 
     /// Why a test does not run; nil if it runs.
     static func reason(for test: Test) -> String? {
-        guard SharedStorage.isSelected else { return nil }
+        SharedStorage.isSelected ? reasons.first { lists($0.value, test) }?.key : nil
+    }
+
+    /// The number of servers that a test starts.
+    static func nodes(for test: Test) -> Int {
+        reasonsForOne.values.contains { lists($0, test) } ? 1 : SharedStorage.nodes
+    }
+
+    private static func lists(_ names: [String], _ test: Test) -> Bool {
         // Such as "EndToEndTests.HealthTests/answers()/HealthTests.swift:10:6".
         let parts = "\(test.id)".split(separator: "/")
-        guard let suite = parts[0].split(separator: ".").last, parts.count > 1 else { return nil }
-        let name = "\(suite).\(parts[1].prefix { $0 != "(" })"
-        let lists = SharedStorage.nodes > 1 ? Array(reasons) + Array(reasonsOfSeveral) : Array(reasons)
-        return lists.first { $0.value.contains(String(suite)) || $0.value.contains(name) }?.key
+        guard let suite = parts[0].split(separator: ".").last, parts.count > 1 else { return false }
+        return names.contains(String(suite)) || names.contains("\(suite).\(parts[1].prefix { $0 != "(" })")
     }
 }
