@@ -29,7 +29,7 @@ test: test-packages ## build and run the tests; the targets below run longer one
 	SWIFT=$(SWIFT) scripts/test-snippets
 	SWIFT=$(SWIFT) scripts/doc
 
-test-unit: test-packages ## run only the short tests that start no program (about two minutes, plus the build)
+test-unit: test-packages ## run only the short tests that start no program (within a minute, plus the build)
 	$(SWIFT) build --build-tests
 	SWIFT=$(SWIFT) scripts/run-tests --skip 'EndToEndTests[.]' --skip 'ConformanceKitTests[.]' --skip 'FuzzingTests[.]' \
 	  --skip 'PowerLossTests' --skip 'CrashTests' --skip 'FramingDifferentialTests' \

@@ -17,11 +17,11 @@ struct ForwardedTests {
         #expect(all == [ForwardedElement(client: address("192.0.2.60"), scheme: "http")])
         let two = try #require(ForwardedElement.elements(parsing: "for=192.0.2.43, for=198.51.100.17"))
         #expect(two.map(\.client) == [address("192.0.2.43"), address("198.51.100.17")])
-        let rest = try #require(
+        let others = try #require(
             ForwardedElement.elements(
                 parsing: "for=_hidden, for=_SEVKISEK;by=203.0.113.60;proto=HTTPS;host=\"Example.com:80\""))
-        #expect(rest[0].client == .obfuscated("_hidden"))
-        #expect(rest[1].scheme == "https" && rest[1].host?.serialized == "example.com:80")
+        #expect(others[0].client == .obfuscated("_hidden"))
+        #expect(others[1].scheme == "https" && others[1].host?.serialized == "example.com:80")
     }
 
     @Test("Quotes, any order, unknown and empty pairs, empty elements and white space are accepted")

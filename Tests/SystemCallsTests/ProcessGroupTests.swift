@@ -58,9 +58,7 @@ struct ProcessGroupTests {
         if isReleased { group = nil } else { group?.kill() }
         let bytes = try FileDescriptor.open(path, .readOnly).content(atMost: 100)
         let member = try #require(pid_t(String(decoding: bytes.dropLast(), as: UTF8.self)))
-        // The process may wait for its parent to notice its end.
-        let isGone: Bool? = pollUntil(within: .seconds(60)) { Glibc.kill(member, 0) != 0 ? true : nil }
-        #expect(isGone == true)
+        #expect(awaitEnd(of: member))
         #expect(group?.currentEnding == (isReleased ? nil : .exited(0)))
     }
 }

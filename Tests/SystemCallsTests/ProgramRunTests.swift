@@ -21,13 +21,6 @@ struct ProgramRunTests {
 
     private static func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
 
-    /// Waits until no process has this ID.
-    private static func isGone(_ process: pid_t) -> Bool {
-        // The process may wait for its parent to notice its end.
-        let isGone: Bool? = pollUntil(within: .seconds(60)) { Glibc.kill(process, 0) != 0 ? true : nil }
-        return isGone == true
-    }
-
     @Test("A run has the status, the output and the errors of the program")
     func result() {
         let result = Self.run(
@@ -145,7 +138,7 @@ struct ProgramRunTests {
     func timeout() throws {
         let result = Self.run("sleep 1000 & echo $!; wait", timeout: .milliseconds(200))
         #expect(result.outcome == .timedOut)
-        #expect(Self.isGone(try #require(pid_t(Self.text(result.output).dropLast()))))
+        #expect(awaitEnd(of: try #require(pid_t(Self.text(result.output).dropLast()))))
     }
 
     @Test("A program that ignores SIGTERM is killed")
@@ -153,7 +146,7 @@ struct ProgramRunTests {
         let script = "trap '' TERM; echo $$; while :; do sleep 0.01; done"
         let result = Self.run(script, timeout: .milliseconds(200))
         #expect(result.outcome == .timedOut)
-        #expect(Self.isGone(try #require(pid_t(Self.text(result.output).dropLast()))))
+        #expect(awaitEnd(of: try #require(pid_t(Self.text(result.output).dropLast()))))
     }
 
     @Test("A program that writes without end is ended in time")
@@ -171,14 +164,14 @@ struct ProgramRunTests {
         let result = Self.run("echo $$ | tee \(path); exec sleep 1000", isCanceled: { access(path, F_OK) == 0 })
         #expect(result.outcome == .canceled)
         let bytes = try FileDescriptor.open(path, .readOnly).content(atMost: 100)
-        if let process = pid_t(Self.text(bytes).dropLast()) { #expect(Self.isGone(process)) }
+        if let process = pid_t(Self.text(bytes).dropLast()) { #expect(awaitEnd(of: process)) }
     }
 
     @Test("A process that keeps the output open ends with the program")
     func remainingProcess() throws {
         let result = Self.run("sleep 1000 & echo $!")
         #expect(result.outcome == .ended(.exited(0)))
-        #expect(Self.isGone(try #require(pid_t(Self.text(result.output).dropLast()))))
+        #expect(awaitEnd(of: try #require(pid_t(Self.text(result.output).dropLast()))))
     }
 
     @Test("A process that leaves the group and keeps writing does not block the run")

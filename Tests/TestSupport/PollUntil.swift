@@ -1,3 +1,4 @@
+import FoundationEssentials
 import Glibc
 import SystemCalls
 
@@ -11,4 +12,14 @@ package func pollUntil<Found>(within limit: Duration, _ attempt: () throws -> Fo
         if ContinuousClock.now >= deadline { return nil }
         SystemClock.pause(nanoseconds: 10_000_000)
     }
+}
+
+/// Waits until a process that is no child of this one has ended. Its ID can remain until its parent has noticed its end,
+/// but its command line is empty then.
+package func awaitEnd(of process: pid_t, within limit: Duration = .seconds(60)) -> Bool {
+    let path = "/proc/\(process)/cmdline"
+    let hasEnded: Bool? = pollUntil(within: limit) {
+        FileManager.default.contents(atPath: path)?.isEmpty ?? true ? true : nil
+    }
+    return hasEnded == true
 }

@@ -23,7 +23,8 @@ struct SettingsTableTests {
     func store() throws {
         let configuration = StoreConfiguration()
         let differences = try SettingsTable(of: "StoreConfiguration").differences(
-            from: configuration, names: ["clock": nil, "sharedStatistics": nil, "interruption": nil],
+            from: configuration,
+            names: ["clock": nil, "sharedStatistics": nil, "interruption": nil, "acquisitionWait": nil],
             inWords: ["interruptedResponse", "validated"])
         #expect(differences == [])
         #expect(configuration.interruptedResponse.status == 500)

@@ -173,7 +173,7 @@ import Testing
         let old = try OldCatalog(rows: 60)
         let reader = try SQLiteConnection(path: old.path, readOnly: true)
         try reader.execute("BEGIN; SELECT count(*) FROM uploads")
-        #expect { try SQLiteCatalog(path: old.path, durability: .acknowledged) } throws: {
+        #expect { try SQLiteCatalog(path: old.path, durability: .acknowledged, lockTimeout: 100) } throws: {
             "\($0)".contains("another program")
         }
         try reader.execute("COMMIT")

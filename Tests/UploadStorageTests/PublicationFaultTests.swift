@@ -6,43 +6,11 @@ import Testing
 
 @testable import UploadStorage
 
-/// Tests one publication with every pair of failures, and with every pair of a failure and a crash, over the in-memory
-/// implementation.
+/// Failures of a publication, its withdrawal, and the recovery after them. ``PublicationCrashTests`` tests every pair of
+/// failures.
 @Suite struct PublicationFaultTests {
-    struct Kind: Sendable, CustomTestStringConvertible {
-        /// Whether the upload has an upload resource, and when it gets its row.
-        enum Upload: String, CaseIterable {
-            case plain, recordedLate, recordedAtOnce
-        }
-
-        var replaces: Bool
-        var upload: Upload
-
-        var isPlain: Bool { upload == .plain }
-
-        var testDescription: String { "\(replaces ? "replacing" : "new"), \(upload)" }
-
-        static let all = [false, true].flatMap { replaces in
-            Upload.allCases.map { Kind(replaces: replaces, upload: $0) }
-        }
-    }
-
     private static let old = Array("old".utf8)
     private static let new = Array("new one".utf8)
-
-    /// The parameters of a run, for the report of a failure.
-    private struct Run: CustomStringConvertible {
-        var kind: Kind
-        var failures: [Int: Errno] = [:]
-        var crashStep: Int?
-        var seed: UInt64 = 0
-        var steps: [FaultPlan.Operation] = []
-
-        var description: String {
-            "\(kind.testDescription), failures at \(failures.keys.sorted()), crash at \(crashStep ?? 0), seed \(seed), "
-                + "steps \(steps)"
-        }
-    }
 
     /// Publishes the file that the tested publication replaces.
     private func publishOld(_ name: PublishedName, _ fixture: StoreFixture) throws {
@@ -52,24 +20,12 @@ import Testing
         lease.release()
     }
 
-    /// The number of steps of one publication, including the start of the store and two sweeps.
-    private func steps(_ kind: Kind) throws -> Int {
-        var run = Run(kind: kind)
-        try perform(&run)
-        return run.steps.count
-    }
-
-    @Test(
-        "OFF-18: two failures of one publication never lose the old file or store a wrong answer", arguments: Kind.all)
-    func pairs(_ kind: Kind) throws {
-        let count = try steps(kind)
-        for first in 1...count {
-            for second in (first + 1)...(count + 12) {
-                var run = Run(kind: kind, seed: UInt64(first * 100 + second))
-                run.failures = [first: .inputOutput, second: .inputOutput]
-                try perform(&run)
-            }
-        }
+    /// Creates an upload whose bytes are durable.
+    private func begin(_ fixture: StoreFixture) throws -> (lease: UploadLease, id: UploadID) {
+        let lease = try fixture.store.create(.testing())
+        try lease.append(Self.new)
+        _ = try lease.acknowledge()
+        return (lease, try #require(lease.id))
     }
 
     /// Why bytes are cut off from the file of an upload.
@@ -136,21 +92,6 @@ import Testing
     }
 
     @Test(
-        "OFF-18: a failure and a crash at any later step never lose the old file or store a wrong answer",
-        arguments: Kind.all)
-    func crashes(_ kind: Kind) throws {
-        let count = try steps(kind)
-        for first in 1...count {
-            for crash in (first + 1)...(count + 12) {
-                var run = Run(kind: kind, seed: UInt64(first * 100 + crash))
-                run.failures = [first: .inputOutput]
-                run.crashStep = crash
-                try perform(&run)
-            }
-        }
-    }
-
-    @Test(
         "OFF-18: a failed publication stays failed, even if later steps fail too, and the old file is kept",
         arguments: [
             [.synchronizeNames, .commit], [.synchronizeNames, .rename], [.synchronizeNames, .rename, .commit],
@@ -161,10 +102,7 @@ import Testing
         if replaces {
             try publishOld(name("x"), fixture)
         }
-        let lease = try fixture.store.create(.testing())
-        let id = try #require(lease.id)
-        try lease.append(Self.new)
-        _ = try lease.acknowledge()
+        let (lease, id) = try begin(fixture)
         fixture.plan.fail(operations, after: .rename, with: .inputOutput)
         #expect(throws: StoreError.self) { try lease.publish(.testing(name("x"))) }
         // The upload is loaded again from its row.
@@ -243,10 +181,7 @@ import Testing
     func unrecorded(_ failsPermanently: Bool) throws {
         let fixture = try StoreFixture(.memory)
         try publishOld(name("x"), fixture)
-        let lease = try fixture.store.create(.testing())
-        let id = try #require(lease.id)
-        try lease.append(Self.new)
-        _ = try lease.acknowledge()
+        let (lease, id) = try begin(fixture)
         fixture.plan.fail([.commit], after: .rename, with: .inputOutput)
         #expect(throws: StoreError.self) { try lease.publish(.testing(name("x"))) }
         fixture.plan.fail(.commit, with: nil)
@@ -280,10 +215,7 @@ import Testing
             if replaces {
                 try publishOld(name("x"), fixture)
             }
-            let lease = try fixture.store.create(.testing())
-            let id = try #require(lease.id)
-            try lease.append(Self.new)
-            _ = try lease.acknowledge()
+            let (lease, id) = try begin(fixture)
             fixture.plan.fail([operation, .commit], after: .rename, with: .inputOutput)
             #expect(throws: StoreError.self) { try lease.publish(.testing(name("x"))) }
             lease.release()
@@ -305,10 +237,7 @@ import Testing
         for seed in 0..<24 as Range<UInt64> {
             let fixture = try StoreFixture(.memory)
             try publishOld(name("x"), fixture)
-            let lease = try fixture.store.create(.testing())
-            let id = try #require(lease.id)
-            try lease.append(Self.new)
-            _ = try lease.acknowledge()
+            let (lease, id) = try begin(fixture)
             fixture.plan.fail([.synchronizeNames], after: .rename, with: .inputOutput)
             #expect(throws: StoreError.self) { try lease.publish(.testing(name("x"))) }
             lease.release()
@@ -368,87 +297,5 @@ import Testing
         #expect(fixture.store.sweep() == SweepReport())
         let bytes = Int64(restarts && recordFails ? Self.new.count : Self.old.count)
         #expect(fixture.store.usage(of: "alice") == Usage(publishedBytes: bytes))
-    }
-
-    private func perform(_ run: inout Run) throws {
-        var generator = SeededGenerator(seed: run.seed)
-        var catalog = MemoryCatalog()
-        var area = MemoryBlobArea()
-        let target = try name("x")
-        if run.kind.replaces {
-            let store = try UploadStore(catalog: catalog, area: area, configuration: configuration)
-            let lease = try store.create(.testing())
-            try lease.append(Self.old)
-            _ = try lease.publish(.testing(target))
-            lease.release()
-            store.close()
-        }
-        let plan = FaultPlan(crashStep: run.crashStep, failures: run.failures)
-        catalog = catalog.durableImage(plan: plan)
-        area = area.durableImage(using: &generator, plan: plan)
-        var id: UploadID?
-        var answer: Response?
-        if let store = try? UploadStore(catalog: catalog, area: area, configuration: configuration) {
-            let lease =
-                run.kind.isPlain
-                ? try? store.createTransient(principal: "alice", length: Int64(Self.new.count))
-                : try? store.create(
-                    .testing(length: Int64(Self.new.count)), recordsAtOnce: run.kind.upload == .recordedAtOnce)
-            if let lease {
-                id = lease.id
-                if (try? lease.append(Self.new)) != nil { answer = try? lease.publish(.testing(target)) }
-                lease.release()
-            }
-            _ = store.sweep()
-            _ = store.sweep()
-            run.steps = plan.history
-            plan.crash()
-            store.close()
-        }
-        // The first recovery crashes, too.
-        for last in [false, true] {
-            let plan = FaultPlan(crashStep: last ? nil : Int.random(in: 1...20, using: &generator))
-            catalog = catalog.durableImage(plan: plan)
-            area = area.durableImage(using: &generator, plan: plan)
-            let store = try? UploadStore(catalog: catalog, area: area, configuration: configuration)
-            if last { try verify(#require(store), area, id, answer, run) }
-            plan.crash()
-            store?.close()
-        }
-    }
-
-    private var configuration: StoreConfiguration { StoreConfiguration(minFree: 0, processingWait: .zero) }
-
-    private func verify(
-        _ store: UploadStore, _ area: MemoryBlobArea, _ id: UploadID?, _ answer: Response?, _ run: Run
-    ) throws {
-        let content = area.publishedContents["x"]
-        if content == nil {
-            #expect(!run.kind.replaces && answer == nil, "the file is gone: \(run)")
-        } else {
-            #expect(content == Self.new || run.kind.replaces && content == Self.old, "\(run)")
-        }
-        if answer != nil { #expect(content == Self.new, "\(run)") }
-        if let id {
-            let phase = try? store.record(id).phase
-            switch phase {
-            case .complete(let stored):
-                #expect([200, 201].contains(stored.status), "\(run)")
-                #expect(content == Self.new, "\(run)")
-            case .invalid:
-                #expect(answer == nil && content != Self.new, "\(run)")
-            case .processing: Issue.record("the upload is still being processed: \(run)")
-            case .receiving, nil: #expect(answer == nil, "\(run)")
-            }
-        }
-        #expect(store.sweep().failures.isEmpty, "\(run)")
-        #expect(store.sweep() == SweepReport(), "\(run)")
-        let expected = content.map { Int64($0.count) } ?? 0
-        // An upload without a row and without an answer may have left a new file that is not counted.
-        let mayBeUncounted = answer == nil && !run.kind.replaces && run.kind.upload == .recordedLate
-        if !run.kind.isPlain {
-            let published = store.usage(of: "alice").publishedBytes
-            #expect(published == expected || mayBeUncounted && published == 0, "\(run)")
-        }
     }
 }

@@ -12,11 +12,12 @@ private final class Cluster: Sendable {
     let holds = SharedHolds()
     let stores: [UploadStore]
 
-    init(_ count: Int = 2) throws {
+    init(_ count: Int = 2, acquisitionWait: Duration = .seconds(3)) throws {
         let holds = holds
         stores = try (0..<count).map { node in
             var configuration = StoreConfiguration(minFree: 0)
             configuration.processingWait = .milliseconds(50)
+            configuration.acquisitionWait = acquisitionWait
             return try UploadStore(
                 catalog: NodeCatalog(holds, node: node), area: NodeArea(holds), configuration: configuration)
         }
@@ -165,7 +166,7 @@ private final class Cluster: Sendable {
 
     @Test("an upload whose target runs is not handed over, and its response is seen by the other store")
     func processing() throws {
-        let cluster = try Cluster()
+        let cluster = try Cluster(acquisitionWait: .milliseconds(100))
         let lease = try cluster.stores[0].create(.testing())
         let id = try #require(lease.id)
         try lease.append("abc")
@@ -184,7 +185,7 @@ private final class Cluster: Sendable {
 
     @Test("the upload of a store that has stopped is taken over, and late changes of that store have no effect")
     func stoppedStore() throws {
-        let cluster = try Cluster()
+        let cluster = try Cluster(acquisitionWait: .milliseconds(100))
         let first = try cluster.stores[0].create(.testing())
         let id = try #require(first.id)
         try first.append("abc")

@@ -27,9 +27,9 @@ final class SQLiteCatalog: UploadCatalog {
     /// Opens or creates the database and brings its schema up to date. After an unclean stop, ``verify()`` checks the
     /// database, which takes longer for a larger database. Until the check ends, a statement fails only if it reads a
     /// damaged page.
-    init(path: String, durability: Durability) throws(StoreError) {
+    init(path: String, durability: Durability, lockTimeout: Int32 = 5_000) throws(StoreError) {
         do {
-            writer = try SQLiteCatalogWriter(path: path, durability: durability)
+            writer = try SQLiteCatalogWriter(path: path, durability: durability, lockTimeout: lockTimeout)
             let reader = try SQLiteConnection(path: path, readOnly: true)
             try reader.execute(CatalogSQL.configureReader)
             self.reader = Monitor(reader)

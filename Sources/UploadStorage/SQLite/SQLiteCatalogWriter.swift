@@ -34,8 +34,8 @@ final class SQLiteCatalogWriter: @unchecked Sendable {
     /// The totals that the last clean stop saved.
     let savedTotals: CatalogTotals?
 
-    init(path: String, durability: Durability) throws {
-        connection = try SQLiteConnection(path: path)
+    init(path: String, durability: Durability, lockTimeout: Int32) throws {
+        connection = try SQLiteConnection(path: path, lockTimeout: lockTimeout)
         // This check comes before anything is written to the database.
         let version = try connection.requireOwn()
         try connection.execute(CatalogSQL.configureWriter(durability))

@@ -9,7 +9,10 @@ final class SQLiteConnection {
     private var statements: [String: SQLiteStatement] = [:]
 
     /// Opens the database, and creates it unless it must exist.
-    init(path: String, readOnly: Bool = false, creates: Bool = true) throws(SQLiteFailure) {
+    /// - Parameter lockTimeout: the time in milliseconds for which a statement waits for a lock of another connection.
+    init(
+        path: String, readOnly: Bool = false, creates: Bool = true, lockTimeout: Int32 = 5_000
+    ) throws(SQLiteFailure) {
         var handle: OpaquePointer?
         let access =
             readOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | (creates ? SQLITE_OPEN_CREATE : 0)
@@ -23,7 +26,7 @@ final class SQLiteConnection {
             throw failure
         }
         self.handle = handle
-        sqlite3_busy_timeout(handle, 5_000)
+        sqlite3_busy_timeout(handle, lockTimeout)
     }
 
     deinit {

@@ -87,7 +87,7 @@ final class StoreContext: Sendable {
     }
 
     /// The deadline by which another store has to release an upload, in monotonic nanoseconds.
-    var acquisitionDeadline: Int64 { SystemClock.deadline(in: .seconds(3)) }
+    var acquisitionDeadline: Int64 { SystemClock.deadline(in: configuration.acquisitionWait) }
 
     /// The blob area, if other programs can get its bytes by path.
     var sharingArea: any SharingBlobArea {
@@ -270,6 +270,8 @@ public struct StoreConfiguration: Sendable {
     /// The time for which the cancellation of an upload waits for a running handler, and for which
     /// ``UploadStore/close()`` waits for all running handlers.
     public var processingWait: Duration
+    /// The time for which a request waits until another store has released the upload.
+    package var acquisitionWait: Duration = .seconds(3)
 
     /// Creates a configuration. Parameters that are omitted have the defaults of `onward serve`.
     public init(

@@ -208,11 +208,7 @@ struct GatewayCheckProgramTests {
                 FileManager.default.contents(atPath: directory.path + "/child").map {
                     String(decoding: $0, as: UTF8.self)
                 })
-            let path = "/proc/" + child.filter(\.isNumber) + "/cmdline"
-            let isGone: Bool? = pollUntil(within: .seconds(30)) {
-                FileManager.default.contents(atPath: path)?.isEmpty ?? true ? true : nil
-            }
-            #expect(isGone == true)
+            #expect(awaitEnd(of: try #require(pid_t(child.filter(\.isNumber)))))
         }
     }
 

@@ -226,13 +226,13 @@ import Testing
             #expect(entries.map(\.name) == entries.map(\.name).sorted())
             return time / Int64(entries.count)
         }
-        try addEntries(0..<250)
+        try addEntries(0..<100)
         _ = list()
         let few = list()
-        try addEntries(250..<4000)
+        try addEntries(100..<1500)
         let many = list()
-        #expect(many < few * 3, "\(few) ns for each of 250 entries, \(many) ns for each of 4,000")
+        #expect(many < few * 3, "\(few) ns for each of 100 entries, \(many) ns for each of 1,500")
         let sweep = await place.store.sweep(olderThan: .zero)
-        #expect(sweep.entries.count == 4000 && place.names().isEmpty)
+        #expect(sweep.entries.count == 1500 && place.names().isEmpty)
     }
 }
