@@ -189,7 +189,7 @@ enum CreationCases {
         Case(
             "4.2/length-derived", .must, "4.2.2",
             "The Content-Length of a creation with ?1 is the length of the upload, even if the creation is interrupted.",
-            covers: "CRE-18 OFF-03", needs: ["4.2/interrupted-not-complete"], ranks: Profile.explicitRanks
+            covers: "CRE-18 OFF-03 VER-25 VER-26", needs: ["4.2/interrupted-not-complete"], ranks: 6...9
         ) { t in
             let (connection, upload, _) = try t.announcedUpload(sending: t.partSize, of: t.partSize * 3)
             connection.endOutput()

@@ -11,6 +11,9 @@ enum FramingCases {
             "A request with two different values of Content-Length is refused.", covers: "H11-02",
             ["Content-Length: 5", "Content-Length: 6"], "hello!"),
         refusing(
+            "equal-lengths", .must, "RFC 9112 6.3", "Two equal values of Content-Length are refused, or count as one.",
+            covers: "H11-02", [length, length], request, allowing: [.openConnection, .success]),
+        refusing(
             "length-sign", .must, "RFC 9112 6.3", "A Content-Length with a plus sign is refused.", covers: "H11-03",
             ["Content-Length: +5"],
             "hello"),

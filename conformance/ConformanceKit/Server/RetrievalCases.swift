@@ -86,7 +86,8 @@ enum RetrievalCases {
             needs: ["4.3/unknown"]
         ) { t in
             let upload = try t.unknownUpload()
-            for request in [t.retrieval(upload), t.cancellation(upload)] {
+            let append = t.append(upload, at: 0, complete: true, .bytes(t.bytes(t.partSize)))
+            for request in [t.retrieval(upload), append, t.cancellation(upload)] {
                 let statuses = t.profile.rank <= 6 ? [404] : [404, 410]
                 try t.expect(
                     t.exchange(request, with: upload), isOneOf: statuses, "to \(request.method) of an unknown upload")

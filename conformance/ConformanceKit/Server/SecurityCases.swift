@@ -90,17 +90,35 @@ enum SecurityCases {
             }
         },
         Case(
-            "cors/exposure", .should, "Fetch", "The fields of the draft are exposed to scripts of other origins.",
+            "cors/exposure", .should, "Fetch",
+            "Every response, including a refusal, exposes the fields of the draft to scripts of other origins.",
             covers: "XCO-02",
             needs: ["cors/preflight"]
         ) { t in
-            let request = t.creation(complete: false, .bytes([])).with("Origin", "https://conformance.example")
-            let response = try t.exchange(request)
-            _ = try? t.upload(from: response, to: request)
-            let exposed = response.list("Access-Control-Expose-Headers")
-            for name in ["location", "upload-offset", "upload-complete", "upload-limit"] where !exposed.contains("*") {
+            func exchange(_ request: Request, with upload: Upload? = nil) throws -> Response {
+                try t.exchange(request.with("Origin", "https://conformance.example"), at: upload?.endpoint)
+            }
+            let creation = t.creation(complete: false, .bytes([]))
+            let created = try exchange(creation)
+            let upload = try t.upload(from: created, to: creation)
+            let unknown = try t.unknownUpload()
+            // A page continues an upload with the fields of a refusal, too.
+            for response in [
+                created, try exchange(t.retrieval(upload), with: upload),
+                try exchange(t.append(upload, at: 9, complete: true, .bytes(t.bytes(t.partSize))), with: upload),
+                try exchange(t.append(upload, at: 0, complete: true, .bytes([])), with: upload),
+                try exchange(t.retrieval(unknown), with: unknown),
+            ] {
                 try t.expect(
-                    exposed.contains(name), "\(name) in Access-Control-Expose-Headers", exposed.joined(separator: ", "))
+                    response.fields.contains("Access-Control-Allow-Origin"), "Access-Control-Allow-Origin",
+                    response.summary)
+                let exposed = response.list("Access-Control-Expose-Headers")
+                for name in ["location", "upload-offset", "upload-complete", "upload-length", "upload-limit"]
+                where !exposed.contains("*") {
+                    try t.expect(
+                        exposed.contains(name), "\(name) in Access-Control-Expose-Headers",
+                        exposed.joined(separator: ", "))
+                }
             }
         },
     ]

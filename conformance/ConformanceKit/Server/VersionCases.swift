@@ -23,7 +23,8 @@ enum VersionCases {
         let names = [
             "4.2/create-empty", "4.2/create-part", "4.2/created", "4.2/part-states-incomplete", "4.2/complete",
             "4.2/announcement", "4.2/announcement-location", "4.4/append", "4.4/finish", "4.2/interrupted-not-complete",
-            "4.2/interrupted-continues", "4.2/length-recorded", "4.3/refuses-upload-fields", "4.3/unknown",
+            "4.2/interrupted-continues", "4.2/length-recorded", "4.2/length-derived", "4.3/refuses-upload-fields",
+            "4.3/unknown",
             "4.3/unknown-status", "4.4/finish-empty", "4.4/many-parts", "4.4/offset-mismatch", "4.4/mismatch-offset",
             "4.4/mismatch-incomplete", "4.4/mismatch-changes-nothing", "4.4/media-type-refused", "4.4/no-media-type",
             "4.4/states-incomplete", "4.4/states-complete", "4.1.2/completed-refuses-content", "4.5/cancel",
@@ -157,14 +158,32 @@ enum VersionCases {
                 try t.expectRefusal(response, "to a remainder that is too short")
             },
             Case(
-                "\(name)/lifetime-key", .should, "draft -04, -05", "In version 6 the key of the lifetime is expires.",
-                covers: "VER-19", needs: ["\(name)/create-empty"], ranks: 6...6, profile: profile
+                "\(name)/lifetime-key", .should, "draft -04 and later",
+                "The key of the lifetime is expires in version 6, and max-age in later versions.",
+                covers: "VER-19", needs: ["\(name)/create-empty"], ranks: 6...9, profile: profile
             ) { t in
                 let response = try t.exchange(t.creation(complete: false, .bytes([])))
                 guard let limits = response.limits, limits["max-age"] ?? limits["expires"] != nil else {
                     throw t.skip("the server reports no lifetime")
                 }
-                try t.expect(limits["expires"] != nil, "expires", response.summary)
+                if t.profile.rank == 6 {
+                    try t.expect(limits["expires"] != nil, "expires", response.summary)
+                } else {
+                    try t.expect(limits["max-age"] != nil && limits["expires"] == nil, "max-age", response.summary)
+                }
+            },
+            Case(
+                "\(name)/refusal-incomplete", .must, "draft -06",
+                "In version 7 the refusal of an append has Upload-Complete: ?0.", covers: "VER-20",
+                needs: ["\(name)/append"], ranks: 7...7, profile: profile
+            ) { t in
+                let upload = try t.newUpload(t.partSize)
+                let append = t.append(upload, at: Int64(t.partSize), complete: true, .bytes(t.bytes(t.partSize)))
+                    .replacing("Content-Type", by: "text/plain")
+                let response = try t.exchange(append, with: upload)
+                try t.expectRefusal(response, "to an append with another media type")
+                try t.expect(
+                    t.profile.isComplete(response) == false, t.profile.completenessLine(false), response.summary)
             },
             Case(
                 "\(name)/continued-elsewhere", .should, "2",

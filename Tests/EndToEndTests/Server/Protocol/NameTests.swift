@@ -3,7 +3,8 @@ import FoundationEssentials
 import Glibc
 import Testing
 
-/// Untrusted paths and file names: the files in the data directory.
+/// Untrusted paths and file names. The harness verifies that names do not leave a collection. These tests verify the files
+/// in the data directory and the paths of our server, which the harness cannot know.
 @Suite("Names and paths", .serialized, .blocking)
 struct NameTests {
     /// Paths that lead outside files/, are ambiguous, or are invalid.
