@@ -12,14 +12,7 @@ enum OffsetScenarios {
                         reaction.set("Upload-Offset", "40000")
                     }
                 },
-                verify: { record in
-                    try record.expectTruthfulStatus()
-                    let reported = record.of(.retrieval).first {
-                        $0.reportedOffset == 40_000 && record.hadReceivedOffset(ofAtLeast: 40_001, before: $0)
-                    }
-                    guard let reported else { throw record.skip("the client did not receive both offsets") }
-                    try record.expectNoAppend(after: reported, "no append to an upload that lost acknowledged bytes")
-                }),
+                verify: { try $0.expectNoAppend(afterLowerOffsetIn: .retrieval) }),
             .upload(
                 "4.1.1/lower-progress", .should, "4.1.1",
                 "The client sends nothing more to an upload whose offset is lower than one that a 104 reported.",
@@ -87,14 +80,7 @@ enum OffsetScenarios {
                     stage.setFirstOffset(40_000)
                     reaction.refuse(409, [request.profile.completeness(false), ("Upload-Offset", "40000")])
                 },
-                verify: { record in
-                    try record.expectTruthfulStatus()
-                    let reported = record.of(.append).first {
-                        $0.reportedOffset == 40_000 && record.hadReceivedOffset(ofAtLeast: 40_001, before: $0)
-                    }
-                    guard let reported else { throw record.skip("the client did not receive both offsets") }
-                    try record.expectNoAppend(after: reported, "no append to an upload that lost acknowledged bytes")
-                }),
+                verify: { try $0.expectNoAppend(afterLowerOffsetIn: .append) }),
             .upload(
                 "4.4/conflict-beyond", .must, "4.3.1",
                 "After 409 with an offset beyond the end of the file the client does not append at this offset.",
@@ -202,4 +188,16 @@ enum OffsetScenarios {
                     try record.expectNone(used, "no append after an invalid offset")
                 })
         }
+}
+
+extension ScenarioRecord {
+    /// Expects no append after a request of this kind got the offset 40,000 although a higher one was received before.
+    fileprivate func expectNoAppend(afterLowerOffsetIn kind: ScriptedRequest.Kind) throws {
+        try expectTruthfulStatus()
+        let reported = of(kind).first {
+            $0.reportedOffset == 40_000 && hadReceivedOffset(ofAtLeast: 40_001, before: $0)
+        }
+        guard let reported else { throw skip("the client did not receive both offsets") }
+        try expectNoAppend(after: reported, "no append to an upload that lost acknowledged bytes")
+    }
 }

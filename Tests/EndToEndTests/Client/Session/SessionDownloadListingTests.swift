@@ -18,7 +18,7 @@ private final class DownloadArticle: NSObject, URLSessionDownloadDelegate, @unch
 
     func pause(_ downloadTask: URLSessionDownloadTask) {
         downloadTask.cancel { resumeDataOrNil in
-            defer { Self.note(self.isPaused) }
+            defer { self.isPaused.raise() }
             guard let resumeData = resumeDataOrNil else {
                 // download can't be resumed; remove from UI if necessary
                 return
@@ -28,7 +28,7 @@ private final class DownloadArticle: NSObject, URLSessionDownloadDelegate, @unch
     }
 
     func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: Error?) {
-        defer { Self.note(isComplete) }
+        defer { isComplete.raise() }
         guard let error = error else {
             // Handle success case.
             return
@@ -60,18 +60,6 @@ private final class DownloadArticle: NSObject, URLSessionDownloadDelegate, @unch
     ) {
         offsets.append(fileOffset)
     }
-
-    private static func note(_ flag: Monitor<Bool>) {
-        flag.withLock { $0 = true }
-        flag.notifyAll()
-    }
-
-    static func wait(_ flag: Monitor<Bool>) -> Bool {
-        flag.wait(until: Deadline(in: .seconds(60)).nanoseconds) { isSet in
-            defer { isSet = false }
-            return isSet ? true : nil
-        } ?? false
-    }
 }
 
 @Suite("Session: the article on pausing and resuming downloads", .blocking)
@@ -89,13 +77,13 @@ struct SessionDownloadListingTests {
             task.resume()
             #expect(eventually { task.countOfBytesReceived > 500_000 })
             article.pause(task)
-            #expect(DownloadArticle.wait(article.isPaused) && DownloadArticle.wait(article.isComplete))
+            #expect(article.isPaused.awaitAndReset() && article.isComplete.awaitAndReset())
             let data = try #require(article.resumeData)
             #expect((task.error as? URLError)?.code == .cancelled)
             #expect((task.error as? URLError)?.downloadTaskResumeData == data)
             proxy.release()
             article.resume()
-            #expect(DownloadArticle.wait(article.isComplete))
+            #expect(article.isComplete.awaitAndReset())
             #expect(article.downloadTask?.error == nil)
             let offset = try #require(article.offsets.first)
             #expect(article.offsets.count == 1 && offset >= 500_000 && offset < 6_000_000)
@@ -124,12 +112,12 @@ struct SessionDownloadListingTests {
             article.urlSession = fixture.session(article)
             let task = article.urlSession.downloadTask(with: try #require(URL(string: proxy.url + "/files/a.bin")))
             task.resume()
-            #expect(DownloadArticle.wait(article.isComplete))
+            #expect(article.isComplete.awaitAndReset())
             #expect((task.error as? URLError)?.code == .networkConnectionLost)
             #expect(article.resumeData != nil && article.content == nil)
             isDown.withLock { $0 = false }
             article.resume()
-            #expect(DownloadArticle.wait(article.isComplete))
+            #expect(article.isComplete.awaitAndReset())
             #expect(article.downloadTask?.error == nil)
             expectSame([UInt8](article.content ?? Data()), bytes)
         }

@@ -249,3 +249,19 @@ func withServer(_ options: String..., body: (ServerProcess) async throws -> Void
     }
     server.process.kill(9)
 }
+
+extension Monitor<Bool> {
+    /// Sets the flag, which another thread awaits.
+    func raise() {
+        withLock { $0 = true }
+        notifyAll()
+    }
+
+    /// Waits until the flag is set, and resets it.
+    func awaitAndReset() -> Bool {
+        wait(until: Deadline(in: .seconds(60)).nanoseconds) { isSet in
+            defer { isSet = false }
+            return isSet ? true : nil
+        } ?? false
+    }
+}

@@ -19,7 +19,7 @@ private final class UploadArticle: NSObject, URLSessionTaskDelegate, @unchecked 
 
     func pause(_ uploadTask: URLSessionUploadTask) {
         uploadTask.cancel { resumeData in
-            defer { Self.note(self.isPaused) }
+            defer { self.isPaused.raise() }
             guard let resumeData else {
                 // The upload can't be resumed; remove the upload from the UI if necessary.
                 return
@@ -53,7 +53,7 @@ private final class UploadArticle: NSObject, URLSessionTaskDelegate, @unchecked 
     }
 
     func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: Error?) {
-        defer { Self.note(isComplete) }
+        defer { isComplete.raise() }
         guard let error = error else {
             // Handle success case.
             return
@@ -63,18 +63,6 @@ private final class UploadArticle: NSObject, URLSessionTaskDelegate, @unchecked 
             self.resumeData = resumeData
         }
         // Perform any other error handling.
-    }
-
-    private static func note(_ flag: Monitor<Bool>) {
-        flag.withLock { $0 = true }
-        flag.notifyAll()
-    }
-
-    static func wait(_ flag: Monitor<Bool>) -> Bool {
-        flag.wait(until: Deadline(in: .seconds(60)).nanoseconds) { isSet in
-            defer { isSet = false }
-            return isSet ? true : nil
-        } ?? false
     }
 }
 
@@ -93,14 +81,14 @@ struct SessionUploadListingTests {
             task.resume()
             #expect(eventually { task.countOfBytesSent > 300_000 })
             article.pause(task)
-            #expect(UploadArticle.wait(article.isPaused) && UploadArticle.wait(article.isComplete))
+            #expect(article.isPaused.awaitAndReset() && article.isComplete.awaitAndReset())
             #expect(article.resumeData != nil)
             #expect((task.error as? URLError)?.code == .cancelled)
             #expect((task.error as? URLError)?.uploadTaskResumeData == article.resumeData)
             #expect(task.state == .completed)
             proxy.release()
             article.resume()
-            #expect(UploadArticle.wait(article.isComplete))
+            #expect(article.isComplete.awaitAndReset())
             #expect(article.uploadTask?.error == nil)
             #expect((article.uploadTask?.response as? HTTPURLResponse)?.statusCode == 201)
             expectSame(server.published("a.bin") ?? [], bytes)
@@ -132,7 +120,7 @@ struct SessionUploadListingTests {
         // The upload fails again, with a task and its delegate.
         let task = article.session.uploadTask(withResumeData: first)
         task.resume()
-        #expect(UploadArticle.wait(article.isComplete))
+        #expect(article.isComplete.awaitAndReset())
         let error = try #require(task.error as? URLError)
         #expect(error.code == .networkConnectionLost)
         #expect(error.uploadTaskResumeData == article.resumeData)
@@ -140,7 +128,7 @@ struct SessionUploadListingTests {
 
         isDown.withLock { $0 = false }
         article.resume()
-        #expect(UploadArticle.wait(article.isComplete))
+        #expect(article.isComplete.awaitAndReset())
         #expect(article.uploadTask?.error == nil)
         expectSame(upload.inventory.bytes, bytes)
         #expect(fixture.stored.isEmpty)

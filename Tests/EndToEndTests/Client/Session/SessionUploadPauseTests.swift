@@ -17,6 +17,17 @@ struct SessionUploadPauseTests {
         }
     }
 
+    /// Begins an upload, and waits until a part of its bytes was sent.
+    private func begin(
+        _ session: URLSession, _ recorder: SessionRecorder, _ proxy: HoldingProxy, _ file: URL
+    ) throws -> URLSessionUploadTask {
+        let request = try SessionFixture.request(proxy.url + "/files/a.bin", "PUT")
+        let task = session.uploadTask(with: request, fromFile: file)
+        task.resume()
+        #expect(recorder.awaitBytes(200_000, of: task))
+        return task
+    }
+
     /// A server that stalls after the first 10,000 bytes while `isDown`.
     private func stallingServer(_ upload: ScriptedUpload, _ isDown: Monitor<Bool>) throws -> ScriptedServer {
         try ScriptedServer { request, reply in
@@ -33,10 +44,7 @@ struct SessionUploadPauseTests {
             let recorder = SessionRecorder()
             let session = fixture.session(recorder)
             let bytes = Payload.bytes(9_000_000)
-            let request = try SessionFixture.request(proxy.url + "/files/a.bin", "PUT")
-            let task = session.uploadTask(with: request, fromFile: try fixture.file(bytes))
-            task.resume()
-            #expect(recorder.awaitBytes(200_000, of: task))
+            let task = try begin(session, recorder, proxy, fixture.file(bytes))
             task.suspend()
             #expect(task.state == .suspended)
             proxy.release()
@@ -161,10 +169,7 @@ struct SessionUploadPauseTests {
         try await holding { server, proxy, fixture in
             let recorder = SessionRecorder()
             let session = fixture.session(recorder)
-            let request = try SessionFixture.request(proxy.url + "/files/a.bin", "PUT")
-            let task = session.uploadTask(with: request, fromFile: try fixture.file(Payload.bytes(6_000_000)))
-            task.resume()
-            #expect(recorder.awaitBytes(200_000, of: task))
+            let task = try begin(session, recorder, proxy, fixture.file(Payload.bytes(6_000_000)))
             #expect(task.progress.totalUnitCount == 6_000_000)
             task.progress.pause()
             #expect(eventually { task.state == .suspended })
@@ -191,10 +196,7 @@ struct SessionUploadPauseTests {
             #expect(try refused.value().urlError?.code == .unsupportedURL)
 
             let file = try fixture.file(Payload.bytes(4_000_000))
-            let request = try SessionFixture.request(proxy.url + "/files/a.bin", "PUT")
-            let task = session.uploadTask(with: request, fromFile: file)
-            task.resume()
-            #expect(recorder.awaitBytes(200_000, of: task))
+            let task = try begin(session, recorder, proxy, file)
             let data = try #require(await task.cancelByProducingResumeData())
             let wrong = session.downloadTask(withResumeData: data)
             wrong.resume()
@@ -213,10 +215,7 @@ struct SessionUploadPauseTests {
         try await holding { server, proxy, fixture in
             let recorder = SessionRecorder()
             let session = fixture.session(recorder)
-            let request = try SessionFixture.request(proxy.url + "/files/a.bin", "PUT")
-            let task = session.uploadTask(with: request, fromFile: try fixture.file(Payload.bytes(4_000_000)))
-            task.resume()
-            #expect(recorder.awaitBytes(200_000, of: task))
+            let task = try begin(session, recorder, proxy, fixture.file(Payload.bytes(4_000_000)))
             let data = try #require(await task.cancelByProducingResumeData())
             _ = try fixture.file(Payload.bytes(4_000_000, seed: 9))
             let second = session.uploadTask(withResumeData: data)
