@@ -168,8 +168,8 @@ struct CrashHistory {
 
     private mutating func append(_ index: Int, _ store: UploadStore) throws {
         let lease = try lease(index, store)
-        let rest = uploads[index].content[Int(lease.received)...]
-        let piece = Array(rest.prefix(Int.random(in: 0...1500, using: &generator)))
+        let remaining = uploads[index].content[Int(lease.received)...]
+        let piece = Array(remaining.prefix(Int.random(in: 0...1500, using: &generator)))
         try lease.append(piece)
     }
 

@@ -53,8 +53,8 @@ import Testing
             }
             #expect(names.byteCount == sorted.reduce(0) { $0 + $1.utf8.count + 1 })
             for cursor in (0..<20).map({ _ in randomName() }) {
-                let rest = sorted.filter { cursor.utf8.lexicographicallyPrecedes($0.utf8) }
-                #expect(names.page(after: cursor, limit: 3).names == Array(rest.prefix(3)))
+                let following = sorted.filter { cursor.utf8.lexicographicallyPrecedes($0.utf8) }
+                #expect(names.page(after: cursor, limit: 3).names == Array(following.prefix(3)))
             }
             for prefix in ["", "n", "na", "né", "n日a", "na long part", "m", "o", "nnn"]
                 + sorted.shuffled(using: &generator).prefix(5)
