@@ -41,11 +41,11 @@
             try daemon.withLock { try $0?.add(server) }
             var start = 0
             for end in traffic.cuts + [traffic.bytes.count] where end > start {
-                var rest = traffic.bytes[start..<end]
-                while !rest.isEmpty {
+                var remaining = traffic.bytes[start..<end]
+                while !remaining.isEmpty {
                     // The server ends the connection after a refusal.
-                    guard let count = try? client.send(rest, until: deadline) else { break }
-                    rest = rest.dropFirst(count)
+                    guard let count = try? client.send(remaining, until: deadline) else { break }
+                    remaining = remaining.dropFirst(count)
                 }
                 start = end
                 for _ in 0..<500 where SocketState(descriptor: descriptor).unacknowledgedOutput ?? 0 > 0 {
@@ -113,28 +113,32 @@
             guard outcome.requests == expected.requests else {
                 return "the server handled \(outcome.requests), expected \(expected.requests)"
             }
-            var rest = String(decoding: outcome.answer, as: UTF8.self)[...]
+            var remaining = String(decoding: outcome.answer, as: UTF8.self)[...]
             for _ in expected.requests {
-                guard let head = takeHead(&rest), head.hasPrefix("HTTP/1.1 204 ") || head.hasPrefix("HTTP/1.0 204 ")
+                guard let head = takeHead(&remaining),
+                    head.hasPrefix("HTTP/1.1 204 ") || head.hasPrefix("HTTP/1.0 204 ")
                 else {
                     return "the answers are \(String(decoding: outcome.answer, as: UTF8.self).debugDescription)"
                 }
             }
-            if expected.ending != .fault || rest.isEmpty {
-                if rest.isEmpty && expected.ending == .fault { return "a fault was not refused" }
-                return rest.isEmpty ? nil : "after \(expected.requests.count) answers follows \(rest.debugDescription)"
+            if expected.ending != .fault || remaining.isEmpty {
+                if remaining.isEmpty && expected.ending == .fault { return "a fault was not refused" }
+                return remaining.isEmpty
+                    ? nil : "after \(expected.requests.count) answers follows \(remaining.debugDescription)"
             }
-            return differenceOfRefusal(rest)
+            return differenceOfRefusal(remaining)
         }
 
         /// Checks that the answer to a fault is one problem document with a code and the end of the connection.
         private static func differenceOfRefusal(_ text: Substring) -> String? {
-            var rest = text
+            var remaining = text
             let statuses = [400, 413, 414, 431, 501, 505]
-            guard let head = takeHead(&rest), let status = Int(head.dropFirst(9).prefix(3)), statuses.contains(status),
+            guard let head = takeHead(&remaining), let status = Int(head.dropFirst(9).prefix(3)),
+                statuses.contains(status),
                 head.contains("\r\nConnection: close\r\n"), head.contains("Content-Type: application/problem+json\r\n"),
-                rest.isEmpty || (rest.hasPrefix("{") && rest.contains("\"code\":\"")) && rest.hasSuffix("}"),
-                head.contains("Content-Length: \(rest.utf8.count)\r\n") || rest.isEmpty
+                remaining.isEmpty
+                    || (remaining.hasPrefix("{") && remaining.contains("\"code\":\"")) && remaining.hasSuffix("}"),
+                head.contains("Content-Length: \(remaining.utf8.count)\r\n") || remaining.isEmpty
             else { return "the refusal is \(text.debugDescription)" }
             return nil
         }

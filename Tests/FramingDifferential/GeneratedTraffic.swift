@@ -78,11 +78,11 @@ struct GeneratedTraffic {
 
     private static func chunks(_ content: [UInt8], _ generator: inout SeededGenerator) -> [[UInt8]] {
         var parts: [[UInt8]] = []
-        var rest = content[...]
+        var remaining = content[...]
         let maxSize = pick([1, 1, 5, 16, 300, 5000], &generator)
-        while !rest.isEmpty {
-            let piece = rest.prefix(Int.random(in: 1...maxSize, using: &generator))
-            rest = rest.dropFirst(piece.count)
+        while !remaining.isEmpty {
+            let piece = remaining.prefix(Int.random(in: 1...maxSize, using: &generator))
+            remaining = remaining.dropFirst(piece.count)
             let size = String(piece.count, radix: 16, uppercase: generator.next() % 2 == 0)
             parts += [Array(pick(["", "", "", "0", "000"], &generator).utf8), Array(size.utf8)]
             parts += [

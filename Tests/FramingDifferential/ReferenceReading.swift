@@ -28,10 +28,10 @@ struct ReferenceReading: Equatable {
     private struct Fault: Error {}
     private struct Cut: Error {}
 
-    private var rest: ArraySlice<UInt8>
+    private var remaining: ArraySlice<UInt8>
 
     init(_ bytes: [UInt8]) {
-        rest = bytes[...]
+        remaining = bytes[...]
         do {
             while try readRequest() {}
         } catch is Cut {
@@ -39,18 +39,18 @@ struct ReferenceReading: Equatable {
         } catch {
             ending = .fault
         }
-        rest = []
+        remaining = []
     }
 
     // MARK: - Requests
 
     /// - Returns: whether another request may follow.
     private mutating func readRequest() throws -> Bool {
-        while rest.first == 0x0D {
-            guard rest.count > 1 else { throw Cut() }
+        while remaining.first == 0x0D {
+            guard remaining.count > 1 else { throw Cut() }
             guard try line() == [] else { break }
         }
-        if rest.isEmpty { return false }
+        if remaining.isEmpty { return false }
         let words = try line().split(separator: 0x20, omittingEmptySubsequences: false).map { Array($0) }
         guard words.count == 3, Self.isToken(words[0]), !words[1].isEmpty else { throw Fault() }
         let version = words[2]
@@ -111,7 +111,7 @@ struct ReferenceReading: Equatable {
             if size == 0 { break }
             content += try bytes(size)
             // If other bytes than CR LF follow the content, the chunk is malformed, even before the end of the line.
-            guard rest.isEmpty || rest.first == 0x0D, try line() == [] else { throw Fault() }
+            guard remaining.isEmpty || remaining.first == 0x0D, try line() == [] else { throw Fault() }
         }
         while true {
             let trailer = try line()
@@ -121,10 +121,10 @@ struct ReferenceReading: Equatable {
     }
 
     private mutating func chunkSize() throws -> Int {
-        let partial = rest.prefix { $0 != 0x0D && $0 != 0x0A }
+        let partial = remaining.prefix { $0 != 0x0D && $0 != 0x0A }
         let digits = partial.prefix { Self.hex($0) != nil }
         // The line is malformed even before its end arrives.
-        guard !digits.isEmpty || partial.isEmpty && rest.isEmpty else { throw Fault() }
+        guard !digits.isEmpty || partial.isEmpty && remaining.isEmpty else { throw Fault() }
         var size: Int64 = 0
         for digit in digits {
             let (product, overflows) = size.multipliedReportingOverflow(by: 16)
@@ -136,7 +136,7 @@ struct ReferenceReading: Equatable {
         let text = behind.dropFirst(blanks.count)
         if let first = text.first, first != 0x3B { throw Fault() }
         guard text.allSatisfy({ $0 == 0x09 || ($0 >= 0x20 && $0 != 0x7F) }) else { throw Fault() }
-        let hasEnd = partial.endIndex < rest.endIndex
+        let hasEnd = partial.endIndex < remaining.endIndex
         if hasEnd, text.isEmpty, !blanks.isEmpty { throw Fault() }
         _ = try line()
         return Int(size)
@@ -146,14 +146,14 @@ struct ReferenceReading: Equatable {
 
     /// The next line, without its CR and LF.
     private mutating func line() throws -> [UInt8] {
-        for index in rest.indices {
-            switch rest[index] {
+        for index in remaining.indices {
+            switch remaining[index] {
             case 0, 0x0A: throw Fault()
             case 0x0D:
-                guard index + 1 < rest.endIndex else { throw Cut() }
-                guard rest[index + 1] == 0x0A else { throw Fault() }
-                defer { rest = rest[(index + 2)...] }
-                return Array(rest[..<index])
+                guard index + 1 < remaining.endIndex else { throw Cut() }
+                guard remaining[index + 1] == 0x0A else { throw Fault() }
+                defer { remaining = remaining[(index + 2)...] }
+                return Array(remaining[..<index])
             default: continue
             }
         }
@@ -161,9 +161,9 @@ struct ReferenceReading: Equatable {
     }
 
     private mutating func bytes(_ count: Int) throws -> [UInt8] {
-        guard count <= rest.count else { throw Cut() }
-        defer { rest = rest.dropFirst(count) }
-        return Array(rest.prefix(count))
+        guard count <= remaining.count else { throw Cut() }
+        defer { remaining = remaining.dropFirst(count) }
+        return Array(remaining.prefix(count))
     }
 
     // MARK: - Syntax

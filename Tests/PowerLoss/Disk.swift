@@ -103,15 +103,15 @@ struct Disk {
     }
 
     private mutating func synchronize(_ file: Int, withAttributes: Bool) {
-        var rest: [Change] = []
+        var others: [Change] = []
         for change in pendingChanges[file] ?? [] {
             if change.isAttribute && !withAttributes {
-                rest.append(change)
+                others.append(change)
             } else {
                 Self.apply(change, to: &files[file, default: DiskImage.File()])
             }
         }
-        pendingChanges[file] = rest.isEmpty ? nil : rest
+        pendingChanges[file] = others.isEmpty ? nil : others
     }
 
     private mutating func makeDurable(_ chosen: Set<Int>) {

@@ -176,11 +176,11 @@ final class History {
     private func stage(_ number: Int, commits: Bool, _ store: UploadStore) throws(StoreError) {
         guard let index = index(number) else { return }
         let lease = try lease(index, store)
-        let rest = uploads[index].content[Int(lease.received)...].prefix(700)
+        let remaining = uploads[index].content[Int(lease.received)...].prefix(700)
         // Staged bytes that are discarded may extend beyond the end of the upload.
-        let refuse = ArraySlice<UInt8>(repeating: 0, count: lease.record.length == nil ? 700 : rest.count)
+        let refuse = ArraySlice<UInt8>(repeating: 0, count: lease.record.length == nil ? 700 : remaining.count)
         try lease.beginStaging()
-        try lease.append(commits ? rest : refuse)
+        try lease.append(commits ? remaining : refuse)
         if commits { try lease.commitStaged() } else { lease.discardStaged() }
     }
 

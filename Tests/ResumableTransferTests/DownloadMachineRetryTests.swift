@@ -84,12 +84,12 @@ struct DownloadMachineRetryTests {
             _ = machine.next()
         }
         machine.answer(206, part, position: 41, ending: .cut(.stall))
-        let rest: Fields = ["ETag": "\"a\"", "Content-Range": "bytes 41-99/100"]
+        let fields: Fields = ["ETag": "\"a\"", "Content-Range": "bytes 41-99/100"]
         _ = machine.next()
-        machine.answer(206, rest, position: 41, ending: .cut(.stall))
+        machine.answer(206, fields, position: 41, ending: .cut(.stall))
         #expect(machine.wait == 0)
         _ = machine.next()
-        machine.answer(206, rest, position: 41, ending: .cut(.stall))
+        machine.answer(206, fields, position: 41, ending: .cut(.stall))
         #expect(machine.failure == .exhausted(lastReason: .stall))
     }
 

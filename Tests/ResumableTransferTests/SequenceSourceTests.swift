@@ -161,9 +161,9 @@ private struct ProducerError: Error, Equatable {}
         let file = try FileDescriptor.open(directory.path + "/file", [.readWrite, .create])
         try file.write(mib, at: 0)
         try file.punchHole(at: 0, count: 1 << 19)
-        let rest = try file.content(atMost: 1 << 20)
-        #expect(rest.prefix(1 << 19).allSatisfy { $0 == 0 } && rest.suffix(1 << 19).allSatisfy { $0 == 7 })
-        #expect(rest.count == 1 << 20)
+        let content = try file.content(atMost: 1 << 20)
+        #expect(content.prefix(1 << 19).allSatisfy { $0 == 0 } && content.suffix(1 << 19).allSatisfy { $0 == 7 })
+        #expect(content.count == 1 << 20)
     }
 
     @Test("the closure of a reader is called when its byte exists, or when the sequence ends or fails before that byte")

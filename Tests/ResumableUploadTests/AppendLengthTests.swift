@@ -99,8 +99,8 @@ import Testing
         arguments: Dialect.allCases)
     func lateAndWrong(dialect: Dialect) {
         let state = UploadState(offset: 40)
-        let rest = dialect.decide(dialect.append(complete: true, offset: 40, length: 50), .length(9), on: state)
-        #expect((rest.refusal?.isInconsistentLength == true) == (dialect >= .interop5))
+        let decision = dialect.decide(dialect.append(complete: true, offset: 40, length: 50), .length(9), on: state)
+        #expect((decision.refusal?.isInconsistentLength == true) == (dialect >= .interop5))
         let part = dialect.decide(dialect.append(complete: false, offset: 40, length: 50), .length(11), on: state)
         #expect((part.refusal?.isInconsistentLength == true) == (dialect >= .interop5))
     }

@@ -59,12 +59,12 @@ struct ModelRun {
     private mutating func request(offset: Int64?) -> ModelServer.Request {
         let dialect = Dialect.allCases.randomElement(using: &random) ?? .rfc
         let start = Int(min(offset ?? 0, Int64(source.count)))
-        let rest = source.count - start
+        let remaining = source.count - start
         var completes = chance(30)
-        var size = completes && chance(80) ? rest : Int.random(in: 0...rest, using: &random)
+        var size = completes && chance(80) ? remaining : Int.random(in: 0...remaining, using: &random)
         if isCorrect {
             if let limit = server.limits.maxAppendSize { size = min(size, Int(limit)) }
-            completes = completes && size == rest
+            completes = completes && size == remaining
         } else if chance(15) {
             size += Int.random(in: 1...20, using: &random)
         }

@@ -89,10 +89,10 @@ struct ModelServer {
     ) -> Response? {
         if plan.determinesLength { length = plan.length }
         var counter = ContentCounter(plan)
-        var rest = request.content[...]
-        while !rest.isEmpty {
-            let piece = rest.prefix(request.piece)
-            rest = rest.dropFirst(request.piece)
+        var remaining = request.content[...]
+        while !remaining.isEmpty {
+            let piece = remaining.prefix(request.piece)
+            remaining = remaining.dropFirst(request.piece)
             switch counter.receive(piece.count) {
             case .accept: stored += piece
             case .exceedsLength(let length):

@@ -9,10 +9,10 @@ import Testing
     /// The result at the end of content of `count` bytes that arrives in pieces.
     private func end(_ plan: ContentPlan, after count: Int, pieces: Int = 7) -> ContentCounter.End {
         var counter = ContentCounter(plan)
-        var rest = count
-        while rest > 0 {
-            #expect(counter.receive(min(pieces, rest)) == .accept)
-            rest -= min(pieces, rest)
+        var remaining = count
+        while remaining > 0 {
+            #expect(counter.receive(min(pieces, remaining)) == .accept)
+            remaining -= min(pieces, remaining)
         }
         return counter.end()
     }

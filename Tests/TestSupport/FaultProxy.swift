@@ -215,9 +215,9 @@ package final class FaultProxy: Sendable {
                 LoopbackListener.reset(source)
                 return
             }
-            guard let rest = left.map({ $0 - count }) else { continue }
-            left = rest
-            guard rest <= 0, let fault else { continue }
+            guard let remaining = left.map({ $0 - count }) else { continue }
+            left = remaining
+            guard remaining <= 0, let fault else { continue }
             state.withLock { $0.faults += 1 }
             switch isAwaited ? fault.kind : .reset {
             case .end:
@@ -235,12 +235,12 @@ package final class FaultProxy: Sendable {
     }
 
     private static func send(_ bytes: ArraySlice<UInt8>, to destination: FileDescriptor) -> Bool {
-        var rest = bytes
-        while !rest.isEmpty {
-            let count = rest.withUnsafeBytes {
+        var remaining = bytes
+        while !remaining.isEmpty {
+            let count = remaining.withUnsafeBytes {
                 Glibc.send(destination.rawValue, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
             }
-            if count > 0 { rest = rest.dropFirst(count) } else if errno != EINTR { return false }
+            if count > 0 { remaining = remaining.dropFirst(count) } else if errno != EINTR { return false }
         }
         return true
     }

@@ -64,14 +64,15 @@ struct GatewayEffectOnceKillTests {
                 ).with("Authorization", GatewayEffectOnceKillTests.secret))
         }
 
-        /// What a client does after an interruption: it asks for the offset, and sends the rest, until the response is
+        /// What a client does after an interruption: it asks for the offset, and sends the remaining bytes, until the response is
         /// final.
         func resume(_ location: String) throws -> Response {
             for _ in 0..<10 {
                 let state = try server.retrieve(location)
                 let offset = Int(try #require(state.offset))
-                let rest = Array(GatewayEffectOnceKillTests.content[offset...])
-                let response = try server.exchange(.append(.v8, location, at: offset, complete: true, .bytes(rest)))
+                let remaining = Array(GatewayEffectOnceKillTests.content[offset...])
+                let response = try server.exchange(
+                    .append(.v8, location, at: offset, complete: true, .bytes(remaining)))
                 if response.complete == true { return response }
             }
             throw TestFailure("no final response")

@@ -27,9 +27,9 @@ struct GatewayEventKillTests {
     /// An upload in two requests, a plain upload, and an upload that is canceled.
     private static func work(_ server: ServerProcess, _ acknowledged: inout Acknowledged) throws {
         acknowledged.upload = try server.begin(.v8, "/files/first", Array(content[..<10_000]))
-        let rest = Request.append(
+        let completion = Request.append(
             .v8, try #require(acknowledged.upload), at: 10_000, complete: true, .bytes(Array(content[10_000...])))
-        acknowledged.isCompleted = try server.exchange(rest).status == 201
+        acknowledged.isCompleted = try server.exchange(completion).status == 201
         acknowledged.isPlainStored =
             try server.exchange(Request("PUT", "/files/plain", [], .bytes(content))).status == 201
         acknowledged.canceled = try server.begin(.v8, "/files/canceled", [1])
@@ -112,8 +112,8 @@ struct GatewayEventKillTests {
         // The client continues, and the remaining events follow, each with one id.
         if let upload = acknowledged.upload, first.count == 1 {
             let offset = Int(try #require(try server.retrieve(upload).offset))
-            let rest = Array(Self.content[offset...])
-            let response = try server.exchange(.append(.v8, upload, at: offset, complete: true, .bytes(rest)))
+            let remaining = Array(Self.content[offset...])
+            let response = try server.exchange(.append(.v8, upload, at: offset, complete: true, .bytes(remaining)))
             #expect(response.status == 201, "\(response)")
             try Self.settle(server)
             #expect(endpoint.accepted.kinds(of: "/files/first") == ["created", "completed"], note)

@@ -54,8 +54,8 @@ struct GatewayProxyStreamingTests {
             _ = signals.wait(for: "head")
             try connection.send(isChunked ? "5\r\nfirst\r\n" : "first")
             _ = signals.wait(for: "first")
-            let rest = String(repeating: "a", count: framing.hasSuffix("5") ? 100_000 : 5)
-            try connection.send(isChunked ? "5\r\naaaaa\r\n0\r\n\r\n" : rest)
+            let remaining = String(repeating: "a", count: framing.hasSuffix("5") ? 100_000 : 5)
+            try connection.send(isChunked ? "5\r\naaaaa\r\n0\r\n\r\n" : remaining)
             if framing.hasPrefix("Connection") { connection.endOutput() }
         }
         try withGateway(to: origin) { server in

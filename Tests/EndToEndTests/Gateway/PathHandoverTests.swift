@@ -129,8 +129,9 @@ struct GatewayPathHandoverTests {
         try place.withGateway(to: origin, "repeat=safe") { process in
             server.withLock { $0 = process.process.identifier }
             let location = try Fixture.begin(process, .v8, Array(Self.content[..<50_000]))
-            let rest = Request.append(.v8, location, at: 50_000, complete: true, .bytes(Array(Self.content[50_000...])))
-            var response = try process.exchange(rest)
+            let completion = Request.append(
+                .v8, location, at: 50_000, complete: true, .bytes(Array(Self.content[50_000...])))
+            var response = try process.exchange(completion)
             if isRepeated {
                 Fixture.expectUnavailable(response)
                 try process.restart()

@@ -89,12 +89,12 @@ extension RawConnection {
     /// read all of them.
     func sendUntilRefused(_ bytes: some Collection<UInt8>, within limit: Duration = .seconds(10)) -> Int {
         var sent = 0
-        var rest = bytes[...]
-        while !rest.isEmpty {
-            let piece = rest.prefix(64 << 10)
+        var remaining = bytes[...]
+        while !remaining.isEmpty {
+            let piece = remaining.prefix(64 << 10)
             guard (try? send(piece, within: limit)) != nil else { break }
             sent += piece.count
-            rest = rest.dropFirst(piece.count)
+            remaining = remaining.dropFirst(piece.count)
         }
         return sent
     }

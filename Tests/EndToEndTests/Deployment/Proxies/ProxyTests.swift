@@ -101,8 +101,8 @@ struct ProxyTests {
             #expect(proxied.server.published("a.bin") == nil)
             // Another request retrieves the offset: the request that is still sending content ends, on both sides of
             // the proxy.
-            let rest = try proxied.file(Array(Self.content[afterCut.offset...]), "rest")
-            let second = try proxied.append(rest, to: location, at: afterCut.offset, "--limit-rate", "2M")
+            let remaining = try proxied.file(Array(Self.content[afterCut.offset...]), "remaining")
+            let second = try proxied.append(remaining, to: location, at: afterCut.offset, "--limit-rate", "2M")
             try proxied.awaitReceived(afterCut.offset + 1_000_000)
             let takenOver = try proxied.state(of: location)
             #expect(takenOver.offset >= afterCut.offset + 1_000_000 && takenOver.offset < Self.size)

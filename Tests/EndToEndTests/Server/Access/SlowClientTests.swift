@@ -176,9 +176,9 @@ struct SlowClientTests {
             #expect(metrics[counted] == 1 && metrics["onward_connections_refused_total"] == 1)
             let offset = try #require(try visitor.exchange(.retrieval(.v8, slow.location)).offset)
             #expect(offset == 1000)
-            let rest = Array(Payload.bytes(500_000)[1000...])
+            let remaining = Array(Payload.bytes(500_000)[1000...])
             let last = try visitor.exchange(
-                .append(.v8, slow.location, at: Int(offset), complete: true, .bytes(rest)))
+                .append(.v8, slow.location, at: Int(offset), complete: true, .bytes(remaining)))
             #expect(last.status == 201)
             let isSame = server.fileContent("slow") == Payload.bytes(500_000)
             #expect(isSame)

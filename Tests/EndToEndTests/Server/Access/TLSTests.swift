@@ -29,10 +29,10 @@ struct TLSTests {
         #expect(try fixture.run("-o", fixture.path("entire"), fixture.url + "/files/f").ending == .exited(0))
         #expect(FileManager.default.contents(atPath: fixture.path("entire")) == Data(content))
         // curl continues a download that was cut.
-        _ = try fixture.write(Array(content.prefix(1_234_567)), as: "rest")
+        _ = try fixture.write(Array(content.prefix(1_234_567)), as: "partial")
         #expect(
-            try fixture.run("-C", "-", "-o", fixture.path("rest"), fixture.url + "/files/f").ending == .exited(0))
-        #expect(FileManager.default.contents(atPath: fixture.path("rest")) == Data(content))
+            try fixture.run("-C", "-", "-o", fixture.path("partial"), fixture.url + "/files/f").ending == .exited(0))
+        #expect(FileManager.default.contents(atPath: fixture.path("partial")) == Data(content))
         let parts = try fixture.run(
             "-r", "0-1,5999998-", "-o", "/dev/null", "-w", "%{http_code} %{content_type}", fixture.url + "/files/f")
         #expect(parts.output.hasPrefix("206 multipart/byteranges"))
@@ -69,11 +69,11 @@ struct TLSTests {
         }
 
         func send(_ bytes: some Collection<UInt8>) throws {
-            var rest = Array(bytes)[...]
-            while !rest.isEmpty {
-                let count = rest.withUnsafeBytes { Glibc.write(input.rawValue, $0.baseAddress, $0.count) }
+            var remaining = Array(bytes)[...]
+            while !remaining.isEmpty {
+                let count = remaining.withUnsafeBytes { Glibc.write(input.rawValue, $0.baseAddress, $0.count) }
                 guard count > 0 else { throw Errno.current }
-                rest = rest.dropFirst(count)
+                remaining = remaining.dropFirst(count)
             }
         }
 
@@ -139,10 +139,10 @@ struct TLSTests {
         let fixture = try TLSFixture()
         let stream = try Stream(fixture)
         let put = "PUT /files/f HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
-        let rest =
+        let following =
             "2;x=y\r\nhe\r\n1\r\nl\r\n2\r\nlo\r\n0\r\n\r\nGET /files/f HTTP/1.1\r\nHost: localhost\r\n\r\n"
             + put + "1\r\nx\r\n0\r\n\0\r\nGET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
-        let bytes = Array((put + rest).utf8)
+        let bytes = Array((put + following).utf8)
         for piece in isInPieces ? bytes.map({ [$0] }) : [bytes] { try stream.send(piece) }
         let refusal = try stream.awaitResponse(400)
         #expect(refusal.contains("Content-Type: application/problem+json"))

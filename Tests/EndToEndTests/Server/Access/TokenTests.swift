@@ -126,8 +126,8 @@ struct TokenTests {
         try fixture.reload("anna sha256:" + Self.newTokenHash)
         let old = try fixture.server.exchange(.retrieval(.v8, location).with(token: "old-token-of-anna-1"))
         #expect(old.status == 401)
-        let rest = Request.append(.v8, location, at: 10, complete: true, .bytes(Payload.bytes(5)))
-        #expect(try fixture.server.exchange(rest.with(token: Self.newToken)).status == 201)
+        let completion = Request.append(.v8, location, at: 10, complete: true, .bytes(Payload.bytes(5)))
+        #expect(try fixture.server.exchange(completion.with(token: Self.newToken)).status == 201)
     }
 
     private static let newToken = "new-token-of-anna-2"
@@ -173,8 +173,8 @@ struct TokenTests {
         let location = try upload(fixture, "token-of-maker-01")
         let other = Request("PUT", "/files/file.bin", [], .bytes([7])).with(token: "token-of-anna-0001")
         #expect(try fixture.server.exchange(other).status == 201)
-        let rest = Request.append(.v8, location, at: 10, complete: true, .bytes(Payload.bytes(5)))
-        #expect(try fixture.server.exchange(rest.with(token: "token-of-maker-01")).status == 403)
+        let completion = Request.append(.v8, location, at: 10, complete: true, .bytes(Payload.bytes(5)))
+        #expect(try fixture.server.exchange(completion.with(token: "token-of-maker-01")).status == 403)
         #expect(fixture.server.published("file.bin") == [7])
     }
 

@@ -18,29 +18,29 @@ extension Response {
         guard let type = value("Content-Type"), type.hasPrefix(prefix) else { return nil }
         let delimiter = Array("--\(type.dropFirst(prefix.count))".utf8)
         let lineEnd = Array("\r\n".utf8)
-        var rest = content[...]
+        var remaining = content[...]
         func skip(_ bytes: [UInt8]) -> Bool {
-            guard rest.starts(with: bytes) else { return false }
-            rest = rest.dropFirst(bytes.count)
+            guard remaining.starts(with: bytes) else { return false }
+            remaining = remaining.dropFirst(bytes.count)
             return true
         }
         var parts: [BodyPart] = []
         guard skip(delimiter) else { return nil }
         while true {
-            if skip(Array("--".utf8)) { return rest.isEmpty || rest.elementsEqual(lineEnd) ? parts : nil }
-            guard skip(lineEnd), let end = rest.firstRange(of: lineEnd + lineEnd) else { return nil }
+            if skip(Array("--".utf8)) { return remaining.isEmpty || remaining.elementsEqual(lineEnd) ? parts : nil }
+            guard skip(lineEnd), let end = remaining.firstRange(of: lineEnd + lineEnd) else { return nil }
             var fields = Fields()
-            for line in String(decoding: rest[..<end.lowerBound], as: UTF8.self).split(separator: "\r\n") {
+            for line in String(decoding: remaining[..<end.lowerBound], as: UTF8.self).split(separator: "\r\n") {
                 let pieces = line.split(separator: ":", maxSplits: 1).map(String.init)
                 guard pieces.count == 2 else { return nil }
                 fields.append(pieces[0], pieces[1])
             }
-            rest = rest[end.upperBound...]
-            guard let range = fields["Content-Range"].flatMap(Self.positions), rest.count >= range.count else {
+            remaining = remaining[end.upperBound...]
+            guard let range = fields["Content-Range"].flatMap(Self.positions), remaining.count >= range.count else {
                 return nil
             }
-            parts.append(BodyPart(fields: fields, content: Array(rest.prefix(range.count))))
-            rest = rest.dropFirst(range.count)
+            parts.append(BodyPart(fields: fields, content: Array(remaining.prefix(range.count))))
+            remaining = remaining.dropFirst(range.count)
             guard skip(lineEnd + delimiter) else { return nil }
         }
     }

@@ -73,8 +73,8 @@ struct ListingTests {
             for markup in ["<script", "<img", "<b>", "onerror=alert(1)>\"", "href=\"javascript:"] {
                 #expect(!page.contains(markup), "\(markup)")
             }
-            let links = page.split(separator: "href=\"").dropFirst().compactMap { rest in
-                rest.split(separator: "\"").first.map {
+            let links = page.split(separator: "href=\"").dropFirst().compactMap { part in
+                part.split(separator: "\"").first.map {
                     $0.replacing("&lt;", with: "<").replacing("&gt;", with: ">").replacing("&quot;", with: "\"")
                         .replacing("&amp;", with: "&")
                 }

@@ -167,8 +167,8 @@ struct RepresentationTests {
             var creation = Request.creation(.v8, "POST", "/files/", complete: false, .bytes(Array(content[..<300])))
             creation.fields += metadata + [("Content-Disposition", "inline; filename=parts.txt")]
             let location = try #require(try server.exchange(creation).location)
-            let rest = Request.append(.v8, location, at: 300, complete: true, .bytes(Array(content[300...])))
-            #expect(try server.exchange(rest).status == 201)
+            let completion = Request.append(.v8, location, at: 300, complete: true, .bytes(Array(content[300...])))
+            #expect(try server.exchange(completion).status == 201)
             let parts = try expectMetadata("parts.txt", true)
             try server.restart()
             #expect(try expectMetadata("plain.txt", true) == first)

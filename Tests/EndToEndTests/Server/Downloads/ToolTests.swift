@@ -53,10 +53,10 @@ struct ToolTests {
             #expect(try Tool.curl.run(["-f", "-C", "-", server.url("/files/large.bin")], output: copy) == .exited(0))
             #expect(try LargeFile.digest(copy) == LargeFile.digest(large.path))
             // Only the remaining bytes were sent.
-            let rest = try server.process.awaitErrorOutput { log in
+            let isLogged = try server.process.awaitErrorOutput { log in
                 log.contains("GET /files/large.bin 206 in=0 out=\(Int(large.size) - first)") ? true : nil
             }
-            #expect(rest)
+            #expect(isLogged)
             // The file is complete: the server responds with 416, and curl does not append the content of the response.
             #expect(try Tool.curl.run(["-C", "-", server.url("/files/large.bin")], output: copy) == .exited(0))
             #expect(try LargeFile.digest(copy) == LargeFile.digest(large.path))
@@ -127,10 +127,10 @@ struct ToolTests {
             _ = try cut.awaitEnding()
             let offset = try #require(try server.exchange(.retrieval(.v8, upload)).offset)
             #expect(offset > 0 && offset < Self.content.count)
-            let rest = server.directory.path + "/rest.bin"
-            try Data(Self.content[Int(offset)...]).write(to: URL(filePath: rest))
+            let remaining = server.directory.path + "/remaining.bin"
+            try Data(Self.content[Int(offset)...]).write(to: URL(filePath: remaining))
             let append = [
-                "-f", "-X", "PATCH", "-T", rest, "-H", "Upload-Offset: \(offset)", "-H",
+                "-f", "-X", "PATCH", "-T", remaining, "-H", "Upload-Offset: \(offset)", "-H",
                 "Content-Type: application/partial-upload",
             ]
             #expect(try Tool.curl.run(append + fields + [server.url(upload)]) == .exited(0))

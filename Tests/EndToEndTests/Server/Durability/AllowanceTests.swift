@@ -70,8 +70,8 @@ struct AllowanceTests {
             #expect(try create(server, "c", sending: 1).status == 507)
             #expect(try server.exchange(.cancellation(.v8, try #require(second.location))).status == 204)
             // A completed upload counts as much as the bytes that were reserved for it.
-            let rest = BytePool.repeated(100..<60_000)
-            #expect(try server.exchange(.append(.v8, first, at: 100, complete: true, .bytes(rest))).status == 201)
+            let remaining = BytePool.repeated(100..<60_000)
+            #expect(try server.exchange(.append(.v8, first, at: 100, complete: true, .bytes(remaining))).status == 201)
             expectRefusal(try create(server, "c", length: 40_001, sending: 0), 507, "quota-exceeded")
             #expect(try server.exchange(Request("DELETE", "/files/a")).status == 204)
             let third = try create(server, "c", length: 100_000, sending: 0)
@@ -107,9 +107,9 @@ struct AllowanceTests {
             #expect(offset > 1_900_000)
             #expect(head.complete == false)
             if let reported = refusal.offset { #expect(reported <= Int64(offset)) }
-            let rest = Request.append(
+            let completion = Request.append(
                 .v8, location, at: offset, complete: true, .chunks([BytePool.repeated(offset..<2_900_000)]))
-            #expect(try server.exchange(rest).status == 507)
+            #expect(try server.exchange(completion).status == 507)
             #expect(try server.exchange(Request("DELETE", "/files/old")).status == 204)
             let again = Int(try #require(try server.exchange(.retrieval(.v8, location)).offset))
             #expect(again >= offset)

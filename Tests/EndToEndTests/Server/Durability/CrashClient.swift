@@ -238,24 +238,24 @@ struct CrashClient {
     }
 
     private mutating func append(_ upload: inout Upload, _ location: String, at offset: Int) throws {
-        let rest = upload.bytes.dropFirst(offset)
-        let part = random.oneIn(3) ? rest.count : Int.random(in: 0...rest.count, using: &random)
-        let completes = part == rest.count && !random.oneIn(8)
+        let remaining = upload.bytes.dropFirst(offset)
+        let part = random.oneIn(3) ? remaining.count : Int.random(in: 0...remaining.count, using: &random)
+        let completes = part == remaining.count && !random.oneIn(8)
         var request = Request.append(upload.dialect, location, at: offset, complete: completes, .none)
-        if random.oneIn(8) { request = request.with("Content-Digest", digest(rest.prefix(part))) }
+        if random.oneIn(8) { request = request.with("Content-Digest", digest(remaining.prefix(part))) }
         let connection = try connect()
         // Sometimes the client retrieves the offset while its append is still open.
         let stop = random.oneIn(5) && part > 1 ? Int.random(in: 0..<part, using: &random) : nil
         // With 100-continue the append reaches the server before the retrieval.
         if stop != nil { request = request.with("Expect", "100-continue") }
-        try send(request, rest.prefix(part), on: connection, &upload, from: offset, stoppingAt: stop)
+        try send(request, remaining.prefix(part), on: connection, &upload, from: offset, stoppingAt: stop)
         guard stop == nil else {
             _ = try retrieve(&upload, location)
             return
         }
         let response = try finish(connection, "PATCH", &upload)
         guard response.isSuccessful else { throw failure("append at \(offset): \(response)", upload) }
-        let reachesLength = upload.lengthCompletes && upload.isLengthKnown && part == rest.count
+        let reachesLength = upload.lengthCompletes && upload.isLengthKnown && part == remaining.count
         try checkCompleteness(response, &upload, expected: completes || reachesLength)
     }
 
@@ -273,12 +273,12 @@ struct CrashClient {
         request.content = isChunked ? .openChunks : .declared(Int64(content.count))
         try connection.send(request)
         if stop != nil { try checkAndRecord(try connection.requireInterim(), &upload) }
-        var rest = content.prefix(stop ?? content.count)
+        var remaining = content.prefix(stop ?? content.count)
         var position = offset
         let largest = random.oneIn(2) ? 4000 : 400_000
-        while !rest.isEmpty {
-            let piece = rest.prefix(Int.random(in: 1...max(largest, rest.count / 20), using: &random))
-            rest = rest.dropFirst(piece.count)
+        while !remaining.isEmpty {
+            let piece = remaining.prefix(Int.random(in: 1...max(largest, remaining.count / 20), using: &random))
+            remaining = remaining.dropFirst(piece.count)
             position += piece.count
             upload.sent = max(upload.sent, position)
             if isChunked {
@@ -287,7 +287,7 @@ struct CrashClient {
                 try connection.send(piece)
             }
             // After the last byte the final response may follow.
-            if !rest.isEmpty { try listen(on: connection, &upload) }
+            if !remaining.isEmpty { try listen(on: connection, &upload) }
         }
         if isChunked && stop == nil { try connection.sendLastChunk() }
     }

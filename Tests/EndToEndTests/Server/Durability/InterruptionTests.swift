@@ -81,8 +81,10 @@ struct InterruptionTests {
                 #expect(head.offset == Int64(offset), context)
                 #expect(head.complete == false, context)
             }
-            let rest = BytePool.repeated(offset..<Self.length)
-            #expect(try server.exchange(.append(.v8, location, at: offset, complete: true, .bytes(rest))).status == 201)
+            let remaining = BytePool.repeated(offset..<Self.length)
+            #expect(
+                try server.exchange(.append(.v8, location, at: offset, complete: true, .bytes(remaining))).status == 201
+            )
             #expect(server.published("file.bin") == BytePool.repeated(0..<Self.length))
         }
     }

@@ -85,13 +85,13 @@ struct RaceTests {
             attempt.isCompletion = offset + count == length
             // The bytes are sent in pieces, so that other appends come in between. The connection of a superseded
             // append may be closed.
-            var rest = attempt.bytes[...]
+            var remaining = attempt.bytes[...]
             let connection = try RawConnection(port: port)
             try connection.send(
                 .append(.v8, location, at: offset, complete: attempt.isCompletion, .declared(Int64(count))))
-            while !rest.isEmpty {
-                let piece = rest.prefix(Int.random(in: 1...20_000, using: &random))
-                rest = rest.dropFirst(piece.count)
+            while !remaining.isEmpty {
+                let piece = remaining.prefix(Int.random(in: 1...20_000, using: &random))
+                remaining = remaining.dropFirst(piece.count)
                 if connection.sendUntilRefused(piece) < piece.count { break }
             }
             if let response = try? connection.readResponse(to: "PATCH") {

@@ -35,17 +35,17 @@ struct SystemCallTrace {
             let parts = line.split(separator: " ", maxSplits: 1, omittingEmptySubsequences: true)
             guard parts.count == 2 else { continue }
             // strace pads short process numbers.
-            let (process, rest) = (parts[0], parts[1].drop { $0 == " " })
-            if rest.hasPrefix("<... ") {
+            let (process, call) = (parts[0], parts[1].drop { $0 == " " })
+            if call.hasPrefix("<... ") {
                 guard let begun = open.removeValue(forKey: process) else { continue }
-                let result = rest.firstRange(of: "resumed>").map { rest[$0.upperBound...] } ?? rest
+                let result = call.firstRange(of: "resumed>").map { call[$0.upperBound...] } ?? call
                 calls.append(Call(name: begun.name, text: begun.text + result, begin: begun.begin, end: number))
-            } else if let bracket = rest.firstIndex(of: "("), rest.first?.isLetter == true {
-                let name = String(rest[..<bracket])
-                if let range = rest.firstRange(of: " <unfinished ...>") {
-                    open[process] = (name, String(rest[..<range.lowerBound]), number)
+            } else if let bracket = call.firstIndex(of: "("), call.first?.isLetter == true {
+                let name = String(call[..<bracket])
+                if let range = call.firstRange(of: " <unfinished ...>") {
+                    open[process] = (name, String(call[..<range.lowerBound]), number)
                 } else {
-                    calls.append(Call(name: name, text: String(rest), begin: number, end: number))
+                    calls.append(Call(name: name, text: String(call), begin: number, end: number))
                 }
             }
         }

@@ -68,8 +68,8 @@ struct ListenerTests {
             let next = try RawConnection(unixPath: socket)
             let offset = try #require(try next.exchange(.retrieval(.v8, location)).offset)
             #expect(offset <= 1_000_000)
-            let rest = Array(content[Int(offset)...])
-            let response = try next.exchange(.append(.v8, location, at: Int(offset), complete: true, .bytes(rest)))
+            let remaining = Array(content[Int(offset)...])
+            let response = try next.exchange(.append(.v8, location, at: Int(offset), complete: true, .bytes(remaining)))
             #expect(response.status == 201)
             #expect(areEqual(server.fileContent("file.bin") ?? [], content))
         }

@@ -46,8 +46,8 @@ struct StoppingTests {
             let state = try server.exchange(.retrieval(.v8, location))
             #expect(state.offset == 1_500_000, "the offset counts all bytes that had arrived")
             #expect(state.complete == false)
-            let rest = Array(Self.content[1_500_000...])
-            let response = try server.exchange(.append(.v8, location, at: 1_500_000, complete: true, .bytes(rest)))
+            let remaining = Array(Self.content[1_500_000...])
+            let response = try server.exchange(.append(.v8, location, at: 1_500_000, complete: true, .bytes(remaining)))
             #expect(response.status == 201)
             #expect(response.complete == true)
             #expect(areEqual(server.fileContent("file.bin") ?? [], Self.content))
@@ -88,9 +88,10 @@ struct StoppingTests {
             let state = try server.exchange(.retrieval(.v8, location))
             let offset = Int(try #require(state.offset))
             #expect(offset >= 1000 && offset <= 500_000)
-            let rest = Array(Self.content[offset...])
+            let remaining = Array(Self.content[offset...])
             #expect(
-                try server.exchange(.append(.v8, location, at: offset, complete: true, .bytes(rest))).complete == true)
+                try server.exchange(.append(.v8, location, at: offset, complete: true, .bytes(remaining))).complete
+                    == true)
             #expect(areEqual(server.fileContent("file.bin") ?? [], Self.content))
             #expect(try server.download("plain.bin").status == 404)
             let names = try FileManager.default.contentsOfDirectory(atPath: server.root + "/uploads")

@@ -19,13 +19,13 @@ struct TimeLimitTests {
     ) throws {
         for _ in 0..<4 {
             let (connection, begun) = try begin()
-            var rest = bytes[...]
+            var remaining = bytes[...]
             let end = Deadline(in: limit * 4)
             let isInTime: Bool? = pollUntil(within: .seconds(60)) {
                 // The order matters: if this thread was suspended, a connection that ended meanwhile was in time.
                 let isLate = end.isOver
                 if hasEnded(connection) { return true }
-                if let byte = rest.popFirst(), (try? connection.send([byte])) == nil { return true }
+                if let byte = remaining.popFirst(), (try? connection.send([byte])) == nil { return true }
                 return isLate ? false : nil
             }
             guard isInTime == true else { continue }
@@ -103,8 +103,8 @@ struct TimeLimitTests {
             let upload = try #require(location)
             let state = try server.exchange(.retrieval(.v8, upload))
             #expect(state.offset == 400)
-            let rest = Array(content[400...])
-            let response = try server.exchange(.append(.v8, upload, at: 400, complete: true, .bytes(rest)))
+            let remaining = Array(content[400...])
+            let response = try server.exchange(.append(.v8, upload, at: 400, complete: true, .bytes(remaining)))
             #expect(response.status == 201)
             #expect(server.fileContent("file.bin") == content)
         }

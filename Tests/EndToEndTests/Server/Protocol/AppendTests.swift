@@ -21,9 +21,9 @@ struct AppendTests {
             #expect(state.offset == 61_000)
             #expect(state.complete == false)
             #expect(server.published("f") == nil)
-            let rest = try server.exchange(
+            let completion = try server.exchange(
                 .append(.v8, location, at: 61_000, complete: true, .bytes(Array(content[61_000...]))))
-            #expect(rest.status == 201)
+            #expect(completion.status == 201)
             #expect(server.published("f")?.sha256 == content.sha256)
         }
     }

@@ -68,11 +68,11 @@ struct ConcurrencyTests {
                 previous = connection
                 if next < offset { break }
                 if step % 3 == 0 {
-                    let rest = content[offset..<min(offset + 9000, content.count)]
+                    let piece = content[offset..<min(offset + 9000, content.count)]
                     let response = try server.exchange(
-                        .append(.v8, location, at: offset, complete: false, .bytes(Array(rest))))
+                        .append(.v8, location, at: offset, complete: false, .bytes(Array(piece))))
                     #expect(response.status == 204)
-                    offset += rest.count
+                    offset += piece.count
                 }
             }
             #expect(

@@ -35,10 +35,10 @@ struct CreationTests {
             #expect(state.complete == false)
             #expect(state.length == 100_000)
             #expect(server.publishedNames().isEmpty)
-            let rest = try server.exchange(
+            let completion = try server.exchange(
                 .append(.v8, location, at: 40_000, complete: true, .bytes(Array(content[40_000...]))))
-            #expect(rest.status == 201)
-            #expect(rest.complete == true)
+            #expect(completion.status == 201)
+            #expect(completion.complete == true)
             #expect(server.published("file.bin")?.sha256 == content.sha256)
         }
     }

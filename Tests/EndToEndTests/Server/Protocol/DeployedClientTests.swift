@@ -26,14 +26,14 @@ struct DeployedClientTests {
             let state = try server.exchange(Request("HEAD", location, [("Upload-Draft-Interop-Version", "6")]))
             let offset = Int(try #require(state.offset))
             #expect(offset == 98_304)
-            let rest = try server.exchange(
+            let completion = try server.exchange(
                 Request(
                     "PATCH", location,
                     fields + [
                         ("Content-Type", "application/partial-upload"), ("Upload-Offset", "\(offset)"),
                         ("Upload-Complete", "?1"),
                     ], .chunks([Array(content[offset..<150_000]), Array(content[150_000...])])))
-            #expect(rest.isSuccessful)
+            #expect(completion.isSuccessful)
             let name = try #require(server.publishedNames().first)
             #expect(server.published(name)?.sha256 == content.sha256)
         }
@@ -97,8 +97,9 @@ struct DeployedClientTests {
             let state = try server.retrieve(location, retrieval)
             #expect(state.status == 204)
             #expect(state.offset == 2)
-            let rest = try server.exchange(.append(version, location, at: 2, complete: true, .bytes(Array("llo".utf8))))
-            #expect(rest.isSuccessful)
+            let completion = try server.exchange(
+                .append(version, location, at: 2, complete: true, .bytes(Array("llo".utf8))))
+            #expect(completion.isSuccessful)
             let name = try #require(server.publishedNames().first)
             #expect(server.published(name) == Array("Hello".utf8))
         }

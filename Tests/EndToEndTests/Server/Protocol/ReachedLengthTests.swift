@@ -105,15 +105,15 @@ struct ReachedLengthTests {
         try withServer { server in
             let content = Payload.bytes(10)
             let first = Array(content[..<4])
-            let rest = Array(content[4...])
+            let remaining = Array(content[4...])
             let one = try server.begin(.v8, "/files/one", first, length: 10)
-            let reached = try server.exchange(.append(completing, one, at: 4, complete: false, .bytes(rest)))
+            let reached = try server.exchange(.append(completing, one, at: 4, complete: false, .bytes(remaining)))
             #expect(reached.status == 201)
             #expect(reached.complete == true)
             #expect(server.published("one") == content)
 
             let two = try server.begin(completing, "/files/two", first, length: 10)
-            let part = try server.exchange(.append(explicit, two, at: 4, complete: false, .bytes(rest)))
+            let part = try server.exchange(.append(explicit, two, at: 4, complete: false, .bytes(remaining)))
             #expect(part.states(complete: false, in: explicit))
             #expect(try server.retrieve(two, explicit).states(complete: false, in: explicit))
             #expect(server.published("two") == nil)

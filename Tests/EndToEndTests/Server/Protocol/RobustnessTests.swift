@@ -147,9 +147,9 @@ struct RobustnessTests {
             try server.restart()
             let offset = Int(try #require(try server.retrieve(location).offset))
             #expect((1000...2_000_000).contains(offset))
-            let rest = try server.exchange(
+            let completion = try server.exchange(
                 .append(.v8, location, at: offset, complete: true, .bytes(Array(content[offset...]))))
-            #expect(rest.status == 201)
+            #expect(completion.status == 201)
             #expect(server.published("f")?.sha256 == content.sha256)
         }
     }

@@ -205,8 +205,8 @@ struct OwnTargetTests {
         try withTarget(target) { host in
             let content = Payload.bytes(1000) + pattern + Payload.bytes(1000)
             let location = try host.begin(Array(content[..<(1000 + cut)]))
-            let rest = Array(content[(1000 + cut)...])
-            let response = try host.exchange(.append(.v8, location, at: 1000 + cut, complete: true, .bytes(rest)))
+            let remaining = Array(content[(1000 + cut)...])
+            let response = try host.exchange(.append(.v8, location, at: 1000 + cut, complete: true, .bytes(remaining)))
             #expect(response.status == 422)
             #expect(response.complete == true)
             let clean = try host.begin(Payload.bytes(10))
