@@ -39,15 +39,39 @@ package struct RequestURI: Sendable, Hashable {
         port = components.port ?? (scheme == "https" ? 443 : 80)
     }
 
+    /// The URI with this path in place of path and query of `base`.
+    private init(_ base: RequestURI, path: String) {
+        let authority = base.text.utf8.index(base.text.startIndex, offsetBy: base.scheme.utf8.count + "://".utf8.count)
+        let end = base.text.utf8[authority...].firstIndex { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "?") }
+        text = base.text[..<(end ?? base.text.endIndex)] + path
+        scheme = base.scheme
+        host = base.host
+        port = base.port
+        userinfo = nil
+    }
+
     /// Host and port, for messages.
     package var authority: String { (host.contains(":") && !host.hasPrefix("[") ? "[\(host)]" : host) + ":\(port)" }
 
     /// Resolves a reference in a response to a request for this URI; `nil` if the result is not an http or https URI.
     package func resolving(_ reference: String) -> RequestURI? {
+        if Self.isPlainPath(reference) { return RequestURI(self, path: reference) }
         guard !reference.isEmpty, let base = URL(string: text),
             let url = URL(string: reference, relativeTo: base)?.absoluteURL
         else { return nil }
         return RequestURI(url.absoluteString)
+    }
+
+    /// Whether a reference is an absolute path that needs no normalization: it has only unreserved characters, and no
+    /// empty or dot segments. Such a reference, which most servers send, is resolved without parsing.
+    private static func isPlainPath(_ reference: String) -> Bool {
+        var isSegmentStart = false
+        return reference.hasPrefix("/")
+            && reference.utf8.allSatisfy { byte in
+                let isSlash = byte == UInt8(ascii: "/")
+                defer { isSegmentStart = isSlash }
+                return isSegmentStart && (isSlash || byte == UInt8(ascii: ".")) ? false : isSlash || byte.isUnreserved
+            }
     }
 
     /// Resolves a reference and compares it with this URI.

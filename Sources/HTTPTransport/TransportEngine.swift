@@ -152,7 +152,8 @@ struct TransportLoop: ~Copyable {
         let transfer = ActiveTransfer(
             request, easy, multi.sockets, wake: { [weak exchange] in exchange?.proceed() },
             report: { event in
-                if request.isMeasured { exchange.report(event) }
+                if case .head = event, !request.isMeasured { return }
+                exchange.report(event)
             })
         guard multi.add(easy, delegate: transfer) else { return exchange.end(.outOfMemory) }
         transfers[easy.pointer] = (transfer, exchange)

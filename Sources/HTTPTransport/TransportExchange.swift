@@ -22,7 +22,7 @@ package final class TransportExchange: Sendable {
         var waiting: [CheckedContinuation<TransportResult, Never>] = []
     }
 
-    /// The events, for one reader; none if the request is not measured. The stream ends with the exchange.
+    /// The events, for one reader. The stream ends with the exchange.
     package let events: AsyncStream<TransportEvent>
     private let continuation: AsyncStream<TransportEvent>.Continuation
     private let outcome = Monitor(Outcome())
@@ -126,7 +126,7 @@ package struct TransportResult: Sendable {
     }
 
     /// The result of an exchange of which nothing was sent.
-    init(_ failure: TransportFailure) {
+    package init(_ failure: TransportFailure) {
         self.init(
             head: nil, content: [], sent: 0, received: 0, hasSourceEnded: false, failure: failure,
             isContentComplete: false)
@@ -160,7 +160,7 @@ package struct TransportRequest: Sendable {
     package var settings: TransportSettings
     /// The request target as it is sent; `nil`: path and query of ``uri``.
     package var target: String?
-    /// Whether the exchange reports events, and its result has metrics.
+    /// Whether the exchange reports other events than interim responses, and its result has metrics.
     package var isMeasured = true
     /// Whether the request may be sent again if a connection of an earlier request turns out to be closed.
     package var isRepeatable = true

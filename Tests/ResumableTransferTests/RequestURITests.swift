@@ -11,6 +11,8 @@ import Testing
             ("../u/1", "https://host.example/a/u/1"), ("/u/1", "https://host.example/u/1"),
             ("u/1?x=y", "https://host.example/a/b/u/1?x=y"), ("//host.example/u", "https://host.example/u"),
             ("https://host.example:443/u", "https://host.example:443/u"), ("?n=1", "https://host.example/a/b/c?n=1"),
+            ("/a/../u/1", "https://host.example/u/1"), ("/u/.x", "https://host.example/u/.x"),
+            ("/u%201", "https://host.example/u%201"), ("/", "https://host.example/"),
             ("https://me:pass@host.example/u#part", "https://host.example/u"),
             ("HTTPS://HOST.example/u", "HTTPS://HOST.example/u"),
         ])

@@ -20,8 +20,9 @@ struct ResumeRecord: Sendable, Hashable, Codable {
         /// The expected digests, as the value of `Repr-Digest` (RFC 9530); `nil` if there are none.
         var digest: String?
 
-        init(_ request: TransferRequest) {
-            uri = RequestURI(request.uri)?.text ?? ""
+        /// - Parameter uri: the parsed URI of the request, if the caller has it.
+        init(_ request: TransferRequest, uri: RequestURI? = nil) {
+            self.uri = (uri ?? RequestURI(request.uri))?.text ?? ""
             method = request.method.rawValue
             fields = request.fields.withoutSecrets.map { [$0.name, $0.value] }
             digest = request.digestField?.serialized

@@ -97,7 +97,7 @@ extension TransferDriver {
 
     /// The settings of the connection for a request. Only the origin that the caller named gets the client certificate.
     private func settings(of request: ClientRequest, to uri: RequestURI) -> TransportSettings {
-        let isOrigin = RequestURI(plan.request.uri)?.hasSameOrigin(as: uri) == true
+        let isOrigin = plan.target?.hasSameOrigin(as: uri) == true
         return TransportSettings(
             client.configuration, proxy: connection.proxy,
             carriesCredentials: request.carriesCredentials && isOrigin)
@@ -191,7 +191,7 @@ extension TransferDriver {
     ) async throws(TransferError) -> CredentialRenewal.Source? {
         guard let head = result.head, head.status == .unauthorized || head.status == 407 else { return nil }
         if head.status == .unauthorized, client.credentials != nil, request.carriesCredentials,
-            RequestURI(plan.request.uri)?.hasSameOrigin(as: uri) == true
+            plan.target?.hasSameOrigin(as: uri) == true
         {
             return .refresh
         }

@@ -87,7 +87,7 @@ final class TransferDriver<Operation: TransferOperation> {
         do throws(TransferError) {
             guard isAdmitted else { throw TransferError(.shutDown, "The client was shut down.") }
             if control.stop == nil { reportStart() }
-            guard RequestURI(plan.request.uri) != nil else {
+            guard plan.target != nil else {
                 throw TransferError(
                     .invalidRequest, "The URL of the \(Operation.noun) must be absolute, with the scheme http or https."
                 )

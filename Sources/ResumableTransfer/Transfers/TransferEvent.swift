@@ -121,7 +121,7 @@ struct TransferLog: Sendable {
             ? [:]
             : [
                 "transfer": plan.id.uuidString, "kind": Operation.noun,
-                "uri": RequestURI(plan.request.uri)?.description(hidingPath: false) ?? "",
+                "uri": plan.target?.description(hidingPath: false) ?? "",
             ]
     }
 

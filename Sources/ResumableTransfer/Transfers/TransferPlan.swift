@@ -1,13 +1,16 @@
 import Foundation
 import HTTPSemantics
+import HTTPTransport
 import ResumableUpload
 import SystemCalls
 
 /// The plan of a transfer: its request, its source or destination, and the checkpoint that it resumes.
 struct TransferPlan<Operation: TransferOperation>: Sendable {
     let request: TransferRequest
+    /// The URI of the request; `nil` if it is not an absolute http or https URI.
+    let target: RequestURI?
     /// The source of an upload, or the destination of a download.
-    let input: Operation.Input
+    var input: Operation.Input
     /// Identifies the transfer through all its resumptions.
     let id: UUID
     /// The generation of the last ticket that was issued for the transfer.
@@ -27,6 +30,7 @@ struct TransferPlan<Operation: TransferOperation>: Sendable {
     /// A new transfer.
     init(_ request: TransferRequest, _ input: Operation.Input) {
         self.request = request
+        target = RequestURI(request.uri)
         self.input = input
         id = UUID()
         generation = 0
@@ -47,6 +51,7 @@ struct TransferPlan<Operation: TransferOperation>: Sendable {
         var current = request ?? first
         if current.expectedDigests.isEmpty { current.expectedDigests = first.expectedDigests }
         self.request = current
+        target = RequestURI(current.uri)
         self.input = input
         id = saved.id
         generation = saved.generation
@@ -72,7 +77,7 @@ struct TransferPlan<Operation: TransferOperation>: Sendable {
         try ResumeData(
             ResumeRecord(
                 id: id, generation: generation, createdAt: createdAt, hasTicket: hasTicket,
-                request: ResumeRecord.Request(request), content: checkpoint.content))
+                request: ResumeRecord.Request(request, uri: target), content: checkpoint.content))
     }
 }
 

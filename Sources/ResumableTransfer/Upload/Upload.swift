@@ -1,6 +1,7 @@
 import Foundation
 import HTTPSemantics
 import HTTPTransport
+import ResumableUpload
 import SystemCalls
 
 /// An upload that resumes where it was interrupted.
@@ -96,6 +97,33 @@ public struct UploadResult: Sendable, Hashable {
         self.acknowledged = acknowledged
         self.requests = requests
     }
+}
+
+extension UploadResult {
+    /// - Parameters:
+    ///   - content: that of the final response.
+    ///   - lastURI: the URI of the last request, against which references are resolved.
+    init(
+        _ outcome: UploadOutcome, content: [UInt8], from lastURI: RequestURI?, uploadURI: String?, sent: Int64,
+        acknowledged: Int64, requests: Int
+    ) {
+        let head = outcome.response
+        var location: String?
+        if let lastURI {
+            let names = [head.fields.values("Location"), head.fields.values("Content-Location")]
+            location =
+                names.compactMap { $0.count == 1 ? lastURI.resolving($0[0])?.text : nil }.first { $0 != uploadURI }
+        }
+        self.init(
+            status: head.status, fields: head.fields, content: content, location: location,
+            isResponseLost: outcome.isResponseLost, uploadURI: uploadURI, sent: sent, acknowledged: acknowledged,
+            requests: requests)
+    }
+}
+
+extension UploadOutcome {
+    /// Whether the server has received all content. It may not have, if the target sent an unsuccessful response.
+    var isComplete: Bool { isResponseLost || response.status.isSuccessful }
 }
 
 extension TransferClient {

@@ -53,7 +53,7 @@ extension UploadOperation {
 
     /// Whether the content has to wait for a 104: this server may send one, or the content is large.
     private var mayBeAnnounced: Bool {
-        RequestURI(driver.plan.request.uri).map { driver.client.servers.awaitsInterim($0, length: length) } ?? true
+        driver.plan.target.map { driver.client.servers.awaitsInterim($0, length: length) } ?? true
     }
 
     // MARK: Responses
@@ -97,6 +97,15 @@ extension UploadOperation {
         reportProgress()
     }
 
+    /// Handles the end of an exchange that was performed before the transfer started.
+    func handle(_ first: UploadExchange) async throws(TransferError) {
+        driver.requests += 1
+        willSend(first.request, to: first.uri)
+        awaitsInterim = true
+        isAnnounced = first.isAnnounced
+        try await ended(first.result, of: first.request, from: first.uri, isAborted: first.isAborted)
+    }
+
     /// Reports the end of the exchange to the machine.
     private func report(
         _ result: TransportResult, of request: ClientRequest, from uri: RequestURI, isAborted: Bool
@@ -121,7 +130,7 @@ extension UploadOperation {
 
     /// Notes properties of the server for later uploads.
     private func noteTraits(from result: TransportResult, to request: ClientRequest) {
-        guard let target = RequestURI(driver.plan.request.uri) else { return }
+        guard let target = driver.plan.target else { return }
         let servers = driver.client.servers
         if request.kind == .create, isAnnounced { servers.noteCreation(target, isAnnounced: true) }
         if request.kind == .create, awaitsInterim, !isAnnounced, result.head?.status.isSuccessful == true {
@@ -160,7 +169,7 @@ extension Fields {
 
 extension BodyDisposition {
     /// The response can be that of the target, which callers get completely.
-    fileprivate static func answer(_ head: ClientResponseHead) -> BodyDisposition {
+    static func answer(_ head: ClientResponseHead) -> BodyDisposition {
         .collect(limit: 1 << 20, within: .seconds(head.status.isSuccessful ? 300 : head.status.isTransient ? 5 : 30))
     }
 

@@ -16,6 +16,8 @@ final class UploadOperation: TransferOperation {
         let source: any UploadSource
         /// Whether errors contain resume data; false for a transfer that only deletes the upload resource.
         let isResumable: Bool
+        /// The first exchange of the upload, if it was performed without a transfer.
+        var firstExchange: UploadExchange?
     }
 
     static let noun = "upload"
@@ -54,14 +56,19 @@ final class UploadOperation: TransferOperation {
 
     init(driver: TransferDriver<UploadOperation>) {
         self.driver = driver
-        sourceRecord = driver.plan.resumed?.source ?? SourceRecord()
+        let first = driver.plan.input.firstExchange
+        sourceRecord = first?.source ?? driver.plan.resumed?.source ?? SourceRecord()
         uploadURI = driver.plan.resumed?.resumption.uri
-        machine = UploadOperation.machine(for: driver.plan, driver.client, fields: Fields())
+        machine = first?.machine ?? UploadOperation.machine(for: driver.plan, driver.client, fields: Fields())
     }
 
     // MARK: Before the first request
 
     func prepare() async throws(TransferError) -> UploadResult? {
+        if let first = driver.plan.input.firstExchange {
+            try await handle(first)
+            return nil
+        }
         if driver.plan.resumed == nil { try await prepareNew() }
         // The checkpoint is saved before the first request, so that it supersedes the data that was resumed.
         if driver.plan.input.isResumable { await driver.keepCheckpoint() }
@@ -76,10 +83,8 @@ final class UploadOperation: TransferOperation {
         } else {
             sourceRecord = SourceRecord(size: source.length)
         }
-        var fields = driver.plan.request.fields.creationFields
-        if let digest = driver.plan.request.digestField {
-            fields.set("Repr-Digest", digest.serialized)
-        } else if driver.client.configuration.sendsDigest, driver.control.stop == nil, !fields.contains("Repr-Digest"),
+        var fields = driver.plan.creationFields
+        if driver.client.configuration.sendsDigest, driver.control.stop == nil, !fields.contains("Repr-Digest"),
             let digest = try await sourceDigest()
         {
             fields.append("Repr-Digest", digest)
@@ -87,16 +92,15 @@ final class UploadOperation: TransferOperation {
         machine = UploadOperation.machine(for: driver.plan, driver.client, fields: fields)
     }
 
-    private static func machine(
+    static func machine(
         for plan: TransferPlan<UploadOperation>, _ client: TransferClient, fields: Fields
     ) -> ClientUpload {
         let configuration = client.configuration
-        let target = RequestURI(plan.request.uri)
         let method = plan.request.method == .get ? Method.post : plan.request.method
         let intent = UploadIntent(
             dialect: configuration.dialect, style: style(for: plan, client), method: method, length: total(of: plan),
             maxRequestContentLength: [
-                configuration.maxRequestContentLength, target.flatMap { client.servers.maxAppend($0) },
+                configuration.maxRequestContentLength, plan.target.flatMap { client.servers.maxAppend($0) },
             ]
             .compactMap { $0 }.min(), fields: fields, allowsOtherOrigin: configuration.allowsOtherOrigin)
         let random: @Sendable () -> Double = { Double.random(in: 0..<1) }
@@ -110,7 +114,7 @@ final class UploadOperation: TransferOperation {
     private static func style(for plan: TransferPlan<UploadOperation>, _ client: TransferClient) -> CreationStyle {
         let style = client.configuration.creation
         guard style == .automatic, let length = total(of: plan), length > CreationStyle.maxSizeWithoutDiscovery,
-            let target = RequestURI(plan.request.uri), let isSupported = client.servers.supportsResumption(target)
+            let target = plan.target, let isSupported = client.servers.supportsResumption(target)
         else { return style }
         return isSupported ? .careful : .optimistic
     }
@@ -157,29 +161,18 @@ final class UploadOperation: TransferOperation {
     // MARK: The end
 
     func finish(_ outcome: UploadOutcome) async throws(TransferError) -> UploadResult {
-        let uploadURI = machine.resumption?.uri ?? uploadURI
-        let head = outcome.response
-        let response = driver.response
-        var location: String?
-        if let lastURI {
-            let names = [head.fields.values("Location"), head.fields.values("Content-Location")]
-            location =
-                names.compactMap { $0.count == 1 ? lastURI.resolving($0[0])?.text : nil }.first { $0 != uploadURI }
-        }
-        // An unsuccessful response of the application may have arrived before all content was sent.
-        let isComplete = outcome.isResponseLost || head.status.isSuccessful
         let total = length ?? max(position, machine.acknowledged)
         (source as? any GrowingSource)?.close()
-        if isComplete {
+        let result = UploadResult(
+            outcome, content: driver.response?.content ?? [], from: lastURI,
+            uploadURI: machine.resumption?.uri ?? uploadURI, sent: sent,
+            acknowledged: outcome.isComplete ? total : machine.acknowledged, requests: driver.requests)
+        if outcome.isComplete {
             driver.progress.update(completed: total, total: total)
             driver.progress.finish()
             driver.control.events.send(.progress(sent: total, acknowledged: total, total: length))
         }
-        return UploadResult(
-            status: head.status, fields: head.fields,
-            content: response?.content ?? [], location: location, isResponseLost: outcome.isResponseLost,
-            uploadURI: uploadURI, sent: sent, acknowledged: isComplete ? total : machine.acknowledged,
-            requests: driver.requests)
+        return result
     }
 
     static func rejection(of result: UploadResult) -> TransferError? {
@@ -258,6 +251,13 @@ final class UploadOperation: TransferOperation {
 }
 
 extension TransferPlan<UploadOperation> {
+    /// The caller's fields of the request that creates the upload.
+    var creationFields: Fields {
+        var fields = request.fields.creationFields
+        if let digest = request.digestField { fields.set("Repr-Digest", digest.serialized) }
+        return fields
+    }
+
     init(_ request: TransferRequest, from source: any UploadSource) {
         self.init(request, UploadOperation.Input(source: source, isResumable: true))
     }

@@ -104,10 +104,16 @@ struct TransferJob: Sendable {
         do throws(TransferError) {
             let upload: Upload
             do throws(TransferError) {
-                upload =
-                    try data.map { data throws(TransferError) in
-                        try client.resumeUpload(data, from: source, request: request, store: run)
-                    } ?? client.upload(request, from: source, store: run)
+                if let data {
+                    upload = try client.resumeUpload(data, from: source, request: request, store: run)
+                } else if let short = await client.beginShortUpload(request, from: source) {
+                    switch await run.follow(short, size: source.status.size) {
+                    case .completed(let result): return await finish(result, run, source, finished)
+                    case .unfinished(let transfer, _): upload = transfer
+                    }
+                } else {
+                    upload = client.upload(request, from: source, store: run)
+                }
             } catch {
                 return run.report.ended(
                     CommandFailure(error), advice: error.code == .sourceChanged ? run.unsentAdvice : nil)

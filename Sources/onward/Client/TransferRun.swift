@@ -54,6 +54,24 @@ struct TransferRun: Sendable {
         throw error
     }
 
+    /// Runs the request of a short upload to its end.
+    func follow(_ upload: ShortUpload, size: Int64) async -> ShortUpload.Outcome {
+        let stop: @Sendable () -> Void = { [report] in
+            report.noteStop()
+            upload.cancel()
+        }
+        let outcome = await signals.stopping(by: stop) { await upload.outcome(store: self) }
+        switch outcome {
+        case .completed:
+            report.report(.started(total: size))
+            report.report(.progress(sent: size, acknowledged: size, total: size))
+        case .unfinished(_, isStopped: true): report.report(.started(total: size))
+        // The transfer reports its start.
+        case .unfinished(_, isStopped: false): break
+        }
+        return outcome
+    }
+
     /// Reports the events of a transfer until its end.
     /// - Returns: an error if this method ended the transfer because the host cannot be found; otherwise `nil`.
     private func listen(to transfer: any Transfer) async -> TransferError? {
