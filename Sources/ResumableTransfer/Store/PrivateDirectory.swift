@@ -61,6 +61,9 @@ package struct PrivateDirectory: Sendable {
     /// The time of the last change of a file, in seconds since 1970; `nil` if there is no such file.
     func modified(_ name: FilePath) -> Int64? { (try? descriptor.status(at: name))?.modified.seconds }
 
+    /// The size of a file in bytes; `nil` if there is no such file.
+    package func size(of name: FilePath) -> Int64? { (try? descriptor.status(at: name))?.size }
+
     // MARK: Files
 
     /// The content of a file; `nil` if there is none.

@@ -32,7 +32,7 @@ final class CommandState: Sendable {
     ) throws(CommandFailure) -> CommandState {
         let name = FilePath(identity.name)
         guard let chosen else {
-            let states = try PrivateDirectory.states()
+            let states = if let lists { try lists.directory() } else { try PrivateDirectory.states() }
             let lock = try lock(name + StateFile.lockSuffix, in: states, identity, reusing: spare)
             return CommandState(identity, name, StateFile(name + StateFile.suffix, in: states, locks: [lock]), lists)
         }

@@ -12,6 +12,7 @@ final class FinishedFiles: Sendable {
         var own: FilePath?
         /// Whether the files that were sent are sent again.
         var sendsAll = false
+        var directory: PrivateDirectory?
 
         /// Changes a list in place.
         /// - Returns: `nil` if there is no such list that can be used.
@@ -40,6 +41,14 @@ final class FinishedFiles: Sendable {
 
     private let state = Monitor(State())
     private let queue = Monitor(Queue())
+
+    /// The directory for states, which is opened once.
+    func directory() throws(CommandFailure) -> PrivateDirectory {
+        if let directory = state.withLock({ $0.directory }) { return directory }
+        let directory = try PrivateDirectory.states()
+        state.withLock { $0.directory = directory }
+        return directory
+    }
 
     /// Reads the lists that were created since the last call, and drops those that no longer exist.
     private func refresh(_ state: inout State) {
@@ -71,7 +80,7 @@ final class FinishedFiles: Sendable {
             state.own = name
             state.sendsAll = restarts
             guard case nil = state.lists[name] ?? nil, let states = try? PrivateDirectory.states() else { return }
-            if let list = try? SentFilesList(of: transfers, in: states) { state.lists[name] = list }
+            if let list = try? SentFilesList(of: transfers, named: name, in: states) { state.lists[name] = list }
         }
     }
 

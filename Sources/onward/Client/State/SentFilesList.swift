@@ -95,8 +95,9 @@ struct SentFilesList {
     }
 
     /// Makes an empty list for a command with these transfers.
-    init(of transfers: [TransferIdentity], in states: PrivateDirectory) throws {
-        fileName = Self.name(of: transfers)
+    /// - Parameter name: the name for these transfers, if it is known.
+    init(of transfers: [TransferIdentity], named name: FilePath? = nil, in states: PrivateDirectory) throws {
+        fileName = name ?? Self.name(of: transfers)
         self.states = states
         self.transfers = Set(transfers)
         missing = Set(transfers.map(\.path))
@@ -132,6 +133,7 @@ struct SentFilesList {
     /// Reads what was appended since the last call.
     /// - Returns: whether the file still exists.
     mutating func refresh() -> Bool {
+        if states.size(of: fileName) == position { return true }
         guard let appended = try? states.content(of: fileName, from: position) else { return false }
         // A line that another process is writing is read later, when it is complete.
         let complete = appended.prefix(through: appended.lastIndex(of: UInt8(ascii: "\n")) ?? -1)
@@ -196,7 +198,7 @@ extension SentFilesList.Entry {
 enum RecordLines {
     /// The bytes to append for a record.
     static func line(_ record: some Encodable) throws -> [UInt8] {
-        let text = [UInt8](try JSONEncoder().encode(record))
+        let text = try RecordEncoder.encode(record)
         return [UInt8(ascii: "\n")] + checksum(text[...]) + [UInt8(ascii: " ")] + text + [UInt8(ascii: "\n")]
     }
 
