@@ -10,9 +10,11 @@ import SystemCalls
 package final class S3Client: ObjectStore {
     /// The maximum times of an operation.
     package struct Limits: Sendable, Hashable {
-        /// The time of the operation with all repetitions. It is longer than ``repetition``, so that a slow network can
-        /// transfer the content of an object.
+        /// The time of the operation with all repetitions, without the time to transfer the bytes of an object at
+        /// ``minRate``.
         package var total = Duration.seconds(30)
+        /// The rate in bytes for each second below which the bytes of an object are not transferred in time.
+        package var minRate = 32 << 10
         /// The time after which no other attempt begins. Clients wait as long for an error, and then continue elsewhere.
         package var repetition = Duration.seconds(10)
         /// The time in which no byte moves.

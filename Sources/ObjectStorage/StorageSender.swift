@@ -46,7 +46,8 @@ struct StorageSender: Sendable {
     func send(
         _ request: StorageRequest, into buffer: UnsafeMutableRawBufferPointer? = nil
     ) throws(ObjectError) -> StorageResponse {
-        let deadline = SystemClock.deadline(in: limits.total)
+        let count = max(request.content.count, request.range?.count ?? 0)
+        let deadline = SystemClock.deadline(in: limits.total + .seconds(count / limits.minRate))
         let lastStart = SystemClock.deadline(in: min(limits.total, limits.repetition))
         var attempts = 0
         while true {

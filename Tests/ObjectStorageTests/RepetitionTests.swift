@@ -165,6 +165,16 @@ struct RepetitionTests {
         }
     }
 
+    @Test("The time of a request grows with its content, so that a slow network can transfer it")
+    func slowNetwork() async throws {
+        try await onThread {
+            let storage = try ScriptedStorage(pause: 50_000_000) { _, _ in .keep(Self.stored) }
+            let client = try storage.client(limits: { $0.total = .milliseconds(400) })
+            try client.put("k", [UInt8](repeating: 1, count: 1 << 20))
+            #expect(storage.requests.map(\.content.count) == [1 << 20])
+        }
+    }
+
     @Test("No connection is an error after some attempts")
     func unreachable() async throws {
         try await onThread {

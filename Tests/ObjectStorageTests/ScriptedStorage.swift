@@ -33,14 +33,16 @@ final class ScriptedStorage: Sendable {
     private let listener: LoopbackListener
     private let state: Monitor<State>
 
-    /// - Parameter react: receives the number of the request, from 1.
-    init(_ react: @escaping @Sendable (Int, Request) -> Reaction) throws {
+    /// - Parameters:
+    ///   - pause: the time in nanoseconds before each part of a request is received.
+    ///   - react: receives the number of the request, from 1.
+    init(pause: Int64 = 0, _ react: @escaping @Sendable (Int, Request) -> Reaction) throws {
         let state = Monitor(State())
         self.state = state
         listener = try LoopbackListener("scripted-storage") { connection, _ in
             state.withLock { $0.connections += 1 }
             var input: [UInt8] = []
-            while let request = Self.read(connection, &input) {
+            while let request = Self.read(connection, pause, &input) {
                 let number = state.withLock { state in
                     state.requests.append(request)
                     return state.requests.count
@@ -84,9 +86,10 @@ final class ScriptedStorage: Sendable {
         response(status, fields, "<?xml version=\"1.0\"?><Error><Code>\(code)</Code>\(elements)</Error>")
     }
 
-    private static func read(_ connection: FileDescriptor, _ input: inout [UInt8]) -> Request? {
+    private static func read(_ connection: FileDescriptor, _ pause: Int64, _ input: inout [UInt8]) -> Request? {
         let end = Array("\r\n\r\n".utf8)
         func receive() -> Bool {
+            if pause > 0 { SystemClock.pause(nanoseconds: pause) }
             var buffer = [UInt8](repeating: 0, count: 64 << 10)
             let count = recv(connection.rawValue, &buffer, buffer.count, 0)
             guard count > 0 else { return false }
