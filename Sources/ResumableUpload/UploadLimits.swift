@@ -258,14 +258,24 @@ package struct AcknowledgmentPace: Sendable {
 
     /// Whether to make the received bytes durable now.
     package mutating func shouldAcknowledge(received: Int64, now: Int64) -> Bool {
-        let (pending, elapsed) = (received - requestedOffset, now - requestedAt)
-        guard pending >= step || (pending > 0 && elapsed >= (pending < smallPiece ? smallInterval : interval)) else {
-            return false
-        }
+        let pending = received - requestedOffset
+        guard pending >= step || isOverdue(received: received, durable: requestedOffset, now: now) else { return false }
+        acknowledgmentBegins(received: received, now: now)
+        return true
+    }
+
+    /// Whether to make the received bytes durable now although no more arrive. The last acknowledgment may have begun
+    /// before they arrived.
+    package func isOverdue(received: Int64, durable: Int64, now: Int64) -> Bool {
+        let pending = received - durable
+        return pending > 0 && now - requestedAt >= (pending < smallPiece ? smallInterval : interval)
+    }
+
+    package mutating func acknowledgmentBegins(received: Int64, now: Int64) {
+        let pending = received - requestedOffset
         smallInterval = pending < smallPiece ? min(2 * smallInterval, interval << Self.maxDoublings) : interval
         requestedOffset = received
         requestedAt = now
-        return true
     }
 
     private static let growth: Int64 = 8

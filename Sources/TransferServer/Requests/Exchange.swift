@@ -44,7 +44,7 @@ protocol Exchange: AnyObject {
     /// The time after which ``hasEarlyResponse`` is read again while content is awaited, in milliseconds; nil if it cannot
     /// become true then.
     var checkInterval: Int32? { get }
-    /// Whether ``check()`` has an interim or final response to send.
+    /// Whether ``check()`` has an interim or final response to send, or other work.
     var hasEarlyResponse: Bool { get }
     /// Sends the responses that the client can get before the content has ended. Called between calls of `receive`, and
     /// before `finish`.

@@ -96,12 +96,25 @@ final class UploadExchange: Exchange {
 
     // If the storage fails, the client gets a response although it sends nothing. Many clients can pause at the same time.
     var checkInterval: Int32? { lease.canFail ? 1000 : nil }
-    var hasEarlyResponse: Bool { lease.canFail && !lease.isCurrent }
+    // The bytes of a client that pauses become durable, too.
+    var hasEarlyResponse: Bool { lease.canFail && (!lease.isCurrent || isAcknowledgmentDue) }
 
     func check() -> NextStep {
-        guard hasEarlyResponse else { return .proceed }
-        defer { lease.release() }
-        return step(for: .superseded)
+        guard lease.canFail else { return .proceed }
+        guard lease.isCurrent else {
+            defer { lease.release() }
+            return step(for: .superseded)
+        }
+        if isAcknowledgmentDue {
+            pace.acknowledgmentBegins(received: lease.received, now: SystemClock.monotonicNanoseconds())
+            lease.startAcknowledging()
+        }
+        return .proceed
+    }
+
+    private var isAcknowledgmentDue: Bool {
+        let now = SystemClock.monotonicNanoseconds()
+        return lease.id != nil && pace.isOverdue(received: lease.received, durable: lease.acknowledged, now: now)
     }
 
     private func store(_ bytes: UnsafeRawBufferPointer) -> NextStep {

@@ -159,6 +159,21 @@ struct ClusterPartitionTests {
         #expect(areEqual(try node.exchange(.get("/files/s")).content, Self.content))
     }
 
+    @Test("the bytes of a client that pauses become durable within seconds")
+    func pausingClient() throws {
+        try withCluster(1, ["--idle-timeout", "1h"]) { cluster in
+            let connection = try cluster.nodes[0].connect()
+            try connection.send(.creation(.v8, "PUT", "/files/s", complete: true, .declared(Int64(Self.content.count))))
+            for end in [3_000_000, 3_000_100] {
+                try connection.send(Self.content[(end == 3_000_000 ? 0 : 3_000_000)..<end])
+                let isDurable: Bool? = try pollUntil(within: .seconds(60)) {
+                    try cluster.database.query("SELECT \"offset\" FROM onward.upload") == ["\(end)"] ? true : nil
+                }
+                #expect(isDurable == true)
+            }
+        }
+    }
+
     @Test("a client that sends nothing while the storage fails gets 503")
     func silentClient() throws {
         try withCluster(1, ["--idle-timeout", "1h"], Self.features) { cluster in
