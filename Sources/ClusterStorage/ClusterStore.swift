@@ -31,13 +31,14 @@ struct ClusterParts {
         observation: ClusterObservation = ClusterObservation(), deliversEvents: Bool = true
     ) throws(StoreError) {
         self.observation = observation
-        client = S3Client(location.blobs, credentials)
-        let objects = ObservedObjectStore(store: client, observation: observation)
         let database = Database(location.catalog, observe: observation.record)
         let control = Database(
             location.notifications, connections: 2, statementTimeout: .seconds(4), observe: observation.record)
         let node = try ClusterNode(
             database: database, control: control, name: SystemName.current, deliversEvents: deliversEvents)
+        // The clocks of the nodes can differ, and a URL that one of them signs is valid for a minute.
+        client = S3Client(location.blobs, credentials, clock: { [node] in node.clock.wall / 1_000_000_000 })
+        let objects = ObservedObjectStore(store: client, observation: observation)
         let ledger = PieceLedger()
         self.node = node
         catalog = ClusterCatalog(node: node, ledger: ledger, configuration: configuration)

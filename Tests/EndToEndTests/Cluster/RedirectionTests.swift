@@ -143,6 +143,37 @@ struct RedirectionTests {
         }
     }
 
+    @Test(
+        "a URL is valid, and for a minute only, although the clock of the server differs by minutes",
+        .enabled(if: PreloadedLibrary.compiler != nil, "needs a C compiler"))
+    func clocks() throws {
+        for difference in [-120, 120] {
+            let clock = try ShiftedClock()
+            try clock.shift(by: difference)
+            let environment = clock.environment
+            try withCluster(1, ["--redirect-downloads"], Cluster.Features(environment: { _ in environment })) {
+                cluster in
+                let node = cluster.nodes[0]
+                let body = Request.Content.bytes(Array(Self.content[..<100_000]))
+                #expect(try node.exchange(Request("PUT", "/files/f", [], body)).status == 201)
+                let before = SystemClock.realtimeSeconds()
+                let url = try #require(try node.exchange(.get("/files/f")).fields["Location"])
+                let after = SystemClock.realtimeSeconds()
+                let dates = (before - 2...after + 2).map { "X-Amz-Date=\(Self.date($0))&" }
+                #expect(dates.contains { url.contains($0) }, "\(url)")
+                let file = try fetch(url)
+                #expect(file.head.first == "HTTP/1.1 200 OK" && file.content == Array(Self.content[..<100_000]))
+            }
+            withExtendedLifetime(clock) {}
+        }
+    }
+
+    /// A time in the form of a signature.
+    private static func date(_ seconds: Int64) -> String {
+        let date = Date(timeIntervalSince1970: TimeInterval(seconds))
+        return date.formatted(.iso8601.dateSeparator(.omitted).timeSeparator(.omitted))
+    }
+
     @Test("--redirect-downloads needs an object storage")
     func refused() throws {
         let process = try ServerProcess.run(["--redirect-downloads", "--root", "/nonexistent"])
