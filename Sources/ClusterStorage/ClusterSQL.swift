@@ -168,9 +168,6 @@ enum ClusterSQL {
         SELECT id FROM onward.upload WHERE phase = 1 AND phase < 2 AND id > $2 AND \(isFree) ORDER BY id LIMIT $3
         """
     static let countProcessing = "SELECT count(*) FROM onward.upload WHERE phase = 1 AND phase < 2"
-    static let selectReceiving = """
-        SELECT id, blob, "offset" FROM onward.upload WHERE phase = 0 AND phase < 2 AND id > $1 ORDER BY id LIMIT $2
-        """
     static let selectExpired = """
         SELECT id FROM onward.upload WHERE phase < 2 AND expires_at <= $2 AND \(isFree) ORDER BY expires_at LIMIT $3
         """
