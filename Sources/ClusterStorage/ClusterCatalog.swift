@@ -90,6 +90,15 @@ package final class ClusterCatalog: UploadCatalog {
         node.session.withLock { $0.hold(id, at: ClusterNode.now)?.fence == fence }
     }
 
+    package func isCurrent(_ fence: Int64, of id: UploadID) throws(StoreError) -> Bool {
+        let rows = try node.read(ClusterSQL.isOvertaken, [.bytes(id.bytes), .integer(fence)])
+        guard rows.boolean(0, 0) ?? true else { return true }
+        node.session.withLock { session in
+            if session.lastHold(id)?.fence == fence { session.removeHold(id) }
+        }
+        return false
+    }
+
     package func onHolds(
         requested: @escaping @Sendable (UploadID) -> Void, lost: @escaping @Sendable ([UploadID]) -> Void
     ) {
@@ -210,11 +219,11 @@ package final class ClusterCatalog: UploadCatalog {
     package var savedTotals: CatalogTotals? { CatalogTotals() }
     package func countTotals() throws(StoreError) -> CatalogTotals { CatalogTotals() }
     package func stopCounting() {}
+    /// One transaction changes the offset and the pieces, so no server has to compare them. `onward check` does.
+    package func receiving(after id: UploadID?, limit: Int) throws(StoreError) -> [DurableBytes] { [] }
     package var needsVerification: Bool { false }
     package func verify() throws(StoreError) {}
     package var damage: StoreError? { nil }
     /// The clock of the database continues while no node runs.
     package func timeMark() throws(StoreError) -> LifetimeClock.Mark? { nil }
 }
-    /// One transaction changes the offset and the pieces, so no server has to compare them. `onward check` does.
-    package func receiving(after id: UploadID?, limit: Int) throws(StoreError) -> [DurableBytes] { [] }

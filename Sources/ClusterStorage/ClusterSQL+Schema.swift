@@ -44,7 +44,8 @@ extension ClusterSQL {
 
     private static let nodes = """
         -- The sessions of the nodes. A session has ended when `alive_until` has passed, or when it has no row. Only a
-        -- living session renews its row.
+        -- living session renews its row. After the clock of the database was set back, the row of a session that has not
+        -- been renewed since can have a time that no session reaches: such a session has ended, too.
         CREATE TABLE onward.node (
             session bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
             name text NOT NULL,
@@ -52,6 +53,8 @@ extension ClusterSQL {
             delivers_events boolean NOT NULL DEFAULT true,
             alive_until timestamptz NOT NULL
         );
+        CREATE FUNCTION onward.is_alive(alive_until timestamptz) RETURNS boolean LANGUAGE sql AS
+        $$ SELECT alive_until > clock_timestamp() AND alive_until <= clock_timestamp() + interval '30 seconds' $$;
 
         -- Begins a batch of changes, and keeps the row of the session until the end of the transaction. A collector removes
         -- the row of an ended session before it removes objects of that session. `application_name` contains the
@@ -90,7 +93,7 @@ extension ClusterSQL {
         BEGIN
             IF holder_ IS NULL OR holder_ = session_ THEN RETURN true; END IF;
             UPDATE onward.node SET alive_until = '-infinity'
-                WHERE session = holder_ AND alive_until > '-infinity' AND alive_until <= clock_timestamp();
+                WHERE session = holder_ AND alive_until > '-infinity' AND NOT onward.is_alive(alive_until);
             RETURN NOT EXISTS (SELECT FROM onward.node WHERE session = holder_ AND alive_until > '-infinity');
         END $$;
 
@@ -286,7 +289,7 @@ extension ClusterSQL {
         -- number does.
         CREATE FUNCTION onward.delivers(session_ bigint) RETURNS boolean STABLE LANGUAGE sql AS
         $$ SELECT session_ = (SELECT min(session) FROM onward.node
-            WHERE delivers_events AND alive_until > clock_timestamp()) $$;
+            WHERE delivers_events AND onward.is_alive(alive_until)) $$;
 
         -- If a backup was restored, the rows can contain transaction numbers that this database server has not reached
         -- yet. Gives such events new numbers, and makes searches in `usage_change` begin at its first row.

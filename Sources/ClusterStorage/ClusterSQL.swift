@@ -25,13 +25,13 @@ enum ClusterSQL {
         UPDATE onward.node SET alive_until = \(lifetime) WHERE session = $1 AND alive_until > clock_timestamp()
         """
     static let hasOtherSessions = """
-        SELECT EXISTS (SELECT FROM onward.node WHERE session <> $1 AND alive_until > clock_timestamp())
+        SELECT EXISTS (SELECT FROM onward.node WHERE session <> $1 AND onward.is_alive(alive_until))
         """
     static let closeSession = "DELETE FROM onward.node WHERE session = $1"
     /// Skips sessions with a running transaction.
     static let removeEndedSessions = """
         DELETE FROM onward.node WHERE session = ANY (ARRAY(
-            SELECT session FROM onward.node WHERE alive_until <= clock_timestamp() FOR UPDATE SKIP LOCKED))
+            SELECT session FROM onward.node WHERE NOT onward.is_alive(alive_until) FOR UPDATE SKIP LOCKED))
         """
     /// Ends the transactions of ended sessions, for example of a stopped process, because they keep their locks.
     static let endLateTransactions = """
@@ -51,6 +51,8 @@ enum ClusterSQL {
 
     static let acquire = "SELECT \(columns), holder, fence FROM onward.acquire($1, $2, $3)"
     static let selectFences = "SELECT id, fence FROM onward.upload WHERE id = ANY ($2) AND holder = $1"
+    /// Whether a session has become the holder since the hold with the fence $2.
+    static let isOvertaken = "SELECT EXISTS (SELECT FROM onward.upload WHERE id = $1 AND fence <> $2)"
     static let release = """
         UPDATE onward.upload AS u SET holder = NULL FROM unnest($2::bytea[], $3::bigint[]) AS r (id, fence)
         WHERE u.id = r.id AND u.holder = $1 AND u.fence = r.fence
@@ -161,7 +163,7 @@ enum ClusterSQL {
     /// The condition for uploads that the session $1 holds or can acquire.
     private static let isFree = """
         (holder IS NULL OR holder = $1 OR NOT EXISTS (
-            SELECT FROM onward.node n WHERE n.session = holder AND n.alive_until > clock_timestamp()))
+            SELECT FROM onward.node n WHERE n.session = holder AND onward.is_alive(n.alive_until)))
         """
     // "phase < 2" makes the planner use the partial index.
     static let selectProcessing = """

@@ -271,4 +271,54 @@ struct ClusterHoldTests {
         let all = fences.withLock { $0 }
         #expect(all == all.sorted())
     }
+
+    @Test("a session that ends later than any lease, because the clock of the database was set back, has ended")
+    func clockSetBack() throws {
+        let fixture = try ClusterFixture()
+        let second = try fixture.node("b")
+        let row = CatalogRow.testing()
+        try second.commit(.insert(row))
+        // The session of a server that has died, before the clock was set back by five minutes.
+        let session = try #require(
+            try fixture.run(ClusterSQL.openSession, [.text("a"), .integer(315_000), .boolean(true)]).integer(0, 0))
+        try fixture.run("UPDATE onward.upload SET holder = $1", [.integer(session)])
+        #expect(try second.acquireNow(row.id)?.fence == 2)
+        let remaining = pollUntil(within: .seconds(20)) {
+            (try? fixture.run("SELECT count(*) FROM onward.node").integer(0, 0)) == 1 ? true : nil
+        }
+        #expect(remaining == true)
+    }
+
+    @Test("the offset of an upload in use is not reported from memory after another server has acquired the upload")
+    func clockSetForward() throws {
+        let fixture = try ClusterFixture()
+        let node = try fixture.node("a") { $1.renewal = 3_600_000_000_000 }
+        let first = try fixture.store(over: node)
+        let second = try fixture.store(over: fixture.node("b"))
+        let lease = try first.create(NewUpload(principal: "alice", method: .put, target: "/files/f"))
+        let id = try #require(lease.id)
+        lease.onRevocation {}
+        try Array("abc".utf8).withUnsafeBytes { try lease.append($0) }
+        #expect(try lease.acknowledge() == 3)
+        // The clock of the database jumps, so the session has ended for other servers, but not yet for its own.
+        try fixture.endSession(try node.node.currentSession())
+        guard case .lease(let other) = try second.takeOver(id, principal: "alice", waitForProcessing: .zero) else {
+            Issue.record("the upload cannot be acquired")
+            return
+        }
+        try Array("de".utf8).withUnsafeBytes { try other.append($0) }
+        #expect(try other.acknowledge() == 5)
+        #expect(node.holds(id, fence: 1))
+        #expect(try first.record(id).offset == 5)
+        let offset: Int64? = pollUntil(within: .seconds(30)) {
+            if case .lease(let lease)? = try? first.takeOver(id, principal: "alice", waitForProcessing: .zero) {
+                lease.received
+            } else {
+                nil
+            }
+        }
+        #expect(offset == 5)
+        other.release()
+        lease.release()
+    }
 }

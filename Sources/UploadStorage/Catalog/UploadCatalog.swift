@@ -33,6 +33,9 @@ package protocol UploadCatalog: Sendable {
     /// Whether this store is certainly the holder of an upload with this fence. False as soon as another store can
     /// become the holder because this store could not renew its holds.
     func holds(_ id: UploadID, fence: Int64) -> Bool
+    /// Returns whether no store has become the holder since the hold with this fence. The row then has no changes of other
+    /// stores, whatever the clocks show.
+    func isCurrent(_ fence: Int64, of id: UploadID) throws(StoreError) -> Bool
     /// Sets closures that are called on a thread of the catalog and must not block. `requested` is called when another
     /// store is to become the holder of an upload; `lost` is called with uploads whose holds have ended without a
     /// release.
@@ -129,6 +132,8 @@ extension UploadCatalog {
     package func release(_ id: UploadID, fence: Int64) {}
 
     package func holds(_ id: UploadID, fence: Int64) -> Bool { true }
+
+    package func isCurrent(_ fence: Int64, of id: UploadID) throws(StoreError) -> Bool { true }
 
     package func onHolds(
         requested: @escaping @Sendable (UploadID) -> Void, lost: @escaping @Sendable ([UploadID]) -> Void

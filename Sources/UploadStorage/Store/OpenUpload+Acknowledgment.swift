@@ -247,7 +247,12 @@ extension OpenUpload {
     /// The upload as clients may see it: an offset is reported only after there is a row.
     func reportableRecord() throws(StoreError) -> UploadRecord? {
         if isUnrecorded { try recordNow() }
-        return monitor.withLock { isHeld($0) ? record($0) : nil }
+        let (current, fence) = monitor.withLock { state -> (UploadRecord?, Int64?) in
+            guard dependsOnHold(state.machine) else { return (record(state), nil) }
+            return (isHeld(state) ? record(state) : nil, state.fence)
+        }
+        if current != nil, let fence, try !confirmHold(fence) { return nil }
+        return current
     }
 
     private func noteRow(_ row: CatalogRow) {

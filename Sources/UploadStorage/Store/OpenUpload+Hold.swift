@@ -18,6 +18,18 @@ extension OpenUpload {
         state.revocation = nil
     }
 
+    /// The fence of the hold, if the state in memory depends on it; otherwise nil.
+    var heldFence: Int64? { monitor.withLock { dependsOnHold($0.machine) ? $0.fence : nil } }
+
+    /// Verifies in the catalog that no other store has acquired the upload since the state in memory was read. Whether this
+    /// store is the holder according to ``isHeld(_:)`` depends on clocks, and that of a shared catalog can be set.
+    /// - Returns: false if another store has; then the next request reads the row again.
+    func confirmHold(_ fence: Int64) throws(StoreError) -> Bool {
+        if try context.catalog.isCurrent(fence, of: id) { return true }
+        update { state in if state.machine.isLoaded, state.fence == fence { drop(&state) } }
+        return false
+    }
+
     /// Called after the hold has ended without a release.
     func holdWasLost() { update { state in if !isHeld(state) { drop(&state) } } }
 

@@ -134,11 +134,11 @@ final class OpenUpload: Sendable {
     /// Whether this store is certainly the holder, so that the state in memory is current. True if there is no row that
     /// another store could know.
     func isHeld(_ state: State) -> Bool {
-        let machine = state.machine
-        guard context.catalog.isShared, !isTransient, machine.isLoaded, machine.isRecorded, machine.isUnfinished else {
-            return true
-        }
-        return context.catalog.holds(id, fence: state.fence)
+        !dependsOnHold(state.machine) || context.catalog.holds(id, fence: state.fence)
+    }
+
+    func dependsOnHold(_ machine: UploadMachine) -> Bool {
+        context.catalog.isShared && !isTransient && machine.isLoaded && machine.isRecorded && machine.isUnfinished
     }
 }
 

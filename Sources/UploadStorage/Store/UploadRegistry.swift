@@ -215,6 +215,7 @@ extension UploadStore {
         let use = try registry.use(id)
         let upload = use.upload
         let expiryTime = expiryTime
+        let knownFence = catalog.isShared ? upload.heldFence : nil
         let claim = try upload.claim(principal: principal, until: SystemClock.deadline(in: wait)) {
             (state) throws(StoreError) -> Claim in
             guard let record = upload.record(state) else { throw .notFound }
@@ -233,7 +234,12 @@ extension UploadStore {
         switch claim {
         case .lease(let epoch, let record, let revocation):
             revocation?()
-            return .lease(UploadLease(use, epoch: epoch, record: record))
+            let lease = UploadLease(use, epoch: epoch, record: record)
+            // If the row was read by an earlier request, another store may have acquired the upload since then.
+            if let knownFence, knownFence == upload.heldFence, try !upload.confirmHold(knownFence) {
+                return try takeOver(id, principal: principal, waitForProcessing: wait, exclusive: exclusive)
+            }
+            return .lease(lease)
         case .complete(let record): return .complete(record)
         case nil:
             let record = try self.record(id)
