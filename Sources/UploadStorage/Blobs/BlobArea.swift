@@ -55,8 +55,13 @@ package protocol Blob: Sendable {
     /// Waits until a range has been written from the cache to the disk. Errors are reported by
     /// ``synchronize(including:)``.
     func awaitWriteBack(at offset: Int64, count: Int64)
+    /// Returns an error if ``synchronize(including:)`` would probably fail, because the storage of all blobs has failed
+    /// since a time (monotonic nanoseconds), and not worked; otherwise nil.
+    func failure(since time: Int64) -> Errno?
     /// Returns once all bytes, and `detail` if it is not nil, are on stable storage.
     func synchronize(including detail: BlobDetail?) throws(Errno)
+    /// Removes copies of stored bytes from memory, so that they are read from the storage.
+    func dropCopy()
     func size() throws(Errno) -> Int64
     func truncate(to size: Int64) throws(Errno)
     /// Returns a text that identifies these bytes, whatever their name is.
@@ -70,6 +75,8 @@ package protocol Blob: Sendable {
 
 extension Blob {
     package func awaitRoom() {}
+    package func failure(since time: Int64) -> Errno? { nil }
+    package func dropCopy() {}
 }
 
 /// The attributes of a blob that can be made durable together with its bytes.

@@ -307,6 +307,7 @@ package struct StoreCopy {
     private func verify(_ blob: any Blob, _ digest: [UInt8], _ name: String) throws(StoreError) {
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: Self.pieceSize, alignment: 16)
         defer { buffer.deallocate() }
+        blob.dropCopy()
         var copied = RunningDigest(.sha256)
         var offset: Int64 = 0
         while true {
