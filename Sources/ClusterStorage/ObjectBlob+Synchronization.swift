@@ -18,6 +18,15 @@ extension ObjectBlob {
         while try !storeTail() {}
     }
 
+    func failure(since time: Int64) -> Errno? {
+        let needsObject = state.withLock { state in
+            guard let last = state.segments.last else { return false }
+            let size = mergeable(with: last, state.pieces).reduce(last.bytes.count) { $0 + $1.size }
+            return state.segments.count > 1 || size > storage.limits.maxInlineSize
+        }
+        return needsObject ? storage.failure(since: time) : nil
+    }
+
     /// The last bytes that are not stored, and the pieces before them with which they become one piece.
     private struct Tail {
         var segment: Segment?

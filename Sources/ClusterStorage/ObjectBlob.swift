@@ -213,11 +213,12 @@ final class ObjectBlob: Blob {
         let index = state.segments.count - 1
         let id = state.segments[index].id
         state.segments[index].phase = .storing
-        if storage.write({ [self] in store(id) }) { return }
+        let queuedAt = SystemClock.monotonicNanoseconds()
+        if storage.write({ [self] in store(id, queuedAt: queuedAt) }) { return }
         fail(.timedOut, &state)
     }
 
-    private func store(_ id: Int) {
+    private func store(_ id: Int, queuedAt: Int64) {
         defer { state.notifyAll() }
         let segment = state.withLock { state in
             state.segments.first { $0.id == id }
@@ -225,6 +226,7 @@ final class ObjectBlob: Blob {
         guard let segment else { return }
         let unneeded: String?
         do throws(Errno) {
+            if let error = storage.failure(since: queuedAt) { throw error }
             let key = try storage.put(segment.bytes, of: name)
             unneeded = state.withLock { state in
                 // After a truncation, the bytes may be different.

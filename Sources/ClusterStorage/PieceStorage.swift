@@ -11,18 +11,33 @@ final class PieceStorage: Sendable {
     let budget: BufferBudget
     let limits: PieceLimits
     private let session: @Sendable () throws(StoreError) -> Int64
+    /// Records objects as garbage.
+    private let recordGarbage: @Sendable ([String]) -> Void
     private let lastObject = Atomic<Int64>(0)
+    private let outcomes = Monitor(Outcomes())
     private let writing: WorkQueue
     private let reading: WorkQueue
     private let deleting: WorkQueue
 
-    /// - Parameter session: returns the number of the current session of this process. Throws if it has none, or must not
-    ///   store objects.
+    /// The times of the last requests to store objects, in monotonic nanoseconds.
+    private struct Outcomes {
+        /// The storage has responded.
+        var responded = Int64.min
+        /// The storage has not stored the object in time.
+        var failed = Int64.min
+    }
+
+    /// - Parameters:
+    ///   - session: returns the number of the current session of this process. Throws if it has none, or must not store
+    ///     objects.
+    ///   - recordGarbage: records objects that no row names or will ever name, so that they are deleted later.
     init(
         objects: any ObjectStore, ledger: PieceLedger, limits: PieceLimits, writers: Int,
-        session: @escaping @Sendable () throws(StoreError) -> Int64
+        session: @escaping @Sendable () throws(StoreError) -> Int64,
+        recordGarbage: @escaping @Sendable ([String]) -> Void = { _ in }
     ) throws(Errno) {
         self.objects = objects
+        self.recordGarbage = recordGarbage
         self.ledger = ledger
         self.session = session
         self.limits = limits
@@ -41,12 +56,31 @@ final class PieceStorage: Sendable {
 
     /// Stores bytes under a key that is never used again.
     func put(_ content: [UInt8], of blob: String) throws(Errno) -> String {
-        let session: Int64
-        do throws(StoreError) { session = try self.session() } catch { throw Errno(error) }
-        let number = lastObject.wrappingAdd(1, ordering: .relaxed).newValue
-        let key = "data/\(blob)/\(session)-\(number)"
-        do throws(ObjectError) { try objects.put(key, content) } catch { throw Errno(error) }
-        return key
+        do throws(Errno) {
+            let session: Int64
+            do throws(StoreError) { session = try self.session() } catch { throw Errno(error) }
+            let number = lastObject.wrappingAdd(1, ordering: .relaxed).newValue
+            let key = "data/\(blob)/\(session)-\(number)"
+            do throws(ObjectError) { try objects.put(key, content) } catch {
+                // The object may exist, or begin to exist later.
+                deleting.enqueue { [recordGarbage] in recordGarbage([key]) }
+                throw Errno(error)
+            }
+            outcomes.withLock { $0.responded = SystemClock.monotonicNanoseconds() }
+            return key
+        } catch {
+            outcomes.withLock { outcomes in
+                let now = SystemClock.monotonicNanoseconds()
+                if error == .timedOut { outcomes.failed = now } else { outcomes.responded = now }
+            }
+            throw error
+        }
+    }
+
+    /// The error of a request that has failed since a time (monotonic nanoseconds), if no request has got a response since
+    /// then. A thread that is free after such a failure does not make others wait for the same one.
+    func failure(since time: Int64) -> Errno? {
+        outcomes.withLock { $0.failed >= time && $0.responded < time ? .timedOut : nil }
     }
 
     /// Reads a part of an object. Throws `notFound` if the object does not have all of these bytes.
@@ -60,7 +94,9 @@ final class PieceStorage: Sendable {
     /// deletes them.
     func discard(_ keys: [String]) {
         if keys.isEmpty { return }
-        deleting.enqueue { [objects] in try? objects.delete(keys) }
+        deleting.enqueue { [objects, recordGarbage] in
+            do throws(ObjectError) { try objects.delete(keys) } catch { recordGarbage(keys) }
+        }
     }
 
     func write(_ work: @escaping @Sendable () -> Void) -> Bool { writing.enqueue(work) }

@@ -62,6 +62,23 @@ struct PieceCollectorTests {
         #expect(objects.isEmpty)
     }
 
+    @Test("the object of a request that has failed is deleted, although the session that sent the request continues")
+    func failedRequests() throws {
+        let node = try fixture.node(Self.small)
+        fixture.objects.setFault { operation in
+            if case .put(let key, _) = operation, key.hasPrefix("data/") { .loseResponse } else { nil }
+        }
+        #expect(throws: Errno.timedOut) { _ = try store(content(1000), in: "a", by: node) }
+        #expect(objects.count == 1)
+        let isGarbage: Bool? = try pollUntil(within: .seconds(20)) {
+            try fixture.count("onward.garbage") == 1 ? true : nil
+        }
+        #expect(isGarbage == true)
+        #expect(try fixture.collector { $0.gracePeriod = .seconds(3600) }.collect().garbage == 0)
+        #expect(try fixture.collector().collect().garbage == 1)
+        #expect(objects.isEmpty)
+    }
+
     @Test("replaced bytes are deleted after the grace period, so that a download of them ends first")
     func garbage() throws {
         let node = try fixture.node(Self.small)

@@ -270,16 +270,80 @@ struct StalledStorageTests {
         let writers = try (0..<100).map { _ in try Writer(store) }
         let stall = Stall(fixture.objects, of: "")
         defer { stall.end() }
-        let bytes = [UInt8](repeating: 1, count: 70_000)
-        for writer in writers {
-            try bytes.withUnsafeBytes { try writer.lease.append($0) }
-            writer.lease.startAcknowledging()
-        }
+        try acknowledge(writers)
         let areStalled: Bool? = pollUntil(within: .seconds(60)) { stall.requests.value >= 4 ? true : nil }
         #expect(areStalled == true)
         // A thread ends its work only after the storage has responded.
         #expect(store.liveHealth(until: seconds(5)) == HealthProbe.stuck)
         stall.end()
         for writer in writers { writer.lease.release() }
+    }
+
+    /// Begins to acknowledge uploads in the background whose bytes need requests to the storage, which stalls.
+    private func acknowledge(_ writers: [Writer]) throws {
+        let bytes = [UInt8](repeating: 1, count: 70_000)
+        for writer in writers {
+            try bytes.withUnsafeBytes { try writer.lease.append($0) }
+            writer.lease.startAcknowledging()
+        }
+    }
+
+    @Test("if the storage fails, the uploads that wait for it get the error together, not one after the other")
+    func failure() throws {
+        let fixture = try ClusterFixture()
+        let store = try fixture.store(over: fixture.node("a"))
+        let writers = try (0..<60).map { _ in try Writer(store) }
+        let stall = Stall(fixture.objects)
+        defer { stall.end() }
+        try acknowledge(writers)
+        let count = StoreContext.sharedAcknowledgmentThreads
+        #expect(pollUntil(within: .seconds(60)) { stall.requests.value == count ? true : nil } == true)
+        stall.end()
+        let failures: Int? = pollUntil(within: .seconds(60)) {
+            let failures = writers.filter { if case .unavailable? = $0.lease.failure { true } else { false } }.count
+            return failures == writers.count ? failures : nil
+        }
+        #expect(failures == 60)
+        // The others were not tried.
+        #expect(stall.requests.value == count)
+        for writer in writers { writer.lease.release() }
+        // What begins later is tried: first while the storage still fails, then after its end.
+        let next = try Writer(store)
+        try acknowledge([next])
+        #expect(pollUntil(within: .seconds(60)) { stall.requests.value > count ? true : nil } == true)
+        next.lease.release()
+        fixture.objects.setFault { _ in nil }
+        let last = try Writer(store)
+        try acknowledge([last])
+        #expect(pollUntil(within: .seconds(60)) { last.lease.acknowledged == 70_003 ? true : nil } == true)
+        last.lease.release()
+    }
+
+    @Test("bytes become durable before a hand-over, although the acknowledgments of many uploads wait for the storage")
+    func handOverBesideAcknowledgments() throws {
+        let fixture = try ClusterFixture()
+        let first = try fixture.store(over: fixture.node("a"))
+        let second = try fixture.store(over: fixture.node("b"))
+        let (requested, queued) = (try Writer(first), try Writer(first))
+        let writers = try (0..<60).map { _ in try Writer(first) }
+        let stall = Stall(fixture.objects)
+        defer { stall.end() }
+        try acknowledge(writers)
+        for writer in [requested, queued] { try Array("defg".utf8).withUnsafeBytes { try writer.lease.append($0) } }
+        // This acknowledgment waits behind the others.
+        queued.lease.startAcknowledging()
+        for writer in [requested, queued] {
+            let lease: UploadLease? = pollUntil(within: .seconds(60)) {
+                guard
+                    case .lease(let lease)? = try? second.takeOver(
+                        writer.id, principal: "alice", waitForProcessing: .zero)
+                else { return nil }
+                return lease
+            }
+            #expect(lease?.received == 7)
+            lease?.release()
+        }
+        stall.end()
+        for writer in writers + [requested, queued] { writer.lease.release() }
     }
 }

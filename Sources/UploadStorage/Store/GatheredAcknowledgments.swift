@@ -40,7 +40,8 @@ final class GatheredAcknowledgments: Sendable {
     }
 
     private func passOn(to context: StoreContext) {
-        let deadline = SystemClock.monotonicNanoseconds() + Self.pause
+        let queuedAt = SystemClock.monotonicNanoseconds()
+        let deadline = queuedAt + Self.pause
         _ = state.wait(until: deadline) { $0.isClosed ? () : nil }
         let all = removeWaiting()
         guard !all.isEmpty else { return }
@@ -49,7 +50,7 @@ final class GatheredAcknowledgments: Sendable {
         for start in stride(from: 0, to: all.count, by: count) {
             let part = all[start..<min(start + count, all.count)]
             context.acknowledging.enqueue {
-                OpenUpload.runQueuedAcknowledgments(part.map(\.upload), context)
+                OpenUpload.runQueuedAcknowledgments(part.map(\.upload), queuedAt: queuedAt, context)
                 withExtendedLifetime(part) {}
             }
         }

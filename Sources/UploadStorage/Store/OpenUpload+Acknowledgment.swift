@@ -45,15 +45,13 @@ extension OpenUpload {
     /// Lets another thread run the acknowledgment that ``UploadMachine/queueAcknowledgment(as:)`` has queued.
     /// - Parameters:
     ///   - use: until the acknowledgment ends, no second object for the same upload may exist.
-    ///   - waits: whether the acknowledgment may wait for others, to be committed together with them.
-    func enqueueAcknowledgment(_ use: UploadUse?, waits: Bool = false) {
-        let isQueued =
-            waits
-            ? context.gathering.add(self, use)
-            : context.acknowledging.enqueue { [self] in
-                Self.runQueuedAcknowledgments([self], context)
-                withExtendedLifetime(use) {}
-            }
+    ///   - queue: the threads that run it.
+    func enqueueAcknowledgment(_ use: UploadUse?, on queue: WorkQueue) {
+        let queuedAt = SystemClock.monotonicNanoseconds()
+        let isQueued = queue.enqueue { [self] in
+            Self.runQueuedAcknowledgments([self], queuedAt: queuedAt, context)
+            withExtendedLifetime(use) {}
+        }
         if !isQueued { update { $0.machine.withdrawQueuedAcknowledgment() } }
     }
 
@@ -62,7 +60,8 @@ extension OpenUpload {
 
     /// Runs queued acknowledgments with one commit, or with more if the synchronizations are slow. The bytes of each
     /// upload are durable before the commit.
-    static func runQueuedAcknowledgments(_ uploads: [OpenUpload], _ context: StoreContext) {
+    /// - Parameter queuedAt: monotonic nanoseconds. If the storage has failed since then, so does the acknowledgment.
+    static func runQueuedAcknowledgments(_ uploads: [OpenUpload], queuedAt: Int64, _ context: StoreContext) {
         var ready: [Recording] = []
         var deadline: Int64 = 0
         for upload in uploads {
@@ -72,7 +71,12 @@ extension OpenUpload {
             }
             // A caller that waits for the offset gets the same error.
             let work = upload.monitor.withLock { state in Work(state.machine.runQueuedAcknowledgment(), state) }
-            guard let work, (try? upload.synchronize(work, duringCallOf: nil)) != nil else { continue }
+            guard let work else { continue }
+            if let error = work.blob.failure(since: queuedAt) {
+                _ = upload.synchronizationFailed(error, duringCallOf: nil)
+                continue
+            }
+            guard (try? upload.synchronize(work, duringCallOf: nil)) != nil else { continue }
             if ready.isEmpty { deadline = SystemClock.monotonicNanoseconds() + maxWait }
             ready.append(Recording(upload, work))
         }
@@ -245,6 +249,7 @@ extension OpenUpload {
     }
 
     /// The upload as clients may see it: an offset is reported only after there is a row.
+    /// - Returns: nil if the state in memory may not be current.
     func reportableRecord() throws(StoreError) -> UploadRecord? {
         if isUnrecorded { try recordNow() }
         let (current, fence) = monitor.withLock { state -> (UploadRecord?, Int64?) in

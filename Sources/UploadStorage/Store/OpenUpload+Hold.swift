@@ -103,7 +103,7 @@ extension OpenUpload {
             }
             if case .acknowledge? = step {
                 hasQueued = true
-                enqueueAcknowledgment(use)
+                enqueueAcknowledgment(use, on: context.handOverAcknowledging)
                 continue
             }
             if step == nil, SystemClock.monotonicNanoseconds() < handOver.deadline {

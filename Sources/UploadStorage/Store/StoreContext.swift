@@ -25,6 +25,8 @@ final class StoreContext: Sendable {
     let writeBack: WorkQueue
     /// Threads that hand uploads over to other stores.
     let handOver: WorkQueue
+    /// Threads that acknowledge uploads which are being handed over: other stores wait for them.
+    let handOverAcknowledging: WorkQueue
     /// The number of these threads that wait until bytes are durable.
     private let handOverWaits = Monitor(0)
     let observer = Monitor<(any StoreObserver)?>(nil)
@@ -54,16 +56,25 @@ final class StoreContext: Sendable {
         ledger = UsageLedger(totals?.usage, configuration: configuration, isShared: catalog.isShared)
         finished = FinishedUploads(complete: totals?.complete ?? 0, invalid: totals?.invalid ?? 0)
         let handOverThreads = catalog.isShared ? Self.handOverThreads : 0
-        (acknowledging, gathering, digesting, writeBack, handOver) = try startingThreads { () throws(Errno) in
+        let acknowledgmentThreads = catalog.isShared ? Self.sharedAcknowledgmentThreads : Self.acknowledgmentThreads
+        (acknowledging, gathering, digesting, writeBack) = try startingThreads { () throws(Errno) in
             (
-                try WorkQueue(name: "acknowledge", threads: 4), try GatheredAcknowledgments(),
+                try WorkQueue(name: "acknowledge", threads: acknowledgmentThreads), try GatheredAcknowledgments(),
                 try WorkQueue(name: "digest", threads: 2),
-                try WorkQueue(name: "write-back", threads: 1),
-                try WorkQueue(name: "hand-over", threads: handOverThreads)
+                try WorkQueue(name: "write-back", threads: 1)
+            )
+        }
+        (handOver, handOverAcknowledging) = try startingThreads { () throws(Errno) in
+            (
+                try WorkQueue(name: "hand-over", threads: handOverThreads),
+                try WorkQueue(name: "hand-over", threads: 2 * handOverThreads)
             )
         }
     }
 
+    private static let acknowledgmentThreads = 4
+    /// With a shared storage each of these threads waits for the network most of the time.
+    static let sharedAcknowledgmentThreads = 32
     private static let handOverThreads = 4
 
     /// - Returns: whether a thread that hands an upload over may wait: one of them never waits.
@@ -84,6 +95,7 @@ final class StoreContext: Sendable {
         digesting.close()
         writeBack.close()
         handOver.close()
+        handOverAcknowledging.close()
     }
 
     /// The deadline by which another store has to release an upload, in monotonic nanoseconds.

@@ -79,8 +79,12 @@ package final class UploadLease: Sendable {
         }
         guard let queued else { return }
         // A shared storage can stall for one upload, so no other upload waits for it. Its catalog combines changes itself.
-        let waits = !context.catalog.isShared && queued < GatheredAcknowledgments.maxSize
-        upload.enqueueAcknowledgment(use.withLock { $0 }, waits: waits)
+        let use = use.withLock { $0 }
+        guard !context.catalog.isShared && queued < GatheredAcknowledgments.maxSize else {
+            return upload.enqueueAcknowledgment(use, on: context.acknowledging)
+        }
+        let isAdded = context.gathering.add(upload, use)
+        if !isAdded { upload.update { $0.machine.withdrawQueuedAcknowledgment() } }
     }
 
     /// Waits until all bytes received so far are durable, and returns the offset.

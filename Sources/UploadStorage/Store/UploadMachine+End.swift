@@ -265,6 +265,8 @@ extension UploadMachine {
     mutating func continueHandOver(_ handOver: HandOver, hasQueued: Bool) -> HandOverStep {
         let hasFailed = handOver.epoch != epoch || !hasBytes || hasQueued && acknowledgment == .idle
         if isAcknowledged || hasFailed { return .release }
+        // An acknowledgment that the lease has queued can wait behind those of other uploads.
+        if acknowledgment == .queued, !hasQueued { return .acknowledge }
         return queueAcknowledgment(as: handOver.epoch) ? .acknowledge : .wait
     }
 
