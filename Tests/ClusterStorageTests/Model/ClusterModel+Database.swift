@@ -34,6 +34,15 @@ extension ClusterModel {
         }
     }
 
+    /// The clock of the database.
+    private var databaseTime: Int64 { time + clockDifference }
+
+    /// Whether a session has not ended: its end has not passed, and is not later than that of any session can be.
+    func isAlive(_ session: DatabaseState.Session) -> Bool {
+        guard let end = session.aliveUntil else { return false }
+        return databaseTime < end && end <= databaseTime + max(4, limits.secondEnd)
+    }
+
     /// Carries out a call, now.
     mutating func apply(_ request: Request) -> Response {
         switch request {
@@ -43,11 +52,11 @@ extension ClusterModel {
         case .delete(let key):
             objects[key] = nil
             return .done
-        case .open: return .number(database.openSession(until: time + 2))
+        case .open: return .number(database.openSession(until: databaseTime + 2))
         case .renew(let session):
             guard var row = database.sessions[session] else { return .sessionEnded }
-            if mutation != .endedSessionsAreRenewed && time >= row.aliveUntil ?? .min { return .sessionEnded }
-            row.aliveUntil = time + 2
+            if mutation != .endedSessionsAreRenewed && databaseTime >= row.aliveUntil ?? .min { return .sessionEnded }
+            row.aliveUntil = databaseTime + 2
             database.sessions[session] = row
             return .done
         case .close(let session):
@@ -97,7 +106,7 @@ extension ClusterModel {
                 }
                 return .heldElsewhere
             }
-            guard let end = database.sessions[session]?.aliveUntil, time < end else { return .sessionEnded }
+            guard let end = database.sessions[session]?.aliveUntil, databaseTime < end else { return .sessionEnded }
             database.row.holder = session
             database.row.fence += 1
         }
@@ -109,8 +118,8 @@ extension ClusterModel {
         guard let holder = database.row.holder, holder != session, mutation != .acquisitionIgnoresHolder else {
             return true
         }
-        guard let end = database.sessions[holder]?.aliveUntil else { return true }
-        if time < end { return false }
+        guard let holding = database.sessions[holder], holding.aliveUntil != nil else { return true }
+        if isAlive(holding) { return false }
         database.sessions[holder]?.aliveUntil = nil
         return true
     }

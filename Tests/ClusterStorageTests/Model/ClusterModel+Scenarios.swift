@@ -34,6 +34,9 @@ extension ClusterModel.Limits {
         // Uses that end, and hand-overs back and forth.
         scenario { ($0.takeOvers, $0.writes, $0.ends, $0.faults) = (2, 1, 1, 1) },
         scenario { ($0.takeOvers, $0.writes, $0.ends) = (3, 1, 1) },
+        // The clock of the database is set.
+        scenario { ($0.time, $0.secondEnd, $0.writes, $0.clockSteps) = (1, 4, 2, 1) },
+        scenario { ($0.secondEnd, $0.takeOvers, $0.writes, $0.faults, $0.clockSteps) = (4, 2, 1, 1, 1) },
         // Collection.
         scenario { ($0.time, $0.writes, $0.faults, $0.collections) = (2, 1, 1, 1) },
         // Requests, lost responses, late calls; time does not pass.

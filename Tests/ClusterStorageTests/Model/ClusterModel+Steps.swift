@@ -3,6 +3,8 @@ import ClusterStorage
 extension ClusterModel {
     enum Step: Hashable {
         case tick
+        /// The clock of the database is set, by this number of ticks.
+        case setClock(Int64)
         /// A call takes effect and is answered.
         case takeEffect(Int, isControl: Bool)
         /// A call takes effect; its response is slow.
@@ -35,6 +37,14 @@ extension ClusterModel {
             result.append((step, next))
         }
         if time < limits.time { add(.tick) { $0.time += 1 } }
+        if used.clockSteps < limits.clockSteps {
+            for difference: Int64 in [-2, 2] {
+                add(.setClock(difference)) { next in
+                    next.used.clockSteps += 1
+                    next.clockDifference += difference
+                }
+            }
+        }
         for node in 0..<2 { addCalls(of: node, add) }
         for node in 0..<2 { addWork(of: node, add) }
         for node in 0..<2 { addEndings(of: node, add) }
@@ -395,10 +405,9 @@ extension ClusterModel {
     // MARK: The collector
 
     private func addCollector(_ add: Add) {
-        if limits.collections > 0, database.sessions.values.contains(where: { time >= $0.aliveUntil ?? .min }) {
+        if limits.collections > 0, database.sessions.values.contains(where: { !isAlive($0) }) {
             add(.removeSessions) { next in
-                let time = next.time
-                next.database.sessions = next.database.sessions.filter { time < $0.value.aliveUntil ?? .min }
+                next.database.sessions = next.database.sessions.filter { isAlive($0.value) }
             }
         }
         if !database.garbage.isEmpty && collector.garbage.isEmpty {

@@ -39,6 +39,8 @@ struct ClusterModel: Hashable {
         var faults = 1
         var renewals = 1
         var collections = 1
+        /// The number of times that the clock of the database is set.
+        var clockSteps = 0
     }
 
     /// A rule of the protocol that is left out.
@@ -91,6 +93,9 @@ struct ClusterModel: Hashable {
         case usesShareFence
         /// The database does not compare the fence of a release.
         case releaseIgnoresFence
+        /// A node answers from memory without looking for a later fence in the row, although the clock of the database
+        /// was set.
+        case readsIgnoreFence
         /// A removal reports success if another node has acquired the upload.
         case removalIgnoresHold
     }
@@ -98,6 +103,8 @@ struct ClusterModel: Hashable {
     let limits: Limits
     let mutation: Mutation?
     var time: Int64 = 0
+    /// The clock of the database minus `time`.
+    var clockDifference: Int64 = 0
     var used = Limits(
         time: 0, secondEnd: 0, sessions: 0, takeOvers: 0, writes: 0, completions: 0, slowCalls: 0, faults: 0,
         renewals: 0, collections: 0)
@@ -283,7 +290,9 @@ struct ClusterModel: Hashable {
     /// Verifies what must be true in every state.
     mutating func verify() {
         // A node can always answer a request from memory. More reports only make the other conditions stronger.
-        for node in 0..<2 where usesMemory(node) { report(nodes[node].memory?.content ?? [], isNew: true) }
+        for node in 0..<2 where usesMemory(node) && isCurrent(node) {
+            report(nodes[node].memory?.content ?? [], isNew: true)
+        }
         guard violation == nil else { return }
         var content: [UInt8] = []
         for piece in database.pieces {
@@ -300,6 +309,13 @@ struct ClusterModel: Hashable {
         if !content.starts(with: reported) { violation = "reported bytes are lost" }
         if completed.count > 1 { violation = "the upload was completed twice" }
         if let first = completed.first, first != content { violation = "a completed upload has changed" }
+    }
+
+    /// Whether the row has the fence with which a node has read it. Otherwise the node does not answer from memory. As long
+    /// as nothing sets the clock of the database, this is always so, and the model does not need it.
+    private func isCurrent(_ node: Int) -> Bool {
+        if limits.clockSteps == 0 || mutation == .readsIgnoreFence { return true }
+        return nodes[node].memory?.fence == database.row.fence
     }
 
     /// Verifies that the database accepts changes by a node that uses the upload.
