@@ -56,7 +56,7 @@ enum UploadMachineExploration {
             world.advance?.epoch = 0
             world.ending = ending.map(mapped)
             world.releasing = releasing.map(mapped)
-            if let epoch = handOver?.epoch { world.handOver?.epoch = mapped(epoch) }
+            if let epoch = handOver?.event.epoch { world.handOver?.event.epoch = mapped(epoch) }
             return world
         }
     }

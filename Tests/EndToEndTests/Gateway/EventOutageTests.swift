@@ -63,7 +63,7 @@ struct GatewayEventOutageTests {
             try server.store((0..<100).map { "/files/\($0)" })
             let metrics = try server.metrics { $0["onward_events_dropped_total"] >= 80 }
             #expect(metrics["onward_events_dropped_total"] == 80 && metrics[Self.waiting] == 20)
-            #expect(server.log.contains("events were dropped without a delivery, because they were too old or too many: "))
+            #expect(server.log.contains("events were dropped without a delivery, because they were too old or "))
             endpoint.respond { _ in .status("200 OK") }
             try endpoint.origin.restart()
             let accepted = endpoint.awaitAccepted(20)
