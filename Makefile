@@ -10,7 +10,7 @@ PROGRAMS ?= onward onward-conformance
 
 .PHONY: run test test-unit demo conformance conformance-client build build-packages test-packages watch-packages package-packages \
         image-packages format lint requirements test-thread test-address soak test-framing test-power-loss fuzz test-proxies \
-        test-systemd test-browser test-attacks test-clients test-deployment test-scale bench doc \
+        test-systemd test-browser test-attacks test-clients test-deployment test-scale test-engines bench doc \
         help clean build-static install uninstall test-manual deb test-deb test-image
 
 run: build-packages ## build in release mode and serve ./onward-data on 127.0.0.1:8080; Ctrl-C stops it
@@ -123,9 +123,16 @@ test-scale: ## run several servers with PostgreSQL, SeaweedFS, PgBouncer and HAP
 	$(SWIFT) build --build-tests
 	ONWARD_SCALE=1 SWIFT=$(SWIFT) scripts/run-tests \
 	  --filter '^(PostgreSQLTests|ObjectStorageTests|ClusterStorageTests)[.]|EndToEndTests[.](Cluster|Migration|Redirection)'
+	ONWARD_SCALE=1 SWIFT=$(SWIFT) scripts/run-tests --filter '^UploadStorageTests[.]' --skip '[.](PowerLossTests|CrashTests)/'
 	SWIFT=$(SWIFT) scripts/test-shared-storage all
 	scripts/test-scale page .build/debug/onward
 	scripts/test-scale compose .build/debug/onward
+
+test-engines: ## store objects in OpenStack Swift and in Ceph, and kill servers that use them (installs the packages of Debian)
+	@scripts/system-packages engines
+	@scripts/install-seaweedfs
+	$(SWIFT) build --build-tests
+	ONWARD_ENGINES=1 SWIFT=$(SWIFT) scripts/run-tests --filter 'ObjectStorageTests[.]EngineTests|ClusterFaultTests/kills'
 
 soak: test-packages ## run all operations concurrently with 200 clients for ten minutes
 	$(SWIFT) build --build-tests

@@ -13,7 +13,7 @@ import Testing
         case memory, sqlite, cluster
         var testDescription: String { rawValue }
 
-        static let available = allCases.filter { $0 != .cluster || PostgreSQLCluster.isAvailable }
+        static let available = allCases.filter { $0 != .cluster || PostgreSQLCluster.isInstalled }
     }
 
     private func withCatalog(_ kind: Kind, _ body: (any UploadCatalog) throws -> Void) throws {

@@ -8,7 +8,7 @@ import Testing
 @testable import ClusterStorage
 @testable import UploadStorage
 
-@Suite(.enabled(if: PostgreSQLCluster.isAvailable, "\(PostgreSQLCluster.requirement)"))
+@Suite(.enabled(if: PostgreSQLCluster.isInstalled, "\(PostgreSQLCluster.requirement)"))
 struct ClusterCatalogTests {
     private func completion(_ row: CatalogRow, file: FileRecord? = nil) -> CatalogChange {
         .complete(

@@ -8,7 +8,7 @@ import UploadStorage
 @testable import ClusterStorage
 
 /// Tests what a check reports while servers store, replace and delete objects between its steps.
-@Suite(.serialized, .enabled(if: PostgreSQLCluster.isInstalled, "needs PostgreSQL, which `make test` installs"))
+@Suite(.serialized, .enabled(if: PostgreSQLCluster.isInstalled, "\(PostgreSQLCluster.requirement)"))
 struct ClusterCheckTests {
     /// Objects in memory. A function of the test is called after each list and each read.
     private final class ObservedObjects: ObjectStore {

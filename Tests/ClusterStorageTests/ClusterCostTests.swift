@@ -9,7 +9,7 @@ import Testing
 @testable import UploadStorage
 
 /// Counts the transactions and the requests to the object storage that uploads need. The servers do no regular work.
-@Suite(.enabled(if: PostgreSQLCluster.isAvailable, "\(PostgreSQLCluster.requirement)"))
+@Suite(.enabled(if: PostgreSQLCluster.isInstalled, "\(PostgreSQLCluster.requirement)"))
 struct ClusterCostTests {
     private struct Cost: Equatable {
         var transactions = 0

@@ -9,7 +9,7 @@ import Testing
 @testable import UploadStorage
 
 /// Tests which node may change an upload.
-@Suite(.enabled(if: PostgreSQLCluster.isAvailable, "\(PostgreSQLCluster.requirement)"))
+@Suite(.enabled(if: PostgreSQLCluster.isInstalled, "\(PostgreSQLCluster.requirement)"))
 struct ClusterHoldTests {
     private func advance(_ id: UploadID, epoch: Int64, offset: Int64) -> CatalogChange {
         .advance(CatalogChange.Advance(id: id, epoch: epoch, offset: offset, length: nil, digestStates: []))

@@ -7,7 +7,7 @@ import Testing
 @testable import ClusterStorage
 @testable import UploadStorage
 
-@Suite(.enabled(if: PostgreSQLCluster.isAvailable, "\(PostgreSQLCluster.requirement)"))
+@Suite(.enabled(if: PostgreSQLCluster.isInstalled, "\(PostgreSQLCluster.requirement)"))
 struct ClusterNodeTests {
     @Test("a copy into or out of a database reads all events, and leaves their delivery to the servers")
     func copyOfEvents() throws {

@@ -9,7 +9,7 @@ import UploadStorage
 @testable import ClusterStorage
 
 /// Tests the bytes of uploads in an object storage.
-@Suite(.serialized, .enabled(if: PostgreSQLCluster.isAvailable, Comment(rawValue: PostgreSQLCluster.requirement)))
+@Suite(.serialized, .enabled(if: PostgreSQLCluster.isInstalled, Comment(rawValue: PostgreSQLCluster.requirement)))
 struct ObjectBlobTests {
     private static let small = PieceLimits(maxSize: 4096, maxInlineSize: 256, minMemory: 128, memory: 1 << 20)
 
@@ -222,7 +222,9 @@ struct ObjectBlobTests {
         func list(prefix: String, after: String?, limit: Int) throws(ObjectError) -> [ObjectListing] { [] }
     }
 
-    @Test("an upload of 1 GiB needs the memory of a few pieces")
+    @Test(
+        "an upload of 1 GiB needs the memory of a few pieces",
+        .enabled(if: PostgreSQLCluster.isRequired, "takes long: make test-scale runs it"))
     func largeUpload() throws {
         let piece = content(8 << 20)
         let sink = Sink(piece)

@@ -8,7 +8,7 @@ import Testing
 @testable import UploadStorage
 
 /// Tests the removal of uploads that another node acquires at the same time.
-@Suite(.enabled(if: PostgreSQLCluster.isAvailable, "\(PostgreSQLCluster.requirement)"))
+@Suite(.enabled(if: PostgreSQLCluster.isInstalled, "\(PostgreSQLCluster.requirement)"))
 struct OvertakenRemovalTests {
     /// What the other node has done with the upload before the removal is committed.
     enum Overtaking: CaseIterable {

@@ -7,7 +7,7 @@ import UploadStorage
 @testable import ClusterStorage
 
 /// Tests that collectors delete what nothing needs, and nothing else.
-@Suite(.serialized, .enabled(if: PostgreSQLCluster.isAvailable, Comment(rawValue: PostgreSQLCluster.requirement)))
+@Suite(.serialized, .enabled(if: PostgreSQLCluster.isInstalled, Comment(rawValue: PostgreSQLCluster.requirement)))
 struct PieceCollectorTests {
     private static let small = PieceLimits(maxSize: 4096, maxInlineSize: 256, minMemory: 128, memory: 1 << 20)
 

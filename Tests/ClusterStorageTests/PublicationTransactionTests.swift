@@ -11,7 +11,7 @@ import Testing
 
 /// Tests that the end of an upload is one transaction: its row, the name and the fields of its file, its retained request
 /// and its event.
-@Suite(.enabled(if: PostgreSQLCluster.isAvailable, "\(PostgreSQLCluster.requirement)"))
+@Suite(.enabled(if: PostgreSQLCluster.isInstalled, "\(PostgreSQLCluster.requirement)"))
 struct PublicationTransactionTests {
     enum Kind: CaseIterable {
         /// A plain upload.

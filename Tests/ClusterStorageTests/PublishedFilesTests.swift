@@ -9,7 +9,7 @@ import UploadStorage
 @testable import ClusterStorage
 
 /// Tests published files whose names are in a database.
-@Suite(.serialized, .enabled(if: PostgreSQLCluster.isAvailable, Comment(rawValue: PostgreSQLCluster.requirement)))
+@Suite(.serialized, .enabled(if: PostgreSQLCluster.isInstalled, Comment(rawValue: PostgreSQLCluster.requirement)))
 struct PublishedFilesTests {
     private static let small = PieceLimits(maxSize: 4096, maxInlineSize: 256, minMemory: 128, memory: 1 << 20)
 

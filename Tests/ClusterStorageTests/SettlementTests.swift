@@ -7,7 +7,7 @@ import UploadStorage
 @testable import ClusterStorage
 
 /// Tests requests during an attempt to settle the outcomes of batches.
-@Suite(.enabled(if: PostgreSQLCluster.isAvailable, "\(PostgreSQLCluster.requirement)"))
+@Suite(.enabled(if: PostgreSQLCluster.isInstalled, "\(PostgreSQLCluster.requirement)"))
 struct SettlementTests {
     @Test("all requests that wait for an attempt to settle outcomes fail with it, and do not make one attempt each")
     func sharedFailure() throws {

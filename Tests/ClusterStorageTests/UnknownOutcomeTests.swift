@@ -10,7 +10,7 @@ import Testing
 @testable import UploadStorage
 
 /// Tests what a store answers, and what happens later, if the response to a transaction is lost.
-@Suite(.serialized, .enabled(if: PostgreSQLCluster.isAvailable, "\(PostgreSQLCluster.requirement)"))
+@Suite(.serialized, .enabled(if: PostgreSQLCluster.isInstalled, "\(PostgreSQLCluster.requirement)"))
 struct UnknownOutcomeTests {
     private let fixture: ClusterFixture
     private let proxy: FaultProxy

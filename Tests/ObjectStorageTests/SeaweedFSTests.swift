@@ -6,7 +6,7 @@ import Testing
 
 @testable import ObjectStorage
 
-@Suite("Objects in SeaweedFS", .enabled(if: SeaweedFS.isRequired, Comment(rawValue: SeaweedFS.reason)))
+@Suite("Objects in SeaweedFS", .enabled(if: SeaweedFS.isInstalled, Comment(rawValue: SeaweedFS.reason)))
 struct SeaweedFSTests {
     private func client(
         _ bucket: String, _ environment: [String: String], prefix: String = "",

@@ -1,13 +1,12 @@
-import Glibc
 import PostgreSQL
 import TestSupport
 import Testing
 
-@Suite("Deployments", .enabled(if: PostgreSQLCluster.isAvailable, "\(PostgreSQLCluster.requirement)"))
+@Suite("Deployments", .enabled(if: PostgreSQLCluster.isInstalled, "\(PostgreSQLCluster.requirement)"))
 struct DeploymentTests {
     @Test(
         "Transactions work through PgBouncer in transaction mode",
-        .enabled(if: access(PgBouncer.program, X_OK) == 0 || PostgreSQLCluster.isRequired, "needs pgbouncer"))
+        .enabled(if: PgBouncer.isInstalled, "needs pgbouncer"))
     func pgBouncer() async throws {
         let cluster = try await onThread { try PostgreSQLCluster() }
         let bouncer = try await onThread { try PgBouncer(cluster, connections: 2) }

@@ -3,7 +3,7 @@ import SystemCalls
 import TestSupport
 import Testing
 
-@Suite("Outages", .enabled(if: PostgreSQLCluster.isAvailable, "\(PostgreSQLCluster.requirement)"))
+@Suite("Outages", .enabled(if: PostgreSQLCluster.isInstalled, "\(PostgreSQLCluster.requirement)"))
 struct OutageTests {
     private let insert = DatabaseStatement("INSERT INTO t VALUES (1)")
     private let count = DatabaseStatement("SELECT count(*) FROM t")

@@ -3,7 +3,7 @@ import SystemCalls
 import TestSupport
 import Testing
 
-@Suite("Transactions", .enabled(if: PostgreSQLCluster.isAvailable, "\(PostgreSQLCluster.requirement)"))
+@Suite("Transactions", .enabled(if: PostgreSQLCluster.isInstalled, "\(PostgreSQLCluster.requirement)"))
 struct TransactionTests {
     @Test("If one statement of a transaction fails, nothing changes and the connection is used again")
     func failedStatement() async throws {

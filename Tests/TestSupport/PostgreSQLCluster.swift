@@ -11,17 +11,15 @@ package final class PostgreSQLCluster: Sendable {
         return "/usr/lib/postgresql/\(versions.compactMap { Int($0) }.max() ?? 15)/bin"
     }()
 
-    /// Whether tests fail, instead of being skipped, if a program is missing: the variable ONWARD_SCALE is 1.
+    /// Whether tests fail, instead of being skipped, if a program is missing, and long tests run: the variable ONWARD_SCALE
+    /// is 1, as in `make test-scale`.
     package static var isRequired: Bool { ProcessInfo.processInfo.environment["ONWARD_SCALE"] == "1" }
-
-    /// Whether the long tests that need a server run: those of `make test-scale`.
-    package static var isAvailable: Bool { isRequired }
 
     /// Whether a server can be started.
     package static var isInstalled: Bool { isRequired || access(programs + "/postgres", X_OK) == 0 }
 
     /// Why the tests are skipped.
-    package static let requirement = "runs with ONWARD_SCALE=1, as in `make test-scale`"
+    package static let requirement = "needs PostgreSQL, which `make test` installs"
 
     /// Held while a server is created, which occupies a processor: tests run in parallel.
     private static let initialization = Monitor(())

@@ -6,7 +6,7 @@ import SystemCalls
 /// SIGKILL when this object is released, because it needs 15 seconds after SIGTERM.
 ///
 /// `scripts/install-seaweedfs` installs the program. It does not compare the content of an object with its signed digest.
-package final class SeaweedFS: Sendable {
+package final class SeaweedFS: StorageEngine {
     /// The directory of the repository.
     private static let root = (0..<3).reduce(#filePath) { path, _ in
         path.lastIndex(of: "/").map { String(path[..<$0]) } ?? "."
@@ -84,9 +84,10 @@ package final class SeaweedFS: Sendable {
         for socket in sockets { unlink(socket) }
     }
 
-    /// Creates a bucket, and returns its URI.
+    package func newBucket() throws -> String { try newBucket(caFile: nil) }
+
     /// - Parameter caFile: the path of the certificate.
-    package func newBucket(caFile: String? = nil) throws -> String {
+    package func newBucket(caFile: String?) throws -> String {
         let name = "bucket-\(buckets.next())"
         let created = try pollUntil(within: .seconds(60)) {
             let request = try ChildProcess(

@@ -16,7 +16,7 @@ enum StoreKind: String, CaseIterable, CustomTestStringConvertible {
     var testDescription: String { rawValue }
 
     static var allCases: [StoreKind] {
-        PostgreSQLCluster.isAvailable ? embedded + [.cluster] : embedded
+        PostgreSQLCluster.isRequired ? embedded + [.cluster] : embedded
     }
 
     /// The pairs that one process uses: they have a clock, a ledger of the usage, and names of bytes of their own.

@@ -12,23 +12,36 @@ final class Cluster {
     }
 
     /// What a test needs besides the servers.
-    struct Features: Sendable {
+    struct Features: Sendable, CustomTestStringConvertible {
         /// Whether each server has a ``Link``.
         var hasLinks = false
         /// Whether the database has a synchronous standby server.
         var hasStandby = false
+        /// Whether the servers reach the database through PgBouncer in transaction mode, and only listen without it.
+        var hasPooler = false
+        /// The object storage instead of SeaweedFS.
+        var engine: OtherEngine?
         /// The variables of each server, by its number.
         var environment: @Sendable (Int) -> [String: String] = { _ in [:] }
+
+        var testDescription: String {
+            (engine?.rawValue ?? "SeaweedFS") + ", " + (hasPooler ? "with PgBouncer" : "without PgBouncer")
+        }
     }
 
     let database: PostgreSQLCluster
     let standby: PostgreSQLCluster?
+    private let pooler: PgBouncer?
     let storage: SeaweedFS
+    private let engine: any StorageEngine
     let nodes: [ServerProcess]
     private(set) var links: [Link] = []
 
     static let isPossible = PostgreSQLCluster.isInstalled && SeaweedFS.isInstalled
     static let requirement: String = "needs PostgreSQL and SeaweedFS, which `make test` installs"
+
+    /// The features of tests that also run with PgBouncer, if it is installed.
+    static let poolers = [Features()] + (PgBouncer.isInstalled ? [Features(hasPooler: true)] : [])
 
     /// Starts the servers, and waits until all are ready.
     /// - Parameters:
@@ -37,29 +50,36 @@ final class Cluster {
     init(_ count: Int, _ options: [String], _ features: Features) throws {
         database = try PostgreSQLCluster(isDurable: true)
         standby = features.hasStandby ? try PostgreSQLCluster(isDurable: true, copying: database) : nil
+        // Each server has up to eight connections to the pooler, which has fewer to the database.
+        pooler = features.hasPooler ? try PgBouncer(database, connections: 5) : nil
         storage = try SeaweedFS.shared()
-        let bucket = try storage.newBucket()
+        engine = try features.engine?.start() ?? storage
+        let bucket = try engine.newBucket()
         var nodes: [ServerProcess] = []
         for number in 0..<count {
-            var (host, endpoint) = ("127.0.0.1:\(database.port)", storage.endpoint)
+            var (host, endpoint) = ("127.0.0.1:\(database.port)", engine.endpoint)
             if features.hasLinks {
                 let link = try Link(
                     database: FaultProxy(to: database.port), storage: FaultProxy(to: storage.port))
                 links.append(link)
                 (host, endpoint) = ("127.0.0.1:\(link.database.port)", link.storage.url)
             }
-            var parameters = ""
+            var (parameters, direct): (String, [String]) = ("", [])
+            if let pooler {
+                direct = ["--catalog-direct", "postgresql://postgres@\(host)/postgres"]
+                host = "127.0.0.1:\(pooler.port)"
+            }
             if let standby {
                 host += ",127.0.0.1:\(standby.port)"
                 parameters = "?target_session_attrs=read-write"
             }
             nodes.append(
                 try ServerProcess(
-                    options, environment: storage.environment.merging(features.environment(number)) { $1 },
+                    options, environment: engine.environment.merging(features.environment(number)) { $1 },
                     storage: [
                         "--catalog", "postgresql://postgres@\(host)/postgres\(parameters)", "--blobs",
-                        bucket.replacing(storage.endpoint, with: endpoint),
-                    ]))
+                        bucket.replacing(engine.endpoint, with: endpoint),
+                    ] + direct))
         }
         self.nodes = nodes
         for node in nodes { try node.awaitReadiness() }

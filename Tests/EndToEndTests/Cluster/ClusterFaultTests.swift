@@ -36,9 +36,12 @@ struct ClusterFaultTests {
         #expect(world.completed.count >= Self.clients)
     }
 
-    @Test("no acknowledged byte is lost while servers are killed and started again")
-    func kills() throws {
-        try withCluster(3) { cluster in
+    @Test(
+        "no acknowledged byte is lost while servers are killed and started again",
+        arguments: OtherEngine.isRequired
+            ? OtherEngine.used.map { Cluster.Features(engine: $0) } : isLong ? Cluster.poolers : [Cluster.Features()])
+    func kills(_ features: Cluster.Features) throws {
+        try withCluster(3, [], features) { cluster in
             try withClients(of: cluster, seed: 11) { random in
                 for _ in 0..<(Self.isLong ? 12 : 3) {
                     let node = cluster.nodes.randomElement(using: &random) ?? cluster.nodes[0]

@@ -1,17 +1,18 @@
 import Glibc
-import SystemCalls
-import TestSupport
 
 /// A private PgBouncer in transaction mode before a server.
-final class PgBouncer: Sendable {
-    static let program = "/usr/sbin/pgbouncer"
+package final class PgBouncer: Sendable {
+    private static let program = "/usr/sbin/pgbouncer"
 
-    let port: UInt16
+    /// Whether it can be started. With `ONWARD_SCALE=1` a missing program is a failure.
+    package static let isInstalled = PostgreSQLCluster.isRequired || access(program, X_OK) == 0
+
+    package let port: UInt16
     private let directory: TemporaryDirectory
     private let process: ChildProcess
 
     /// - Parameter connections: the limit for its connections to the server.
-    init(_ cluster: PostgreSQLCluster, connections: Int) throws {
+    package init(_ cluster: PostgreSQLCluster, connections: Int) throws {
         directory = try TemporaryDirectory()
         port = try FixedPort.next()
         let settings = """

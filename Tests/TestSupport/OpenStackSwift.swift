@@ -1,29 +1,19 @@
 import Glibc
 import SystemCalls
-import TestSupport
-
-@testable import ObjectStorage
 
 /// OpenStack Swift with its interface of S3, from Debian's packages: four programs on the loopback interface, which store
 /// objects in a temporary directory. Unlike SeaweedFS it compares the content of an object with its signed digest.
-final class OpenStackSwift: Sendable {
+package final class OpenStackSwift: StorageEngine {
     private static let servers = ["account", "container", "object"]
 
-    /// Whether the programs are installed. They run as root only.
-    static let isAvailable =
-        geteuid() == 0 && (servers + ["proxy"]).allSatisfy { access("/usr/bin/swift-\($0)-server", X_OK) == 0 }
-    static let reason: String =
-        "OpenStack Swift is not installed, or the tests do not run as root: apt-get install swift-proxy swift-account"
-        + " swift-container swift-object"
-
-    let endpoint: String
-    let environment = ["AWS_ACCESS_KEY_ID": "test:ACCESSKEY", "AWS_SECRET_ACCESS_KEY": "SECRETKEY"]
+    package let endpoint: String
+    package let environment = ["AWS_ACCESS_KEY_ID": "test:ACCESSKEY", "AWS_SECRET_ACCESS_KEY": "SECRETKEY"]
     private let directory: TemporaryDirectory
     private let processes: [ChildProcess]
     private let buckets = Counter()
 
     /// Starts the programs and waits until they respond.
-    init() throws {
+    package init() throws {
         let directory = try TemporaryDirectory()
         self.directory = directory
         try FileDescriptor.makeDirectories(FilePath(directory.path + "/devices/d1"))
@@ -92,15 +82,5 @@ final class OpenStackSwift: Sendable {
 
     deinit { for process in processes { process.kill(SIGKILL) } }
 
-    /// Creates a bucket, and returns its URI.
-    func newBucket() throws -> String {
-        let text = "s3://bucket-\(buckets.next())?endpoint=\(endpoint)"
-        let uri = try ObjectStorageURI(parsing: text)
-        let sender = StorageSender(
-            uri, ObjectCredentials(environment: environment), S3Client.Limits(), clock: SystemClock.realtimeSeconds,
-            pause: SystemClock.pause)
-        let response = try sender.send(StorageRequest(.put, path: uri.path(of: nil)))
-        guard response.status == .ok else { throw response.error }
-        return text
-    }
+    package func newBucket() throws -> String { try createBucket("bucket-\(buckets.next())") }
 }
