@@ -91,9 +91,32 @@ struct CrashHistory {
                 if last { report("the store does not start") }
                 continue
             }
-            if last { try verify(store, area) }
+            if last { try verify(store) { area.publishedContents } }
             plan.crash()
             store.close()
+        }
+    }
+
+    /// Runs the history on a shared storage that loses power several times. After each time another node opens a store.
+    mutating func run(on storage: SharedPowerLoss) throws {
+        for life in 0..<4 {
+            let isLast = life == 3
+            let store = try storage.open(configuration)
+            if isLast {
+                try verify(store) { try storage.publishedContents(of: store) }
+            } else {
+                storage.losePower(inSteps: Int.random(in: 1...60, using: &generator))
+                for _ in 0..<40 where !storage.isWithoutPower {
+                    try? perform(Action.allCases.randomElement(using: &generator) ?? .append, on: store)
+                }
+                storage.losePower()
+            }
+            for index in uploads.indices {
+                uploads[index].lease?.release()
+                uploads[index].lease = nil
+            }
+            store.close()
+            if !isLast { try storage.restorePower(using: &generator) }
         }
     }
 
@@ -185,9 +208,11 @@ struct CrashHistory {
 
     // MARK: Checks
 
-    private mutating func verify(_ store: UploadStore, _ area: MemoryBlobArea) throws {
+    private mutating func verify(
+        _ store: UploadStore, _ publishedContents: () throws -> [String: [UInt8]]
+    ) throws {
         let contents = Set(uploads.map(\.content))
-        for (path, bytes) in area.publishedContents where !contents.contains(bytes) {
+        for (path, bytes) in try publishedContents() where !contents.contains(bytes) {
             report("the file \(path) has the content of no upload")
         }
         for index in uploads.indices { try verify(index, store) }
@@ -197,10 +222,11 @@ struct CrashHistory {
             expected.reservedBytes += row.reservedBytes
         }
         expected.publishedBytes = try store.catalog.publishedBytes(of: "alice")
-        if store.usage(of: "alice") != expected { report("usage is \(store.usage(of: "alice")), not \(expected)") }
+        let usage = store.currentUsage(of: "alice")?["alice"] ?? Usage()
+        if usage != expected { report("usage is \(usage), not \(expected)") }
         // A crash between the publication of an upload without a row and its record leaves a file that is not counted.
         let unanswered = Set(uploads.filter { !$0.isReported && $0.answer == nil }.map(\.content))
-        let counted = try area.publishedContents.filter { path, bytes in
+        let counted = try publishedContents().filter { path, bytes in
             try store.catalog.file(path) != nil || !unanswered.contains(bytes)
         }
         let onDisk = counted.values.reduce(0) { $0 + Int64($1.count) }
