@@ -1,4 +1,5 @@
 import ConformanceKit
+import Glibc
 import SystemCalls
 import TestSupport
 import Testing
@@ -68,6 +69,76 @@ struct MigrationTests {
                 .append(.v8, part, at: 6_000_000, complete: true, .bytes(Array(Self.content[6_000_000...]))))
             #expect(last.status == 201)
             #expect(try second.exchange(.get("/files/part")).content == Self.content)
+        }
+    }
+
+    /// The number of files and unfinished uploads that the database has.
+    private func copied(_ cluster: Cluster) throws -> Int {
+        let rows = try cluster.database.query(
+            """
+            SELECT (SELECT count(*) FROM onward.name WHERE NOT is_directory)
+              + (SELECT count(*) FROM onward.upload WHERE phase < 2)
+            """)
+        return rows.first.flatMap { Int($0) } ?? 0
+    }
+
+    @Test("a copy that was killed several times is completed by the next run, and each file is counted once")
+    func kills() throws {
+        let directory = try ServerProcess()
+        var random = SeededGenerator(seed: SeededGenerator.runSeed)
+        var files: [String: Range<Int>] = [:]
+        for number in 0..<40 {
+            let count = number.isMultiple(of: 8) ? 3_000_000 : Int.random(in: 0...200_000, using: &random)
+            let start = Int.random(in: 0...Self.content.count - count, using: &random)
+            let target = "/files/d\(number % 3)/\(number)"
+            files[target] = start..<start + count
+            let body = Array(Self.content[start..<start + count])
+            try #require(try directory.exchange(Request("PUT", target, [], .bytes(body))).status == 201)
+        }
+        let parts = try [1_000_000, 2_000_000, 5_000_000].map { count in
+            let location = try directory.begin(
+                .v8, "/files/part\(count)", Array(Self.content[..<count]), length: Self.content.count)
+            return (location, count)
+        }
+        _ = try directory.stop()
+        try withCluster(2) { cluster in
+            var kills = 0
+            for _ in 0..<(PostgreSQLCluster.isRequired ? 15 : 4) {
+                let run = try ChildProcess(
+                    try ExecutableLocation.onward(), ["migrate", "--root", directory.root] + cluster.nodes[0].storage,
+                    environment: cluster.storage.environment)
+                // Some files more are copied, and it is killed at any point of the copy of the next one.
+                let next = try copied(cluster) + Int.random(in: 0...3, using: &random)
+                _ = try pollUntil(within: .seconds(60)) {
+                    try run.ending != nil || copied(cluster) >= next ? true : nil
+                }
+                SystemClock.pause(nanoseconds: .random(in: 0...60_000_000, using: &random))
+                run.kill(SIGKILL)
+                let ending = try run.awaitEnding()
+                // It may have ended before.
+                #expect(ending == .signaled(SIGKILL) || ending == .exited(0), "\(run.errorOutput)")
+                if ending == .signaled(SIGKILL) { kills += 1 }
+            }
+            let last = try migrate(cluster, directory.root)
+            #expect(last.status == .ended(.exited(0)), "\(last.errors)")
+            print("after \(kills) kills: \(last.output)")
+            for (target, range) in files {
+                #expect(
+                    try cluster.nodes[0].exchange(.get(target)).content.elementsEqual(Self.content[range]), "\(target)")
+            }
+            let counted = try cluster.database.query(
+                """
+                SELECT (SELECT count(*) FROM onward.name WHERE NOT is_directory), sum(published), sum(uploads)
+                FROM onward.current_usage(NULL)
+                """)
+            #expect(counted == ["40|\(files.values.reduce(0) { $0 + $1.count })|3"])
+            for (location, count) in parts {
+                #expect(try cluster.nodes[1].retrieve(location).offset == Int64(count))
+                let response = try cluster.nodes[1].exchange(
+                    .append(.v8, location, at: count, complete: true, .bytes(Array(Self.content[count...]))))
+                #expect(response.status == 201)
+                #expect(try cluster.nodes[0].exchange(.get("/files/part\(count)")).content == Self.content)
+            }
         }
     }
 }
