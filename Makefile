@@ -31,7 +31,7 @@ test: test-packages ## build and run the tests; the targets below run longer one
 
 test-unit: test-packages ## run only the short tests that start no program (within a minute, plus the build)
 	$(SWIFT) build --build-tests
-	SWIFT=$(SWIFT) scripts/run-tests --skip 'EndToEndTests[.]' --skip 'ConformanceKitTests[.]' --skip 'FuzzingTests[.]' \
+	ONWARD_SHORT=1 SWIFT=$(SWIFT) scripts/run-tests --skip 'EndToEndTests[.]' --skip 'ConformanceKitTests[.]' --skip 'FuzzingTests[.]' \
 	  --skip 'PowerLossTests' --skip 'CrashTests' --skip 'FramingDifferentialTests' \
 	  --skip 'PostgreSQLTests[.]' --skip 'ObjectStorageTests[.]' --skip 'ClusterStorageTests[.]'
 

@@ -152,6 +152,7 @@ struct TransportLoop: ~Copyable {
         let transfer = ActiveTransfer(
             request, easy, multi.sockets, wake: { [weak exchange] in exchange?.proceed() },
             report: { event in
+                guard request.isMeasured || request.gate != nil else { return }
                 if case .head = event, !request.isMeasured { return }
                 exchange.report(event)
             })

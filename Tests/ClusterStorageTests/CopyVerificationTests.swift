@@ -7,7 +7,7 @@ import Testing
 @testable import UploadStorage
 
 /// Tests that a copy of a store is compared with what the object storage has stored.
-@Suite(.enabled(if: PostgreSQLCluster.isAvailable, "\(PostgreSQLCluster.requirement)"))
+@Suite(.enabled(if: PostgreSQLCluster.isInstalled, "\(PostgreSQLCluster.requirement)"))
 struct CopyVerificationTests {
     /// An object storage that confirms objects, and stores other bytes.
     private struct CorruptingStore: ObjectStore {

@@ -133,7 +133,7 @@ struct EncodedStateTests {
         arguments: [0x5EED_0001, 0x5EED_0002, 0x5EED_0003] as [UInt64])
     func garbage(seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
-        for _ in 0..<800 {
+        for _ in 0..<SeededGenerator.count(4000) {
             var state: [UInt8]
             if Bool.random(using: &generator) {
                 state = (0..<Int.random(in: 0...220, using: &generator)).map { _ in

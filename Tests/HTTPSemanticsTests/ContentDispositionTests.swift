@@ -60,7 +60,7 @@ import Testing
     @Test("SEC-18: no file name and no type can split a response", arguments: SeededGenerator.seeds)
     func serializedIsHarmless(seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
-        for _ in 0..<400 {
+        for _ in 0..<SeededGenerator.count(2_000) {
             let name = generator.unicode(upTo: 12)
             let value = ContentDisposition.serialized(type: "inline", filename: name)
             #expect(Fields.isValidValue(value) && value.utf8.allSatisfy { $0 < 0x80 }, "\(name.debugDescription)")
@@ -73,7 +73,7 @@ import Testing
     @Test(arguments: SeededGenerator.seeds)
     func arbitraryValuesNeverCrash(seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
-        for index in 0..<800 {
+        for index in 0..<SeededGenerator.count(4_000) {
             let value =
                 index % 3 == 0
                 ? generator.unicode(upTo: 30)

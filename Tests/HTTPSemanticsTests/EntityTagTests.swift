@@ -60,7 +60,7 @@ import Testing
     @Test(arguments: SeededGenerator.seeds)
     func arbitraryValuesNeverCrash(seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
-        for index in 0..<800 {
+        for index in 0..<SeededGenerator.count(4_000) {
             let value =
                 index % 2 == 0
                 ? generator.mutate("W/\"abc\", \"d\"") : generator.string(from: Array("W/\"a*, é"), upTo: 10)

@@ -28,7 +28,7 @@ import Testing
     @Test("any bytes are the same after they were text", arguments: SeededGenerator.seeds)
     func roundTrip(seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
-        for _ in 0..<1_500 {
+        for _ in 0..<SeededGenerator.count(20_000) {
             let bytes = generator.fieldBytes(upTo: 24)
             let text = Self.text(bytes)
             #expect(text.fieldBytes == bytes, "\(bytes)")
@@ -44,7 +44,7 @@ import Testing
     @Test("text for people has no scalars of the reserved range", arguments: SeededGenerator.seeds)
     func repaired(seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
-        for _ in 0..<1_000 {
+        for _ in 0..<SeededGenerator.count(5_000) {
             let bytes = generator.fieldBytes(upTo: 24)
             // An encoded scalar of the range is one that the sender has chosen.
             if String(validating: bytes, as: UTF8.self) == nil, !bytes.contains(0xF4) {

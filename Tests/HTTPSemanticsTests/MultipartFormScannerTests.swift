@@ -7,7 +7,7 @@ import Testing
 @Suite("Multipart forms")
 struct MultipartFormScannerTests {
     private typealias Part = MultipartFormScanner.Part
-    private static let rounds = 500
+    private static let rounds = SeededGenerator.count(2000)
 
     /// The result of scanning `form` in pieces that end at `cuts`.
     private func scan(

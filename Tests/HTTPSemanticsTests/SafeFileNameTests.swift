@@ -75,7 +75,7 @@ import Testing
             "*", "\u{301}", "\r\n", String(repeating: "a", count: 120), String(repeating: " ", count: 130),
             String(repeating: "😀", count: 60),
         ]
-        for index in 0..<1_200 {
+        for index in 0..<SeededGenerator.count(6_000) {
             let name =
                 index % 4 == 0
                 ? generator.unicode(upTo: 300)

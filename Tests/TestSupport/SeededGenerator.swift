@@ -32,6 +32,9 @@ package struct SeededGenerator: RandomNumberGenerator, Sendable {
     package static let runSeed: UInt64 =
         getenv("ONWARD_SEED").flatMap { UInt64(String(cString: $0)) } ?? UInt64.random(in: 1...999_999_999)
 
+    /// The number of generated cases of a test: `count`, or a fifth of it if `ONWARD_SHORT` is set.
+    package static func count(_ count: Int) -> Int { getenv("ONWARD_SHORT") == nil ? count : count / 5 }
+
     /// A generator for one part of the run. Different numbers result in different generators.
     ///
     /// The scheduling of processes is random too, so a second run with the same seed does not always repeat a failure.

@@ -40,20 +40,17 @@ enum UploadMachineExploration {
         var releasing: Int64?
         var handOver: HandOver?
 
-        /// The same state with other numbers of its epochs, in the same order. The machine only compares epochs, so it
-        /// behaves in the same way, and states that differ only in the number of earlier leases are explored once.
+        /// The same state with its epochs numbered in their order. The machine only compares epochs, so it behaves in the
+        /// same way, and states that differ only in the number of earlier leases are explored once.
         var withSmallEpochs: World {
-            let last = machine.epoch
-            func mapped(_ epoch: Int64) -> Int64 {
-                if epoch == last { return 3 }
-                // The epochs of two leases that have ended.
-                return leases.firstIndex(of: epoch).map { Int64($0 + 1) } ?? 0
-            }
+            let others = [machine.processor, advance?.epoch, ending, releasing, handOver?.event.epoch].compactMap { $0 }
+            let epochs = Set(leases + others + [machine.epoch]).sorted()
+            func mapped(_ epoch: Int64) -> Int64 { Int64(epochs.firstIndex(of: epoch)!) }
             var world = self
-            world.machine.epoch = 3
+            world.machine.epoch = mapped(machine.epoch)
             world.machine.processor = mapped(machine.processor)
             world.leases = leases.map(mapped)
-            world.advance?.epoch = 0
+            if let epoch = advance?.epoch { world.advance?.epoch = mapped(epoch) }
             world.ending = ending.map(mapped)
             world.releasing = releasing.map(mapped)
             if let epoch = handOver?.event.epoch { world.handOver?.event.epoch = mapped(epoch) }

@@ -39,12 +39,15 @@ package struct ShortUpload: Sendable {
         var ended = started
         var saved: UploadCheckpoint?
         for await case .interim(let head) in exchange.events where !ended.isAborted {
+            let acknowledged = ended.machine.acknowledged
             let reaction = ended.receive(head)
+            if ended.machine.acknowledged > acknowledged { exchange.noteProgress() }
             if let checkpoint = ended.checkpoint, saved.map({ checkpoint.supersedes($0, age: 0) }) ?? true,
                 let data = plan.data(of: checkpoint)
             {
                 saved = checkpoint
-                await store.save(data, sent: 0)
+                // Content may have been sent before this response.
+                await store.save(data, sent: nil)
             }
             switch reaction {
             case .proceed: break
@@ -134,7 +137,7 @@ struct UploadExchange: Sendable {
         let now = SystemClock.realtimeSeconds()
         machine.responded(head, sent: result.sent, hasSourceEnded: result.hasSourceEnded, problem: nil, now: now)
         guard case .finished(let outcome) = machine.next(now: now) else { return nil }
-        if !isAnnounced { servers.noteCreation(uri, isAnnounced: false) }
+        servers.noteCreation(uri, isAnnounced: isAnnounced)
         return UploadResult(
             outcome, content: result.content, from: uri, uploadURI: machine.resumption?.uri, sent: result.sent,
             acknowledged: result.sent, requests: 1)

@@ -7,7 +7,7 @@ import Testing
 @Suite struct ClientModelTests {
     @Test(
         "CLI-05 CLI-06 CLI-08 CLI-10 CLI-12 CLI-16 OFF-11: all bytes arrive exactly once over any broken connections",
-        arguments: 0..<600 as Range<UInt64>)
+        arguments: 0..<UInt64(SeededGenerator.count(3000)))
     func gets(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
         let dialect = Dialect.allCases.randomElement(using: &random) ?? .rfc
