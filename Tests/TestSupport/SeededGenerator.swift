@@ -33,7 +33,10 @@ package struct SeededGenerator: RandomNumberGenerator, Sendable {
         getenv("ONWARD_SEED").flatMap { UInt64(String(cString: $0)) } ?? UInt64.random(in: 1...999_999_999)
 
     /// The number of generated cases of a test: `count`, or a fifth of it if `ONWARD_SHORT` is set.
-    package static func count(_ count: Int) -> Int { getenv("ONWARD_SHORT") == nil ? count : count / 5 }
+    package static func count(_ count: Int) -> Int { isShort ? count / 5 : count }
+
+    /// Whether `make test-unit` runs the tests.
+    package static let isShort = getenv("ONWARD_SHORT") != nil
 
     /// A generator for one part of the run. Different numbers result in different generators.
     ///
