@@ -15,9 +15,11 @@ struct ClusterClient {
         }
 
         let ports: [UInt16]
+        /// Whether a proxy responds if a server does not.
+        let isBehindProxy: Bool
         private let state = Monitor(State())
 
-        init(ports: [UInt16]) { self.ports = ports }
+        init(ports: [UInt16], isBehindProxy: Bool = false) { (self.ports, self.isBehindProxy) = (ports, isBehindProxy) }
 
         func end() { state.withLock { $0.isEnding = true } }
         var isEnding: Bool { state.withLock { $0.isEnding } }
@@ -124,8 +126,9 @@ struct ClusterClient {
     }
 
     private func isAvailable(_ response: Response, _ upload: Upload) throws -> Bool {
-        guard response.status == 503 else { return true }
-        guard response.fields["Retry-After"] != nil else {
+        let isOfProxy = world.isBehindProxy && (502...504).contains(response.status)
+        guard response.status == 503 || isOfProxy else { return true }
+        guard response.fields["Retry-After"] != nil || isOfProxy else {
             throw failure("503 without Retry-After: \(response)", upload)
         }
         world.countUnavailable()

@@ -1,7 +1,11 @@
+import ConformanceKit
+import FoundationEssentials
 import Glibc
 import SystemCalls
 import TestSupport
 import Testing
+
+@testable import UploadStorage
 
 @Suite(
     "Clients of servers that fail", .blocking, .serialized, .enabled(if: Cluster.isPossible, "\(Cluster.requirement)"))
@@ -11,11 +15,16 @@ struct ClusterFaultTests {
     private static let longTest: Comment = "takes a minute: make test-scale runs it"
     private static let clients = isLong ? 100 : 6
 
-    /// Runs clients of all nodes while `break` runs, and then until each has completed its file.
+    /// Runs clients of all nodes while `faults` runs, and then until each has completed its file.
+    /// - Parameter proxy: the port of HAProxy; nil if each request is sent to one of the nodes.
+    /// - Returns: the names of the completed files.
+    @discardableResult
     private func withClients(
-        of cluster: Cluster, seed: UInt64, _ faults: (inout SeededGenerator) throws -> Void
-    ) throws {
-        let world = ClusterClient.World(ports: cluster.nodes.map(\.port))
+        of cluster: Cluster, through proxy: UInt16? = nil, seed: UInt64,
+        _ faults: (inout SeededGenerator) throws -> Void
+    ) throws -> Set<String> {
+        let world = ClusterClient.World(
+            ports: proxy.map { [$0] } ?? cluster.nodes.map(\.port), isBehindProxy: proxy != nil)
         let failure = Monitor<(any Error)?>(nil)
         let threads = try (0..<Self.clients).map { number in
             try WorkerThread(name: "client-\(number)") {
@@ -34,6 +43,7 @@ struct ClusterFaultTests {
         try world.inspect(cluster.nodes)
         print(world.summary)
         #expect(world.completed.count >= Self.clients)
+        return Set(world.completed.keys)
     }
 
     @Test(
@@ -148,5 +158,62 @@ struct ClusterFaultTests {
                 }
             }
         }
+    }
+
+    @Test(
+        "a hundred clients of HAProxy lose no byte, and no file is published twice, while one server is killed repeatedly, one is stopped for longer than a lease, and one is partitioned",
+        .enabled(if: isLong, longTest))
+    func proxy() throws {
+        // Nothing listens at this address, so all events wait in the database.
+        let options = ["--allow-anonymous", "--events", "http://127.0.0.1:9/events"]
+        try withCluster(3, options, Cluster.Features(hasLinks: true)) { cluster in
+            let directory = try TemporaryDirectory()
+            let port = try FixedPort.next()
+            let haproxy = try ChildProcess(
+                ReverseProxy.haproxy.executable,
+                ["-db", "-f", try directory.file("haproxy.cfg", Array(configuration(of: cluster, at: port).utf8))])
+            defer { haproxy.kill(SIGKILL) }
+            let isReady: Bool? = pollUntil(within: .seconds(60)) {
+                (try? RawConnection(port: port).exchange(.get("/readyz")))?.status == 200 ? true : nil
+            }
+            #expect(isReady == true, "\(haproxy.errorOutput)")
+            let completed = try withClients(of: cluster, through: port, seed: 17) { random in
+                for round in 0..<3 {
+                    let (killed, stopped, partitioned) = (round % 3, (round + 1) % 3, (round + 2) % 3)
+                    let link = cluster.links[partitioned]
+                    cluster.nodes[stopped].process.kill(SIGSTOP)
+                    for proxy in [link.database, link.storage] { proxy.set(.stalled([.toServer, .toClient])) }
+                    for _ in 0..<3 {
+                        SystemClock.pause(nanoseconds: .random(in: 3_000_000_000...5_000_000_000, using: &random))
+                        try cluster.nodes[killed].crash()
+                        try cluster.nodes[killed].restart()
+                    }
+                    SystemClock.pause(nanoseconds: 6_000_000_000)
+                    cluster.nodes[stopped].process.kill(SIGCONT)
+                    for proxy in [link.database, link.storage] { proxy.set(.open) }
+                    for node in cluster.nodes { try node.awaitReadiness() }
+                    SystemClock.pause(nanoseconds: 3_000_000_000)
+                }
+            }
+            let events = try cluster.database.query("SELECT encode(content, 'hex') FROM onward.event").map {
+                try UploadEvent(savedBytes: SharedStorage.bytes(hex: $0))
+            }
+            let published = events.filter { $0.kind == .completed }.compactMap(\.file)
+            #expect(Set(published).count == published.count)
+            #expect(completed.subtracting(published) == [])
+        }
+    }
+
+    /// The recommended configuration of HAProxy, without TLS.
+    private func configuration(of cluster: Cluster, at port: UInt16) throws -> String {
+        let root = #filePath.dropLast("Tests/EndToEndTests/Cluster/ClusterFaultTests.swift".count)
+        let file = FileManager.default.contents(atPath: root + "docker/proxies/haproxy-scale.cfg")
+        var text = String(decoding: try #require(file), as: UTF8.self)
+        let listener = try #require(text.firstRange(of: /bind :443 .*/))
+        text.replaceSubrange(listener, with: "bind 127.0.0.1:\(port)")
+        for (number, node) in cluster.nodes.enumerated() {
+            text = text.replacing("node\(number + 1):8080", with: "127.0.0.1:\(node.port)")
+        }
+        return text
     }
 }
