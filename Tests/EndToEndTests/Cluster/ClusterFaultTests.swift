@@ -188,7 +188,7 @@ struct ClusterFaultTests {
                         try cluster.nodes[killed].crash()
                         try cluster.nodes[killed].restart()
                     }
-                    SystemClock.pause(nanoseconds: 6_000_000_000)
+                    SystemClock.pause(nanoseconds: 12_000_000_000)
                     cluster.nodes[stopped].process.kill(SIGCONT)
                     for proxy in [link.database, link.storage] { proxy.set(.open) }
                     for node in cluster.nodes { try node.awaitReadiness() }

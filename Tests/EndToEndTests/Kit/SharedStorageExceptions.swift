@@ -30,7 +30,6 @@ enum SharedStorageExceptions {
             "HealthTests.space", "SessionTests.usage", "StartNotesTests.space",
         ],
         "moves the clock further than the object storage accepts": ["ClockJumpTests"],
-        "expects less memory than a shared storage may use": ["RobustnessTests.memory"],
         "breaks, delays or counts system calls on files": [
             "FaultTests", "GatewayEffectOnceKillTests", "GatewayEventKillTests", "HangingDiskTests", "RequestCostTests",
             "SynchronizationTests",
