@@ -17,9 +17,10 @@ run: build-packages ## build in release mode and serve ./onward-data on 127.0.0.
 	$(SWIFT) build -c release --product onward
 	exec .build/release/onward serve
 
-# The tests run in two processes. In one process, the short tests would occupy the threads of Swift concurrency that the
-# clients of EndToEndTests need.
-TESTS = "--skip EndToEndTests[.]" "--filter EndToEndTests[.]"
+# The tests run in three processes. In one process, the tests that wait for PostgreSQL, and the short tests, would occupy the
+# threads of Swift concurrency that clients need.
+STORAGE = ^(PostgreSQLTests|ObjectStorageTests|ClusterStorageTests)[.]
+TESTS = "--skip EndToEndTests[.] --skip $(STORAGE)" "--filter EndToEndTests[.]" "--filter $(STORAGE)"
 
 test: test-packages ## build and run the tests; the targets below run longer ones
 	$(SWIFT) build --build-tests
@@ -33,7 +34,7 @@ test-unit: test-packages ## run only the short tests that start no program (with
 	$(SWIFT) build --build-tests
 	ONWARD_SHORT=1 SWIFT=$(SWIFT) scripts/run-tests --skip 'EndToEndTests[.]' --skip 'ConformanceKitTests[.]' --skip 'FuzzingTests[.]' \
 	  --skip 'PowerLossTests' --skip 'CrashTests' --skip 'FramingDifferentialTests' \
-	  --skip 'PostgreSQLTests[.]' --skip 'ObjectStorageTests[.]' --skip 'ClusterStorageTests[.]'
+	  --skip '$(STORAGE)'
 
 demo: build-packages ## upload a file with interruptions and a killed client, download it and compare (30 seconds)
 	$(SWIFT) build -c release --product onward
@@ -78,7 +79,7 @@ test-image: image-packages ## build and run the container image with buildah, wi
 	scripts/test-image
 
 # The tests run in parts, because a sanitizer makes them several times slower.
-SANITIZED = "--filter EndToEndTests[.][A-L]" "--filter EndToEndTests[.][M-Z]" "--skip EndToEndTests[.]"
+SANITIZED = "--filter EndToEndTests[.][A-L]" "--filter EndToEndTests[.][M-Z]" "--skip EndToEndTests[.] --skip $(STORAGE)" "--filter $(STORAGE)"
 
 test-thread: test-packages ## run the tests under ThreadSanitizer
 	$(SWIFT) build --build-tests --sanitize thread --scratch-path .build/thread
@@ -122,7 +123,7 @@ test-scale: ## run several servers with PostgreSQL, SeaweedFS, PgBouncer and HAP
 	@scripts/install-seaweedfs
 	$(SWIFT) build --build-tests
 	ONWARD_SCALE=1 SWIFT=$(SWIFT) scripts/run-tests \
-	  --filter '^(PostgreSQLTests|ObjectStorageTests|ClusterStorageTests)[.]|EndToEndTests[.](Cluster|Migration|Redirection)'
+	  --filter '$(STORAGE)|EndToEndTests[.](Cluster|Migration|Redirection)'
 	ONWARD_SCALE=1 SWIFT=$(SWIFT) scripts/run-tests --filter '^UploadStorageTests[.]' --skip '[.](PowerLossTests|CrashTests)/'
 	SWIFT=$(SWIFT) scripts/test-shared-storage all
 	scripts/test-scale page .build/debug/onward

@@ -170,9 +170,16 @@ package final class ClusterNode: Sendable {
 
     private func readClock() throws(DatabaseError) {
         let before = SystemClock.bootNanoseconds()
-        guard let microseconds = try control.run(DatabaseStatement(ClusterSQL.readClock)).integer(0, 0) else { return }
-        let after = SystemClock.bootNanoseconds()
-        clockDifference.withLock { $0 = microseconds * 1000 - (before + (after - before) / 2) }
+        noteClock(try control.run(DatabaseStatement(ClusterSQL.readClock)), sentAt: before)
+    }
+
+    /// - Parameters:
+    ///   - response: its first value is the clock of the database in microseconds.
+    ///   - sentAt: the time of the request on the clock that counts since the boot, in nanoseconds.
+    private func noteClock(_ response: DatabaseRows, sentAt: Int64) {
+        guard let microseconds = response.integer(0, 0) else { return }
+        let now = SystemClock.bootNanoseconds()
+        clockDifference.withLock { $0 = microseconds * 1000 - (sentAt + (now - sentAt) / 2) }
     }
 
     private func openSession() throws(DatabaseError) {
@@ -235,7 +242,10 @@ package final class ClusterNode: Sendable {
         let sentAt = Self.now
         do throws(DatabaseError) {
             let statement = DatabaseStatement(ClusterSQL.renewSession, [.integer(number), lifetimeMilliseconds])
-            if try control.run(statement).affected == 1 {
+            let before = SystemClock.bootNanoseconds()
+            let response = try control.run(statement)
+            if response.affected == 1 {
+                noteClock(response, sentAt: before)
                 session.withLock { $0.renewed(sentAt: sentAt) }
                 counts.withLock { $0.session.renewals += 1 }
                 return true

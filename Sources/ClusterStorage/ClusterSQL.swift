@@ -15,7 +15,8 @@ enum ClusterSQL {
     static let hasVersion = "SELECT to_regclass('onward.migration') IS NOT NULL"
     static let readVersion = "SELECT max(version)::bigint, max(oldest)::bigint FROM onward.migration"
     /// The clock of the database in microseconds since 1970.
-    static let readClock = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+    static let readClock = "SELECT \(microseconds)"
+    private static let microseconds = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 
     private static let lifetime = "clock_timestamp() + $2 * interval '1 millisecond'"
     static let openSession = """
@@ -23,6 +24,7 @@ enum ClusterSQL {
         """
     static let renewSession = """
         UPDATE onward.node SET alive_until = \(lifetime) WHERE session = $1 AND alive_until > clock_timestamp()
+        RETURNING \(microseconds)
         """
     static let hasOtherSessions = """
         SELECT EXISTS (SELECT FROM onward.node WHERE session <> $1 AND onward.is_alive(alive_until))
@@ -39,7 +41,7 @@ enum ClusterSQL {
         FROM (SELECT pid, substring(application_name FROM '^onward ([0-9]{1,18})$')::bigint AS session
             FROM pg_stat_activity WHERE datname = current_database()) AS a
         WHERE a.session IS NOT NULL AND NOT EXISTS (
-            SELECT FROM onward.node n WHERE n.session = a.session AND n.alive_until > clock_timestamp())
+            SELECT FROM onward.node n WHERE n.session = a.session AND onward.is_alive(n.alive_until))
         """
     /// Adds changes of the usage to its totals if at least 500 wait. Only the session that delivers events does this, so
     /// that the nodes do not wait for each other.
@@ -51,8 +53,8 @@ enum ClusterSQL {
 
     static let acquire = "SELECT \(columns), holder, fence FROM onward.acquire($1, $2, $3)"
     static let selectFences = "SELECT id, fence FROM onward.upload WHERE id = ANY ($2) AND holder = $1"
-    /// Whether a session has become the holder since the hold with the fence $2.
-    static let isOvertaken = "SELECT EXISTS (SELECT FROM onward.upload WHERE id = $1 AND fence <> $2)"
+    /// Whether a session has become the holder since the hold with the fence $2, or the upload was removed.
+    static let isOvertaken = "SELECT NOT EXISTS (SELECT FROM onward.upload WHERE id = $1 AND fence = $2)"
     static let release = """
         UPDATE onward.upload AS u SET holder = NULL FROM unnest($2::bytea[], $3::bigint[]) AS r (id, fence)
         WHERE u.id = r.id AND u.holder = $1 AND u.fence = r.fence

@@ -62,8 +62,10 @@ final class PieceStorage: Sendable {
             let number = lastObject.wrappingAdd(1, ordering: .relaxed).newValue
             let key = "data/\(blob)/\(session)-\(number)"
             do throws(ObjectError) { try objects.put(key, content) } catch {
-                // The object may exist, or begin to exist later.
-                deleting.enqueue { [recordGarbage] in recordGarbage([key]) }
+                if case .unavailable = error {
+                    // The object may exist, or begin to exist later.
+                    deleting.enqueue { [recordGarbage] in recordGarbage([key]) }
+                }
                 throw Errno(error)
             }
             outcomes.withLock { $0.responded = SystemClock.monotonicNanoseconds() }
@@ -77,10 +79,14 @@ final class PieceStorage: Sendable {
         }
     }
 
-    /// The error of a request that has failed since a time (monotonic nanoseconds), if no request has got a response since
-    /// then. A thread that is free after such a failure does not make others wait for the same one.
+    /// The error of a request that has failed since a time (monotonic nanoseconds), if no request has got a response in
+    /// the five seconds before this failure, or after it. A thread that is free after such a failure does not make others
+    /// wait for the same one.
     func failure(since time: Int64) -> Errno? {
-        outcomes.withLock { $0.failed >= time && $0.responded < time ? .timedOut : nil }
+        outcomes.withLock { outcomes in
+            guard outcomes.failed >= time, outcomes.failed > outcomes.responded else { return nil }
+            return outcomes.responded == .min || outcomes.failed - outcomes.responded >= 5_000_000_000 ? .timedOut : nil
+        }
     }
 
     /// Reads a part of an object. Throws `notFound` if the object does not have all of these bytes.

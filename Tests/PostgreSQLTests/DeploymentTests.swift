@@ -2,7 +2,7 @@ import PostgreSQL
 import TestSupport
 import Testing
 
-@Suite("Deployments", .enabled(if: PostgreSQLCluster.isInstalled, "\(PostgreSQLCluster.requirement)"))
+@Suite("Deployments", .enabled(if: PostgreSQLCluster.isRequired, "takes long: make test-scale runs it"))
 struct DeploymentTests {
     @Test(
         "Transactions work through PgBouncer in transaction mode",

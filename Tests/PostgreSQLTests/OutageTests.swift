@@ -3,7 +3,7 @@ import SystemCalls
 import TestSupport
 import Testing
 
-@Suite("Outages", .enabled(if: PostgreSQLCluster.isInstalled, "\(PostgreSQLCluster.requirement)"))
+@Suite("Outages", .enabled(if: PostgreSQLCluster.isRequired, "takes long: make test-scale runs it"))
 struct OutageTests {
     private let insert = DatabaseStatement("INSERT INTO t VALUES (1)")
     private let count = DatabaseStatement("SELECT count(*) FROM t")

@@ -91,6 +91,18 @@ final class ConnectionEntry: Sendable {
         }
     }
 
+    /// Begins work of the server while the client pauses.
+    /// - Returns: the beginning of the pause, for ``continuePause(_:)``.
+    func interruptPause(at now: Int64) -> Int64 {
+        state.withLock { state in
+            defer { (state.phase, state.since) = (.storing, now) }
+            return state.since
+        }
+    }
+
+    /// Ends the work: the pause, which counts for the idle timeout, has not ended by it.
+    func continuePause(_ since: Int64) { state.withLock { ($0.phase, $0.since) = (.content, since) } }
+
     /// Closes the connection from any thread. The thread of the connection then ends the request as interrupted.
     func close(reason: CloseReason) {
         let onStop = state.withLock { state -> (@Sendable () -> Void)? in

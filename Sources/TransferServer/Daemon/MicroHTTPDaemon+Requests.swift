@@ -80,9 +80,9 @@ extension MicroHTTPDaemon {
         _ request: RequestContext, _ exchange: any Exchange, on connection: RequestConnection
     ) -> MHD_Result {
         guard exchange.hasEarlyResponse else { return .YES }
-        connection.entry.enter(.storing, at: SystemClock.monotonicNanoseconds())
+        let pause = connection.entry.interruptPause(at: SystemClock.monotonicNanoseconds())
         let step = exchange.check()
-        connection.entry.enter(.content, at: SystemClock.monotonicNanoseconds())
+        connection.entry.continuePause(pause)
         return proceed(step, request, on: connection)
     }
 

@@ -168,7 +168,7 @@ final class TransferService: RequestService {
         of head: RequestHead, _ target: RequestTarget, at route: Route
     ) throws(AuthorizationRefusal) -> Identity {
         if let authorizer = uploadAuthorizer, case .upload(let name?) = route,
-            let id = UploadID(parsing: name), let upload = try? store.record(id).upload,
+            let id = UploadID(parsing: name), let upload = try? store.record(id, confirmsHold: false).upload,
             let path = routes.match(reference: upload.target)?.target.location,
             let identity = authorizer.identify(head, target: target, uploadTo: path),
             identity.principal == upload.principal

@@ -39,6 +39,8 @@ final class UploadExchange: Exchange {
     private var isProcessing = false
     /// Whether the upload was removed, because its client does not know its URL.
     private var isRemoved = false
+    /// Whether another request, possibly of another server, may have reported a later offset.
+    private var isTakenOver = false
 
     private init(_ context: Context, lease: UploadLease, plan: ContentPlan, origin: Origin) {
         self.context = context
@@ -166,9 +168,10 @@ final class UploadExchange: Exchange {
     }
 
     /// Makes received content durable, because an error response has the offset at which an append would be accepted.
-    /// If this fails, the previous offset is still valid.
+    /// If this fails, the previous offset is still valid, unless another request has taken the upload over.
     private func acknowledgeForRefusal() {
-        if lease.id != nil { _ = try? lease.acknowledge() }
+        guard lease.id != nil else { return }
+        do throws(StoreError) { _ = try lease.acknowledge() } catch { isTakenOver = error == .superseded }
     }
 
     /// Whether all content of a completing request has arrived. Other requests then wait for this request, and do not
@@ -209,7 +212,7 @@ final class UploadExchange: Exchange {
     private var isUnreachable: Bool { if case .creation(location: nil, _) = origin { true } else { false } }
 
     /// The offset for an error response; `nil` if it cannot be reported.
-    private var reportableOffset: Int64? { isRemoved ? nil : lease.reportableOffset }
+    private var reportableOffset: Int64? { isRemoved || isTakenOver ? nil : lease.reportableOffset }
 
     // MARK: End of the content
 

@@ -250,13 +250,13 @@ extension OpenUpload {
 
     /// The upload as clients may see it: an offset is reported only after there is a row.
     /// - Returns: nil if the state in memory may not be current.
-    func reportableRecord() throws(StoreError) -> UploadRecord? {
+    func reportableRecord(confirmsHold: Bool) throws(StoreError) -> UploadRecord? {
         if isUnrecorded { try recordNow() }
         let (current, fence) = monitor.withLock { state -> (UploadRecord?, Int64?) in
             guard dependsOnHold(state.machine) else { return (record(state), nil) }
             return (isHeld(state) ? record(state) : nil, state.fence)
         }
-        if current != nil, let fence, try !confirmHold(fence) { return nil }
+        if confirmsHold, current != nil, let fence, try !confirmHold(fence) { return nil }
         return current
     }
 

@@ -185,8 +185,10 @@ final class PathLocks: Sendable {
 // How requests use uploads.
 extension UploadStore {
     /// Returns the state of an upload with its durable offset. Its lease does not end.
-    package func record(_ id: UploadID) throws(StoreError) -> UploadRecord {
-        if let upload = registry.current(id), let record = try upload.reportableRecord() {
+    /// - Parameter confirmsHold: whether to verify that no other store has acquired the upload. Its target and its
+    ///   principal do not change.
+    package func record(_ id: UploadID, confirmsHold: Bool = true) throws(StoreError) -> UploadRecord {
+        if let upload = registry.current(id), let record = try upload.reportableRecord(confirmsHold: confirmsHold) {
             // Its row may have been removed already.
             if let expiryTime, record.isNoLongerKept(at: expiryTime) { throw .notFound }
             return record
