@@ -41,7 +41,7 @@ enum ClusterSQL {
         FROM (SELECT pid, substring(application_name FROM '^onward ([0-9]{1,18})$')::bigint AS session
             FROM pg_stat_activity WHERE datname = current_database()) AS a
         WHERE a.session IS NOT NULL AND NOT EXISTS (
-            SELECT FROM onward.node n WHERE n.session = a.session AND onward.is_alive(n.alive_until))
+            SELECT FROM onward.node n WHERE n.session = a.session AND n.alive_until > clock_timestamp())
         """
     /// Adds changes of the usage to its totals if at least 500 wait. Only the session that delivers events does this, so
     /// that the nodes do not wait for each other.

@@ -8,7 +8,7 @@ import Testing
 @testable import UploadStorage
 
 /// Tests uploads whose bytes the object storage does not accept.
-@Suite(.serialized, .enabled(if: PostgreSQLCluster.isInstalled, "\(PostgreSQLCluster.requirement)"))
+@Suite(.serialized, .enabled(if: PostgreSQLCluster.isRequired, "takes long: make test-scale runs it"))
 struct StalledStorageTests {
     private static let small = PieceLimits(maxSize: 4096, maxInlineSize: 256, minMemory: 128, memory: 16 << 10)
 

@@ -10,7 +10,7 @@ import Testing
 @testable import UploadStorage
 
 /// Tests what a store answers, and what happens later, if the response to a transaction is lost.
-@Suite(.serialized, .enabled(if: PostgreSQLCluster.isInstalled, "\(PostgreSQLCluster.requirement)"))
+@Suite(.serialized, .enabled(if: PostgreSQLCluster.isRequired, "takes long: make test-scale runs it"))
 struct UnknownOutcomeTests {
     private let fixture: ClusterFixture
     private let proxy: FaultProxy
