@@ -91,8 +91,8 @@ package final class ClusterCatalog: UploadCatalog {
     }
 
     package func isCurrent(_ fence: Int64, of id: UploadID) throws(StoreError) -> Bool {
-        let rows = try node.read(ClusterSQL.isOvertaken, [.bytes(id.bytes), .integer(fence)])
-        guard rows.boolean(0, 0) ?? true else { return true }
+        let rows = try node.read(ClusterSQL.isCurrent, [.bytes(id.bytes), .integer(fence)])
+        if rows.boolean(0, 0) == true { return true }
         node.session.withLock { session in
             if session.lastHold(id)?.fence == fence { session.removeHold(id) }
         }

@@ -169,17 +169,17 @@ package final class ClusterNode: Sendable {
     }
 
     private func readClock() throws(DatabaseError) {
-        let before = SystemClock.bootNanoseconds()
-        noteClock(try control.run(DatabaseStatement(ClusterSQL.readClock)), sentAt: before)
+        let sentAt = Self.now
+        noteClock(try control.run(DatabaseStatement(ClusterSQL.readClock)), sentAt: sentAt)
     }
 
     /// - Parameters:
     ///   - response: its first value is the clock of the database in microseconds.
-    ///   - sentAt: the time of the request on the clock that counts since the boot, in nanoseconds.
+    ///   - sentAt: the time of the request, as of ``now``.
     private func noteClock(_ response: DatabaseRows, sentAt: Int64) {
         guard let microseconds = response.integer(0, 0) else { return }
-        let now = SystemClock.bootNanoseconds()
-        clockDifference.withLock { $0 = microseconds * 1000 - (sentAt + (now - sentAt) / 2) }
+        let middle = sentAt + (Self.now - sentAt) / 2
+        clockDifference.withLock { $0 = microseconds * 1000 - middle }
     }
 
     private func openSession() throws(DatabaseError) {
@@ -242,10 +242,9 @@ package final class ClusterNode: Sendable {
         let sentAt = Self.now
         do throws(DatabaseError) {
             let statement = DatabaseStatement(ClusterSQL.renewSession, [.integer(number), lifetimeMilliseconds])
-            let before = SystemClock.bootNanoseconds()
             let response = try control.run(statement)
             if response.affected == 1 {
-                noteClock(response, sentAt: before)
+                noteClock(response, sentAt: sentAt)
                 session.withLock { $0.renewed(sentAt: sentAt) }
                 counts.withLock { $0.session.renewals += 1 }
                 return true

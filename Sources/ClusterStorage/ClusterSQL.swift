@@ -53,8 +53,8 @@ enum ClusterSQL {
 
     static let acquire = "SELECT \(columns), holder, fence FROM onward.acquire($1, $2, $3)"
     static let selectFences = "SELECT id, fence FROM onward.upload WHERE id = ANY ($2) AND holder = $1"
-    /// Whether a session has become the holder since the hold with the fence $2, or the upload was removed.
-    static let isOvertaken = "SELECT NOT EXISTS (SELECT FROM onward.upload WHERE id = $1 AND fence = $2)"
+    /// Whether the upload exists, and no session has become its holder since the hold with the fence $2.
+    static let isCurrent = "SELECT EXISTS (SELECT FROM onward.upload WHERE id = $1 AND fence = $2)"
     static let release = """
         UPDATE onward.upload AS u SET holder = NULL FROM unnest($2::bytea[], $3::bigint[]) AS r (id, fence)
         WHERE u.id = r.id AND u.holder = $1 AND u.fence = r.fence

@@ -221,13 +221,7 @@ struct StalledStorageTests {
         #expect(areStalled == true)
         var leases: [UploadLease] = []
         for writer in [retrieved, ending] {
-            let lease: UploadLease? = pollUntil(within: .seconds(60)) {
-                guard
-                    case .lease(let lease)? = try? second.takeOver(
-                        writer.id, principal: "alice", waitForProcessing: .zero)
-                else { return nil }
-                return lease
-            }
+            let lease = awaitTakeOver(of: writer.id, by: second)
             leases.append(try #require(lease))
         }
         // Nothing of this needed a response of the storage.
@@ -333,17 +327,21 @@ struct StalledStorageTests {
         // This acknowledgment waits behind the others.
         queued.lease.startAcknowledging()
         for writer in [requested, queued] {
-            let lease: UploadLease? = pollUntil(within: .seconds(60)) {
-                guard
-                    case .lease(let lease)? = try? second.takeOver(
-                        writer.id, principal: "alice", waitForProcessing: .zero)
-                else { return nil }
-                return lease
-            }
+            let lease = awaitTakeOver(of: writer.id, by: second)
             #expect(lease?.received == 7)
             lease?.release()
         }
         stall.end()
         for writer in writers + [requested, queued] { writer.lease.release() }
+    }
+
+    /// Repeats a take-over until it succeeds; nil if it does not within a minute.
+    private func awaitTakeOver(of id: UploadID, by store: UploadStore) -> UploadLease? {
+        pollUntil(within: .seconds(60)) {
+            guard case .lease(let lease)? = try? store.takeOver(id, principal: "alice", waitForProcessing: .zero) else {
+                return nil
+            }
+            return lease
+        }
     }
 }

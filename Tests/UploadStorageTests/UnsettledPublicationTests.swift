@@ -7,14 +7,19 @@ import Testing
 
 /// Publications whose outcome is settled later: by another attempt, by the sweep, or after a start.
 @Suite struct UnsettledPublicationTests {
-    @Test("a publication that cannot be completed does not prevent the start of the store, and is retried")
-    func stuckPublication() throws {
-        let fixture = try StoreFixture(.memory)
+    /// Begins the publication of "abc" as `x`, which cannot be renamed until the plan changes.
+    private func publishWithFailure(in fixture: StoreFixture) throws {
         let lease = try fixture.store.create(.testing())
         try lease.append("abc")
         fixture.plan.fail(.rename, with: .crossDevice)
         #expect(throws: StoreError.self) { try lease.publish(.testing(name("x"))) }
         lease.release()
+    }
+
+    @Test("a publication that cannot be completed does not prevent the start of the store, and is retried")
+    func stuckPublication() throws {
+        let fixture = try StoreFixture(.memory)
+        try publishWithFailure(in: fixture)
         try fixture.reopen()
         #expect(!fixture.store.sweepPart().failures.isEmpty)
         // The publication that was recorded first must be completed first.
@@ -32,11 +37,7 @@ import Testing
     @Test("an interrupted publication that fails again is repeated after a pause")
     func stuckPublicationPauses() async throws {
         let fixture = try StoreFixture(.memory)
-        let lease = try fixture.store.create(.testing())
-        try lease.append("abc")
-        fixture.plan.fail(.rename, with: .crossDevice)
-        #expect(throws: StoreError.self) { try lease.publish(.testing(name("x"))) }
-        lease.release()
+        try publishWithFailure(in: fixture)
         func attempts() -> Int { fixture.plan.history.count { $0 == .rename } }
         let before = attempts()
         var failures = 0

@@ -39,9 +39,7 @@ package struct ShortUpload: Sendable {
         var ended = started
         var saved: UploadCheckpoint?
         for await case .interim(let head) in exchange.events where !ended.isAborted {
-            let acknowledged = ended.machine.acknowledged
-            let reaction = ended.receive(head)
-            if ended.machine.acknowledged > acknowledged { exchange.noteProgress() }
+            let reaction = ended.receive(head, of: exchange)
             if let checkpoint = ended.checkpoint, saved.map({ checkpoint.supersedes($0, age: 0) }) ?? true,
                 let data = plan.data(of: checkpoint)
             {
@@ -121,9 +119,9 @@ struct UploadExchange: Sendable {
         self.source = source
     }
 
-    mutating func receive(_ interim: ClientResponseHead) -> InterimReaction {
+    mutating func receive(_ interim: ClientResponseHead, of exchange: TransportExchange) -> InterimReaction {
         if interim.status == .uploadResumptionSupported { isAnnounced = true }
-        return machine.interim(interim, now: SystemClock.realtimeSeconds())
+        return machine.interim(interim, of: exchange)
     }
 
     var checkpoint: UploadCheckpoint? { machine.resumption.map { UploadCheckpoint(resumption: $0, source: source) } }

@@ -60,11 +60,7 @@ extension UploadOperation {
 
     func interim(_ head: ClientResponseHead, _ exchange: TransportExchange) -> InterimReaction {
         if head.status == .uploadResumptionSupported { isAnnounced = true }
-        let before = machine.acknowledged
-        let reaction = machine.interim(head, now: SystemClock.realtimeSeconds())
-        // A proxy may have received all bytes and still be sending them to the server.
-        if machine.acknowledged > before { exchange.noteProgress() }
-        return reaction
+        return machine.interim(head, of: exchange)
     }
 
     func handle(
@@ -205,5 +201,16 @@ extension ProblemType {
             let number = try? decoder.singleValueContainer().decode(Int64.self)
             value = number.flatMap { (0...UploadLimits.largestInteger).contains($0) ? $0 : nil }
         }
+    }
+}
+
+extension ClientUpload {
+    /// Handles an interim response of an exchange.
+    mutating func interim(_ head: ClientResponseHead, of exchange: TransportExchange) -> InterimReaction {
+        let before = acknowledged
+        let reaction = interim(head, now: SystemClock.realtimeSeconds())
+        // A proxy may have received all bytes and still be sending them to the server.
+        if acknowledged > before { exchange.noteProgress() }
+        return reaction
     }
 }

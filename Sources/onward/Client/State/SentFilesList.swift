@@ -198,7 +198,7 @@ extension SentFilesList.Entry {
 enum RecordLines {
     /// The bytes to append for a record.
     static func line(_ record: some Encodable) throws -> [UInt8] {
-        let text = try RecordEncoder.encode(record)
+        let text = [UInt8](try JSONEncoder().encode(record))
         return [UInt8(ascii: "\n")] + checksum(text[...]) + [UInt8(ascii: " ")] + text + [UInt8(ascii: "\n")]
     }
 
