@@ -158,14 +158,19 @@ final class ServerProcess {
         try RawConnection(port: port, authority: authority)
     }
 
-    /// Sends one request on a new connection. If another server holds the upload for longer than expected, the request is
-    /// sent again, as clients do.
+    /// Sends one request on a new connection, like ``repeating(_:within:_:)``.
     func exchange(_ request: Request, within limit: Duration = .seconds(60)) throws -> Response {
+        try repeating(request.method, within: limit) { try connect().exchange(request, within: limit) }
+    }
+
+    /// Sends a request. If another server holds the upload for longer than expected, the request is sent again, as clients do.
+    func repeating(
+        _ method: String, within limit: Duration = .seconds(60), _ send: () throws -> Response
+    ) throws -> Response {
         let response = try pollUntil(within: limit) { () -> Response? in
-            let response = try connect().exchange(request, within: limit)
+            let response = try send()
             // A response to HEAD has no content with the code.
-            let isInUse =
-                response.status == 503 && (response.problem?.code == "upload-in-use" || request.method == "HEAD")
+            let isInUse = response.status == 503 && (response.problem?.code == "upload-in-use" || method == "HEAD")
             return distribution != nil && isInUse ? nil : response
         }
         guard let response else { throw TestFailure("another server holds the upload for longer than \(limit)") }
