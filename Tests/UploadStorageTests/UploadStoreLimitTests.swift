@@ -53,6 +53,27 @@ import Testing
         #expect(fixture.store.usage(of: "alice") == Usage(uploads: 1, reservedBytes: 1 << 20))
     }
 
+    @Test("an upload of unknown length stops at the quota while it grows, and continues when there is room")
+    func growth() throws {
+        for kind in StoreKind.allCases {
+            let fixture = try StoreFixture(kind) { $0.quotaPerPrincipal = 3 << 20 }
+            let other = try fixture.store.create(.testing(length: 1 << 20))
+            let lease = try fixture.store.create(.testing())
+            let piece = [UInt8](repeating: 1, count: 100_000)
+            for _ in 0..<20 { try lease.append(piece) }
+            #expect(throws: StoreError.quotaExceeded(limit: 3 << 20), "\(kind)") { try lease.append(piece) }
+            #expect(((2 << 20) - 32 << 10...2 << 20).contains(lease.received), "\(kind): \(lease.received)")
+            #expect(throws: StoreError.quotaExceeded(limit: 3 << 20), "\(kind)") { try lease.setLength((2 << 20) + 1) }
+            other.release()
+            try fixture.store.cancel(try #require(other.id), principal: "alice")
+            try lease.append(piece)
+            let received = lease.received
+            try lease.setLength(received)
+            #expect(try lease.acknowledge() == received, "\(kind)")
+            lease.release()
+        }
+    }
+
     @Test("bytes reserved in advance are released when no lease writes", arguments: StoreKind.embedded)
     func surplus(_ kind: StoreKind) throws {
         let fixture = try StoreFixture(kind)

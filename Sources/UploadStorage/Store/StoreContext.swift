@@ -120,8 +120,8 @@ final class StoreContext: Sendable {
     /// The current time in seconds for the evaluation of lifetimes: see ``UploadStore/time``.
     var time: Int64 { clockObservation.withLock { $0.clock }.time(at: configuration.clock()) }
 
-    /// Throws if bytes that are not recorded yet would exceed the quota of their principal in a shared catalog. This is an
-    /// early check: the catalog checks the quota again, for all stores together, in the transaction that records bytes or
+    /// Throws if the bytes of a new upload would exceed the quota of their principal in a shared catalog. This is an early
+    /// check: the catalog checks the quota again, for all stores together, in the transaction that records bytes or
     /// publishes a file. Short uploads that have no row before their end are only checked here against the number of
     /// uploads, because to count each of them would need one more transaction.
     /// - Parameter isNew: whether these are the bytes of a new upload that has no row at first. The catalog counts it later.

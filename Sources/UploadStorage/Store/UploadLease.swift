@@ -141,6 +141,7 @@ extension UploadLease {
 
     private func appendAtOnce(_ bytes: UnsafeRawBufferPointer, completes: Bool) throws(StoreError) {
         awaitCount(beforeAppending: bytes.count)
+        try reserveShared(upTo: { $0.written + Int64(bytes.count) }, spare: Self.reservationStep)
         var remaining = bytes
         while true {
             let (fullBlob, isBehind) = try upload.monitor.withLock {
@@ -203,7 +204,6 @@ extension UploadLease {
     private func reserve(upTo end: Int64, _ state: inout OpenUpload.State) throws(StoreError) {
         let missing = state.machine.missingReservation(upTo: end)
         guard missing > 0 else { return }
-        if upload.isTransient { try context.requireSharedLimits(of: state.principal, for: end) }
         for step in [max(Self.reservationStep, missing), missing] {
             do throws(StoreError) {
                 try context.ledger.reserve(step, for: state.principal)
@@ -213,6 +213,32 @@ extension UploadLease {
                 // Near the limit only the exact number may fit.
                 if step == missing { throw error }
             }
+        }
+    }
+
+    /// With a quota in a shared catalog: reserves the bytes of an upload of unknown length up to `end`, and up to `spare`
+    /// bytes in all if there is room for them. The lock is not held while the usage is read.
+    private func reserveShared(upTo end: (UploadMachine) -> Int64, spare: Int64 = 0) throws(StoreError) {
+        guard context.catalog.isShared, let quota = context.configuration.quotaPerPrincipal else { return }
+        var isAcknowledged = upload.isTransient
+        while true {
+            let (machine, principal) = upload.monitor.withLock { ($0.machine, $0.principal) }
+            let missing = machine.missingReservation(upTo: end(machine))
+            guard missing > 0 else { return }
+            let used = try context.catalog.sharedUsage(of: principal)[principal]?.bytes ?? 0
+            // The row of an upload contains its durable bytes. A plain upload has no row.
+            let free = quota - used - (machine.reserved - (upload.isTransient ? 0 : machine.durable))
+            if free >= missing {
+                return try upload.change { (state) throws(StoreError) in
+                    let count = min(max(missing, spare), free)
+                    try context.ledger.reserve(count, for: principal)
+                    state.machine.reserve(count)
+                }
+            }
+            if isAcknowledged { throw .quotaExceeded(limit: quota) }
+            // Bytes that have become durable meanwhile were counted twice.
+            _ = try acknowledge()
+            isAcknowledged = true
         }
     }
 
@@ -287,7 +313,10 @@ extension UploadLease {
         let needsQuota = try upload.monitor.withLock { (state) throws(StoreError) in
             try state.machine.reservation(forLength: length, as: epoch) ?? 0 > 0
         }
-        if needsQuota { context.ledger.waitUntilCounted() }
+        if needsQuota {
+            context.ledger.waitUntilCounted()
+            try reserveShared(upTo: { _ in length })
+        }
         try upload.change { (state) throws(StoreError) in
             guard let missing = try state.machine.reservation(forLength: length, as: epoch) else { return }
             if missing > 0 {
