@@ -55,14 +55,11 @@ package final class SharedStorage: Sendable {
     package func published(_ path: String) throws -> [UInt8]? {
         let name = path.split(separator: "/").last ?? ""
         let parent = path.dropLast(min(path.count, name.count + 1))
-        func quoted(_ text: some StringProtocol) -> String {
-            "'" + text.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "''") + "'"
-        }
         let rows = try database.query(
             """
             SELECT n.size, p.object, encode(p.data, 'hex')
             FROM onward.name n LEFT JOIN onward.piece p ON p.blob = n.blob
-            WHERE n.parent = \(quoted(parent)) AND n.name = \(quoted(name)) AND NOT n.is_directory ORDER BY p.start
+            WHERE n.parent = \(Self.quoted(parent)) AND n.name = \(Self.quoted(name)) AND NOT n.is_directory ORDER BY p.start
             """)
         guard let size = rows.first.flatMap({ Int($0[0]) }) else { return nil }
         var content: [UInt8] = []
@@ -83,6 +80,66 @@ package final class SharedStorage: Sendable {
     package func unfinished() throws -> [String: Int] {
         let rows = try database.query(#"SELECT blob, "offset" FROM onward.upload WHERE phase < 2"#)
         return Dictionary(rows.map { ($0[0], Int($0[1]) ?? 0) }) { $1 }
+    }
+
+    /// Creates directories among the published ones.
+    package func makeDirectories(_ path: String) throws {
+        let names = path.split(separator: "/").map(String.init)
+        let parents = names.indices.map { names[..<$0].joined(separator: "/") }
+        try database.query("SELECT onward.make_directories(\(Self.array(parents)), \(Self.array(names)))")
+    }
+
+    /// Creates empty files in a directory.
+    /// - Parameter name: the name of a file, as an expression of SQL with the column `number`, which begins at 0.
+    package func makeFiles(in directory: String, count: Int, named name: String) throws {
+        try makeDirectories(directory)
+        try database.query(
+            """
+            INSERT INTO onward.name (parent, name, is_directory, blob, size, modified, tag)
+            SELECT \(Self.quoted(directory)), \(name), false, replace(gen_random_uuid()::text, '-', ''), 0,
+                (extract(epoch FROM clock_timestamp()) * 1000000000)::bigint, gen_random_uuid()::text
+            FROM generate_series(0, \(count - 1)) AS number
+            """)
+    }
+
+    /// Publishes a file whose pieces are one object again and again, and other bytes after them.
+    /// - Parameter source: a file that consists of one object, which has the size of the file.
+    package func repeatObject(of source: String, times: Int, tail: [UInt8], as name: String) throws {
+        let hex = tail.map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined()
+        try database.query(
+            """
+            WITH source AS (
+                SELECT p.size, p.object FROM onward.name n JOIN onward.piece p ON p.blob = n.blob
+                WHERE n.parent = '' AND n.name = \(Self.quoted(source))
+            ), pieces AS (
+                INSERT INTO onward.piece (blob, start, size, object, data)
+                SELECT 'repeated', number * s.size, s.size, s.object, NULL
+                FROM source s, generate_series(0, \(times - 1)) AS number
+                UNION ALL SELECT 'repeated', \(times) * s.size, \(tail.count), NULL, '\\x\(hex)'::bytea FROM source s
+                RETURNING size
+            )
+            INSERT INTO onward.name (parent, name, is_directory, blob, size, modified, tag)
+            SELECT '', \(Self.quoted(name)), false, 'repeated', sum(size), 0, 'repeated' FROM pieces
+            """)
+    }
+
+    /// Removes the bytes of all unfinished uploads from `size` on. The stored offsets are kept.
+    package func truncateUnfinished(to size: Int) throws {
+        try database.query(
+            """
+            DELETE FROM onward.piece p USING onward.upload u WHERE u.blob = p.blob AND p.start >= \(size);
+            UPDATE onward.piece p SET size = \(size) - p.start, data = substring(p.data for (\(size) - p.start)::integer)
+            FROM onward.upload u WHERE u.blob = p.blob AND p.start + p.size > \(size)
+            """)
+    }
+
+    /// The text as a constant of SQL.
+    private static func quoted(_ text: some StringProtocol) -> String {
+        "'" + text.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "''") + "'"
+    }
+
+    private static func array(_ texts: [String]) -> String {
+        "ARRAY[\(texts.map(quoted).joined(separator: ", "))]::text[]"
     }
 
     package static func bytes(hex: String) -> [UInt8] {

@@ -3,7 +3,7 @@ import TestSupport
 
 /// The samples of a response of `/metrics`, by their name and labels as in the text.
 struct MetricSamples {
-    let values: [String: Double]
+    private(set) var values: [String: Double]
 
     init(_ text: String) {
         var values: [String: Double] = [:]
@@ -12,6 +12,18 @@ struct MetricSamples {
             values[String(line[..<space])] = Double(line[line.index(after: space)...])
         }
         self.values = values
+    }
+
+    /// The samples of several servers together: the sums of their counters and connections. Other gauges have the largest
+    /// value, because many of them describe the storage that the servers share.
+    init(_ servers: [MetricSamples]) {
+        let summands = ["_total", "_bucket", "_sum", "_count", "onward_connections"]
+        values = servers.reduce(into: [:]) { values, server in
+            values.merge(server.values) { sum, value in sum + value }
+        }
+        for (sample, _) in values where !summands.contains(where: sample.prefix(while: { $0 != "{" }).hasSuffix) {
+            values[sample] = servers.compactMap { $0.values[sample] }.max()
+        }
     }
 
     /// The value of a sample; zero if it is missing, as counters start at zero.
@@ -34,7 +46,10 @@ struct MetricSamples {
 }
 
 extension ServerProcess {
-    func metrics() throws -> MetricSamples { MetricSamples(try exchange(.get("/metrics")).text) }
+    /// The metrics of all servers.
+    func metrics() throws -> MetricSamples {
+        MetricSamples(try connectToEach().map { MetricSamples(try $0.exchange(.get("/metrics")).text) })
+    }
 
     /// Waits until the metrics satisfy the condition: a request is counted after its end, which can be after its
     /// response.

@@ -1,5 +1,6 @@
 import ConformanceKit
 import FoundationEssentials
+import Glibc
 import TestSupport
 import Testing
 
@@ -60,6 +61,14 @@ extension ServerProcess {
             if let size = attributes?[.size] as? Int { sizes[name] = size }
         }
         return sizes
+    }
+
+    /// Removes the bytes of all unfinished uploads from `size` on, without the server. The stored offsets are kept.
+    func truncateUnfinished(to size: Int) throws {
+        if let shared { return try shared.truncateUnfinished(to: size) }
+        for name in unfinished.keys {
+            guard truncate("\(root)/uploads/\(name)", size) == 0 else { throw TestFailure("\(name) was not truncated") }
+        }
     }
 
     /// Records an issue if the shared storage cannot be read.

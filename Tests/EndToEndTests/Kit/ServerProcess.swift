@@ -22,6 +22,7 @@ final class ServerProcess {
     let shared: SharedStorage?
     private let ports: [UInt16]
     private let distribution: FaultProxy?
+    private let connections = Counter()
     /// The path of a program that starts the server.
     private let starter: [String]
 
@@ -154,8 +155,26 @@ final class ServerProcess {
 
     // MARK: Requests
 
-    func connect() throws -> RawConnection {
-        try RawConnection(port: port, authority: authority)
+    /// Connects without the proxy, so that the server has all bytes that were acknowledged. With several servers, each
+    /// connection is made to the next one that accepts it.
+    /// - Parameters: those of ``RawConnection``.
+    func connect(receiveBuffer: Int32? = nil, source: UInt8 = 1) throws -> RawConnection {
+        let ports = distribution == nil ? [port] : ports
+        let first = connections.next()
+        var refusal: any Error = TestFailure("there is no server")
+        for number in 0..<ports.count {
+            do {
+                return try RawConnection(
+                    port: ports[(first + number) % ports.count], authority: authority, receiveBuffer: receiveBuffer,
+                    source: source)
+            } catch { refusal = error }
+        }
+        throw refusal
+    }
+
+    /// A connection to each of the servers.
+    func connectToEach() throws -> [RawConnection] {
+        try (distribution == nil ? [port] : ports).map { try RawConnection(port: $0, authority: authority) }
     }
 
     /// Sends one request on a new connection, like ``repeating(_:within:_:)``.

@@ -5,36 +5,25 @@ import Testing
 /// function.
 enum SharedStorageExceptions {
     private static let reasons: [String: [String]] = [
-        "changes or reads files of the data directory": [
-            "AccessLogTests.causes", "AllowanceTests.removedByHand", "BackupTests", "CheckTests", "CrashTests",
-            "DataDirectoryTests",
-            "DownloadEnduranceTests", "FolderDownloadTests.times", "FolderDownloadTests.twice", "FolderToolTests",
-            "FullStateDiskTests", "GatewayCheckProgramTests.leftover", "GatewayCheckProgramTests.scanner",
-            "HealthTests.unready", "LargeListingTests", "ListingStreamTests", "ListingTests.nothingElse",
-            "LostStateTests", "NameTests.symbolicLinks", "NameTests.traversal", "OtherReaderTests",
-            "ReplacementTests.entityTags", "ReplacementTests.shrinking", "RepresentationTests.metadata",
-            "RepresentationTests.paths", "RetrievalTests.bytesLost", "ServeTests.directoryTaken", "ServeTests.layout",
-            "SingleRangeTests.large", "SoakTests", "StartSizeTests", "StateCommandTests.cancel",
-            "StateCommandTests.gone", "StoppingTests.appendAndPlain", "StoppingTests.unfinishedUpload",
-            "StoredFormsTests", "TimeLimitTests.otherDownloads", "ToolTests.curl", "ToolTests.curlResuming",
-            "UnreadableFileTests", "UploadEnduranceTests",
+        "changes, limits or checks a data directory": [
+            "AccessLogTests.causes", "AllowanceTests.removedByHand", "BackupTests", "CheckTests", "DataDirectoryTests",
+            "HealthTests.unready", "LostStateTests", "NameTests.symbolicLinks", "OtherReaderTests",
+            "ReplacementTests.shrinking", "ServeTests.directoryTaken", "ServeTests.layout", "StartSizeTests",
+            "StoredFormsTests",
         ],
-        "observes bytes before the server has reported them": [
-            "AllowanceTests.quotaOfUnknownLength", "PromptnessTests.smallChunks", "ReachedLengthTests.cut",
-            "ReachedLengthTests.killed",
-        ],
-        "expects a metric that is counted only with a data directory": ["MetricsTests.oneUpload"],
         "needs the free space of a file system": [
             "AllowanceTests.tooLongForTheDisk", "AllowanceTests.minFreeSpace", "FullDiskTests",
             "HealthCommandTests.noRoom",
             "HealthTests.space", "SessionTests.usage", "StartNotesTests.space",
         ],
-        "moves the clock further than the object storage accepts": ["ClockJumpTests"],
-        "breaks, delays or counts system calls on files": [
-            "FaultTests", "GatewayEffectOnceKillTests", "GatewayEventKillTests", "HangingDiskTests", "RequestCostTests",
-            "SynchronizationTests",
+        "expects that the clock of the server determines lifetimes, and not the clock of the database": [
+            "ClockJumpTests.downtime", "ClockJumpTests.longDowntime",
         ],
-        "expects that a list shows which request another process sends": ["GatewayOutcomeTests.inUse"],
+        "breaks, delays or counts system calls on files": [
+            "FaultTests", "GatewayCheckKillTests", "GatewayEffectOnceKillTests", "GatewayEventKillTests",
+            "HangingDiskTests", "ListingStreamTests.failure", "RequestCostTests", "SynchronizationTests",
+            "UnreadableFileTests",
+        ],
         "needs local files for the hand-over of a path": [
             "GatewayPathHandoverDirectoryTests", "GatewayPathHandoverTests",
         ],
@@ -45,16 +34,15 @@ enum SharedStorageExceptions {
 
     /// The tests that start one server, and not several, by the reason.
     private static let reasonsForOne: [String: [String]] = [
-        "expects that the server has the bytes that its proxy has accepted, or has not sent those that wait in the proxy":
-            [
-                "InterruptionTests.append", "InterruptionTests.creation", "StoppingTests.download",
-                "TimeLimitTests.download",
-            ],
         "makes as many connections as one server accepts": [
-            "AccessLogTests.tooMany", "FloodTests", "ServeTests.maxConnections", "SlowClientTests",
+            "AccessLogTests.tooMany", "FloodTests.connections", "ServeTests.maxConnections", "SlowClientTests",
         ],
-        "limits or observes one process": ["ManyUploadsTests.outOfDescriptors", "SocketOptionTests"],
-        "resumes a TLS session, which only the same server can do": ["TLSPolicyTests"],
+        "limits or observes one process": [
+            "FloodTests.heads", "FloodTests.tinyChunks", "ManyUploadsTests.outOfDescriptors", "SocketOptionTests",
+        ],
+        "resumes a TLS session, which only the same server can do": [
+            "TLSPolicyTests.replacedCertificate", "TLSPolicyTests.resumption",
+        ],
     ]
 
     /// All entries.

@@ -17,7 +17,7 @@ struct DownloadEnduranceTests {
         let seed = SeededGenerator.runSeed
         let server = try ServerProcess()
         defer { server.process.kill(SIGKILL) }
-        let file = try LargeFile(server.root + "/files/large.bin", seed: seed)
+        let file = try LargeFile("large.bin", publishedOn: server, seed: seed)
         let digest = try LargeFile.digest(file.path)
         let maxGap = Int(file.size) / (Self.faults + Self.restarts + 64)
         let random = Monitor(SeededGenerator(seed: seed))

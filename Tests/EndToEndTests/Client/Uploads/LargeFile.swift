@@ -2,6 +2,8 @@ import Digests
 import Foundation
 import Glibc
 import SystemCalls
+import TestSupport
+import Testing
 
 /// A generated file that is too large to be kept in memory.
 struct LargeFile {
@@ -29,6 +31,17 @@ struct LargeFile {
         }
     }
 
+    /// Writes the file, and publishes it on a server.
+    init(_ name: String, publishedOn server: ServerProcess, seed: UInt64) throws {
+        if server.shared == nil {
+            try self.init(server.path(of: name), seed: seed)
+        } else {
+            try self.init(server.directory.path + "/" + name, seed: seed)
+            let run = try Tool.curl.run(["-f", "-T", path, server.url("/files/" + name)])
+            guard run == .exited(0) else { throw TestFailure("curl: \(run)") }
+        }
+    }
+
     /// The SHA-256 of a file, in hexadecimal.
     static func digest(_ path: String) throws -> String {
         let file = try FileDescriptor.open(path, [.readOnly])
@@ -43,5 +56,13 @@ struct LargeFile {
             offset += Int64(count)
         }
         return digest.finalized().map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined()
+    }
+}
+
+extension ServerProcess {
+    /// The SHA-256 of a published file, in hexadecimal.
+    func digest(of name: String) throws -> String {
+        if shared == nil { return try LargeFile.digest(path(of: name)) }
+        return try #require(published(name)).sha256
     }
 }

@@ -19,15 +19,12 @@ struct FolderToolTests {
         var contents: [String: [UInt8]] = [:]
         for (number, name) in Self.files.enumerated() where !ignored.contains(name) {
             contents[name] = name == "empty" ? [] : Payload.bytes(100 + number * 997, seed: UInt64(number + 1))
-            let path = server.path(of: "folder/" + name)
-            let parent = String(path.prefix(upTo: path.lastIndex(of: "/") ?? path.startIndex))
-            try FileManager.default.createDirectory(atPath: parent, withIntermediateDirectories: true)
-            try Data(contents[name] ?? []).write(to: URL(filePath: path))
+            try server.makeDirectories("folder/" + name.split(separator: "/").dropLast().joined(separator: "/"))
+            try server.place(contents[name] ?? [], as: "folder/" + name)
         }
         // This directory has more files than a page of JSON, and perhaps more than a client expects in a listing.
         for number in 0..<1100 { contents["many/\(number).txt"] = Array("\(number)".utf8) }
-        try FileManager.default.createDirectory(
-            atPath: server.path(of: "folder/many"), withIntermediateDirectories: true)
+        try server.makeDirectories("folder/many")
         for number in 0..<1100 { try server.place(Array("\(number)".utf8), as: "folder/many/\(number).txt") }
         return contents
     }

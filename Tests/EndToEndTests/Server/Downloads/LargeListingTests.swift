@@ -14,7 +14,7 @@ struct LargeListingTests {
     private func json(_ target: String) -> Request { .get(target).with("Accept", "application/json") }
 
     private func residentBytes(_ server: ServerProcess) throws -> Int {
-        try ProcessUse(of: server.process.identifier).resident << 10
+        try ProcessUse(of: server).resident << 10
     }
 
     @Test("Eight readers that stop reading cost a few MiB of memory, and a listing starts before the last file is read")
@@ -30,7 +30,7 @@ struct LargeListingTests {
                 var readers: [RawConnection] = []
                 var firstBytes: [Int64] = []
                 for _ in 0..<8 {
-                    let reader = try RawConnection(port: server.port, receiveBuffer: 16 << 10)
+                    let reader = try server.connect(receiveBuffer: 16 << 10)
                     let start = SystemClock.monotonicNanoseconds()
                     try reader.send(request)
                     while reader.received.count < 60_000 {

@@ -23,6 +23,11 @@ struct ListingStreamTests {
 
     /// Creates empty files in a directory of the server.
     private func makeFiles(_ names: some Sequence<String>, in directory: String, of server: ServerProcess) throws {
+        if server.shared != nil {
+            try server.makeDirectories(directory)
+            for name in names { try server.place([], as: directory + "/" + name) }
+            return
+        }
         let path = server.path(of: directory)
         try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
         let descriptor = try FileDescriptor.open(path, [.readOnly, .directory])
@@ -33,7 +38,9 @@ struct ListingStreamTests {
     func pages() throws {
         try withServer("--public-url", "https://files.example/in%20box") { server in
             let names = ["B", "a", "a b", "a&b=c+d;e", "a%", "b?#", "é", "e\u{301}", "日本"]
-            try makeFiles(names + ["back\\slash", "bell\u{7}"], in: "d x", of: server)
+            // No upload can create the last two files.
+            try makeFiles(
+                names + (server.shared == nil ? ["back\\slash", "bell\u{7}"] : []), in: "d x", of: server)
             let sorted = names.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
             for limit in 1...10 {
                 var found: [String] = []
@@ -78,32 +85,57 @@ struct ListingStreamTests {
         }
     }
 
+    private enum Change: Sendable { case create, remove }
+
+    /// A function that creates or removes a file in a directory: without the server, or, with a shared storage, by
+    /// requests.
+    private func changes(in directory: String, of server: ServerProcess) throws
+        -> @Sendable (Change, String) throws -> Void
+    {
+        if server.shared != nil {
+            let (port, authority) = (server.port, server.authority)
+            return { change, name in
+                let connection = try RawConnection(port: port, authority: authority)
+                let response = try connection.exchange(
+                    Request(
+                        change == .create ? "PUT" : "DELETE", "/files/\(directory)/\(name)", [],
+                        change == .create ? .bytes([]) : .none))
+                guard response.isSuccessful else { throw TestFailure("\(response)") }
+            }
+        }
+        let descriptor = try FileDescriptor.open(server.path(of: directory), [.readOnly, .directory])
+        return { change, name in
+            switch change {
+            case .create: _ = try descriptor.open(at: name, [.writeOnly, .create])
+            case .remove: try descriptor.unlink(at: name)
+            }
+        }
+    }
+
     @Test("Names that exist all the time are listed exactly once while others are added and removed")
     func changes() throws {
         let seed = SeededGenerator.runSeed
         try withServer { server in
             let stable = (0..<3000).map { "stable-\($0)-" + String(repeating: "x", count: 60) }
             try makeFiles(stable, in: "d", of: server)
-            let path = server.path(of: "d")
-            let stop = Monitor(false)
+            let (change, stop) = (try changes(in: "d", of: server), Monitor(false))
             let changer = try ClientThread("changer") {
                 var random = SeededGenerator(seed: seed)
-                let directory = try FileDescriptor.open(path, [.readOnly, .directory])
                 var passing: [String] = []
                 while !stop.withLock({ $0 }) {
                     if passing.count < 500 || random.oneIn(2) {
                         let name = "passing-\(UInt64.random(in: 0 ... .max, using: &random))"
-                        _ = try directory.open(at: name, [.writeOnly, .create])
+                        try change(.create, name)
                         passing.append(name)
                     } else {
                         passing.shuffle(using: &random)
-                        try directory.unlink(at: passing.removeLast())
+                        try change(.remove, passing.removeLast())
                     }
                 }
             }
             let expected = stable.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
             for round in 0..<3 {
-                let reader = try RawConnection(port: server.port, receiveBuffer: 16 << 10)
+                let reader = try server.connect(receiveBuffer: 16 << 10)
                 let page = try reader.exchange(html("/files/d/")).text
                 let linked = page.split(separator: "href=\"./stable-").dropFirst().map {
                     "stable-" + $0.prefix { $0 != "\"" }
@@ -186,25 +218,31 @@ struct ListingStreamTests {
     @Test("After a client disconnects, the server keeps neither a descriptor nor a thread for it")
     func unfinished() throws {
         try withServer { server in
-            let names = (0..<20_000).map { "file-\($0)-" + String(repeating: "x", count: 200) }
-            try makeFiles(names, in: "d", of: server)
+            if let shared = server.shared {
+                try shared.makeFiles(in: "d", count: 20_000, named: "'file-' || number || '-' || repeat('x', 200)")
+            } else {
+                let names = (0..<20_000).map { "file-\($0)-" + String(repeating: "x", count: 200) }
+                try makeFiles(names, in: "d", of: server)
+            }
+            // The connections to a database stay open for later requests.
+            let kept = server.shared == nil ? 0 : 11 * server.process.all.count
             _ = try server.exchange(json("/files/d/?limit=1"))
             let idle: ProcessUse? = try pollUntil(within: .seconds(60)) {
-                let use = try ProcessUse(of: server.process.identifier)
+                let use = try ProcessUse(of: server)
                 return server.connectionThreads == 0 ? use : nil
             }
             let before = try #require(idle)
             for round in 0..<12 {
-                let reader = try RawConnection(port: server.port, receiveBuffer: 16 << 10)
+                let reader = try server.connect(receiveBuffer: 16 << 10)
                 try reader.send(html("/files/d/"))
                 while reader.received.count < 40_000 { _ = try reader.receiveMore(until: Deadline(in: .seconds(60))) }
                 if round.isMultiple(of: 2) { reader.reset() } else { reader.close() }
             }
             let freed: Bool? = try pollUntil(within: .seconds(60)) {
-                let use = try ProcessUse(of: server.process.identifier)
-                return use.descriptors <= before.descriptors && server.connectionThreads == 0 ? true : nil
+                let use = try ProcessUse(of: server)
+                return use.descriptors <= before.descriptors + kept && server.connectionThreads == 0 ? true : nil
             }
-            let after = try ProcessUse(of: server.process.identifier)
+            let after = try ProcessUse(of: server)
             #expect(freed == true, "\(after) after \(before)")
         }
     }

@@ -13,9 +13,8 @@ final class ManyFiles {
     /// The name of the directory below `files/` of the server that uses the directory.
     static let name = "many"
 
-    private let home: String
-    private let lent: String
-    private let lock: FileDescriptor
+    /// The places of the directory, and the lock; nil with a shared storage, which has only the rows of the files.
+    private let lent: (from: String, to: String, lock: FileDescriptor)?
 
     static func fileName(_ number: Int) -> String {
         "file " + String(repeating: "0", count: 7 - "\(number)".count) + "\(number) of many.bin"
@@ -23,20 +22,28 @@ final class ManyFiles {
 
     /// Waits until no other run uses the directory, creates it if necessary, and moves it to the server.
     init(lentTo server: ServerProcess) throws {
+        if let shared = server.shared {
+            lent = nil
+            try shared.makeFiles(
+                in: Self.name, count: Self.count, named: "'file ' || lpad(number::text, 7, '0') || ' of many.bin'")
+            return
+        }
         let temporary = ProcessInfo.processInfo.environment["TMPDIR"] ?? "/tmp"
         let base = temporary + "/onward-test-\(getuid())-many-\(Self.count)"
-        home = base
-        lent = server.path(of: Self.name)
+        let destination = server.path(of: Self.name)
         let lock = try FileDescriptor.open(base + ".lock", [.readWrite, .create])
-        self.lock = lock
         guard try pollUntil(within: .seconds(600), { try lock.tryLock() ? true : nil }) != nil else {
             throw TestFailure("another run uses \(base)")
         }
-        if access(home, F_OK) != 0 { try Self.make(home) }
-        guard rename(home, lent) == 0 else { throw Errno.current }
+        if access(base, F_OK) != 0 { try Self.make(base) }
+        guard rename(base, destination) == 0 else { throw Errno.current }
+        lent = (base, destination, lock)
     }
 
-    deinit { withExtendedLifetime(lock) { _ = rename(lent, home) } }
+    deinit {
+        guard let lent else { return }
+        withExtendedLifetime(lent.lock) { _ = rename(lent.to, lent.from) }
+    }
 
     private static func make(_ path: String) throws {
         let unfinished = path + ".unfinished"

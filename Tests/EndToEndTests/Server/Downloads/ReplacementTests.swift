@@ -31,6 +31,7 @@ struct ReplacementTests {
                 try server.setModified("f.bin", to: 1_700_000_000)
                 try expectNewTag(content)
             }
+            if server.shared != nil { return }
             // A user replaces the file by renaming another file that has the same modification time.
             let fourth = Payload.bytes(1000, seed: 4)
             try server.place(fourth, as: "other.bin")
@@ -79,8 +80,7 @@ struct ReplacementTests {
         try withServer { server in
             try server.place(old, as: "f.bin")
             try server.place(new, as: "new.bin")
-            let connection = try RawConnection(
-                port: server.port, authority: server.authority, receiveBuffer: 128 << 10)
+            let connection = try server.connect(receiveBuffer: 128 << 10)
             try connection.send(Request("GET", "/files/f.bin", range.map { [("Range", $0)] } ?? []))
             _ = try connection.receiveMore(until: Deadline(in: .seconds(60)))
             switch change {
@@ -111,8 +111,7 @@ struct ReplacementTests {
         // Only the idle timeout ends such a response.
         try withServer("--idle-timeout", "2") { server in
             try server.place(Self.old, as: "f.bin")
-            let connection = try RawConnection(
-                port: server.port, authority: server.authority, receiveBuffer: 128 << 10)
+            let connection = try server.connect(receiveBuffer: 128 << 10)
             try connection.send(.get("/files/f.bin"))
             _ = try connection.receiveMore(until: Deadline(in: .seconds(60)))
             #expect(truncate(server.path(of: "f.bin"), 8 << 20) == 0)
@@ -131,8 +130,7 @@ struct ReplacementTests {
         let new = Payload.bytes(3 << 20, seed: 2)
         try withServer { server in
             try server.publish(old, as: "f.bin")
-            let connection = try RawConnection(
-                port: server.port, authority: server.authority, receiveBuffer: 128 << 10)
+            let connection = try server.connect(receiveBuffer: 128 << 10)
             try connection.send(.get("/files/f.bin"))
             while connection.received.count < 100_000 {
                 _ = try connection.receiveMore(until: Deadline(in: .seconds(60)))

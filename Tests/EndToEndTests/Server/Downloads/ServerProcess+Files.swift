@@ -38,17 +38,25 @@ extension ServerProcess {
         try Data(bytes).write(to: URL(filePath: path(of: name)))
     }
 
+    /// Creates a directory among the published ones, and those that contain it.
+    func makeDirectories(_ path: String) throws {
+        if let shared { return try shared.makeDirectories(path) }
+        try FileManager.default.createDirectory(atPath: self.path(of: path), withIntermediateDirectories: true)
+    }
+
     /// Sets the modification time of a published file, in seconds since 1970.
-    func setModified(_ name: String, to seconds: Int) throws {
+    func setModified(_ name: String, to seconds: Int, nanoseconds: Int = 0) throws {
         if let shared {
             try shared.database.query(
                 """
-                UPDATE onward.name SET modified = \(seconds)000000000
+                UPDATE onward.name SET modified = \(seconds)000000000 + \(nanoseconds)
                 WHERE CASE parent WHEN '' THEN name ELSE parent || '/' || name END = '\(name)'
                 """)
             return
         }
-        var times = [timespec(tv_sec: seconds, tv_nsec: 0), timespec(tv_sec: seconds, tv_nsec: 0)]
+        var times = [
+            timespec(tv_sec: seconds, tv_nsec: nanoseconds), timespec(tv_sec: seconds, tv_nsec: nanoseconds),
+        ]
         guard utimensat(AT_FDCWD, path(of: name), &times, 0) == 0 else { throw Errno.current }
     }
 

@@ -43,7 +43,8 @@ struct ToolTests {
             }
             #expect(unlink(copy) == 0)
             // This file is much larger than what curl receives before it checks its rate.
-            let large = try LargeFile(server.root + "/files/large.bin", size: 64 << 20, seed: 3)
+            let large = try LargeFile(server.directory.path + "/large.bin", size: 64 << 20, seed: 3)
+            #expect(try Tool.curl.run(["-f", "-T", large.path, server.url("/files/large.bin")]) == .exited(0))
             let cut = try Tool.curl.start(["-f", "--limit-rate", "100K", "-o", copy, server.url("/files/large.bin")])
             try awaitPart(copy)
             cut.kill(SIGKILL)
@@ -119,8 +120,7 @@ struct ToolTests {
             let upload = try #require(location)
             #expect(upload.hasPrefix("/uploads/"))
             let grown: Bool? = pollUntil(within: .seconds(60)) {
-                let files = (try? FileManager.default.contentsOfDirectory(atPath: server.root + "/uploads")) ?? []
-                return files.contains { fileSize(server.root + "/uploads/" + $0) > 500_000 } ? true : nil
+                server.unfinished.values.contains { $0 > 500_000 } ? true : nil
             }
             #expect(grown == true)
             cut.kill(SIGKILL)
@@ -192,7 +192,7 @@ struct ToolTests {
     func video() throws {
         try withServer { server in
             try server.place(Self.content, as: "film.mp4")
-            let first = try RawConnection(port: server.port, authority: server.authority, receiveBuffer: 64 << 10)
+            let first = try server.connect(receiveBuffer: 64 << 10)
             let fields = [("Accept", "*/*"), ("Accept-Encoding", "identity;q=1, *;q=0"), ("Sec-Fetch-Dest", "video")]
             try first.send(Request("GET", "/files/film.mp4", fields + [("Range", "bytes=0-")]))
             while first.received.count < 300_000 { _ = try first.receiveMore(until: Deadline(in: .seconds(60))) }
@@ -205,8 +205,7 @@ struct ToolTests {
             // The browser requests the index at the end of the file, then two positions in the middle, each with the
             // validator of the first response.
             for (start, wanted) in [(Self.content.count - 40_000, 40_000), (3_000_001, 200_000), (1_234_567, 100_000)] {
-                let connection = try RawConnection(
-                    port: server.port, authority: server.authority, receiveBuffer: 64 << 10)
+                let connection = try server.connect(receiveBuffer: 64 << 10)
                 let range = [("Range", "bytes=\(start)-"), ("If-Range", String(tag))]
                 try connection.send(Request("GET", "/files/film.mp4", fields + range))
                 while connection.received.count < wanted + 2000,
@@ -231,13 +230,16 @@ struct ToolTests {
 }
 
 extension ServerProcess {
-    /// The number of threads that serve a connection now.
+    /// The number of threads that serve a connection now, of all processes.
     var connectionThreads: Int {
-        let tasks = "/proc/\(process.identifier)/task"
-        let threads = (try? FileManager.default.contentsOfDirectory(atPath: tasks)) ?? []
-        return threads.filter { thread in
-            let name = FileManager.default.contents(atPath: "\(tasks)/\(thread)/comm") ?? Data()
-            return String(decoding: name, as: UTF8.self).hasPrefix("MHD-connection")
-        }.count
+        process.all.reduce(0) { sum, process in
+            let tasks = "/proc/\(process.identifier)/task"
+            let threads = (try? FileManager.default.contentsOfDirectory(atPath: tasks)) ?? []
+            return sum
+                + threads.count { thread in
+                    let name = FileManager.default.contents(atPath: "\(tasks)/\(thread)/comm") ?? Data()
+                    return String(decoding: name, as: UTF8.self).hasPrefix("MHD-connection")
+                }
+        }
     }
 }

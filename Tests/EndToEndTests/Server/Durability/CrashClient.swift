@@ -73,6 +73,8 @@ struct CrashClient {
             isFirst = false
             do {
                 try advance(&upload)
+            } catch is UploadInUse {
+                continue
             } catch {
                 if let begunAt = upload.begunAt, ContinuousClock.now - begunAt >= world.lifetime {
                     return world.countUnfinished()
@@ -152,6 +154,21 @@ struct CrashClient {
 
     private func connect() throws -> RawConnection { try RawConnection(port: world.port) }
 
+    /// Another server still holds the upload, so the client tries again.
+    private struct UploadInUse: Error {}
+
+    private func requireAvailable(_ response: Response, to method: String) throws {
+        // A response to HEAD has no content with the code.
+        guard SharedStorage.nodes > 1, response.status == 503 else { return }
+        if method == "HEAD" || response.problem?.code == "upload-in-use" { throw UploadInUse() }
+    }
+
+    private func exchange(_ request: Request) throws -> Response {
+        let response = try connect().exchange(request)
+        try requireAvailable(response, to: request.method)
+        return response
+    }
+
     private mutating func create(_ upload: inout Upload) throws {
         if upload.sent > 0 || upload.reported > 0 {
             // The client never got the location of that upload, so it starts another one.
@@ -196,7 +213,7 @@ struct CrashClient {
 
     /// - Returns: The offset.
     private func retrieve(_ upload: inout Upload, _ location: String) throws -> Int {
-        let response = try connect().exchange(.retrieval(upload.dialect, location))
+        let response = try exchange(.retrieval(upload.dialect, location))
         if upload.isCancelled && response.status == 404 {
             upload.isComplete = true
             return 0
@@ -223,14 +240,14 @@ struct CrashClient {
     /// A canceled upload stays canceled, even after a crash.
     private func cancel(_ upload: inout Upload, _ location: String) throws {
         upload.isCancelled = true
-        let response = try connect().exchange(.cancellation(upload.dialect, location))
+        let response = try exchange(.cancellation(upload.dialect, location))
         guard response.status == 204 else { throw failure("cancellation: \(response)", upload) }
         _ = try retrieve(&upload, location)
         guard upload.isComplete else { throw failure("the canceled upload exists again", upload) }
     }
 
     private mutating func appendAtWrongOffset(_ upload: inout Upload, _ location: String, _ offset: Int) throws {
-        let response = try connect().exchange(
+        let response = try exchange(
             .append(upload.dialect, location, at: offset + 1, complete: false, .bytes([1, 2, 3])))
         guard response.status == 409, response.offset == Int64(offset) else {
             throw failure("an append at \(offset + 1) got \(response)", upload)
@@ -296,6 +313,7 @@ struct CrashClient {
     private func finish(_ connection: RawConnection, _ method: String, _ upload: inout Upload) throws -> Response {
         let known = connection.interim.count
         let response = try connection.readResponse(to: method)
+        try requireAvailable(response, to: method)
         for interim in response.interim.dropFirst(known) { try checkAndRecord(interim, &upload) }
         try checkAndRecord(response, &upload)
         return response
@@ -307,6 +325,7 @@ struct CrashClient {
             do {
                 response = try connection.requireInterim()
             } catch let error as UnexpectedFinalResponse {
+                try requireAvailable(error.response, to: "PATCH")
                 throw failure("refused: \(error.response)", upload)
             }
             try checkAndRecord(response, &upload)

@@ -20,7 +20,7 @@ struct CrashTests {
         // The reported data survives the end of the process in either mode.
         let durability = part == 3 ? "relaxed" : "acknowledged"
         try withServer("--durability", durability) { server in
-            let world = CrashWorld(port: server.port, files: server.root + "/files")
+            let world = CrashWorld(server)
             let clients = try start(world, &random)
             let watcher = try watch(world, port: server.port)
             let began = ContinuousClock.now

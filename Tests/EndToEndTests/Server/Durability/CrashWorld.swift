@@ -4,6 +4,31 @@ import TestSupport
 
 /// The state that the clients of a crash history share: whether the server is up, and the content of its files.
 final class CrashWorld: Sendable {
+    /// Where the published files are.
+    enum Storage: Sendable {
+        case directory(String)
+        case shared(SharedStorage)
+
+        init(of server: ServerProcess) {
+            self = if let shared = server.shared { .shared(shared) } else { .directory(server.root + "/files") }
+        }
+
+        func names() throws -> [String] {
+            switch self {
+            case .directory(let path): try FileManager.default.contentsOfDirectory(atPath: path)
+            case .shared(let shared): try shared.publishedNames()
+            }
+        }
+
+        /// The content of a file; `nil` if there is no such file.
+        func content(_ name: String) throws -> Data? {
+            switch self {
+            case .directory(let path): FileManager.default.contents(atPath: "\(path)/\(name)")
+            case .shared(let shared): try shared.published(name).map { Data($0) }
+            }
+        }
+    }
+
     private struct State {
         var isUp = true
         /// The number of restarts of the server.
@@ -21,14 +46,14 @@ final class CrashWorld: Sendable {
     }
 
     let port: UInt16
-    let files: String
+    private let storage: Storage
     /// The age at which an upload may have expired.
     let lifetime: Duration
     private let state = Monitor(State())
 
-    init(port: UInt16, files: String, lifetime: Duration = .seconds(86400)) {
-        self.port = port
-        self.files = files
+    init(_ server: ServerProcess, lifetime: Duration = .seconds(86400)) {
+        port = server.port
+        storage = Storage(of: server)
         self.lifetime = lifetime
     }
 
@@ -107,13 +132,15 @@ final class CrashWorld: Sendable {
         }
     }
 
+    func publishedNames() throws -> [String] { try storage.names() }
+
     /// Checks that each published file has a complete permitted content.
     ///
     /// - Parameter again: whether files that were checked before are checked again.
     func inspectFiles(again: Bool = false) throws {
-        for name in try FileManager.default.contentsOfDirectory(atPath: files) {
+        for name in try storage.names() {
             if !again && state.withLock({ $0.verified.contains(name) && $0.files[name]?.count == 1 }) { continue }
-            guard let data = FileManager.default.contents(atPath: "\(files)/\(name)") else {
+            guard let data = try storage.content(name) else {
                 throw TestFailure("\(name) vanished")
             }
             guard isComplete(data, name) else {
@@ -125,7 +152,7 @@ final class CrashWorld: Sendable {
 
     /// Requires that a file has exactly this content.
     func require(_ name: String, _ content: Range<Int>) throws {
-        guard FileManager.default.contents(atPath: "\(files)/\(name)") == Data(BytePool.bytes[content]) else {
+        guard try storage.content(name) == Data(BytePool.bytes[content]) else {
             throw TestFailure("\(name) was reported as complete, but does not have its expected content")
         }
     }

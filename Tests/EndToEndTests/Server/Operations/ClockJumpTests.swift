@@ -46,7 +46,9 @@ struct ClockJumpTests {
             let finished = try begin(server, "other.bin")
             #expect(try server.exchange(.append(.v8, finished, at: 1000, complete: true, .bytes([1]))).status == 201)
             try clock.shift(by: days * Self.day)
-            try awaitLog(server, "the wall clock jumped \(days < 0 ? "back" : "forward") by ")
+            // With a shared storage the clock of the database determines lifetimes.
+            let isShared = server.shared != nil
+            if !isShared { try awaitLog(server, "the wall clock jumped \(days < 0 ? "back" : "forward") by ") }
             // After this pause, the sweep has run since the jump.
             Deadline.pause(.milliseconds(2200))
             let head = try server.exchange(.retrieval(.v8, location))
@@ -59,7 +61,7 @@ struct ClockJumpTests {
             let file = try server.exchange(.get("/files/file.bin"))
             #expect(file.status == 200)
             // There is one log line for each jump.
-            #expect(server.log.components(separatedBy: "the wall clock jumped").count == 2)
+            #expect(server.log.components(separatedBy: "the wall clock jumped").count == (isShared ? 1 : 2))
         }
     }
 

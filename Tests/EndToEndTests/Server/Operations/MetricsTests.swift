@@ -62,7 +62,9 @@ struct MetricsTests {
             #expect(metrics["onward_uploads_taken_over_total"] == 1)
             #expect(metrics["onward_uploads_completed_total"] == 1)
             #expect(metrics["onward_uploads_expired_total"] == 0)
-            #expect(metrics.nonzero("onward_uploads") == [#"state="complete""#: 1])
+            // Several servers do not count complete uploads, and publish a file with a change of the database.
+            let isShared = server.shared != nil
+            #expect(metrics.nonzero("onward_uploads") == (isShared ? [:] : [#"state="complete""#: 1]))
             #expect(metrics[#"onward_interim_responses_sent_total{kind="location"}"#] == 1)
             let skipped = metrics.nonzero("onward_interim_responses_omitted_total")
             #expect(skipped[#"reason="declined""#] == 1)
@@ -71,11 +73,14 @@ struct MetricsTests {
             #expect(metrics[#"onward_store_size_bytes{kind="files"}"#] == 6000 + 3 + 1)
             #expect(metrics[#"onward_store_size_bytes{kind="uploads"}"#] == 0)
             #expect(metrics[#"onward_store_size_bytes{kind="catalog"}"#] > 0)
-            #expect(metrics["onward_store_free_bytes"] > 0)
-            #expect(metrics["onward_store_capacity_bytes"] > metrics["onward_store_free_bytes"])
+            // An object storage does not report its space.
+            if !isShared {
+                #expect(metrics["onward_store_free_bytes"] > 0)
+                #expect(metrics["onward_store_capacity_bytes"] > metrics["onward_store_free_bytes"])
+            }
             #expect(metrics["onward_offset_commit_duration_seconds_count"] >= 3)
             #expect(metrics[#"onward_fsync_duration_seconds_count{kind="content"}"#] >= 5)
-            #expect(metrics[#"onward_fsync_duration_seconds_count{kind="publication"}"#] == 3)
+            #expect(metrics[#"onward_fsync_duration_seconds_count{kind="publication"}"#] == (isShared ? 0 : 3))
             #expect(metrics["onward_offset_commit_failures_total"] == 0)
             #expect(metrics.nonzero("onward_fsync_failures_total").isEmpty)
             #expect(metrics["onward_connections_limit"] == 1000)
@@ -91,7 +96,7 @@ struct MetricsTests {
         try withServer { server in
             let size = 32 << 20
             try server.place(Payload.bytes(size), as: "big")
-            let reader = try RawConnection(port: server.port, receiveBuffer: 16 << 10)
+            let reader = try server.connect(receiveBuffer: 16 << 10)
             try reader.send(.get("/files/big"))
             while reader.received.count < 1_000_000 { _ = try reader.receiveMore(until: Deadline(in: .seconds(10))) }
             reader.reset()
@@ -123,11 +128,13 @@ struct MetricsTests {
             #expect(metrics["onward_http_received_bytes_total"] <= Double(20 << 20))
             #expect(metrics.nonzero("onward_uploads") == [#"state="receiving""#: 1])
             #expect(metrics["onward_store_size_bytes{kind=\"uploads\"}"] == Double(40 << 20))
-            _ = try server.metrics { $0["onward_connections"] == 2 }
+            // Each server also counts the connection of the request for its metrics.
+            let connections = Double(server.process.all.count)
+            _ = try server.metrics { $0["onward_connections"] == connections + 1 }
             connection.endOutput()
             let last = try server.metrics { $0.requests == 1 }
             #expect(last["onward_http_received_bytes_total"] == Double(20 << 20))
-            _ = try server.metrics { $0["onward_connections"] == 1 }
+            _ = try server.metrics { $0["onward_connections"] == connections }
         }
     }
 

@@ -29,10 +29,9 @@ struct StoppingTests {
             try connection.send(Request.creation(complete: true, .declared(Int64(Self.content.count))))
             let location = try #require(try connection.requireInterim().location)
             try connection.send(Self.content[..<1_500_000])
-            // The server has read the content when the upload's file contains it.
+            // The server has read the content when the upload has been stored.
             let arrived: Bool? = pollUntil(within: .seconds(60)) {
-                let names = (try? FileManager.default.contentsOfDirectory(atPath: server.root + "/uploads")) ?? []
-                return names.contains { fileSize(server.root + "/uploads/" + $0) == 1_500_000 } ? true : nil
+                server.unfinished.values.contains(1_500_000) ? true : nil
             }
             #expect(arrived == true)
             let idle = try server.connect()
@@ -94,8 +93,7 @@ struct StoppingTests {
                     == true)
             #expect(areEqual(server.fileContent("file.bin") ?? [], Self.content))
             #expect(try server.download("plain.bin").status == 404)
-            let names = try FileManager.default.contentsOfDirectory(atPath: server.root + "/uploads")
-            #expect(names.isEmpty, "files without an upload are left")
+            #expect(server.unfinished.isEmpty, "bytes without an upload are left")
         }
     }
 
@@ -104,8 +102,7 @@ struct StoppingTests {
         let large = Payload.bytes(9 << 20)
         try withServer { server in
             try server.place(large, as: "f.bin")
-            let connection = try RawConnection(
-                port: server.port, authority: server.authority, receiveBuffer: 128 << 10)
+            let connection = try server.connect(receiveBuffer: 128 << 10)
             try connection.send(.get("/files/f.bin"))
             _ = try connection.receiveMore(until: Deadline(in: .seconds(60)))
             server.process.kill(SIGTERM)

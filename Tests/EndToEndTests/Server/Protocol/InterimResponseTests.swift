@@ -29,7 +29,7 @@ struct InterimResponseTests {
             #expect(
                 try server.exchange(Request("PUT", "/files/large", [], .bytes(file))).status
                     == 201)
-            let connection = try RawConnection(port: server.port, receiveBuffer: 8 << 10)
+            let connection = try server.connect(receiveBuffer: 8 << 10)
             let requests = [
                 Request.get("/files/large"),
                 .creation(.v8, "PUT", "/files/a", complete: true, .bytes(Payload.bytes(100))),
@@ -57,7 +57,7 @@ struct InterimResponseTests {
     @Test("INT-06: a client that does not read can still upload")
     func unreadResponses() throws {
         try withServer { server in
-            let connection = try RawConnection(port: server.port, receiveBuffer: 4 << 10)
+            let connection = try server.connect(receiveBuffer: 4 << 10)
             connection.stopReceiving()
             let content = Payload.bytes(24 << 20)
             try connection.send(Request.creation(.v8, complete: true, .declared(Int64(content.count))))

@@ -25,17 +25,22 @@ struct NameTests {
     func traversal(method: String) throws {
         try withServer { server in
             let secret = Array("secret".utf8)
-            #expect(FileManager.default.createFile(atPath: server.root + "/secret", contents: Data(secret)))
-            #expect(FileManager.default.createFile(atPath: server.directory.path + "/secret", contents: Data(secret)))
+            // The data directory and the directory that contains it. With a shared storage there is no data directory.
+            let directories = [server.directory.path] + (server.shared == nil ? [server.root] : [])
+            for directory in directories {
+                #expect(FileManager.default.createFile(atPath: directory + "/secret", contents: Data(secret)))
+            }
             for path in Self.badPaths {
                 let takesContent = method == "PUT" || method == "POST"
                 let response = try server.exchange(Request(method, path, [], takesContent ? .bytes([1]) : .none))
                 #expect([400, 404, 405].contains(response.status), "\(method) \(path): \(response.status)")
                 #expect(!response.text.contains("secret"), "\(path)")
-                #expect(!response.text.contains(server.root), "\(path)")
+                #expect(!response.text.contains(server.directory.path), "\(path)")
             }
             #expect(server.publishedNames().isEmpty)
-            #expect(FileManager.default.contents(atPath: server.root + "/secret") == Data(secret))
+            for directory in directories {
+                #expect(FileManager.default.contents(atPath: directory + "/secret") == Data(secret))
+            }
         }
     }
 

@@ -17,5 +17,13 @@ struct ProcessUse: CustomStringConvertible {
         resident = line.flatMap { Int($0.split(whereSeparator: \.isWhitespace).dropFirst().first ?? "") } ?? 0
     }
 
+    /// The resources of all processes of a server together.
+    init(of server: ServerProcess) throws {
+        let uses = try server.process.all.map { try ProcessUse(of: $0.identifier) }
+        descriptors = uses.reduce(0) { $0 + $1.descriptors }
+        threads = uses.reduce(0) { $0 + $1.threads }
+        resident = uses.reduce(0) { $0 + $1.resident }
+    }
+
     var description: String { "\(descriptors) descriptors, \(threads) threads, \(resident) KiB" }
 }
