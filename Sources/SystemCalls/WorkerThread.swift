@@ -121,13 +121,17 @@ package struct Monitor<State>: @unchecked Sendable {
                 .assumingMemoryBound(to: pthread_cond_t.self)
         }
 
-        static var size: Int { MemoryLayout<pthread_mutex_t>.stride + MemoryLayout<pthread_cond_t>.stride }
+        @inlinable
+        package static var size: Int {
+            MemoryLayout<pthread_mutex_t>.stride + MemoryLayout<pthread_cond_t>.stride
+        }
     }
 
     // The state is accessed only while the mutex is locked.
     @usableFromInline
     package let storage: Storage
 
+    @inlinable
     package init(_ state: sending State) {
         let storage = Storage.create(minimumCapacity: Storage.size / MemoryLayout<UInt64>.stride) { _ in state }
         self.storage = unsafeDowncast(storage, to: Storage.self)
@@ -143,6 +147,9 @@ package struct Monitor<State>: @unchecked Sendable {
     package var mutex: UnsafeMutablePointer<pthread_mutex_t> { storage.mutex }
     @inlinable
     package var condition: UnsafeMutablePointer<pthread_cond_t> { storage.condition }
+    /// Swift would check each access to a property of an object for exclusivity, which the lock ensures already.
+    @inlinable
+    package var state: UnsafeMutablePointer<State> { storage.withUnsafeMutablePointerToHeader { $0 } }
 
     /// Runs `body` while holding the lock.
     @inlinable
@@ -151,7 +158,7 @@ package struct Monitor<State>: @unchecked Sendable {
     ) throws(Failure) -> Result {
         pthread_mutex_lock(mutex)
         defer { pthread_mutex_unlock(mutex) }
-        return try body(&storage.header)
+        return try body(&state.pointee)
     }
 
     /// Waits until `attempt`, which runs with the lock held, returns a value; returns nil once the deadline has passed.
@@ -164,14 +171,14 @@ package struct Monitor<State>: @unchecked Sendable {
         pthread_mutex_lock(mutex)
         defer { pthread_mutex_unlock(mutex) }
         while true {
-            if let result = attempt(&storage.header) { return result }
+            if let result = attempt(&state.pointee) { return result }
             guard let deadline else {
                 pthread_cond_wait(condition, mutex)
                 continue
             }
             var time = timespec(
                 tv_sec: Int(deadline / 1_000_000_000), tv_nsec: Int(deadline % 1_000_000_000))
-            if pthread_cond_timedwait(condition, mutex, &time) == ETIMEDOUT { return attempt(&storage.header) }
+            if pthread_cond_timedwait(condition, mutex, &time) == ETIMEDOUT { return attempt(&state.pointee) }
         }
     }
 
@@ -181,7 +188,7 @@ package struct Monitor<State>: @unchecked Sendable {
         pthread_mutex_lock(mutex)
         defer { pthread_mutex_unlock(mutex) }
         while true {
-            if let result = attempt(&storage.header) { return result }
+            if let result = attempt(&state.pointee) { return result }
             pthread_cond_wait(condition, mutex)
         }
     }
