@@ -2,18 +2,20 @@
 extension UInt8 {
     var isDigit: Bool { UInt8(ascii: "0")...UInt8(ascii: "9") ~= self }
 
-    var isLetter: Bool { isUppercaseLetter || UInt8(ascii: "a")...UInt8(ascii: "z") ~= self }
+    var isLetter: Bool { UInt8(ascii: "a")...UInt8(ascii: "z") ~= self | 0x20 }
 
     fileprivate var isUppercaseLetter: Bool { UInt8(ascii: "A")...UInt8(ascii: "Z") ~= self }
 
     /// `tchar` of RFC 9110 §5.6.2.
     var isTokenCharacter: Bool {
+        // Most characters of tokens are letters.
+        if isLetter { return true }
         switch self {
         case UInt8(ascii: "!"), UInt8(ascii: "#")...UInt8(ascii: "'"), UInt8(ascii: "*"), UInt8(ascii: "+"),
             UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "^")...UInt8(ascii: "`"), UInt8(ascii: "|"),
             UInt8(ascii: "~"):
-            true
-        default: isDigit || isLetter
+            return true
+        default: return isDigit
         }
     }
 

@@ -23,36 +23,25 @@ package struct HTTPDate: Hashable, Comparable, Sendable {
         let secondOfDay = secondOfDay
         // Every response has a date, so the text is written with one allocation.
         return String(unsafeUninitializedCapacity: 29) { buffer in
-            var end = 0
-            func append(_ text: some Sequence<UInt8>) {
-                for byte in text {
-                    buffer[end] = byte
-                    end += 1
-                }
+            func write(_ text: String, count: Int, at start: Int) {
+                text.withBytes { bytes in for offset in 0..<count { buffer[start + offset] = bytes[offset] } }
             }
-            func append(_ number: Int, digits: Int) {
+            func write(_ number: Int, at places: Range<Int>) {
                 var remaining = number
-                for place in (end..<end + digits).reversed() {
+                for place in places.reversed() {
                     buffer[place] = UInt8(ascii: "0") + UInt8(remaining % 10)
                     remaining /= 10
                 }
-                end += digits
             }
-            append(HTTPDate.dayNames[date.weekday].utf8.prefix(3))
-            append(", ".utf8)
-            append(date.day, digits: 2)
-            append(" ".utf8)
-            append(HTTPDate.monthNames[date.month - 1].utf8)
-            append(" ".utf8)
-            append(date.year, digits: 4)
-            append(" ".utf8)
-            append(secondOfDay / 3600, digits: 2)
-            append(":".utf8)
-            append(secondOfDay / 60 % 60, digits: 2)
-            append(":".utf8)
-            append(secondOfDay % 60, digits: 2)
-            append(" GMT".utf8)
-            return end
+            write("Sun, 06 Nov 1994 08:49:37 GMT", count: 29, at: 0)
+            write(HTTPDate.dayNames[date.weekday], count: 3, at: 0)
+            write(date.day, at: 5..<7)
+            write(HTTPDate.monthNames[date.month - 1], count: 3, at: 8)
+            write(date.year, at: 12..<16)
+            write(secondOfDay / 3600, at: 17..<19)
+            write(secondOfDay / 60 % 60, at: 20..<22)
+            write(secondOfDay % 60, at: 23..<25)
+            return 29
         }
     }
 

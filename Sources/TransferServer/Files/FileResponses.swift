@@ -137,7 +137,7 @@ enum FileFields {
         var fields = file.fields
         fields.reserveCapacity(8)
         if !fields.contains("Content-Type") {
-            let suffix = name.split(separator: ".").last.map { $0.lowercased() } ?? ""
+            let suffix = name.utf8.split(separator: UInt8(ascii: ".")).last.map { Substring($0).lowercased() } ?? ""
             fields.append("Content-Type", types[suffix] ?? "application/octet-stream")
         }
         // An uploaded file must not run as a page of this origin. Every type gets the sandbox, in case a browser
